@@ -1,4 +1,4 @@
-//! Agents that decide how much may be in flight, and not before when.
+//! Agents that decide how much data may be in flight, and from when on segments may leave.
 
 mod seldom;
 mod window;

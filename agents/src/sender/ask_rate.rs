@@ -1,12 +1,13 @@
-//! `ask-rate:r=n`: asks the receiver for an ACK for every n segments.
+//! `ask-rate:r=n`: requests one ACK for every n segments.
 //!
-//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request-10). Who obeys is `tarr`.
+//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request-10). The receiver agent `tarr` obeys it.
 //!
-//! Rule: the first data segment asks, every `every`-th after it asks again, and so does what follows anything that
-//! was sent again; a request that is lost is made good so. n = 0 asks for one ACK at once each time.
+//! Rule: the first data segment carries the request, and so does every `every`-th one after it. The next segment after
+//! a retransmission carries it, too, since the retransmitted one may have carried it. This replaces a request that was
+//! lost. n = 0 requests one ACK at once each time.
 //!
-//! Deviations: a peer that does not know the option is not asked. One that knows it and only asks itself is asked in
-//! vain: nothing in the option tells it from one that obeys.
+//! Deviations: a peer that does not know the option gets no request. A peer that knows it but only sends requests gets
+//! ours in vain: the option does not distinguish it from one that obeys.
 
 use hopwise_core::agent::{AckRequest, Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
 use hopwise_core::{Seq, ignores};
@@ -33,7 +34,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 #[derive(Debug)]
 pub struct AskRate {
     set: Params,
-    /// Segments that have left since one that asked.
+    /// Segments that have left since the last request, its own included. `None` makes a request due.
     since_asked: Option<u32>,
 }
 
@@ -60,7 +61,7 @@ impl SenderAgent for AskRate {
         }
         let segments = sent.carried.segments;
         self.since_asked = match sent.kind {
-            // It may have carried the request itself.
+            // The segment may have carried the request itself.
             SentKind::Resent | SentKind::AfterTimeout => None,
             SentKind::New | SentKind::Probe if self.is_due() => Some(segments),
             SentKind::New | SentKind::Probe => self.since_asked.map(|since| since.saturating_add(segments)),

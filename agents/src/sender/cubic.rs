@@ -2,17 +2,15 @@
 //!
 //! Source: RFC 9438.
 //!
-//! Rule: after a loss the window is β of what it was. It then rises steeply, flattens where the loss happened
-//! (W_max) after K seconds, and steepens again beyond: W(t) = C·(t − K)³ + W_max segments, K = ∛((W_max −
-//! cwnd)/C). Where a standard sender with the same β would have more (W_est), the window follows that
-//! instead. A loss below the last W_max lowers W_max further, which leaves room for newcomers (fast
-//! convergence).
+//! Rule: after a loss the window is β of what it was. It then rises steeply, flattens after K seconds where the loss
+//! happened (W_max), and steepens again beyond. W(t) = C·(t − K)³ + W_max segments, with K = ∛((W_max − cwnd)/C). If a
+//! standard sender with the same β would have a larger window (W_est), the window follows that one. A loss below the
+//! last W_max lowers W_max further, which leaves room for new flows (fast convergence).
 //!
-//! Deviations: (target − cwnd)/cwnd is added for each segment acknowledged, not for each ACK, since the
-//! agents on the other side thin ACKs out. A loss takes β of what really lay in flight during the last two
-//! rounds (at most cwnd), where §4.6 says flight size: the flight of the moment is short of what duplicate
-//! ACKs took off. HyStart++ (RFC 9406) is left out. Time in which the window is not filled does not count
-//! (§5.8).
+//! Deviations: (target − cwnd)/cwnd is added for each acknowledged segment, not for each ACK, since receiver agents
+//! thin out ACKs. A loss leaves β of the most data in flight during the last two rounds, at most cwnd. RFC 9438 §4.6
+//! takes the flight size, but the current flight lacks what duplicate ACKs took off. HyStart++ (RFC 9406) is left out.
+//! Time in which the window is not filled does not count (§5.8).
 
 use std::time::Duration;
 
@@ -50,10 +48,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Owner(|args| Box::new(Cubic::new(args))),
 };
 
-/// RFC 9438 §4.2: the window is never asked to grow by more than half in one round trip.
+/// RFC 9438 §4.2: the window grows by at most half in one round trip.
 const MOST_GROWTH: f64 = 1.5;
 
-/// 208 bytes of heap, with what the allocator adds: most flows have this owner, and most are idle at most times.
+/// Most flows have this owner, and most are idle most of the time. It takes 208 bytes of heap with the allocator's own.
 const _: () = assert!(size_of::<Cubic>() <= 200);
 
 #[derive(Debug)]
@@ -63,11 +61,11 @@ pub struct Cubic {
     beta: f64,
     fast_convergence: Switch,
     curve: Curve,
-    /// The curve before the last loss, for a loss that was none.
+    /// The curve before the last loss, in case that turns out to be no loss.
     curve_before: Seldom<Curve>,
 }
 
-/// Windows in segments.
+/// The windows are in segments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Curve {
     w_max: f64,
@@ -81,12 +79,12 @@ struct Curve {
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
-    /// When it began, later by all the time in which the window was not filled.
+    /// The time when it began, moved by all the time in which the window was not filled.
     began: Instant,
     heard: Instant,
     k_s: f64,
     w_est: f64,
-    /// Growth too small to be a byte.
+    /// Growth that is less than a byte.
     left_over_bytes: f64,
 }
 
@@ -104,7 +102,7 @@ impl Cubic {
         }
     }
 
-    /// The stage that an ACK at `now` belongs to, begun if there is none (§4.2, and §4.8 at a plateau).
+    /// The stage for an ACK at `now`; a new stage begins if there is none (§4.2, and §4.8 at a plateau).
     fn stage(&mut self, now: Instant, cwnd: f64) -> Stage {
         if let Some(stage) = self.curve.stage {
             return stage;
@@ -117,7 +115,7 @@ impl Cubic {
         Stage { began: now, heard: now, k_s, w_est: cwnd, left_over_bytes: 0.0 }
     }
 
-    /// §4.2 to §4.5, for one ACK.
+    /// Congestion avoidance for one ACK (§4.2 to §4.5).
     fn avoid(&mut self, acked: &Acked, view: &SendView<'_>) {
         let mss = mss_of(view);
         let cwnd = segments(self.window.cwnd(mss), mss);
@@ -157,7 +155,7 @@ impl Cubic {
         }
     }
 
-    /// §4.6 to §4.8: where the curve will flatten, and what is left now.
+    /// Sets where the curve will flatten, and returns what is left of the window (§4.6 to §4.8).
     fn reduced(&mut self, loss: &Loss, mss: u64) -> u64 {
         let filled = self.window.filled(loss, mss);
         let lost_at = segments(filled, mss);
@@ -224,7 +222,7 @@ fn seconds(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
-/// ∛x by Newton, from + − × ÷ and sqrt alone, so that every target computes the same. One third is
+/// ∛x by Newton's method, from + − × ÷ and sqrt alone, so that every target computes the same. One third is
 /// 1/4 + 1/16 + 1/64 + …, and each of these powers is two square roots more.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
@@ -248,7 +246,7 @@ mod tests {
     use super::cube_root;
     use crate::testkit::sender::Bench;
 
-    /// A flow of this window that has just lost a segment and recovered, with nothing in flight.
+    /// A flow with this window that has just lost a segment and recovered. No data is in flight.
     fn after_loss(segments: u32, rtt: Duration) -> Bench {
         let mut bench = Bench::new(&format!("cubic:iw={segments},ssthresh={segments}")).with_rtt(rtt);
         bench.fill();

@@ -1,16 +1,16 @@
 //! `cwl`: a window limit that follows the length of the path.
 //!
-//! Source: Chen, Xue and Nahrstedt, *On Setting TCP's Congestion Window Limit in Mobile Ad Hoc Networks* (ICC
-//! 2003) for a fifth of the hops there and back; Chen, Marsic and Miller (TCP-TDA) for a third to a half of
-//! the hops there.
+//! Source: Chen, Xue and Nahrstedt, *On Setting TCP's Congestion Window Limit in Mobile Ad Hoc Networks* (ICC 2003).
+//! They take a fifth of the hops there and back. Chen, Marsic and Miller (TCP-TDA) take a third to a half of the hops
+//! there.
 //!
-//! Rule: what the agents before it allow, but at most so many segments in flight: ⌊(hops there + hops
-//! back)/5⌋, or with `of=third` ⌈n/3⌉ and with `of=half` ⌊n/2⌋ of the n hops there; never less than `least`.
-//! It follows each change of the route.
+//! Rule: at most ⌊(n + m)/5⌋ segments are in flight for n hops there and m hops back. With `of=third` the limit is
+//! ⌈n/3⌉, and with `of=half` ⌊n/2⌋. The limit is never below `least`, and follows each change of the route. The agents
+//! before it may allow less.
 //!
-//! Deviations: a way of unknown length counts as long as the other one. While neither is known nothing is
-//! limited. A tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3). A receiver that
-//! waits for more than the limit should be told it: `tell-cwnd`.
+//! Deviations: a direction of unknown length counts as long as the other one. While both are unknown nothing is
+//! limited. A tail loss probe may be one segment beyond the limit, as it may be beyond cwnd (RFC 8985 §7.3). A receiver
+//! that waits for more segments than the limit should get the limit from `tell-cwnd`.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, Path, SendView, SenderAgent};

@@ -1,10 +1,10 @@
-//! `daa-peer`: what TCP-DAA's receiver needs of its sender.
+//! `daa-peer`: the settings that TCP-DAA's receiver needs at the sender.
 //!
 //! Source: de Oliveira and Braun, *A Dynamic Adaptive Acknowledgment Strategy for TCP over Multihop Wireless
 //! Networks* (INFOCOM 2005). The receiver is `daa`.
 //!
-//! Rule: at most `n` segments are in flight, `dups` duplicate ACKs are a loss, and the RTO is `rto-factor`
-//! times as long, after its floor: with so few ACKs each of them says more, and comes later.
+//! Rule: at most `n` segments are in flight, and `dups` duplicate ACKs are a loss. The RTO, its floor included, is
+//! multiplied by `rto-factor`. With so few ACKs each one matters more, and comes later.
 //!
 //! Deviations: none.
 

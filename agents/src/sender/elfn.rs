@@ -3,12 +3,12 @@
 //! Source: Holland and Vaidya, *Analysis of TCP Performance over Mobile Ad Hoc Networks* (MobiCom 1999):
 //! explicit link failure notification.
 //!
-//! Rule: when routing says that the route failed, the RTO and cwnd are frozen and nothing new leaves; the
-//! segment at snd_una probes every `probe`, and at once when routing says that a route was found. The first
-//! acceptable ACK thaws the connection, with the RTO that it had.
+//! Rule: when routing reports a failed route, the RTO and cwnd freeze and no new data leaves. The segment at snd_una
+//! probes every `probe`, and at once when routing reports a new route. The first acceptable ACK thaws the connection,
+//! with the RTO that it had.
 //!
-//! Deviations: with nothing in flight nothing is frozen, since no timeout could punish it. Without routing that
-//! speaks to it the agent does nothing.
+//! Deviations: with nothing in flight nothing freezes, since no timeout could punish the connection. Without reports
+//! from routing the agent does nothing.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl SenderAgent for Elfn {
                 self.failures += 1;
                 PathReaction::Freeze { probe_every: self.probe_every }
             }
-            // Probing at once is what the connection does with the news.
+            // The connection itself probes at once when it learns of a route.
             PathEvent::RouteFound | PathEvent::HopsChanged | PathEvent::AckSeq(_) => PathReaction::None,
         }
     }

@@ -1,12 +1,12 @@
 //! `limit:n`: at most n segments in flight.
 //!
-//! Source: the papers run TCP with a window limit of 4 beside their own agents; Fu et al. showed that a chain
-//! of h hops carries no more than about h/4 segments at a time, and that what is beyond only collides.
+//! Source: the papers run TCP with a window limit of 4 beside their own agents. Fu et al. showed that a chain of h hops
+//! carries no more than about h/4 segments at a time. Further segments only collide.
 //!
-//! Rule: what the agents before it allow, but never more than n segments of the current MSS.
+//! Rule: the allowance of the agents before it, but never more than n segments of the current MSS.
 //!
-//! Deviations: a tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3); without
-//! SACK there is none.
+//! Deviations: a tail loss probe may be one segment beyond the limit, as it may be beyond cwnd (RFC 8985 §7.3). Without
+//! SACK there is no such probe.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};

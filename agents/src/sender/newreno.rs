@@ -2,14 +2,14 @@
 //!
 //! Source: RFC 5681 for the window, RFC 6582 for the recovery that it serves, RFC 3465 for counting bytes.
 //!
-//! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs does. A loss halves what was in
-//! flight, a timeout begins again with one segment. Which segment is sent again, and how many leave in fast
-//! recovery, is the connection's. What all owners share is in `window.rs`.
+//! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs adds one. A loss halves what was in flight,
+//! and a timeout begins again with one segment. The connection decides which segment is sent again, and how many leave
+//! in fast recovery. `window.rs` has the rules that all owners share.
 //!
-//! Deviations: `half=window` is ns-2's: the least of cwnd, the receiver's window and what other agents let
-//! into the network, in whole segments, and halved by every timeout of a series. RFC 5681 keeps ssthresh
-//! after the first, as `half=flight` does. What is halved never exceeds cwnd, which leaves out the segments
-//! that limited transmit added.
+//! Deviations: `half=window` is ns-2's rule. It halves the least of cwnd, the receiver's window and what other agents
+//! let into the network, in whole segments. Every timeout of a series halves it. RFC 5681 keeps ssthresh after the
+//! first timeout, as `half=flight` does. The amount to halve never exceeds cwnd, which leaves out the segments that
+//! limited transmit added.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
@@ -61,7 +61,7 @@ impl NewReno {
     fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {
         let mss = mss_of(view);
         match (self.half, loss.kind) {
-            // RFC 5681 §3.1: a segment that timed out before says nothing new of the path.
+            // RFC 5681 §3.1: a segment that timed out before shows nothing new of the path.
             (Half::Flight, LossKind::Timeout { nth: 2.. }) => self.window.ssthresh(mss),
             (Half::Flight, _) => loss.flight_before.bytes.min(self.window.cwnd(mss)) / 2,
             (Half::Window, _) => {
@@ -119,7 +119,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// A flow that has just left slow start with this window.
+    /// A flow with this window that has just left slow start.
     fn in_avoidance(options: &str, segments: u32) -> Bench {
         let mut bench =
             Bench::new(&format!("newreno:iw={segments},ssthresh={segments}{options}")).with_rtt(RTT);

@@ -1,14 +1,13 @@
 //! `paced`: spreads a window over a round trip.
 //!
-//! Source: RFC 9438's and RFC 9002's advice to pace; on a chain a burst collides with itself two hops on.
+//! Source: RFC 9438 and RFC 9002 advise to pace. On a chain a burst collides with itself two hops on.
 //!
-//! Rule: after a segment left, the next one waits SRTT / max(1, ⌊allowed flight / MSS⌋), where the allowed
-//! flight is what the agents before it in the list leave. A transmit that carried k segments is followed by k
-//! such waits. New data and data sent again are spaced alike.
+//! Rule: after a segment has left, the next one waits SRTT / max(1, ⌊allowed flight / MSS⌋). The allowed flight is what
+//! the agents before it in the list leave. A transmission of k segments is followed by k such waits. New data and
+//! retransmissions are spaced alike.
 //!
 //! Parameters: none.
-//! Deviations: it does not pace before an RTT is known. In fast recovery the allowed flight
-//! is what recovery grants.
+//! Deviations: nothing is paced before an RTT is known. In fast recovery the allowed flight is what recovery grants.
 
 use std::time::Duration;
 

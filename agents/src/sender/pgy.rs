@@ -1,17 +1,17 @@
-//! `pgy` (TCP-pgy): believes what routing and any single ACK tell of what has arrived.
+//! `pgy` (TCP-pgy): believes routing, and any single ACK, about what has arrived.
 //!
 //! Source: Kim and Yoo, *TCP Performance Improvement Considering ACK Loss in Ad Hoc Networks* (TCP-pgy).
 //!
-//! Rule: S1: a routing message that carries the receiver's next number raises highest_ack to it, when it lies
-//! above snd_una and not above snd_nxt; nothing below highest_ack is sent again. No RTT is sampled and no
-//! window grows or opens by it: new data waits for ACKs. S2: an ACK whose dup_count is `dups` or more begins a
-//! fast retransmit, however few duplicate ACKs came (`dup-count(…)` at the receiver sends it).
+//! Rule: S1: a routing message with the receiver's next number raises highest_ack to it, if it lies above snd_una and
+//! not above snd_nxt. Segments below highest_ack are not sent again. The message gives no RTT sample, and neither grows
+//! nor opens a window: new data waits for ACKs. S2: an ACK whose dup_count is `dups` or more begins a fast retransmit,
+//! however few duplicate ACKs came. `dup-count(…)` at the receiver sends that count.
 //!
-//! Deviations: the paper's S1 carries no ports and checks nothing; here a message names a flow, and a number
-//! that is not in flight is ignored. The paper would wait for ever when the last ACK is lost: here a second
-//! timeout without an ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a
-//! window. The paper's S1 also goes in gratuitous RREPs, which no profile of AODV here sends. At a timeout when all
-//! data is said to have arrived, ns-2 neither backs off nor halves its window; here it does both.
+//! Deviations: the paper's S1 carries no ports and checks nothing. Here a message names a flow, and a number that is
+//! not in flight is ignored. The paper would wait for ever if the last ACK is lost. Here a second timeout without an
+//! ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a window. The paper's S1 also goes
+//! in gratuitous RREPs, which no profile of AODV sends here. If routing has reported all data as arrived, ns-2 neither
+//! backs off nor halves its window at a timeout; here it does both.
 
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;

@@ -1,7 +1,7 @@
 //! A value that most flows never have.
 
-/// On the heap, so that flows which have none pay for a pointer alone. Its place there is kept for the next one: who
-/// loses again and again touches the heap once.
+/// The value lies on the heap, so that a flow without one pays for a pointer alone. Its place there is kept for the
+/// next value: a flow with many losses allocates once.
 #[derive(Clone, Debug)]
 pub(super) struct Seldom<T>(Option<Box<Option<T>>>);
 

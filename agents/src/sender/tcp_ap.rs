@@ -1,17 +1,17 @@
-//! `tcp-ap`: spaces new segments by what four hops of the path take.
+//! `tcp-ap`: spaces new segments by the time that four hops of the path take.
 //!
 //! Source: ElRakabawy, Klemm and Lindemann, *TCP with Adaptive Pacing for Multihop Wireless Networks* (MobiHoc
 //! 2005).
 //!
-//! Rule: on a chain, a segment collides with the one before it until that is four hops ahead. Each RTT sample
-//! over h hops tells how long a segment waits at a hop, q = (rtt/h − (D + A)/bw)/2, with the airtimes of data D
-//! and ACK A; when that comes out above `bound` its average (half old, half new) stands in. A hop takes
-//! q + D/bw, four of them 4 times that (h < 4: one). Values between 0 and `bound` enter an average that keeps
-//! `memory` of the old one, and a ring of the last 50. New data is spaced by
-//! (1 + 2 · mean deviation/mean) · average. Data sent again is not paced, and the RTO does not back off.
+//! Rule: on a chain, a segment collides with the one before it until that is four hops ahead. Each RTT sample over h
+//! hops shows the wait q of a segment at a hop. It is (rtt/h − (D + A)/bw)/2 for data of size D and an ACK of size A. A
+//! value of q above `bound` is replaced by the average of q (half old, half new). A hop takes q + D/bw; four hops take
+//! 4 times that (one hop if h < 4). Values between 0 and `bound` enter an average that keeps `memory` of the old one,
+//! and a ring of the last 50. New data is spaced by (1 + 2 · mean deviation/mean) · average. Retransmissions are not
+//! paced, and the RTO does not back off.
 //!
-//! Deviations: D is the IP packet and A the ACK's frame, each with 112 octets for preamble and MAC; an IP
-//! packet is counted as MSS + 40. Without a known rate or length of the path nothing is paced.
+//! Deviations: D is the IP packet and 112 octets for preamble and MAC, and A is such 112 octets alone. An IP packet
+//! counts as MSS + 40. Without a known rate or length of the path nothing is paced.
 
 use std::time::Duration;
 
@@ -40,11 +40,11 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Narrower(|args| Box::new(TcpAp::new(args))),
 };
 
-/// Preamble and MAC of a frame.
+/// Octets of preamble and MAC in a frame.
 const FRAME_BYTES: u64 = 112;
 /// IP and TCP headers.
 const HEADER_BYTES: u64 = 40;
-/// A segment disturbs the one before it until that is so many hops ahead.
+/// A segment disturbs the one before it until that is this many hops ahead.
 const SPATIAL_REUSE_HOPS: u64 = 4;
 const RING: usize = 50;
 
@@ -72,7 +72,7 @@ impl TcpAp {
         }
     }
 
-    /// The delay of four hops that this round trip shows; none when it is not believed.
+    /// The delay of four hops according to this round trip; `None` if it is not believable.
     fn four_hops_ns(&mut self, rtt: Duration, path: &Path, mss: u32) -> Option<u64> {
         let (hops, _) = path.hops_to_peer.or(path.hops_from_peer)?;
         let bw_bps = self.set.bw.or(path.link_bps).filter(|bw| *bw > 0)?;
@@ -105,14 +105,14 @@ impl TcpAp {
     }
 }
 
-/// No airtime and no round trip is longer than this; sums of a few stay far from overflowing.
+/// No airtime and no round trip is longer than this. Sums of a few of them do not overflow.
 const MOST_NS: i64 = i64::MAX / 8;
 
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(MOST_NS).min(MOST_NS)
 }
 
-/// The last values, in nanoseconds below 2^32, as the bound of each of them keeps them.
+/// The last values in nanoseconds; the bound keeps each of them below 2^32.
 #[derive(Debug)]
 struct Ring {
     values: [u32; RING],
@@ -239,8 +239,8 @@ mod tests {
     fn the_spread_of_the_samples_widens_the_spacing() {
         let mut bench = bench(8);
         sample(&mut bench, 80_000);
-        // q = 4.972 ms, a hop 9.58 ms, four of them 38.32 ms: the average is .7 · 28.32 + .3 · 38.32 = 31.32 ms,
-        // the mean 33.32 ms and the mean deviation 5 ms: (1 + 10/33.32) · 31.32 = 40.72 ms.
+        // q = 4.972 ms, a hop 9.58 ms, four of them 38.32 ms. The average is .7 · 28.32 + .3 · 38.32 = 31.32 ms, the
+        // mean 33.32 ms and the mean deviation 5 ms. The interval is (1 + 10/33.32) · 31.32 = 40.72 ms.
         sample(&mut bench, 120_000);
         assert_eq!(bench.gauge("four_hop_delay_us"), Some(31_320));
         assert_eq!(interval_us(&bench), 40_719);

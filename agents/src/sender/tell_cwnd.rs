@@ -1,18 +1,18 @@
-//! `tell-cwnd`: tells the receiver how many segments it can expect before it acknowledges.
+//! `tell-cwnd`: reports to the receiver how many segments it can expect before it acknowledges.
 //!
-//! Source: Chen, Lee, Gerla and Sanadidi (TCP-DCA) and Chen, Marsic and Miller (TCP-TDA): a receiver that holds
-//! ACKs for a whole window has to know how large it is.
+//! Source: Chen, Lee, Gerla and Sanadidi (TCP-DCA) and Chen, Marsic and Miller (TCP-TDA): a receiver that holds ACKs
+//! for a whole window must know that window.
 //!
-//! Rule: each data segment tells max(1, ⌊min(allowance, receiver's window, in flight + ready to send)/MSS⌋)
-//! segments, the allowance being what the whole list of senders leaves. The last term is what the papers do
-//! not have: a receiver that is told 40 while one segment is coming would hold every exchange of single
-//! segments until its timer runs out. `raw` leaves it out.
+//! Rule: each data segment reports max(1, ⌊min(allowance, receiver's window, in flight + ready to send)/MSS⌋) segments.
+//! The allowance is what the whole list of senders leaves. The papers do not have the last term. Without it a receiver
+//! would wait for 40 segments while only one is coming. Every exchange of single segments would then last until its
+//! timer runs out. `raw` leaves the term out.
 //!
-//! Deviations: TCP-DCA always writes the number into the window field of data segments, which breaks a peer
-//! that does not know. Here it goes in our own TCP option, and with `window` in that field only where we opened
-//! the connection and the peer agreed. Its ACKs then travel alone: under Nagle's rule a peer that answers in single
-//! segments waits for each as long as our own receiver agent holds it. ns-2 would tell its cwnd_ also where its
-//! window_ is smaller; `raw` tells what the whole list of senders allows.
+//! Deviations: TCP-DCA always writes the number into the window field of data segments, which breaks a peer that does
+//! not know of it. Here the number goes in our own TCP option. With `window` it goes in that field, if we opened the
+//! connection and the peer agreed. ACKs then travel alone. Under Nagle's rule a peer that answers in single segments
+//! waits for each of them, as long as our receiver agent holds it. The cwnd_ that ns-2 would report may exceed its
+//! window_; `raw` reports what the whole list of senders allows.
 
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
 use hopwise_core::{Seq, ignores};

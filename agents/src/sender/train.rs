@@ -2,42 +2,43 @@
 //!
 //! Source: our own; `docs/train.md` says why it works. The receiver agent `train` obeys it.
 //!
-//! Rule: a train is as many segments as leave in `span` at the gap, `most` at the most, twice the last one's while it
-//! begins. Each tells how many are still to come, itself included; the last one says 1, which asks for an ACK (where
-//! the peer knows ACK-rate requests alone, R=0 does). The next train leaves when that ACK is in, so that ACKs never
-//! meet data and every train finds an empty path. Nothing else limits it: there is one train in flight.
-//! The gap begins at 0.6 of what the handshake took, with four segments, or as the first round trip, and each train
-//! is a quarter quicker until more than 4.4 segments queue or something is lost. Then it follows the round trip of
-//! each train's last segment: above the least of all (no more than 2.5 handshakes) by q = (2.2 gap/least)² segments,
-//! 0.5 or an 80th of the train to 6, it stays, and 0.3 of the difference is made good, shared out over the train, at
-//! most 15 % up, and down at most 2 % and 1 % for each segment that q is above 0.5; a loss beside a long round trip
-//! adds 3 %. All flows of a path see one queue and so come to one gap. What is lost goes again within its train, at
-//! the gap; after a timeout one segment goes and asks, and its ACK tells the rest.
-//! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
-//! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2
-//! % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round trip
-//! is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So it is
-//! from the beginning where the path holds more than 8 segments, as only wires do (once the beginning is over and where
-//! it has three hops or less, more than 5): then there may be a quarter more than those and a train in flight, trains
-//! are short enough for that to fit into the peer's window, or a third of it, and the gap moves the less, the more
-//! trains are on the way. A loss there leaves room for 0.7 of the segments that were queued, a tenth of one more with
-//! each train, and brings no pause back.
-//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040):
-//! gap, train and pause are those of one flow that sent them all, and who comes later begins with them. The next
-//! one's train leaves when the ACK of this one's is in; where the pause is left out, a gap after this one's last
-//! segment, while no more trains of all are under way than may be of a flow alone, the last one counted whole. Flows
-//! with other parameters take turns with them and know their own path. Who has no more than four segments, those of
-//! this train that have left and those unsent, who can send no more where the pause is left out, who takes a share by
-//! force, probes after a timeout, or has a peer that cannot be asked waits for nobody, and nobody waits for it; what
-//! its trains come to it keeps to itself.
-//! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
-//! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
-//! segment counts as the least round trip, from five hops on as four hops' part of it.
+//! Rule: a train has as many segments as leave in `span` at the gap, at most `most`. In the beginning it has at most
+//! twice those of the last train. Each segment carries the number of segments that are still to come, itself included.
+//! The last one carries 1, which requests an ACK; if the peer knows only ACK-rate requests, R=0 does. The next train
+//! leaves when that ACK is in, so that ACKs never meet data and every train finds an empty path. There is no other
+//! limit: one train is in flight.
+//! The gap begins at 0.6 of the handshake's round trip, with four segments, or else at the first segment's round trip.
+//! Each train is then a quarter quicker, until more than 4.4 segments queue or something is lost. After that the gap
+//! follows the round trip of each train's last segment. It is compared with the least of all, or 2.5 handshakes if that
+//! is less. A queue of q = (2.2 gap/least)² segments may stand, between 0.5 (or an 80th of the train) and 6. Each train
+//! makes good 0.3 of the difference, shared out over its segments. A step is at most 15 % up, or 2 % down and 1 % more
+//! for each segment that q is above 0.5. A loss beside a long round trip adds 3 %. All flows of a path see one queue,
+//! and so come to one gap. Lost segments leave again within their train, at the gap. After a timeout one segment leaves
+//! and requests an ACK, which shows what else is lost.
+//! Most trains may find no empty path, because frames are lost or others send. Over more than three hops trains are
+//! then tried without a pause for a while: two are in flight, and 24 segments may queue. This stays while it brings 2 %
+//! more and hardly any train loses segments. Up to three hops it is tried with 4 segments, if the least round trip is
+//! above 0.9 gaps, as where no other flow sends. It stays if it brings more, until that is below 0.7. A path that holds
+//! more than 8 segments, as only wires do, has no pause from the beginning. Up to three hops this bound is 5, once the
+//! beginning is over. The flight there is a train and 1.25 times what the path holds. Trains are short enough for that
+//! to fit into the peer's window, or a third of it. The more trains are on the way, the less the gap moves. A loss
+//! leaves room for 0.7 of the segments that were queued, a tenth of one more with each train, and brings no pause back.
+//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040).
+//! Gap, train and pause are those of one flow that sent them all, and a new flow begins with them. The next flow's
+//! train leaves when the ACK of this one's is in. Without a pause it leaves a gap after this one's last segment. The
+//! trains of all flows are then no more than those of a lone flow, the last one counted whole. Flows with other
+//! parameters take turns, too, but know their own path. Some flows wait for no turn, no flow waits for them, and they
+//! share no findings. They have at most four segments, unsent ones and those of this train together. Or they take a
+//! share by force, or probe after a timeout. Others have a peer that takes no requests, or can send no more while there
+//! is no pause.
+//! With `compete`, five trains in a row that meet more than 16 segments of others show flows that fill the queue. Until
+//! fewer than 8 are left, the sender makes no pause and keeps 0.8 times as many in flight as they have there. A segment
+//! counts as the least round trip, or from five hops on as four hops' part of it.
 //!
-//! Deviations: a peer that can be asked in no way acknowledges by its own rule; a window of one train then slides over
-//! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten. The
-//! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5 wants it from the first): it is as
-//! long as a train and its ACK already, and a link that fades takes several segments in a row.
+//! Deviations: a peer that takes no requests acknowledges by its own rule. A window of one train then slides over the
+//! data, at the same gap. When routing reports another number of hops, the path is learnt anew. The retransmission
+//! timer doubles from the fourth timeout in a row on (RFC 6298 §5.5: from the first). It is as long as a train and its
+//! ACK already, and a link that fades takes several segments in a row.
 
 mod constants;
 mod crowd;
@@ -85,13 +86,13 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Member(|args, shared| Box::new(Train::new(args, shared))),
 };
 
-/// Sequence numbers are compared within 2 GiB.
+/// Sequence numbers compare correctly within 2 GiB; this is half of that.
 const MOST_AHEAD: u32 = 1 << 30;
-/// A train that has left waits for its ACK; how long at the most is the connection's.
+/// A train that has left waits for its ACK. The connection bounds how long.
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
-/// What the handshake took tells where to begin: with a train of so many segments at this part of it.
+/// The first train after a handshake has this many segments. A flow with no more needs no turn.
 const FIRST_SEGMENTS: u32 = 4;
 
 #[derive(Debug)]
@@ -103,22 +104,22 @@ pub struct Train {
     takes_turns: bool,
     gap: Gap,
     pause: Pause,
-    /// Segments of a train.
+    /// The length of a train in segments.
     segments: u32,
-    /// Where the train under way began; none before the first one.
+    /// The beginning of the train under way; `None` before the first one.
     began: Option<Seq>,
-    /// New data that left in it.
+    /// The new data that has left in it.
     sent: Count,
-    /// The last segment said 1.
+    /// True if its last segment has carried 1.
     has_asked: bool,
     lost: bool,
     rtt: Option<Duration>,
-    /// A probe left a second time: which of the two an ACK is for nobody knows.
+    /// True after a probe of data that had left before: an ACK may be for either copy.
     is_ambiguous: bool,
-    /// One segment goes, and nothing else before its ACK.
+    /// True while one segment leaves alone, and nothing else before its ACK.
     is_probing: bool,
     last_sent: Option<Instant>,
-    /// Where new data has come to.
+    /// The end of the data that has left.
     newest: Option<Seq>,
     newest_mss: u32,
     together: Member,
@@ -156,7 +157,8 @@ impl Train {
         u64::from(segments) * mss_of(view)
     }
 
-    /// Segments that may follow a train before its ACK is in: another train, or more where the path itself holds more.
+    /// Segments that may follow a train before its ACK is in. Without a pause that is another train, or what the path
+    /// holds.
     fn ahead(&self) -> u32 {
         if let Some(share) = self.gap.share() {
             return (share as u32).min(self.most);
@@ -167,12 +169,12 @@ impl Train {
         }
     }
 
-    /// Where the train ends that began there, with segments of today's size.
+    /// The end of the train that begins at `began`, with segments of the current size.
     fn end_of(&self, began: Seq, view: &SendView<'_>) -> Seq {
         began + u32::try_from(u64::from(self.length(view)) * mss_of(view)).unwrap_or(u32::MAX / 2)
     }
 
-    /// Segments of the train under way, or of the first one.
+    /// The length in segments of the train under way, or of the first one.
     fn length(&self, view: &SendView<'_>) -> u32 {
         match (self.began, view.path.rtt.latest) {
             (None, Some(_)) if self.set.begins_by_handshake && self.gap.seconds() == 0.0 => {
@@ -182,8 +184,8 @@ impl Train {
         }
     }
 
-    /// The end of the train under way, as far as its ACK tells. Those that fill a long path left when trains had
-    /// another length: an ACK for most of one is for all of it.
+    /// The end of the train under way, according to its ACK. Trains that fill a long path left when trains had another
+    /// length: an ACK for most of one counts for all of it.
     fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
         let end = self.end_of(began, view);
         let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
@@ -191,7 +193,7 @@ impl Train {
         if is_filled && is_most { end.min(view.snd_una) } else { end }
     }
 
-    /// The end of the train that `first` is in: this one's, or that of one which follows before this one's ACK is in.
+    /// The end of the train that holds `first`: the one from `began`, or one that follows before its ACK is in.
     fn end_after(&self, first: Seq, began: Seq, view: &SendView<'_>) -> Seq {
         let mut end = self.end_of(began, view);
         let train = end.bytes_since(began).max(1);
@@ -201,7 +203,7 @@ impl Train {
         end
     }
 
-    /// Whole segments that follow `after` in the train under way: what it has room for, and there is to send.
+    /// Whole segments that follow `after` in the train under way, as far as it has room and data is ready.
     fn left(&self, after: Seq, end: Seq, view: &SendView<'_>) -> u32 {
         let mss = view.mss.max(1);
         let ready = self.ready(view);
@@ -212,9 +214,9 @@ impl Train {
         Duration::from_nanos((self.gap.seconds() * 1e9) as u64)
     }
 
-    /// The train has arrived, and says what it found.
+    /// The train has arrived, and its findings are learnt.
     fn arrive(&mut self, now: Instant, end: Seq, view: &SendView<'_>) {
-        // What left behind the train already belongs to the next one.
+        // Data that left behind the train already belongs to the next one.
         let began = if end < view.snd_nxt { end.max(view.snd_una) } else { view.snd_una };
         let over = view.snd_nxt.bytes_since(began);
         let next = Count { segments: over.div_ceil(view.mss.max(1)), bytes: over.into() };
@@ -223,7 +225,7 @@ impl Train {
             bytes: self.sent.bytes.saturating_sub(next.bytes),
         };
         let full = u64::from(sent.segments) * mss_of(view);
-        // A train that there was too little data for is no proof that the path carries more.
+        // A train that had too little data does not prove that the path carries more.
         let is_telling = 2 * sent.segments > self.segments && 4 * sent.bytes >= 3 * full;
         let outcome = Outcome {
             rtt_s: self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64()),
@@ -235,7 +237,7 @@ impl Train {
             outcome: (is_telling || self.lost).then_some(outcome),
             bytes: is_telling.then_some(sent.bytes),
         };
-        // Who had too little to send says nothing of the path to the others.
+        // A flow that had too little data shows the others nothing of the path.
         if news.outcome.is_some() || !takes_turns(view) {
             self.learn(&news, view);
         }
@@ -255,7 +257,7 @@ impl Train {
     fn weigh_pause(&mut self, news: &News, view: &SendView<'_>) {
         let before = self.pause.way();
         if self.gap.share().is_some() {
-            // What others do would be taken for what the way is worth.
+            // A block would measure what others do, and not what the pause is worth.
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
@@ -267,7 +269,7 @@ impl Train {
         {
             self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = news.bytes {
-            // What a long path loses was too much for a queue, and says nothing of overload on the air.
+            // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
             self.pause.on_train(news.at, bytes, is_lossy, self.worth());
         } else {
@@ -279,8 +281,8 @@ impl Train {
         }
     }
 
-    /// What it must bring more to leave the pause out, where it is worth a trial. Not on a calm path, where the pause
-    /// pays, but a short one, where it may not; nor for good on a long one, or on a short one while nobody else sends.
+    /// The ratio of goodput that leaving the pause out must bring; `None` if the answer is known. A calm path keeps its
+    /// pause unless it is short. A long path has none for good, and a short one has none while no other flow sends.
     fn worth(&self) -> Option<f64> {
         let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
         let is_open = match self.pause.way() {
@@ -295,14 +297,14 @@ impl Train {
         })
     }
 
-    /// Nobody waits for the ACK of a train that has left, where none does without turns; and nothing follows, for want
-    /// of data or of window.
+    /// Returns whether a flow without pauses has sent its last train. It lacks data or window for more, and no flow
+    /// waits for the ACK.
     fn has_said_all(&self, view: &SendView<'_>) -> bool {
         let ready = self.ready(view).bytes_since(view.snd_nxt);
         self.pause.way() == Way::Flowing && self.has_asked && u64::from(ready) < mss_of(view)
     }
 
-    /// Where what may leave ends: there is data, and the peer has room for it.
+    /// The end of the data that may leave now: it is there, and the peer has room for it.
     fn ready(&self, view: &SendView<'_>) -> Seq {
         let unsent = u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX / 2);
         (view.snd_nxt + unsent).min(view.snd_una + view.snd_wnd)
@@ -315,8 +317,8 @@ impl Train {
         fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))
     }
 
-    /// A train that follows another one has to fit into the peer's window beside what a long path holds: who fills the
-    /// window with one train waits for its ACK after all.
+    /// A train that follows another one must fit into the peer's window, beside what a long path holds. A train that
+    /// fills the window alone would wait for its ACK after all.
     fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
         if self.pause.way() == Way::Waiting || !self.gap.is_long() || !self.set.fits_window {
             return u32::MAX;
@@ -331,7 +333,7 @@ fn hops_of(view: &SendView<'_>) -> Option<u8> {
     view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops)
 }
 
-/// Others are about.
+/// Returns whether other flows want turns, too.
 fn takes_turns(view: &SendView<'_>) -> bool {
     matches!(view.turn, Turn::Waiting | Turn::Holding)
 }
@@ -339,8 +341,8 @@ fn takes_turns(view: &SendView<'_>) -> bool {
 impl SenderAgent for Train {
     ignores!(on_dup_ack);
 
-    /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
-    /// A path that is dead is not to be hammered: there it doubles in the end.
+    /// Trains are held for half a second, so the timer is long already. Doubled, it outlasts what it waits for. It does
+    /// double in the end, so that a dead path is not flooded.
     fn tune(&self, tunables: &mut Tunables) {
         tunables.rto_held = tunables.rto_held.max(self.set.stubborn);
     }
@@ -356,7 +358,7 @@ impl SenderAgent for Train {
         let is_new = sent.kind == SentKind::New || self.newest.is_some_and(|newest| newest < view.snd_nxt);
         self.newest = Some(view.snd_nxt);
         if !is_new {
-            // Of what is sent again for a loss no round trip is told; of a probe there may be.
+            // A retransmission after a loss gives no round trip, but a probe may give one.
             self.is_ambiguous |= sent.kind == SentKind::Probe;
             return;
         }
@@ -381,8 +383,8 @@ impl SenderAgent for Train {
         self.gap.hear_path(hops_of(view), view.path.rtt.min);
         let end = self.end_told(began, view);
         let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
-        // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
-        // one: then the least says most.
+        // An ACK that was requested, or that reports a hole, was not held. A peer that takes no requests holds every
+        // second ACK, so the least round trip is the best.
         if let Some(rtt) = acked.rtt.filter(|_| !self.is_ambiguous) {
             match view.ack_requests {
                 None => self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt))),
@@ -445,7 +447,7 @@ impl SenderAgent for Train {
         } else {
             view.mss.min(u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX))
         };
-        // What goes alone asks for itself.
+        // A segment that leaves alone requests its own ACK.
         let left = if self.is_probing { 1 } else { 1 + self.left(first + own, end, view) };
         note.ack_request = view.ack_requests.map(|form| match form {
             AckRequestForm::After => AckRequest::After(u8::try_from(left).unwrap_or(u8::MAX)),
@@ -464,8 +466,8 @@ impl SenderAgent for Train {
 }
 
 impl EnsembleMember for Train {
-    /// A few segments go at once. A probe would keep the others from sending until its ACK is in, and a wire has room
-    /// for the trains of all.
+    /// A few segments leave without a turn. A probe with a turn would keep the others from sending until its ACK is in.
+    /// A wire has room for the trains of all flows.
     fn wanted_turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
         let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
         let waits_for_nobody = !self.takes_turns

@@ -3,13 +3,13 @@
 //! Source: Mascolo, Casetti, Gerla, Sanadidi and Wang, *TCP Westwood* (MobiCom 2001), with the once-a-round
 //! samples of Westwood+ (Grieco and Mascolo).
 //!
-//! Rule: the window grows as with `newreno`. Once a round trip a sample of bandwidth is taken, what was
-//! acknowledged over the time that it took, and bw = .9·bw + .05·(sample + last sample). A loss leaves
-//! bw·RTT_min of the window, a timeout begins again with one segment: a loss that the radio caused leaves bw
-//! as it is, so that the window is not halved for it.
+//! Rule: the window grows as with `newreno`. Once a round trip, the acknowledged bytes over the time that they took are
+//! a sample of bandwidth. It changes bw to .9·bw + .05·(sample + last sample). A loss leaves bw·RTT_min of the window,
+//! and a timeout begins again with one segment. A loss that the radio caused leaves bw as it is, and therefore the
+//! window is not halved.
 //!
-//! Deviations: a loss leaves at most the window that was really filled; before the first sample it halves what
-//! is in flight. A round in which the application was the limit gives no sample.
+//! Deviations: a loss leaves at most the window that was really filled. Before the first sample it halves what is in
+//! flight. A round in which the application was the limit gives no sample.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Westwood {
     }
 }
 
-/// What the path delivers, sampled once a round trip.
+/// The rate that the path delivers, sampled once a round trip.
 #[derive(Debug, Default)]
 struct Bandwidth {
     began: Option<Instant>,
@@ -149,7 +149,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// A flow of 20 segments a round trip of 100 ms: 200 kB/s.
+    /// A flow of 20 segments in each round trip of 100 ms: 200 kB/s.
     fn steady() -> Bench {
         let mut bench = Bench::new("westwood:iw=20,ssthresh=20").with_rtt(RTT);
         bench.path.rtt.min = Some(RTT);

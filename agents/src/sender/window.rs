@@ -1,15 +1,16 @@
-//! What every owner of a congestion window shares: slow start, its bounds after a loss, giving back what a
-//! loss that was none took, and the rule that a window nobody filled proves nothing.
+//! The rules that all owners of a congestion window share. They are slow start, bounds after a loss, and the return of
+//! a window that a false loss took. A window that is not filled proves nothing.
 //!
-//! - Initial window: RFC 6928, as many segments as told, at most 1460 bytes each unless that is below two
-//!   segments.
-//! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK; byte counting (RFC 3465) adds what was
-//!   acknowledged, at most two segments, one after a timeout.
-//! - Validation (RFC 7661 in spirit): no growth while the application is the limit, or while less than half
-//!   of cwnd was in flight during the last two rounds. After an idle time longer than an RTO, cwnd falls back
-//!   to the initial window (RFC 5681 §4.1) and ssthresh remembers three quarters of it.
-//! - After fast recovery cwnd is ssthresh. With validation it is RFC 6582's min(ssthresh, max(flight, MSS) +
-//!   MSS), so that a window whose data has all left the network does not go out as one burst.
+//! - Initial window: RFC 6928, in segments. A segment counts as at most 1460 bytes, unless the window would then be
+//!   below two segments.
+//! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK. Byte counting (RFC 3465) adds the acknowledged bytes: at
+//!   most two segments, or one after a timeout.
+//! - Validation (RFC 7661 in spirit): the window does not grow while the application is the limit. It does not grow
+//!   while less than half of cwnd was in flight during the last two rounds, either. After an idle time longer than an
+//!   RTO, cwnd falls back to the initial window (RFC 5681 §4.1). Then ssthresh remembers three quarters of the old
+//!   cwnd.
+//! - After fast recovery cwnd is ssthresh. With validation it is RFC 6582's min(ssthresh, max(flight, MSS) + MSS). A
+//!   window whose data has all left the network then does not go out as one burst.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use hopwise_core::{Instant, Seq};
 use super::seldom::Seldom;
 use crate::param::{Form, OFF, ON, Param, Switch};
 
-/// RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
+/// The RTO of RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
 const FIRST_RTO: Duration = Duration::from_secs(1);
 const LEAST_RTO: Duration = Duration::from_millis(200);
 /// RFC 6928: a segment of the initial window counts as at most this much.
@@ -45,7 +46,7 @@ pub(super) const VALIDATE: Param = Form::Switch
     .ns2(OFF)
     .means("do not grow a window that is not filled; begin anew after an idle time");
 
-/// What slow start counts.
+/// The unit that slow start counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     /// An ACK counts as a segment at most.
@@ -73,20 +74,20 @@ struct Rules {
 
 /// cwnd and ssthresh, in bytes.
 ///
-/// Invariant 1: `open` is none until something changes the window; before that it follows the MSS. 2: cwnd is never
-/// below one segment, and after a loss ssthresh is never below two.
+/// Invariant 1: `open` is `None` until something changes the window. Before that the window follows the MSS. Invariant
+/// 2: cwnd is never below one segment, and after a loss ssthresh is never below two.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     rules: Rules,
     open: Option<Open>,
-    /// What the last loss took.
+    /// The window before the last loss.
     before: Seldom<Open>,
     recovery: Recovery,
     used: Used,
     last_sent: Option<Instant>,
-    /// RFC 5681 §3.1: it leaves one segment to begin with.
+    /// RFC 5681 §3.1: a lost SYN leaves one segment to begin with.
     syn_was_lost: bool,
-    /// What a segment is, for gauges; 0 before one was sent.
+    /// The size of a segment, for gauges; 0 before one was sent.
     newest_mss: u32,
 }
 
@@ -103,15 +104,15 @@ enum Recovery {
     AfterTimeout,
 }
 
-/// Congestion avoidance of RFC 5681: a segment for each window that is acknowledged.
+/// Congestion avoidance of RFC 5681: one segment for each window that is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Linear {
-    /// RFC 3465: acknowledged since cwnd last grew by counting bytes.
+    /// RFC 3465: bytes acknowledged since byte counting last made cwnd grow.
     counted_bytes: u64,
 }
 
 impl Linear {
-    /// Eq. 3 of §3.1 for each ACK, or a segment for each window of bytes.
+    /// Adds eq. 3 of §3.1 for each ACK, or a segment for each window of bytes.
     pub(super) fn avoid(&mut self, window: &mut Window, newly_bytes: u64, mss: u64) {
         let cwnd = window.cwnd(mss);
         match window.rules.counting {
@@ -131,10 +132,10 @@ impl Linear {
     }
 }
 
-/// What an ACK did to the window, or left to congestion avoidance to do.
+/// The effect of an ACK on the window. Congestion avoidance is left to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// Not now: recovery, or a window that is not filled.
+    /// No growth: recovery, or a window that is not filled.
     None,
     SlowStart,
     Avoidance,
@@ -160,12 +161,12 @@ impl Window {
         self.opened(mss).cwnd
     }
 
-    /// The most that lay in flight during the last two rounds, as far as cwnd allowed it.
+    /// The most data in flight during the last two rounds, at most cwnd.
     pub(super) fn filled(&self, loss: &Loss, mss: u64) -> u64 {
         self.used.most().max(loss.flight_before.bytes).min(self.cwnd(mss))
     }
 
-    /// Congestion avoidance adds to cwnd by its own rule.
+    /// Adds to cwnd; each owner has its own rule of congestion avoidance.
     pub(super) fn grow(&mut self, bytes: u64, mss: u64) {
         let open = self.open_mut(mss);
         open.cwnd = open.cwnd.saturating_add(bytes);
@@ -178,7 +179,7 @@ impl Window {
         if self.is_idle(sent.now, flight_before, view) {
             let restart = self.initial(mss);
             let open = self.open_mut(mss);
-            // RFC 7661 §4.4: what the path carried before the pause is where slow start may end.
+            // RFC 7661 §4.4: slow start may end at what the path carried before the pause.
             open.ssthresh = open.ssthresh.max(open.cwnd / 4 * 3);
             open.cwnd = open.cwnd.min(restart);
         }
@@ -186,7 +187,7 @@ impl Window {
         self.used.on_sent(sent, view);
     }
 
-    /// Slow start happens here; what is left to do is the caller's.
+    /// Slow start happens here; congestion avoidance is left to the caller.
     pub(super) fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) -> Growth {
         let mss = mss_of(view);
         self.used.take(acked.flight_before.bytes);
@@ -203,18 +204,18 @@ impl Window {
         }
         let counted = match (self.rules.counting, view.recovering) {
             (Counting::Bytes, None) => MOST_COUNTED_SEGMENTS * mss,
-            // RFC 3465 §2.3: what one ACK covers after a timeout may have arrived long before.
+            // RFC 3465 §2.3: data that one ACK covers after a timeout may have arrived long before.
             (Counting::Bytes, Some(_)) | (Counting::Acks, _) => mss,
         };
         self.grow(acked.newly.bytes.min(counted), mss);
         Growth::SlowStart
     }
 
-    /// `reduced` is the new ssthresh, which the owner works out by its own rule.
+    /// `reduced` is the new ssthresh by the owner's own rule.
     pub(super) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>, reduced: u64) -> Reduction {
         let mss = mss_of(view);
         if is_of_syn(loss) {
-            // It says nothing of the path, and how large a segment is the peer has not told yet.
+            // The loss shows nothing of the path, and the peer has not announced its MSS yet.
             self.syn_was_lost = true;
             return Reduction { ssthresh: self.ssthresh(mss).max(2 * mss) };
         }
@@ -234,14 +235,14 @@ impl Window {
             // Only the first timeout of a series took anything.
             LossKind::Timeout { nth: 2.. } => {}
             LossKind::Fast | LossKind::Timeout { .. } => self.before.set(Some(open)),
-            // The network says itself that a mark is none of those losses that turn out to be none.
+            // A mark comes from the network itself, so it cannot turn out to be no loss.
             LossKind::Marked => self.before.set(None),
         }
         self.open = Some(after);
         Reduction { ssthresh: after.ssthresh }
     }
 
-    /// ssthresh as it is, for a timeout that changes nothing about it.
+    /// The current ssthresh, for a timeout that does not change it.
     pub(super) fn ssthresh(&self, mss: u64) -> u64 {
         self.opened(mss).ssthresh
     }
@@ -320,12 +321,12 @@ impl Window {
     }
 }
 
-/// The MSS as arithmetic wants it.
+/// The MSS for arithmetic: at least 1.
 pub(super) fn mss_of(view: &SendView<'_>) -> u64 {
     u64::from(view.mss.max(1))
 }
 
-/// A timeout with no data in flight was a SYN's.
+/// A timeout without data in flight belongs to a SYN.
 pub(super) fn is_of_syn(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Timeout { .. }) && loss.flight_before.bytes == 0
 }
@@ -334,13 +335,13 @@ fn expected_rto(rtt: &Rtt) -> Duration {
     rtt.smoothed.map_or(FIRST_RTO, |srtt| (srtt + 4 * rtt.variance).max(LEAST_RTO))
 }
 
-/// The most that lay in flight in this round and in the one before: what the window was really worth, when
-/// the application, the receiver or another agent kept it from being filled.
+/// The most data in flight in this round and in the one before. It shows the real worth of a window that the
+/// application, the receiver or another agent did not let fill.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     this_round: u64,
     last_round: u64,
-    /// The round is over when this is acknowledged.
+    /// The round ends when this is acknowledged.
     until: Option<Seq>,
 }
 

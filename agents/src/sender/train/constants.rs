@@ -1,4 +1,4 @@
-//! The constants of the rule, and what an ablation leaves out of it.
+//! The constants of the rule, and of the rule without one of its parts.
 //!
 //! `scripts/bench train --ablate` measures what each mechanism brings over the scenes of `configs/train/test.yaml`.
 
@@ -10,7 +10,7 @@ pub(super) struct Constants {
     pub(super) stubborn: u8,
     /// Part of the handshake's round trip that the first gap is.
     pub(super) first_gap: f64,
-    /// The handshake tells the first gap. Otherwise the first segment's round trip is the first gap.
+    /// The handshake gives the first gap. Otherwise the first segment's round trip is the first gap.
     pub(super) begins_by_handshake: bool,
     /// Factor of the gap after each train of the beginning, while nothing queues.
     pub(super) quicker: f64,
@@ -36,7 +36,7 @@ pub(super) struct Constants {
     pub(super) loss_adds: f64,
     /// Part of the gap that one train may take away.
     pub(super) most_down: f64,
-    /// More of it for each segment that may queue: where many may, no cliff is near.
+    /// Part added to that for each segment that may queue: where many may, no cliff is near.
     pub(super) down_by_queue: f64,
     /// Part of the gap that one train may add.
     pub(super) most_up: f64,
@@ -76,7 +76,7 @@ pub(super) struct Constants {
     pub(super) hears_change: bool,
     /// Segments that a short path holds if nobody else sends.
     pub(super) alone: f64,
-    /// The same without pauses, down to which nobody else is thought to send.
+    /// The same without pauses. Below it other flows are thought to send.
     pub(super) not_alone: f64,
     /// On a short path the pause comes back as soon as others send.
     pub(super) minds_others: bool,
@@ -86,7 +86,8 @@ pub(super) struct Constants {
     pub(super) tries: bool,
     /// It may be left out on trial on short paths.
     pub(super) tries_short: bool,
-    /// Goodput without pauses over that with pauses which keeps them out. They keep a long path from overload.
+    /// Ratio of goodput without pauses to goodput with them that leaves them out. Pauses keep a long path from
+    /// overload.
     pub(super) worth: f64,
     /// The same on a short path, which nothing overloads.
     pub(super) short_worth: f64,

@@ -1,27 +1,27 @@
-//! Beside flows that fill every queue: what they keep in it, and the share that is taken there.
+//! The share of the queue that a flow takes beside flows that fill every queue.
 //!
-//! Flows of the own kind let a few segments queue and no more, however many they are, so that a queue far beyond is
-//! somebody else's, and its path is never empty: to wait for that costs the flow its share and wins nothing. While it
-//! lasts as many segments are kept in flight as come to a part of what the others have there. Since that is less than
-//! theirs it ends with them: flows that take such a share beside each other have less of it with each train.
+//! Flows of the own kind let only a few segments queue, however many flows there are. A queue far beyond that belongs
+//! to others, and its path is never empty. Waiting for an empty path would cost the flow its share and win nothing.
+//! While the crowd lasts, the flow keeps in flight a part of what the others have queued. This is less than theirs, so
+//! it ends with them: flows that take such shares beside each other lower them with each train.
 
-/// Segments of others in the queue from which on it is crowded, and down to which it stays so.
+/// Segments of others in the queue from which on it is crowded, and below which it no longer is.
 const CROWDED: f64 = 16.0;
 const EMPTIED: f64 = 8.0;
-/// Trains in a row that must say so.
+/// Trains in a row that must show it.
 const CROWDED_TRAINS: u32 = 5;
 const EMPTIED_TRAINS: u32 = 3;
-/// Of what others have in the queue, so much is in flight.
+/// The part of the others' queue to keep in flight.
 const SHARE: f64 = 0.8;
 const LEAST_SHARE: f64 = 2.0;
-/// No more than the longest train.
+/// The length of the longest train.
 const MOST_SHARE: f64 = 64.0;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crowd {
     /// Segments that others have in the queue.
     others: f64,
-    /// Trains in a row that say that what is done now is wrong.
+    /// Trains in a row that contradict the current state.
     contrary: u32,
     share: Option<f64>,
 }
@@ -32,7 +32,7 @@ impl Crowd {
         self.share
     }
 
-    /// A train found so many segments queued, and this many of the own could be among them.
+    /// A train found `queued` segments in the queue, of which `own` could be its own.
     pub(super) fn take(&mut self, queued: f64, own: f64) {
         let others = (queued - self.share.unwrap_or(own)).max(0.0);
         self.others += (others - self.others) / 4.0;
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(crowd.share(), Some(32.0), "0.8 of the forty that are not its own");
     }
 
-    /// What the flow has there itself keeps nothing alive.
+    /// The flow's own segments in the queue do not keep its share alive.
     #[test]
     fn a_share_ends_when_the_others_have_gone() {
         let mut crowd = Crowd::default();

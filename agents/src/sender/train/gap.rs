@@ -1,4 +1,4 @@
-//! The gap between segments, steered by what each train came to.
+//! The gap between segments, steered by the outcome of each train.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use super::constants::Constants;
 use super::crowd::Crowd;
 use super::pause::Way;
 
-/// Nothing is sent faster: a driver's clock is no finer.
+/// No gap is shorter: a driver's clock is no finer.
 const LEAST_S: f64 = 0.00005;
 const MOST_S: f64 = 2.0;
-/// A path without delay would divide by nothing.
+/// A path without delay would lead to a division by zero.
 const LEAST_BASE_S: f64 = 1e-6;
-/// Without pauses ACKs meet data, and round trips say less of the queue: more of it is let be.
+/// Without pauses ACKs meet data, and round trips show less of the queue. More of it is therefore accepted.
 const FLOWING_QUEUE: f64 = 24.0;
 const LEAST_ROOM: f64 = 2.0;
-/// On a path of so many hops everybody hears everybody.
+/// On a path of this many hops every station hears every other.
 const SHORT_HOPS: u8 = 3;
 
-/// What a train came to.
+/// The outcome of a train.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    /// Of its last segment, where nothing made it longer than the path.
+    /// The round trip of its last segment; `None` if it shows nothing of the path.
     pub(super) rtt_s: Option<f64>,
     pub(super) segments: f64,
     pub(super) lost: bool,
@@ -30,7 +30,7 @@ pub(super) struct Outcome {
 enum Phase {
     /// No round trip is known.
     Unknown,
-    /// Each train is quicker than the last.
+    /// Each train is quicker than the one before.
     Start,
     Steady,
 }
@@ -40,16 +40,16 @@ pub(super) struct Gap {
     set: &'static Constants,
     phase: Phase,
     seconds: f64,
-    /// The least round trip of all.
+    /// The least round trip of all trains.
     base_s: f64,
     smoothed_s: f64,
     is_guessed: bool,
     crowd: Option<Crowd>,
     hops: Option<u8>,
-    /// The least round trip of anything, handshakes included.
+    /// The least round trip of all segments and handshakes.
     least_s: Option<f64>,
     way: Way,
-    /// The gap of the other way, when it was last gone.
+    /// The last gap of the other mode.
     others_s: Option<f64>,
     /// Segments that may queue on a long path without pauses.
     room: f64,
@@ -79,12 +79,12 @@ impl Gap {
         }
     }
 
-    /// Hardly a train finds the path as empty as it can be, however slow they are.
+    /// Returns whether hardly any train finds the path as empty as it can be, however slow the trains are.
     pub(super) fn is_noisy(&self) -> bool {
         self.calm < 0.5 || !self.set.hears_noise
     }
 
-    /// Longer than radios alone make a path.
+    /// Returns whether the path is longer than radios alone make it.
     pub(super) fn is_long(&self) -> bool {
         let is_known = self.phase == Phase::Steady && self.has_few_hops();
         self.ratio() > if is_known { self.set.long_for_few_hops } else { self.set.long }
@@ -94,12 +94,12 @@ impl Gap {
         self.hops.is_some_and(|hops| hops <= SHORT_HOPS)
     }
 
-    /// Where a pause costs more than it brings, for whoever is alone.
+    /// Returns whether the path is so short that a pause costs a lone flow more than it brings.
     pub(super) fn is_short(&self) -> bool {
         self.has_few_hops() && !self.is_long()
     }
 
-    /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
+    /// Returns whether no other flow sends: the gap is what the empty path takes. Beside other flows it is longer.
     pub(super) fn is_alone(&self) -> bool {
         self.ratio() > if self.way == Way::Waiting { self.set.alone } else { self.set.not_alone }
     }
@@ -114,7 +114,7 @@ impl Gap {
         self.room
     }
 
-    /// Each way has a gap of its own, but on a long path, where the gap is what its narrowest part takes.
+    /// Switches the mode. Each mode has its own gap, except on a long path, where the narrowest part sets the gap.
     pub(super) fn turn(&mut self, way: Way) {
         if self.way != way {
             let is_long = self.is_long();
@@ -127,13 +127,13 @@ impl Gap {
         }
     }
 
-    /// A guess, before anything is known of segments.
+    /// Begins with a guess, before the round trip of any segment is known.
     pub(super) fn begin(&mut self, seconds: f64) {
         self.seconds = seconds.clamp(LEAST_S, MOST_S);
         self.is_guessed = true;
     }
 
-    /// Nothing while no round trip is known.
+    /// The gap; zero while no round trip is known.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
     }
@@ -146,12 +146,12 @@ impl Gap {
         self.phase != Phase::Steady
     }
 
-    /// Segments to keep in flight beside others that fill the queue, whatever the gap.
+    /// Segments to keep in flight beside flows that fill the queue, whatever the gap.
     pub(super) fn share(&self) -> Option<f64> {
         self.crowd.and_then(|crowd| crowd.share())
     }
 
-    /// What the connection knows of the path.
+    /// Takes what the connection knows of the path.
     pub(super) fn hear_path(&mut self, hops: Option<u8>, least: Option<Duration>) {
         self.hops = hops.or(self.hops);
         self.least_s = least.map(|least| least.as_secs_f64());
@@ -161,8 +161,8 @@ impl Gap {
         self.crowd.is_some()
     }
 
-    /// A path of another length is another path: the gap holds until something is known of it. Routing says the same
-    /// once more whenever somebody connects to the same peer.
+    /// Another number of hops means another path. The gap holds until that path is measured. Routing reports the old
+    /// number again whenever another flow connects to the peer.
     pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
         let is_another = self.set.hears_change && hops.is_some() && self.hops.is_some() && hops != self.hops;
         if is_another {
@@ -178,7 +178,7 @@ impl Gap {
             self.smoothed_s =
                 if is_first { rtt_s } else { self.smoothed_s + (rtt_s - self.smoothed_s) / 8.0 };
         }
-        // The own least round trip may be one beside others, or behind a queue of the own.
+        // The flow's own least round trip may include a queue of others, or its own.
         if let Some(least_s) = self.least_s {
             self.base_s = self.base_s.min(self.set.handshakes * least_s).max(LEAST_BASE_S);
         }
@@ -221,7 +221,7 @@ impl Gap {
         }
     }
 
-    /// A train that is over sooner than its round trip says only so much of what it did.
+    /// The weight of a train. A train that ends before its round trip is over shows only part of its effect.
     fn weight(&self, train: &Outcome) -> f64 {
         let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
         match self.way {
@@ -231,7 +231,8 @@ impl Gap {
         }
     }
 
-    /// Where trains flow, each stands behind the one before: by what the queue grew between them they were too quick.
+    /// Without pauses each train stands behind the one before. The growth of the queue between them shows how much too
+    /// quick they were.
     fn growth_s(&self, rtt_s: f64) -> f64 {
         match (self.way, self.last_s) {
             (Way::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
@@ -265,7 +266,8 @@ impl Gap {
         }
     }
 
-    /// All flows of a path see the same queue, and a gap for which this much may queue: so all come to the same gap.
+    /// All flows of a path see the same queue, and the gap decides how much of it they accept. They all come to the
+    /// same gap.
     fn steer(&mut self, train: &Outcome) {
         let gap_s = self.seconds;
         let weight = self.weight(train);
@@ -287,7 +289,7 @@ impl Gap {
             Way::Flowing if self.is_long() => (self.room, self.set.flowing_down),
             Way::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
         };
-        // The queue answers after a round trip: who makes good as much with each train that fits into one swings.
+        // The queue answers after a round trip. If every train until then made good as much, the gap would swing.
         let (of_queue, of_growth) =
             if self.is_long() && self.set.squares { (weight * weight, weight) } else { (weight, 1.0) };
         let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
@@ -295,7 +297,8 @@ impl Gap {
             (off_s + of_growth * self.growth_s(rtt_s)) / train.segments
         });
         if train.lost {
-            // Beside a round trip that is short enough it was the air, not a queue; without one nothing is known.
+            // A loss beside a short round trip came from the air, not from a queue. Without a round trip nothing is
+            // known.
             change = if change > 0.0 { change + self.set.loss_adds * gap_s } else { 0.0 };
         }
         self.seconds += change.clamp(-most_down * weight * gap_s, self.set.most_up * gap_s);

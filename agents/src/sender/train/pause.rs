@@ -1,9 +1,10 @@
-//! Whether the next train waits for the ACK of the one before it: which of the two brings more is found out by trying.
+//! Decides whether the next train waits for the ACK of the one before it. Trials show which of the two modes brings
+//! more.
 //!
-//! Alone on a clean path of radios the pause keeps ACKs and data apart, and pays. Where frames are lost, where others
-//! send anyway, or where most of the way is a wire, it costs more than it saves. A block of trains is sent each way
-//! from time to time; a way that brought less is tried again after twice as long. Where trains lose segments without
-//! the pause it stays: that is how a MAC says that it is overloaded.
+//! A lone flow on a clean path of radios gains by the pause, which keeps ACKs and data apart. The pause costs more than
+//! it saves if frames are lost, if others send anyway, or if most of the path is a wire. From time to time a block of
+//! trains tries the other mode. A mode that brought less is tried again after twice the time. If trains lose segments
+//! without the pause, the pause stays: losses are a MAC's sign of overload.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Kept,
-    /// The gap finds its place; nothing is counted.
+    /// The gap finds its place, and no train counts.
     Warming,
     Tried,
 }
@@ -44,7 +45,7 @@ pub(super) struct Pause {
     set: &'static Constants,
     way: Way,
     stage: Stage,
-    /// Bytes per second of the way that is kept.
+    /// The goodput of the kept mode, in bytes per second.
     rate: Option<f64>,
     blocks: u32,
     interval: u32,
@@ -78,17 +79,18 @@ impl Pause {
         self.way
     }
 
-    /// What is known of the path says which way to begin with.
+    /// Begins with the mode that suits what is known of the path.
     pub(super) fn begin(&mut self, way: Way) {
         *self = Pause { way, ..Pause::new(self.set) };
     }
 
-    /// Too little data for a train: a block that it is in proves nothing.
+    /// A train had too little data: the block that holds it proves nothing.
     pub(super) fn on_break(&mut self) {
         self.block = Block::default();
     }
 
-    /// A train has arrived. `worth`: what the way without pauses must bring more, unless it is known which is better.
+    /// A train has arrived. `worth` is the ratio of goodput that leaving the pause out must bring; `None` if the answer
+    /// is known.
     pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, worth: Option<f64>) {
         let Some(began) = self.block.began else {
             self.block.began = Some(now);
@@ -163,7 +165,7 @@ mod tests {
 
     const OPEN: Option<f64> = Some(1.02);
 
-    /// Trains of half a second, 10 kB for those that wait and `flowing` for the others. Which way each went.
+    /// Trains of half a second, with 10 kB each if they wait and `flowing` bytes if they do not.
     struct Road {
         pause: Pause,
         now: Instant,
@@ -194,7 +196,7 @@ mod tests {
         assert!((20..80).contains(&tried), "{tried}");
     }
 
-    /// Six blocks, twelve, twenty-four.
+    /// The trials begin after six, twelve and twenty-four blocks.
     #[test]
     fn what_brought_less_is_tried_again_after_twice_as_long() {
         let mut road = Road::new(9_000);
@@ -220,7 +222,7 @@ mod tests {
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
         while road.train(false, OPEN) == Way::Waiting {}
-        // From the first one on time counts.
+        // Time counts from the first train on.
         road.train(false, OPEN);
         road.train(true, OPEN);
         assert_eq!(road.pause.way(), Way::Flowing);
@@ -234,7 +236,7 @@ mod tests {
         assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Way::Waiting));
     }
 
-    /// When others come or go the other way may be better: it is tried from time to time.
+    /// When other flows come or go, the other mode may be better, so it is tried from time to time.
     #[test]
     fn what_is_kept_is_put_to_the_test_too() {
         let mut road = Road::new(12_000);

@@ -26,13 +26,13 @@ fn gap_us(bench: &Bench) -> u64 {
     bench.gauge("gap_us").expect("a gauge")
 }
 
-/// Whether a new segment may leave within a second.
+/// Returns whether a new segment may leave within a second.
 fn may_go_on(bench: &mut Bench) -> bool {
     let now = bench.now;
     bench.allowed().new_from <= now + Duration::from_secs(1)
 }
 
-/// After how many segments one that leaves next asks for an ACK.
+/// The number that the next segment carries: the segments of its train that are still to come.
 fn asked(bench: &mut Bench) -> Option<u8> {
     asked_at(bench, bench.snd_nxt())
 }
@@ -44,7 +44,7 @@ fn asked_at(bench: &mut Bench, first: Seq) -> Option<u8> {
     }
 }
 
-/// What each segment of the next train asks for. The train's ACK comes a round trip after its last segment.
+/// The numbers that the segments of the next train carry. The train's ACK comes a round trip after its last segment.
 fn train(bench: &mut Bench) -> Vec<u8> {
     let mut told = Vec::new();
     while may_go_on(bench) {
@@ -102,7 +102,7 @@ fn what_is_sent_again_tells_what_is_left_behind_it() {
     assert_eq!(told, [Some(4), Some(3), Some(2), Some(1)]);
 }
 
-/// Whoever has little to say waits for nothing: the last segment that there is asks.
+/// A flow with little data waits for nothing: the last segment that is ready requests an ACK.
 #[test]
 fn the_last_segment_that_is_ready_asks_and_more_may_follow_it() {
     let mut bench = bench();
@@ -163,7 +163,8 @@ fn under_a_peer_that_cannot_be_asked_a_window_of_one_train_slides() {
     }
     assert!(segments(&bench) > 8, "{}", segments(&bench));
     assert!(may_go_on(&mut bench));
-    // Nothing queues on this path, so that it is as long as a wire: what it holds may be on the way besides.
+    // No queue builds up on this path, so that it counts as long as a wire. The segments that it holds may be in flight
+    // besides a train.
     let held = RTT.as_micros() as u64 / gap_us(&bench) * 5 / 4;
     assert!(bench.allowed_segments() <= 2 * segments(&bench).max(held), "{}", bench.allowed_segments());
 }
@@ -208,7 +209,7 @@ fn after_a_timeout_one_segment_goes_and_its_ack_lets_the_rest_follow() {
     assert_eq!(bench.allowed_segments(), 8);
 }
 
-/// The round trip of something that left twice may be that of its first copy: as the least of all it would stay.
+/// The round trip of a segment that left twice may be that of its first copy. It would stay the least of all.
 #[test]
 fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
     let mut bench = bench();
@@ -220,13 +221,13 @@ fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
     assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
 }
 
-/// Where a train is held, its length is in every sample of the timer; a path that is dead is not to be hammered.
+/// The length of a train that is held is in every sample of the timer. A dead path must not be flooded.
 #[test]
 fn the_retransmission_timer_doubles_from_the_fourth_timeout_on() {
     assert_eq!(Bench::new("train").tunables().rto_held, 3);
 }
 
-/// RFC 8985 §7.3 sends new data as a probe where there is some. It belongs to the train.
+/// RFC 8985 §7.3 sends new data as a probe if there is some. Such data belongs to the train.
 #[test]
 fn a_tail_probe_of_new_data_spoils_no_round_trip() {
     let mut bench = bench();
@@ -241,7 +242,7 @@ fn a_tail_probe_of_new_data_spoils_no_round_trip() {
     assert_eq!(bench.gauge("least_rtt_us"), Some(50_000));
 }
 
-/// Sends until it flows, or so many trains long; whether it does.
+/// Sends until there is no pause, or for this many trains. Returns whether there is none.
 fn flows_within(bench: &mut Bench, trains: u32) -> bool {
     (0..trains).any(|_| {
         train(bench);
@@ -249,11 +250,11 @@ fn flows_within(bench: &mut Bench, trains: u32) -> bool {
     })
 }
 
-/// On a path of three hops that nobody else sends over.
+/// A flow on a path of three hops over which no other flow sends.
 fn short_and_flowing() -> Bench {
     let mut bench = bench();
     bench.path.hops_to_peer = Some((3, HopSource::Routing));
-    // Twelve segments on top of an empty path end the beginning.
+    // A queue of twelve segments on an empty path ends the beginning.
     (0..6).for_each(|_| drop(train(&mut bench)));
     bench.path.rtt.smoothed = Some(RTT * 4);
     train(&mut bench);
@@ -301,20 +302,20 @@ fn a_lost_syn_is_no_loss() {
 fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
     let mut bench = bench();
     bench.snd_una = Seq(u32::MAX - 2_000);
-    // Nobody here heeds the window, and sixteen hundred segments of 9000 bytes are ahead in the end.
+    // This test ignores the window, and sixteen hundred segments of 9000 bytes are ahead in the end.
     bench.snd_wnd = 100_000_000;
     for mss in [1_000, 1_460, 536, 9_000, 48] {
         bench.mss = mss;
         for _ in 0..6 {
             let told = train(&mut bench);
-            // Each train counts down; one that does not wait is followed by others.
+            // Each train counts down. Without a pause the next train follows it.
             let is_next = |pair: &[u8]| pair[1] == pair[0] - 1 || pair[0] == 1 && pair[1] == 64;
             assert!(told[0] <= 64 && told.windows(2).all(is_next), "{told:?}");
         }
     }
 }
 
-/// Byte by byte or all at once: what was not asked for lets nothing leave, and a segment counts once.
+/// ACKs come byte by byte or all at once. An ACK that was not requested lets nothing leave, and a segment counts once.
 #[test]
 fn acks_that_are_divided_let_nothing_leave_before_the_last_one() {
     let mut bench = bench();
@@ -329,7 +330,7 @@ fn acks_that_are_divided_let_nothing_leave_before_the_last_one() {
     assert_eq!(segments(&bench), 16, "as after one ACK");
 }
 
-/// Whoever acknowledges what it cannot have yet gets the shortest gap there is, and no more than one train at a time.
+/// A peer that acknowledges too early gets the shortest gap there is, and no more than one train at a time.
 #[test]
 fn acks_that_come_too_early_open_no_more_than_the_longest_train() {
     let mut bench = bench();
@@ -360,13 +361,13 @@ fn under_a_clock_that_stands_still_one_segment_leaves_and_the_next_has_a_time() 
     }
 }
 
-/// What a peer that lies, a clock and a path may do to a sender.
+/// Events that a lying peer, a clock or a path may cause.
 #[derive(Clone, Debug)]
 enum Bad {
     Waits(u64),
-    /// Segments that the allowance lets leave, at most so many.
+    /// Segments that the allowance lets leave, at most this many.
     Sends(u32),
-    /// Bytes acknowledged whether or not they were asked for; 0 repeats the last ACK.
+    /// Bytes that are acknowledged, requested or not; 0 repeats the last ACK.
     Acks(u64),
     Rtt(u64),
     Window(u32),
@@ -375,7 +376,7 @@ enum Bad {
     Loses(LossKind),
     Recovers,
     Asking(Option<AckRequestForm>),
-    /// Others begin and end, and take their time.
+    /// Other flows begin and end, and take their turns.
     Stands(Turn),
     Hops(Option<u8>),
 }
@@ -433,8 +434,8 @@ fn suffer(bench: &mut Bench, bad: &Bad) {
 
 proptest! {
 
-    /// Whatever is told, acknowledged or measured: what may be in flight is bounded by two trains, or by what a long
-    /// path holds and a train; and with nothing in flight a segment may leave within the longest gap.
+    /// Two trains bound the flight, or a train and what a long path holds. With nothing in flight, a segment may leave
+    /// within the longest gap.
     #[test]
     fn a_peer_that_lies_neither_stops_it_nor_opens_it(
         handshake_us in prop::option::of(0..900_000u64),
@@ -458,7 +459,7 @@ proptest! {
     }
 }
 
-/// Whoever has little to send shall not begin with a segment a round trip.
+/// A flow with little data must not begin with one segment per round trip.
 #[test]
 fn the_handshake_tells_with_what_to_begin() {
     let mut bench = bench();
@@ -471,7 +472,7 @@ fn the_handshake_tells_with_what_to_begin() {
     );
 }
 
-/// A path on which nothing ever queues, as long as a wire.
+/// A path as long as a wire, on which nothing ever queues.
 fn wire(snd_wnd: u32) -> Bench {
     let mut bench = bench();
     bench.snd_wnd = snd_wnd;
@@ -480,7 +481,7 @@ fn wire(snd_wnd: u32) -> Bench {
     bench
 }
 
-/// Half of such a window for one train, and the next one would wait for its ACK.
+/// If one train took half of such a window, the next one would wait for its ACK.
 #[test]
 fn trains_that_follow_each_other_leave_room_for_each_other_in_a_window() {
     assert_eq!(segments(&wire(65_000)), 21);
@@ -499,7 +500,7 @@ fn what_a_wire_loses_brings_no_pause_back() {
     assert!(bench.allowed_segments() > segments(&bench));
 }
 
-/// Trains that are on the way have the length that they left with.
+/// Trains that are on the way have the length with which they left.
 #[test]
 fn where_trains_follow_each_other_an_ack_for_most_of_one_ends_it() {
     let mut bench = wire(10_000_000);

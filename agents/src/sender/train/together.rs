@@ -1,5 +1,5 @@
-//! What flows that take turns know together (RFC 9040): the trains of all meet the same path, so that what one of them
-//! finds out holds for the next one's, whoever's that is.
+//! The knowledge that flows in turn share (RFC 9040). Their trains meet the same path, so that the findings of one
+//! train hold for the next, whichever flow sends it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -13,17 +13,17 @@ use super::constants::Part;
 use super::gap::{Gap, Outcome};
 use super::pause::{Pause, Way};
 
-/// What a train that arrived says of its path.
+/// The findings of a train that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct News {
     pub(super) at: Instant,
-    /// Of a train that proves something.
+    /// `None` if the train proves nothing.
     pub(super) outcome: Option<Outcome>,
-    /// Of a train that was as long as it may be.
+    /// `None` if the train was too short.
     pub(super) bytes: Option<u64>,
 }
 
-/// What a flow has found out of its path.
+/// The findings of a flow about its path.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     gap: Gap,
@@ -32,20 +32,21 @@ struct Found {
     last_sent: Option<Instant>,
 }
 
-/// What the flows between two hosts know together of their path. Each of them has it.
+/// The shared knowledge of the flows between two hosts about their path. Each of these flows holds it.
 ///
-/// One endpoint makes and drives all of them, and its agents may go to another thread with it. The lock is always free.
+/// One endpoint makes and drives all of them. Its agents may move to another thread with it, but the lock is always
+/// free.
 #[derive(Clone, Debug, Default)]
 pub struct SharedPath(Arc<Mutex<Option<Known>>>);
 
-/// A maker's, by the hosts of its flows.
+/// The shared paths of one maker, by the hosts of its flows.
 #[derive(Debug, Default)]
 pub struct SharedPaths(Mutex<Paths>);
 
 #[derive(Debug, Default)]
 struct Paths {
     all: BTreeMap<HostPair, Weak<Mutex<Option<Known>>>>,
-    /// Those without flows are removed when there are so many.
+    /// At this size, paths without flows are removed.
     sweep_at: usize,
 }
 
@@ -73,12 +74,12 @@ impl SharedPaths {
 
 #[derive(Debug)]
 pub(super) struct Known {
-    /// What it was found out by: flows with other parameters find out something else.
+    /// The parameters behind the findings: flows with other parameters find something else.
     parameters: Parameters,
     path: Found,
-    /// The flow that told it, by its name; nobody where that flow has found out something else since.
+    /// The name of the flow that reported the path last; `None` if that flow has found something else since.
     told_by: Option<Seq>,
-    /// Trains that have left and that the next one does not wait for: whose each is, and where it ends.
+    /// Trains that have left and that the next one does not wait for: the name of the flow, and the end of the train.
     under_way: VecDeque<(Seq, Seq)>,
 }
 
@@ -91,7 +92,7 @@ struct Parameters {
 }
 
 impl Known {
-    /// What is there, or what this flow has found out where it is the first one.
+    /// The shared knowledge; the first flow begins it with its own.
     fn of<'a>(known: &'a mut Option<Known>, name: Seq, train: &Train) -> &'a mut Known {
         known.get_or_insert_with(|| Known {
             parameters: train.parameters(),
@@ -109,8 +110,8 @@ impl Known {
         self.under_way.push_back((name, end));
     }
 
-    /// Everything up to `una` has arrived, and a whole train if `is_one`. What left before it is not waited for
-    /// either: it was lost, or its flow is no more. Whether that is any.
+    /// Removes the trains of this flow up to `una`, or its first train if `is_one`. Trains that left before those are
+    /// removed, too: they were lost, or their flow is gone. Returns whether any train was removed.
     fn arrive(&mut self, name: Seq, una: Seq, is_one: bool) -> bool {
         let is_own = |train: &(Seq, Seq)| train.0 == name;
         let acked = self.under_way.iter().rposition(|train| is_own(train) && train.1 <= una);
@@ -127,17 +128,17 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
     pub(super) shared: SharedPath,
-    /// What it is called: where it was when it came.
+    /// The flow's name: its snd_una when it joined.
     name: Option<Seq>,
-    /// Trains of all that are under way.
+    /// The trains of all flows that are under way.
     under_way: usize,
-    /// Where the last one of its own that is counted there ends.
+    /// The end of its last train that counts among them.
     left: Option<Seq>,
-    /// Where the train begins that it has the turn for.
+    /// The beginning of the train for which it has the turn.
     train: Option<Seq>,
-    /// Of the last train that arrived, until the others know it.
+    /// The news of the last train, until the others have it.
     pub(super) news: Option<News>,
-    /// What it knows of the path is newer than what the others do.
+    /// True if it knows more of the path than the others do.
     pub(super) is_newer: bool,
 }
 
@@ -148,7 +149,7 @@ impl Member {
 }
 
 impl Train {
-    /// Whether less is under way than before, so that the holder may pass on its turn.
+    /// Returns whether fewer trains are under way than before, so that the holder may pass on its turn.
     pub(super) fn share_with_all(&mut self, known: &mut Option<Known>, view: &SendView<'_>) -> bool {
         let name = *self.together.name.get_or_insert(view.snd_una);
         let (news, is_newer) = (self.together.news.take(), mem::take(&mut self.together.is_newer));
@@ -156,7 +157,7 @@ impl Train {
         let is_less = known.arrive(name, view.snd_una, news.is_some());
         self.together.under_way = known.under_way();
         if view.turn == Turn::Free {
-            // What ends out of turn, after a timeout for instance, says little of the path.
+            // A train that ends out of turn, after a timeout for instance, shows little of the path.
             known.told_by.take_if(|teller| *teller == name && news.is_some());
             return is_less;
         }
@@ -183,7 +184,7 @@ impl Train {
         is_newer: bool,
         view: &SendView<'_>,
     ) {
-        // Whom nobody has asked has told nobody, and knows best.
+        // A flow that was alone has not reported anything yet, and knows best.
         let is_newer = is_newer || view.turn == Turn::Alone;
         if known.told_by != Some(name) && !is_newer {
             self.take_over(&known.path, news.as_ref(), view);
@@ -206,11 +207,11 @@ impl Train {
         Found { gap: self.gap, pause: self.pause, segments: self.segments, last_sent: self.last_sent }
     }
 
-    /// Others know more. A train that is under way stays as long as it is.
+    /// Takes over what others know better. A train that is under way keeps its length.
     fn take_over(&mut self, path: &Found, news: Option<&News>, view: &SendView<'_>) {
         (self.gap, self.pause) = (path.gap, path.pause);
         if news.is_some() || view.snd_una == view.snd_nxt {
-            // The other's peer may have had a larger window.
+            // The other flow's peer may have had a larger window.
             self.segments = path.segments.min(self.beside_the_path(view));
         }
         if let Some(news) = news {
@@ -218,7 +219,7 @@ impl Train {
         }
     }
 
-    /// Its trains that have left as a whole, and that the next one does not wait for.
+    /// Counts its trains that have left as a whole and that the next one does not wait for.
     fn count_what_left(&mut self, known: &mut Known, name: Seq, view: &SendView<'_>) {
         if self.pause.way() == Way::Flowing && self.began.is_some() {
             let mut end = self.end_of(self.next_train(view), view);
@@ -231,18 +232,18 @@ impl Train {
         self.together.under_way = known.under_way();
     }
 
-    /// Where the train begins that is being sent, or is the next one. With a pause it is under way until its ACK is in;
-    /// without one, behind those that have left.
+    /// The beginning of the train that is being sent, or of the next one. With a pause a train is under way until its
+    /// ACK is in. Without one the next train begins behind those that have left.
     pub(super) fn next_train(&self, view: &SendView<'_>) -> Seq {
         let Some(began) = self.began else { return view.snd_nxt };
         let left = self.together.left.filter(|_| view.turn != Turn::Free && self.pause.way() == Way::Flowing);
-        // What left long ago says nothing, and would be ahead of all in the end.
+        // A train that left long ago shows nothing. In time its end would compare as ahead of everything.
         let left = left.filter(|left| view.snd_una < *left && *left <= view.snd_nxt);
         left.map_or(began, |left| left.max(began))
     }
 
-    /// Where the train begins that a turn is wanted for. Who has sent it keeps the turn while as many are under way as
-    /// may be.
+    /// The beginning of the train for which a turn is wanted. A flow that has sent it keeps the turn while as many
+    /// trains are under way as may be.
     pub(super) fn wanted(&self, view: &SendView<'_>) -> Seq {
         let held = self.together.train.filter(|_| view.turn == Turn::Holding);
         held.unwrap_or_else(|| self.next_train(view))
@@ -252,7 +253,8 @@ impl Train {
         self.pause.way() == Way::Flowing && self.is_full()
     }
 
-    /// The trains of all that are under way are as many as they may be of a flow alone, the last one counted whole.
+    /// Returns whether the trains of all flows under way are as many as a lone flow may have, the last one counted
+    /// whole.
     pub(super) fn is_full(&self) -> bool {
         self.together.under_way > self.ahead().div_ceil(self.segments.max(1)) as usize
     }

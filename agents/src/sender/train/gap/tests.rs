@@ -29,7 +29,7 @@ fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
     assert_eq!(gap.seconds(), 0.048, "a train without a round trip proves nothing");
 }
 
-/// The queue that a train left is what it was too quick by.
+/// The queue that a train left shows how much too quick it was.
 #[test]
 fn the_beginning_ends_at_the_rate_that_the_path_showed() {
     let mut gap = begun(64.0);
@@ -57,7 +57,7 @@ fn a_step_is_small_and_down_is_smaller_than_up() {
     assert_eq!(gap.seconds, before, "whose fault it was is not known");
 }
 
-/// A link that fades loses segments whatever the gap: slower would be slower and nothing else.
+/// A link that fades loses segments at any gap, so a slower train would only be slower.
 #[test]
 fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
     let mut gap = steady(64.0, 4);
@@ -83,7 +83,7 @@ fn each_way_has_a_gap_of_its_own() {
     assert_eq!(gap.seconds, flowing);
 }
 
-/// The queue of a wire answers a round trip later: what it grew by says how much too quick the last train was.
+/// The queue of a wire answers a round trip later. Its growth shows how much too quick the last train was.
 #[test]
 fn a_flowing_gap_settles_where_a_wire_serves() {
     let mut gap = begun(100.0);
@@ -97,7 +97,7 @@ fn a_flowing_gap_settles_where_a_wire_serves() {
     assert!((gap.seconds / service_s - 1.0).abs() < 0.1, "{gap:?}");
 }
 
-/// Whoever comes last measures the others' queue; only the handshake was before it.
+/// A flow that comes last measures the queue of the others. Only the handshake bounds its least round trip.
 #[test]
 fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
     let mut gap = Gap::new(&FITTED, false);
@@ -106,7 +106,7 @@ fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
     assert_eq!(gap.base_s(), 0.05);
 }
 
-/// Seven tenths of a segment: over a short train that is much, over a long one hardly more than round trips vary.
+/// Seven tenths of a segment are much for a short train. For a long one they are hardly more than round trips vary.
 #[test]
 fn a_long_train_may_leave_more_of_a_queue() {
     for (segments, is_slower) in [(20.0, true), (40.0, true), (64.0, false)] {
@@ -118,7 +118,7 @@ fn a_long_train_may_leave_more_of_a_queue() {
     }
 }
 
-/// With two hundred milliseconds between segments on a path of sixty, one flow more or less is no danger.
+/// With 200 ms between segments on a path of 60 ms, one flow more or less is no danger.
 #[test]
 fn a_gap_far_above_its_place_comes_down_quicker() {
     let mut gap = Gap { seconds: 0.2, ..steady(60.0, 3) };
@@ -138,14 +138,14 @@ fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
     assert!(gap.is_noisy(), "who does not wait cannot tell");
 }
 
-/// Two flows with different gaps see one queue, and meet.
+/// Two flows with different gaps see one queue, and their gaps meet.
 #[test]
 fn flows_of_one_path_come_to_one_gap() {
     let (mut quick, mut slow) = (steady(60.0, 5), steady(60.0, 2));
     assert!(slow.seconds > 2.0 * quick.seconds);
     for _ in 0..400 {
         let rate = 1.0 / quick.seconds + 1.0 / slow.seconds;
-        // A queue stands for as long as both together are quicker than 20 ms a segment.
+        // A queue stands while both together are quicker than 20 ms a segment.
         let rtt_ms = 60.0 + 400.0 * (rate * 0.02 - 0.9).max(0.0);
         quick.on_train(&train(rtt_ms, (0.46 / quick.seconds).floor()));
         slow.on_train(&train(rtt_ms, (0.46 / slow.seconds).floor()));
@@ -182,7 +182,7 @@ fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there(
     assert!(gap.seconds < 0.06, "{gap:?}");
 }
 
-/// So many segments queue where many flows of the own kind share a path.
+/// This many segments queue if many flows of the own kind share a path.
 #[test]
 fn a_queue_of_its_own_kind_is_no_crowd() {
     let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
@@ -194,7 +194,7 @@ fn a_queue_of_its_own_kind_is_no_crowd() {
     assert_eq!(gentle.share(), None, "compete=off");
 }
 
-/// Another flow to the same peer makes routing say once more what it knows.
+/// Another flow to the same peer makes routing repeat what it knows.
 #[test]
 fn a_path_of_the_same_length_is_the_same() {
     let mut gap = steady(60.0, 3);
@@ -216,7 +216,7 @@ fn another_path_is_learnt_from_its_first_round_trip() {
     assert_eq!((gap.seconds(), gap.base_s()), (0.2, 0.2));
 }
 
-/// A hundred milliseconds at two milliseconds a segment, without pauses.
+/// A path of 100 ms with a gap of 2 ms, without pauses.
 fn filled() -> Gap {
     let mut gap = Gap { seconds: 0.002, ..steady(100.0, 3) };
     gap.turn(Way::Flowing);
@@ -240,7 +240,7 @@ fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
     assert!(!is_empty, "{gap:?}");
 }
 
-/// A queue that overflows at ten segments shall not be offered twenty-four again and again.
+/// A queue that overflows at ten segments must not be offered twenty-four again and again.
 #[test]
 fn what_a_long_path_loses_leaves_less_room_for_a_while() {
     let mut gap = filled();
@@ -256,7 +256,7 @@ fn what_a_long_path_loses_leaves_less_room_for_a_while() {
     assert_eq!(flooded.room(), LEAST_ROOM);
 }
 
-/// What a wire takes for a segment it takes with and without pauses.
+/// A wire takes the same time for a segment with and without pauses.
 #[test]
 fn on_a_long_path_both_ways_have_one_gap() {
     let mut gap = filled();
@@ -267,7 +267,7 @@ fn on_a_long_path_both_ways_have_one_gap() {
     assert_eq!(gap.seconds, before);
 }
 
-/// A radio carries one segment after the other: three hops hold no six of them, and nine may.
+/// A radio carries one segment after the other. Three hops cannot hold six of them, but nine hops may.
 #[test]
 fn how_many_segments_make_a_path_long_depends_on_its_hops() {
     let of = |hops| {

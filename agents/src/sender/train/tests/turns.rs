@@ -1,4 +1,4 @@
-//! What `train` wants a turn for, and what it does where others take turns with it.
+//! The turns that `train` wants, and its behaviour where other flows take turns with it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::Profile;
 use crate::sender::train::SharedPath;
 use crate::testkit::sender::{Bench, MSS};
 
-/// A turn is for one train: the next one has another name.
+/// A turn is for one train; the next train has another name.
 #[test]
 fn a_train_is_named_by_where_it_begins_until_its_ack_is_in() {
     let mut bench = bench();
@@ -48,7 +48,7 @@ fn who_has_little_or_probes_or_cannot_ask_waits_for_nobody() {
     assert_eq!(off.wanted_turn(), None);
 }
 
-/// What it has begun it ends: the last segments of a train are not little.
+/// A flow ends the train that it has begun: the last segments of a train do not count as few.
 #[test]
 fn the_end_of_a_train_needs_the_turn_that_its_beginning_had() {
     let mut bench = bench();
@@ -62,7 +62,7 @@ fn the_end_of_a_train_needs_the_turn_that_its_beginning_had() {
     }
 }
 
-/// Flows of one host, in turn over one path.
+/// Flows of one host that take turns over one path.
 struct Together {
     flows: Vec<Bench>,
     shared: SharedPath,
@@ -86,7 +86,7 @@ impl Together {
         together
     }
 
-    /// The next one's train leaves, up to its last segment; how long it is.
+    /// The next train of this flow leaves, up to its last segment. Returns its length.
     fn leave(&mut self, nth: usize) -> u32 {
         self.pass_time();
         let flow = &mut self.flows[nth];
@@ -103,7 +103,7 @@ impl Together {
         segments
     }
 
-    /// Its ACK is in after so long. Whether the holder is to look again.
+    /// Its ACK is in after `rtt`. Returns whether the holder is to look again.
     fn arrive(&mut self, nth: usize, rtt: Duration) -> bool {
         self.pass_time();
         let flow = &mut self.flows[nth];
@@ -124,7 +124,7 @@ impl Together {
         self.flows.iter_mut().for_each(|flow| flow.now = now);
     }
 
-    /// Two flows over four hops that are never quite empty, until they make no pause.
+    /// Two flows over four hops that are never quite empty, after they have begun to make no pause.
     fn flowing() -> Together {
         let mut together = Together::new(2);
         for flow in &mut together.flows {
@@ -145,7 +145,7 @@ impl Together {
     }
 }
 
-/// Whoever sent it: the path is the same.
+/// The path is the same, whichever flow sends.
 #[test]
 fn what_each_train_finds_out_holds_for_the_trains_of_all() {
     let (mut alone, mut together) = (bench(), Together::new(3));
@@ -167,7 +167,7 @@ fn who_comes_later_begins_with_what_the_others_know() {
     assert_eq!((u64::from(together.leave(1)), gap_us(&together.flows[1])), (length, gap));
 }
 
-/// A flow that waits for nobody is not to be driven by those that do.
+/// Flows that take turns must not steer a flow that takes none.
 #[test]
 fn who_takes_no_turns_takes_nothing_over() {
     let mut together = Together::new(2);
@@ -180,7 +180,7 @@ fn who_takes_no_turns_takes_nothing_over() {
     assert_eq!(gap_us(other), 0);
 }
 
-/// Segments of two flows are as far apart as those of one.
+/// Segments of two flows are as far apart as those of one flow.
 #[test]
 fn the_next_ones_first_segment_leaves_a_gap_after_the_last_one_of_the_train_before() {
     let mut together = Together::flowing();
@@ -208,7 +208,7 @@ fn with_a_pause_a_turn_ends_with_the_ack_and_without_one_with_the_last_segment()
     assert!(together.flows[0].flight.segments > 0, "its ACK is not in");
 }
 
-/// As a flow alone may: one that arrives, and one that follows.
+/// This is the bound of a lone flow: one train that arrives, and one that follows.
 #[test]
 fn two_trains_of_all_are_under_way_at_the_most() {
     let mut together = Together::flowing();
@@ -224,7 +224,7 @@ fn two_trains_of_all_are_under_way_at_the_most() {
     assert_ne!(flow.wanted_turn(), began);
 }
 
-/// The trial's worth is what all get together.
+/// The trial is judged by what all flows get together.
 #[test]
 fn a_trial_without_pauses_is_everybodys() {
     let mut together = Together::flowing();
@@ -236,7 +236,7 @@ fn a_trial_without_pauses_is_everybodys() {
     }
 }
 
-/// A path that holds many segments has room for the next one's train as soon as this one's has left.
+/// A path that holds many segments has room for the next flow's train as soon as this one has left.
 #[test]
 fn on_a_wire_the_next_train_waits_for_no_ack() {
     let mut together = Together::new(2);
@@ -249,7 +249,7 @@ fn on_a_wire_the_next_train_waits_for_no_ack() {
     assert!(together.flows[0].flight.segments > 0);
 }
 
-/// It has nothing that others would have to wait for.
+/// Such a flow has nothing left for which others would have to wait.
 #[test]
 fn on_a_wire_who_has_said_all_has_no_turn() {
     let mut together = Together::new(2);
@@ -271,7 +271,7 @@ fn on_a_wire_who_has_said_all_has_no_turn() {
     assert_eq!((flow.unsent_bytes, flow.wanted_turn()), (0, None));
 }
 
-/// What flows with other parameters find out is another rule's.
+/// Findings of flows with other parameters belong to another rule.
 #[test]
 fn flows_with_other_parameters_keep_to_their_own() {
     for other in ["train:most=8", "train:span=200ms", "train:compete=off"] {
@@ -290,7 +290,7 @@ fn flows_with_other_parameters_keep_to_their_own() {
     }
 }
 
-/// A train that ended with the data says little of what the path carries.
+/// A train that ends for want of data shows little of what the path carries.
 #[test]
 fn a_short_train_ends_nobodys_trial() {
     let mut together = Together::flowing();
