@@ -1,4 +1,4 @@
-//! Agents of a base station: what it does with the packets of a link that fades.
+//! Agents that decide what a base station does with the packets of a link that fades.
 
 pub mod forecast;
 pub mod plan;

@@ -1,12 +1,12 @@
-//! `ack-filter`: of a flow's pure ACKs that wait for a link, only the newest goes.
+//! `ack-filter`: of a flow's pure ACKs that wait for a link, only the newest leaves.
 //!
 //! Source: RFC 3449 §5.2.1 (ACK filtering).
 //!
 //! Rule: a pure ACK that acknowledges more takes the place of the flow's last one that still waits for room on its
-//! link. Duplicates, and ACKs that tell other SACK blocks or another window, go their way, as does all that has data or
-//! a flag. Both directions are filtered, so that uploads of mobiles gain where the radio is what is scarce.
+//! link. Duplicates pass, and so do ACKs with other SACK blocks or another window, and all packets with data or a flag.
+//! Both directions are filtered, so that uploads of mobiles gain if the radio is the bottleneck.
 //!
-//! Deviations: the window in an ACK that acknowledges more may have changed too, and newer is better there.
+//! Deviations: an ACK that acknowledges more may also carry another window; the newer window is then the better one.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
@@ -27,7 +27,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 #[derive(Debug, Default)]
 pub struct AckFilter {
-    /// The highest number of the fixed end's, whose ACKs nobody has sorted.
+    /// The highest ACK number of the fixed end, whose ACKs arrive without a class.
     fixed_acked: Option<hopwise_core::Seq>,
     filtered: u64,
 }

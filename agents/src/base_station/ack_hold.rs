@@ -3,20 +3,19 @@
 //! Source: Bhutani, A Near-Optimal Scheme for TCP ACK Pacing to Maintain Throughput in Wireless Networks (ack
 //! holding).
 //!
-//! Rule: when the link is going down, the mobile's ACKs are held and data for it is copied while it still goes on. When
-//! the link is gone, data is cached up to the window that the mobile has promised, and the held ACKs are released by a
-//! plan, so that the sender's timer never runs out. When it is back, what is left of the ACKs goes to the sender and
-//! the cached data to the mobile, both in order; where no ACK was left, the newest is said once more. In mode `kick`
-//! nothing is held: only the cache and that last step. In mode `hopwise` the sender's own rules say which of the two
-//! loses less. An ACK that rides on data, and every flag that may not wait, takes what is held along.
+//! Rule: while the link is going down, the mobile's ACKs are held; data for it goes on and is copied. When the link is
+//! gone, data is cached up to the window that the mobile has promised. The held ACKs are then released by a plan, so
+//! that the sender's timer never runs out. When the link is back, the remaining ACKs go to the sender and the cached
+//! data to the mobile, both in order. If no ACK remained, the newest is repeated. In mode `kick` no ACK is held: the
+//! cache and that last step remain. In mode `hopwise` the sender's own rules decide which of the two loses less. An ACK
+//! with data, and every flag that may not wait, takes the held ACKs along.
 //!
-//! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An
-//! outage that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which
-//! there is `over`, is planned for that where it can cover it. When none is left a kick answers it. The paper
-//! leaves out the time between the forecast and the fade. Where the forecast says when the link will be gone, one
-//! ACK is released before each end of the sender's timer until then. The paper allows two copies of each held ACK;
-//! here each is released once. A link that is not gone by then, or within `patience`, gives all ACKs back before
-//! the sender would time out.
+//! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
+//! that lasts longer than its forecast is taken to last as long again. The remaining ACKs, for which there is `over`,
+//! are planned for that time if they can cover it. If none remains, a kick answers the outage. The paper leaves out the
+//! time between the forecast and the fade. If the forecast says when the link will be gone, one ACK is released before
+//! each end of the sender's timer until then. The paper allows two copies of each held ACK; here each is released once.
+//! A link that is not gone by then, or within `patience`, gives all ACKs back before the sender would time out.
 
 mod fade;
 mod learnt;
@@ -71,7 +70,7 @@ enum Holds {
     Nothing,
 }
 
-/// What a link layer says of a link that is going down.
+/// The link layer's forecast for a link that is going down.
 #[derive(Clone, Copy, Debug)]
 struct Down {
     rtt: Duration,
@@ -82,13 +81,13 @@ struct Down {
 #[derive(Debug)]
 enum Phase {
     Clear,
-    /// The link still works. Copies are kept, and ACKs held or not, until then.
+    /// The link still works. Until `until`, copies are kept, and ACKs wait if `holds` says so.
     Going {
         holds: Holds,
         rtt: Duration,
         outage: Duration,
         until: Instant,
-        /// The forecast has it gone by then, and patience ends.
+        /// The time by which the forecast has the link gone, and the end of patience.
         expected: Instant,
         latest: Instant,
     },
@@ -104,7 +103,7 @@ pub struct AckHold {
     learnt: Learnt,
 }
 
-/// `None`: it is found out.
+/// Reads a switch; `None` stands for `auto`, which is found out.
 fn said(switch: &str) -> Option<bool> {
     match switch {
         "on" => Some(true),
@@ -150,7 +149,7 @@ impl AckHold {
     }
 
     fn take_fixed(&mut self, passing: &Passing<'_>, view: &FlowView) -> Fate {
-        // Beyond what the mobile has promised nothing is cached: no honest sender sends it.
+        // Data beyond the window that the mobile has promised is not cached: no honest sender sends it.
         let is_promised = view.promised.is_none_or(|edge| passing.end() <= edge);
         match &mut self.phase {
             Phase::Going { .. } if passing.len > 0 && is_promised => Fate::Copy(Because::GoingDown),
@@ -188,7 +187,7 @@ impl AckHold {
 
     fn on_gone(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
         let (holds, outage) = match self.phase {
-            // Sudden: nothing is held, and how long it lasts nobody has said.
+            // The fade is sudden: nothing is held, and no forecast says how long it lasts.
             Phase::Clear => (Holds::Nothing, Duration::ZERO),
             Phase::Going { holds, outage, .. } => (holds, outage),
             Phase::Gone(_) => return,
@@ -270,7 +269,7 @@ impl BaseStationAgent for AckHold {
             }
             Phase::Going { holds, rtt, until, expected, latest, .. } if *until <= now => {
                 if *holds == Holds::Acks && now <= *expected && now < *latest {
-                    // One ACK begins the sender's timer anew.
+                    // One ACK restarts the sender's timer.
                     if view.held_acks > 0 {
                         let (of, because) = (Side::Mobile, Because::Planned);
                         orders.give(Order::Release { of, packets: 1, because });
@@ -279,7 +278,7 @@ impl BaseStationAgent for AckHold {
                     *until = self.plans.patient_until(now, model, *rtt, view).min(*latest);
                 } else if *holds == Holds::Acks {
                     orders.release_all(Side::Mobile, Because::FalseAlarm);
-                    // It may still come: copies are kept for a while, and nothing is held any more.
+                    // The fade may still come: copies are kept for a while, but ACKs no longer wait.
                     (*holds, *until) = (Holds::Nothing, now + self.patience);
                 } else {
                     forget_all(view.data_end, orders);

@@ -2,10 +2,10 @@
 //!
 //! Source: Vaidya, Mehta, Perkins and Montenegro, Delayed Duplicate Acknowledgements (delayed dupacks).
 //!
-//! Rule: the first two duplicate ACKs for a hole pass. Later ones are held for d; they are dropped when the hole fills
-//! before, and go on when it does not.
+//! Rule: the first two duplicate ACKs for a hole pass. Later ones are held for d. They are dropped if the hole fills
+//! before then, and go on if it does not.
 //!
-//! Deviations: the original runs at the mobile; here it is the base station that waits, which comes to the same.
+//! Deviations: the original runs at the mobile. Here the base station waits, which has the same effect.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|args| DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None }.into()),
 };
 
-/// Invariant 1: `due` is there exactly while duplicates are held.
+/// Invariant 1: `due` is `Some` only while duplicates are held.
 #[derive(Debug)]
 pub struct DelayedDupacks {
     d: Duration,

@@ -1,11 +1,11 @@
-//! Foretells fades from how strongly a mobile is heard, and says when its link is gone and back.
+//! Forecasts fades from a mobile's signal strength, and reports when its link is gone and back.
 //!
-//! Rule: a straight line through the samples of the last `window` says how the signal goes on. When it will be below
-//! `threshold` within `lead`, the link is going down; for how long is the average of the fades that were (what the
-//! textbooks call the average fade duration), or `first` before there was one. The link is gone when the median of
-//! three samples is below the threshold, or when a link that was going down falls silent; it is up when the median is
-//! above the threshold by `hysteresis`. A fade that does not come within twice the lead, while the signal is that much
-//! above the threshold, is taken back.
+//! Rule: a straight line through the samples of the last `window` continues the signal. If it will be below `threshold`
+//! within `lead`, the link is going down. The expected outage is the average of past fades (the average fade duration
+//! of textbooks), or `first` before there was one. The link is gone when the median of three samples is below the
+//! threshold, or when a link that was going down falls silent. It is up when the median is above the threshold by
+//! `hysteresis`. A forecast is taken back if its fade has not come within twice the lead, and the signal is that much
+//! above the threshold.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
 
-/// How a forecaster judges.
+/// The settings of a forecaster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecastSettings {
     pub threshold_dbm: f64,
@@ -38,9 +38,9 @@ impl Default for ForecastSettings {
     }
 }
 
-/// More samples than these are not looked at, whatever the window.
+/// The most samples in use, whatever the window.
 const MOST_SAMPLES: usize = 64;
-/// A line through fewer means nothing.
+/// A line through fewer samples means nothing.
 const LEAST_SAMPLES: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ enum State {
     Gone(Instant),
 }
 
-/// Of one link.
+/// The forecaster of one link.
 #[derive(Debug)]
 pub struct Forecaster {
     settings: ForecastSettings,
@@ -65,7 +65,7 @@ impl Forecaster {
         Forecaster { settings, samples: VecDeque::new(), state: State::Up, fades: 0, faded: Duration::ZERO }
     }
 
-    /// The mobile was heard this strongly.
+    /// Takes a sample of the mobile's signal strength.
     pub fn on_signal(&mut self, now: Instant, dbm: i8) -> Option<LinkNews> {
         self.samples.push_back((now, f64::from(dbm)));
         while self.samples.len() > MOST_SAMPLES
@@ -103,7 +103,7 @@ impl Forecaster {
         }
     }
 
-    /// Nothing was heard until now.
+    /// No signal has come until now.
     pub fn on_silence(&mut self, now: Instant) -> Option<LinkNews> {
         let last = self.samples.back().map(|(at, _)| *at)?;
         let is_silent = now.since(last) >= self.settings.silence;
@@ -114,25 +114,25 @@ impl Forecaster {
         None
     }
 
-    /// When [`on_silence`](Forecaster::on_silence) may have something to say.
+    /// The time at which [`on_silence`](Forecaster::on_silence) may report that the link is gone.
     pub fn deadline(&self) -> Option<Instant> {
         let last = self.samples.back().map(|(at, _)| *at)?;
         matches!(self.state, State::Going(_)).then(|| last + self.settings.silence)
     }
 
-    /// The average of the fades that were.
+    /// The average of past fades.
     fn expected(&self) -> Duration {
         self.faded.checked_div(self.fades).unwrap_or(self.settings.first)
     }
 
-    /// Of the last three.
+    /// The median of the last three samples.
     fn median(&self) -> f64 {
         let mut last: Vec<f64> = self.samples.iter().rev().take(3).map(|(_, dbm)| *dbm).collect();
         last.sort_by(f64::total_cmp);
         last.get(last.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// Whether the line through the window is below that a lead from now.
+    /// Returns whether the line through the window is below the threshold a lead from now.
     fn falls_below(&self, threshold_dbm: f64) -> bool {
         let (Some((first, _)), Some((last, _))) = (self.samples.front(), self.samples.back()) else {
             return false;
@@ -163,7 +163,7 @@ mod tests {
         Instant::from_millis(ms)
     }
 
-    /// What is said while the signal follows `dbm`, sampled every 20 ms.
+    /// The reports while the signal follows `dbm`, sampled every 20 ms.
     fn said(
         forecaster: &mut Forecaster,
         times: std::ops::Range<u64>,
@@ -226,7 +226,7 @@ mod tests {
         assert!(said.len() <= 2, "{said:?}");
     }
 
-    /// The stated calibration: slopes of 5 to 40 dB/s from -60 dBm, noise of ±2 dB, each 20 ms a sample.
+    /// The stated calibration: slopes of 5 to 40 dB/s from -60 dBm, noise of ±2 dB, a sample each 20 ms.
     #[test]
     fn of_two_hundred_fades_nine_in_ten_are_foretold_and_none_later_than_it_is_gone() {
         let mut noise = 1_u64;

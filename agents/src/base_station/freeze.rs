@@ -1,16 +1,16 @@
-//! `freeze`: tells the sender a window of zero before a fade, and the old one again after it.
+//! `freeze`: sends the sender a window of zero before a fade, and the old window again after it.
 //!
 //! Source: Goff, Moronski, Phatak and Gupta, Freeze-TCP.
 //!
-//! Rule: when the link is going down, an ACK in the mobile's name closes the window, and ACKs of the mobile's are
-//! written anew with a window of zero. When it is up again, its newest number goes out with the window as it was, until
-//! that has left twice.
+//! Rule: when the link is going down, an ACK in the mobile's name closes the window. The mobile's own ACKs are replaced
+//! by ACKs with a window of zero. When the link is up again, the mobile's newest number leaves with the window as it
+//! was, until that has left twice.
 //!
-//! Deviations: the original runs at the mobile, which knows its window; the base station writes ACKs in its name, and
-//! never with a number that it has not said. How early the window closes is the forecast's: the original asks for one
-//! RTT. The original says three times that the window is open; of one ACK no more than two copies leave a base station,
-//! and the one that the mobile sent is the first of them where it had gone on. A fade before the next ACK of the
-//! mobile's closes nothing, since nothing could open it again. ACKs are altered, which `ack-hold` never does.
+//! Deviations: the original runs at the mobile, which knows its window. The base station writes ACKs in the mobile's
+//! name, and never with a number that the mobile has not sent. The forecast decides how early the window closes; the
+//! original wants one RTT. The original opens the window with three ACKs. At most two copies of one ACK leave a base
+//! station, and the mobile's own ACK is the first of them if it went on. Another fade before the mobile's next ACK
+//! closes nothing, since no ACK could open the window again. ACKs are altered, which `ack-hold` never does.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
@@ -29,7 +29,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|_| Freeze::default().into()),
 };
 
-/// As many as the base station lets leave.
+/// The most copies of an ACK that the base station lets leave.
 const COPIES: u8 = 2;
 
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub struct Freeze {
     is_frozen: bool,
 }
 
-/// The mobile's newest number, with this window.
+/// Sends the mobile's newest number with this window.
 fn say(view: &FlowView, window: Told, copies: u8, orders: &mut Orders) {
     if let Some(number) = view.acked {
         orders.give(Order::Acknowledge { number, window, copies });

@@ -1,14 +1,14 @@
-//! `m-tcp`: keeps the last acknowledged byte back, so that there is something to close the window with.
+//! `m-tcp`: keeps the last acknowledged byte back, so that its ACK can close the window.
 //!
 //! Source: Brown and Singh, M-TCP: TCP for Mobile Cellular Networks.
 //!
-//! Rule: of what the mobile acknowledges, all but the last byte is acknowledged to the sender. When the link is gone,
-//! the last byte follows with a window of zero, which freezes the sender, and data for the mobile is kept; when it is
-//! up, that goes out, and the window is told as it was.
-//! A last byte that nothing follows is acknowledged after `wait`.
+//! Rule: the sender gets an ACK for all that the mobile acknowledges but the last byte. When the link is gone, the ACK
+//! of the last byte follows with a window of zero, which freezes the sender. Data for the mobile is kept then. When the
+//! link is up, that data goes out, and an ACK restores the window. A last byte that nothing follows is acknowledged
+//! after `wait`.
 //!
-//! Deviations: the original splits the connection at the base station; here its ACKs are written anew in the mobile's
-//! name, never with a number that it has not said. `wait` is ours: without it a sender that pauses would time out.
+//! Deviations: the original splits the connection at the base station. Here ACKs are written anew in the mobile's name,
+//! never with a number that the mobile has not sent. `wait` is ours: without it a sender that pauses would time out.
 //! ACKs are altered, which `ack-hold` never does.
 
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|args| MTcp::new(args).into()),
 };
 
-/// Invariant 1: `due` is there exactly while a last byte is kept back and the link is not gone.
+/// Invariant 1: `due` is `Some` only while a last byte is kept back and the link is not gone.
 #[derive(Debug)]
 pub struct MTcp {
     wait: Duration,
@@ -69,7 +69,7 @@ impl BaseStationAgent for MTcp {
         let (Side::Mobile, Kind::Ack(Says::More)) = (passing.from, passing.kind) else {
             return Fate::Forward;
         };
-        // Before the first byte of data there is none to keep back.
+        // Before the first byte of data there is no byte to keep back.
         if view.mss == 0 {
             return Fate::Forward;
         }

@@ -1,8 +1,8 @@
 //! `none`: forwards everything.
 //!
-//! Source: RFC 1812 §5, what a router does anyway.
+//! Source: RFC 1812 §5, the work of every router.
 //!
-//! Rule: every packet goes on, in the order in which it came; what the link loses is lost.
+//! Rule: every packet goes on in the order of arrival; the losses of the link stay lost.
 //!
 //! Deviations: none.
 

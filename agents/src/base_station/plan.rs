@@ -1,13 +1,13 @@
-//! When held ACKs are released, so that a sender waits out a fade without a timeout: pure arithmetic.
+//! The release times of held ACKs that let a sender wait out a fade without a timeout: pure arithmetic.
 //!
-//! Source: Bhutani, A Near-Optimal Scheme for TCP ACK Pacing (ack holding), section V. With gains of 1/8 and 1/4, the
-//! first n ACKs each wait the RTO that the one before has left: RTO_n = μ0 + σ0(14/3·(7/4)^n − 2/3), and they last
-//! S(n) = nμ0 + σ0(56/9·[(7/4)^n − 1] − 2n/3). The others are spaced evenly, by θ = (T − S(n))/(N − n).
+//! Source: Bhutani, A Near-Optimal Scheme for TCP ACK Pacing (ack holding), section V. With gains of 1/8 and 1/4, each
+//! of the first n ACKs waits the RTO that the one before has left: RTO_n = μ0 + σ0(14/3·(7/4)^n − 2/3). Together they
+//! last S(n) = nμ0 + σ0(56/9·[(7/4)^n − 1] − 2n/3). The other ACKs are spaced evenly, by θ = (T − S(n))/(N − n).
 //!
-//! Errata: the printed search stops where RTO_N stops falling for one step, which with the paper's own numbers is at
-//! n = 0, with θ beyond the RTO: a timeout at once. `corrected` takes the best n of all that cause none. The printed
-//! σ_(n+i) lacks the factor σ_n. And the paper takes the gap between two ACKs for an RTT sample, while real senders
-//! measure from when data was sent, which for all held ACKs was before the fade: that is `cumulative`.
+//! Errata: the printed search stops where RTO_N stops falling for one step. With the paper's own numbers that is n = 0,
+//! with θ beyond the RTO: a timeout at once. `corrected` takes the best n of all that cause none. The printed σ_(n+i)
+//! lacks the factor σ_n. The paper also takes the gap between two ACKs for an RTT sample. Real senders measure from
+//! when data was sent, which for all held ACKs was before the fade: this is `cumulative`.
 
 mod choose;
 mod model;
@@ -20,29 +20,29 @@ pub use choose::{Choice, Stakes};
 pub use model::Model;
 pub use timer::{Sender, Timer};
 
-/// What a plan is asked for. Invariant 1: all of it is finite and above zero, and within its limit.
+/// A request for a plan. Invariant 1: all numbers are finite, above zero and within their limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
     acks: u32,
     outage_s: f64,
     rtt_s: f64,
     rttvar_s: f64,
-    /// Which part of an RTO an ACK waits: 1 on paper, less where clocks and paths jitter.
+    /// The part of an RTO that an ACK waits: 1 on paper, less where clocks and paths jitter.
     margin: f64,
-    /// How long ago the data was sent that the ACKs are of: a round trip, and what others of the fade have waited.
+    /// The time since the data of these ACKs was sent: a round trip, and the wait of ACKs that were released before.
     sent_s: f64,
-    /// Others of the fade were released before.
+    /// True if other ACKs of the fade were released before.
     is_under_way: bool,
 }
 
-/// More are not held.
+/// The most ACKs that are held.
 pub const MOST_ACKS: u32 = 65_536;
 /// A day.
 pub const LONGEST_OUTAGE_S: f64 = 86_400.0;
-/// No sender waits longer between two tries.
+/// The longest time that a sender waits between two tries.
 pub const LONGEST_RTO_S: f64 = 120.0;
 
-/// Which number of an [`Ask`] is none, and what would be accepted.
+/// The number of an [`Ask`] that is invalid, and what would be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskError {
     pub what: &'static str,
@@ -76,15 +76,15 @@ impl Ask {
         Ok(Ask { acks, outage_s, rtt_s, rttvar_s, margin: 1.0, sent_s: rtt_s, is_under_way: false })
     }
 
-    /// What is left of a plan, to be planned again: ACKs that were released have moved the sender's timer this far,
-    /// the last of them after so long.
+    /// Turns the rest of a plan into a new request. The ACKs that were released have moved the sender's timer to
+    /// `timer`, the last of them after `waited_s`.
     pub fn under_way(self, timer: Timer, waited_s: f64) -> Ask {
         let within = |value: f64| value.clamp(f64::MIN_POSITIVE, LONGEST_RTO_S);
         let (rtt_s, rttvar_s) = (within(timer.srtt_s()), within(timer.rttvar_s()));
         Ask { rtt_s, rttvar_s, sent_s: self.rtt_s + waited_s, is_under_way: true, ..self }
     }
 
-    /// The same, with ACKs that wait for that part of an RTO.
+    /// Sets the part of an RTO that ACKs wait.
     pub fn with_margin(self, margin: f64) -> Result<Ask, AskError> {
         if margin > 0.0 && margin <= 1.0 {
             return Ok(Ask { margin, ..self });
@@ -101,7 +101,7 @@ impl Ask {
     }
 }
 
-/// How a plan is made.
+/// The method that makes a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// As printed, with the printed search.
@@ -110,9 +110,9 @@ pub enum Mode {
     Corrected,
     /// The same, by the samples that real senders take.
     Cumulative,
-    /// Nothing is held: when the link is back, the newest ACK goes out once more, and the cached data.
+    /// No ACK is held. When the link is back, the newest ACK goes out once more, and the cached data.
     Kick,
-    /// Whichever loses least with this sender.
+    /// The choice that loses least with this sender.
     Hopwise,
 }
 
@@ -129,33 +129,33 @@ impl Mode {
     }
 }
 
-/// When each ACK is released, in seconds after the last one that was let through, and what that does to the sender.
+/// The release time of each ACK, in seconds after the last one that was let through, and the effect on the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub mode: Mode,
-    /// What is done; `hopwise` chooses, the others are what they are.
+    /// The choice that `hopwise` makes; each other mode has a fixed one.
     pub choice: Choice,
-    /// No timeout before the outage is over.
+    /// True if no timeout comes before the outage is over.
     pub feasible: bool,
-    /// So many ACKs wait as long as they can.
+    /// The number of ACKs that wait as long as they can.
     pub n: u32,
-    /// Between the others.
+    /// The gap between the other ACKs.
     pub theta_s: Option<f64>,
-    /// When the outage is over.
+    /// The sender's RTO when the outage is over.
     pub final_rto_s: f64,
     pub final_srtt_s: f64,
-    /// The sender's timer does not run out before.
+    /// The time until which the sender's timer does not run out.
     pub covers_s: f64,
-    /// How often it runs out before the outage is over.
+    /// The number of timeouts before the outage is over.
     pub timeouts: u32,
     pub release_at_s: Vec<f64>,
-    /// The sender's RTO after each release, and what it is made of.
+    /// The sender's RTO after each release, and the timer behind it.
     pub rto_s: Vec<f64>,
     pub timers: Vec<Timer>,
 }
 
-/// A plan of this mode for this sender. `paper` and `corrected` know one sender, the paper's; what is at stake
-/// matters to `hopwise` alone.
+/// Makes a plan of this mode for this sender. `paper` and `corrected` know only the paper's sender. The stakes matter
+/// to `hopwise` alone.
 pub fn plan(mode: Mode, ask: &Ask, model: Model, stakes: &Stakes) -> Plan {
     let sender = model.sender;
     match mode {
@@ -167,12 +167,12 @@ pub fn plan(mode: Mode, ask: &Ask, model: Model, stakes: &Stakes) -> Plan {
     }
 }
 
-/// The paper's equation 11: the RTO after the last ACK, by how many of them wait as long as they can.
+/// The paper's equation 11: the RTO after the last ACK, for each number of ACKs that wait as long as they can.
 pub fn final_rto_by_n(ask: &Ask) -> Vec<f64> {
     (0..ask.acks).map(|n| search::closed::rto_last_s(ask, n)).collect()
 }
 
-/// What this mode's search has to choose from: a plan for each n, in order. Modes that search none have none.
+/// The plans from which this mode's search chooses: one for each n, in order. Modes without a search have none.
 pub fn every_n(mode: Mode, ask: &Ask, sender: Sender) -> Vec<Plan> {
     match mode {
         Mode::Paper | Mode::Corrected => search::every(mode, ask, Sender::Textbook, search::Samples::Gaps),

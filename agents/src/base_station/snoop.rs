@@ -1,13 +1,13 @@
-//! `snoop`: sends again itself what the radio has lost, and hides the loss from the sender.
+//! `snoop`: resends what the radio has lost, and hides the loss from the sender.
 //!
 //! Source: Balakrishnan, Seshan, Amir and Katz, Improving TCP/IP Performance over Wireless Networks (snoop).
 //!
-//! Rule: copies of data for the mobile are kept until it acknowledges them. A duplicate ACK for data that is kept lets
-//! that be sent again and goes no further; the first one passes. What is not acknowledged within max(srtt + 4·rttvar,
-//! tick) is sent again too, each packet at most so many times.
+//! Rule: copies of data for the mobile are kept until it acknowledges them. The first duplicate ACK for kept data
+//! passes, and makes the base station resend that data. Further duplicates are dropped. Data that is not acknowledged
+//! within max(srtt + 4·rttvar, tick) is resent, too, each packet at most `tries` times.
 //!
-//! Deviations: the timer is one a flow, for the oldest packet, and doubles with each try. A SACK that tells of other
-//! data than before counts as a duplicate. After a fade the oldest packet is sent again at once.
+//! Deviations: each flow has one timer, for its oldest packet, which doubles with each try. A SACK with other blocks
+//! than before counts as a duplicate. After a fade the oldest packet is resent at once.
 
 use std::time::Duration;
 
@@ -38,11 +38,11 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|args| Snoop::new(args).into()),
 };
 
-/// Invariant 1: the timer runs exactly while something is kept.
+/// Invariant 1: the timer runs only while something is kept.
 #[derive(Debug)]
 pub struct Snoop {
     set: Params,
-    /// The number that the mobile asks for, how often it asked, and how often it was sent again.
+    /// The number that the mobile expects next, the duplicate ACKs for it, and how often it was resent.
     asked: Option<Seq>,
     duplicates: u32,
     tries: u32,

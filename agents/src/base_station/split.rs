@@ -1,17 +1,17 @@
-//! `split`: cuts the connection in two at the base station, and is a TCP to either end.
+//! `split`: splits the connection at the base station, and is a TCP to each end.
 //!
 //! Source: Bakre and Badrinath, I-TCP: Indirect TCP for Mobile Hosts.
 //!
-//! Rule: when an end opens a connection, the base station opens one to the other end in its name, and answers when
-//! that stands. From then on it acknowledges what either end sends, and sends it on by a connection of its own, each
-//! with its own window, timer and losses. It may hold `buffer` bytes that one end counts as delivered and the other has
-//! not got.
+//! Rule: when an end opens a connection, the base station opens one to the other end in its name, and answers when that
+//! is established. From then on it acknowledges what each end sends, and forwards it over its connection to the other
+//! end. Each connection has its own window, timer and losses. The base station may hold `buffer` bytes that one end
+//! counts as delivered and the other end has not got.
 //!
-//! Deviations: the original hands a connection over when the mobile moves to another base station; here there is one.
-//! **It acknowledges what the mobile has not got**, which no other agent does: who has been told that all of it has
-//! arrived may have been told wrong, and a connection does not survive the proxy. Both halves are Hopwise's own TCP
-//! (`delayed`, `cubic`), so that what is measured of `split` is measured of that, too. A flow whose beginning was not
-//! seen passes untouched. News of the link change nothing: each half finds out by itself.
+//! Deviations: the original hands a connection over when the mobile moves to another base station; here there is only
+//! one. **It acknowledges what the mobile has not got**, which no other agent does. A sender may therefore be wrong
+//! about what has arrived, and a connection does not survive the proxy. Both halves are Hopwise's own TCP (`delayed`,
+//! `cubic`), so every measurement of `split` is one of that TCP, too. A flow whose beginning was not seen passes
+//! untouched. News of the link change nothing: each half finds out by itself.
 
 use hopwise_core::agent::{AgentMaker, Requires, Serves, Split};
 

@@ -1,4 +1,4 @@
-//! What is planned for a fade, and how far the plan has come.
+//! The plan for a fade, and its progress.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub(super) struct Plans {
     pub(super) over: f64,
 }
 
-/// Clocks of senders tick no finer.
+/// The finest tick of a sender's clock.
 const LEAST_S: f64 = 0.001;
 
 impl Plans {
-    /// The sender's RTT and its variation; the link layer's word where the flow has not shown them.
+    /// The sender's RTT and its variation. Until the flow has shown them, the link layer's RTT stands in.
     fn rtt_s(rtt: Duration, view: &FlowView) -> (f64, f64) {
         let known = view.whole.smoothed.or(view.to_mobile.smoothed);
         let rtt_s = known.unwrap_or(rtt).as_secs_f64();
@@ -42,12 +42,12 @@ impl Plans {
         Stakes { window_segments: view.window_segments().max(1), cache_segments: u32::MAX }
     }
 
-    /// How long the outage is taken to be.
+    /// The outage that is planned for.
     fn outage_s(&self, outage: Duration) -> f64 {
         (outage.as_secs_f64() * self.over).min(LONGEST_OUTAGE_S)
     }
 
-    /// Whether ACKs are to be held from now on; of those on their way half as many come as segments are in flight.
+    /// Decides whether ACKs are held from now on. Half as many ACKs are expected as segments are in flight.
     pub(super) fn worth_holding(
         &self,
         outage: Duration,
@@ -70,7 +70,7 @@ impl Plans {
         }
     }
 
-    /// The first held ACK cannot wait longer than this.
+    /// The time until which the first held ACK can wait.
     pub(super) fn patient_until(
         &self,
         now: Instant,
@@ -93,14 +93,14 @@ fn seconds(seconds: f64) -> Duration {
 pub(super) struct Gone {
     pub(super) holds: Holds,
     began: Instant,
-    /// A tick after the forecast has it back, and when the plan has, which takes it to be longer.
+    /// A tick after the forecast has the link back, and the end by the plan, which expects a longer fade.
     foretold: Instant,
     ends: Instant,
-    /// What the first plan counts from.
+    /// The time from which the first plan counts.
     planned_from: Instant,
-    /// Each with what it makes of the sender's timer.
+    /// The planned releases, each with the sender's timer after it.
     releases: VecDeque<(Instant, Timer)>,
-    /// What those that were released have made of it.
+    /// The sender's timer after the last release.
     timer: Option<Timer>,
 }
 
@@ -113,13 +113,14 @@ impl Gone {
         gone
     }
 
-    /// It takes so long from now on.
+    /// The fade lasts for `outage` from now on.
     pub(super) fn forecast(&mut self, now: Instant, outage: Duration, plans: &Plans) {
         self.foretold = now + outage.min(seconds(LONGEST_OUTAGE_S)) + seconds(LEAST_S);
         self.ends = now + seconds(plans.outage_s(outage));
     }
 
-    /// Whether it lasts longer than was foretold while ACKs are left. It is then taken to last as long again.
+    /// Returns whether the fade outlasts its forecast while releases are planned. It is then taken to last as long
+    /// again.
     pub(super) fn runs_long(&mut self, now: Instant, plans: &Plans) -> bool {
         let runs_long = self.foretold <= now && !self.releases.is_empty();
         if runs_long {
@@ -128,7 +129,7 @@ impl Gone {
         runs_long
     }
 
-    /// `acks` wait, the last one that went on did so when the view says.
+    /// Plans anew for `acks` waiting ACKs. The view says when the last ACK went on.
     pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
         self.releases.clear();
         let Some((from, plan)) = self.plan(now, acks, plans, model, view) else { return };
@@ -139,8 +140,8 @@ impl Gone {
         }
     }
 
-    /// The same for an outage that runs long, if those that wait can cover that: to wait for as long as a timer may
-    /// take is a risk that the plan at hand does not run.
+    /// Plans anew for an outage that runs long, if the waiting ACKs can cover it. Otherwise the current plan stays:
+    /// waits as long as a timer allows are a risk that it does not run.
     pub(super) fn spread(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
         if let Some((from, plan)) = self.plan(now, acks, plans, model, view)
             && plan.choice == Choice::Pace
@@ -151,7 +152,7 @@ impl Gone {
         }
     }
 
-    /// From when on, and what.
+    /// A plan, and the time from which it counts.
     fn plan(
         &mut self,
         now: Instant,

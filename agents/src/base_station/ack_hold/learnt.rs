@@ -1,4 +1,4 @@
-//! What a flow's sender is like: by its SYN, and by what it did after the last fade.
+//! The properties of a flow's sender, from its SYN and from its behaviour in and after the last fade.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use hopwise_core::{Instant, Seq};
 
 use crate::base_station::plan::{Model, Sender, Timer};
 
-/// Round trips in which a sender shows whether it took its timeouts back.
+/// The number of round trips in which a sender shows whether it took its timeouts back.
 const ROUND_TRIPS: u32 = 4;
-/// A smaller window grows back too soon to tell.
+/// A smaller window grows back too soon to show anything.
 const LEAST_WINDOW_SEGMENTS: u32 = 16;
 
-/// A pause of so many round trips is one that the sender makes, and not the path.
+/// A pause of this many round trips comes from the sender, and not from the path.
 const QUIET: f64 = 1.5;
 
-/// What the spec says of the sender; the rest is found out.
+/// The properties that the spec gives; the rest is found out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Given {
     pub(super) sender: Option<Sender>,
@@ -28,14 +28,14 @@ pub(super) struct Given {
 pub(super) struct Learnt {
     given: Given,
     takes_back: Option<bool>,
-    /// Whether the first thing after a pause came before the timer.
+    /// True if the first repeated segment after a pause came before the timer.
     probes: Option<bool>,
-    /// The last of the fixed end's in this fade; none after its first pause.
+    /// The time of the fixed end's last data in this fade; `None` after its first pause.
     heard_at: Option<Instant>,
-    /// What had been sent and what was in flight when the link went.
+    /// The end of the data that was sent, and the bytes in flight when the link went or came back.
     sent: Option<Seq>,
     flight_bytes: u32,
-    /// Segments that came again while it was away.
+    /// Segments that came again during the fade.
     resent: u32,
     watching: Option<Watch>,
 }
@@ -52,8 +52,8 @@ impl Learnt {
         Learnt { given, takes_back, probes, heard_at, sent, flight_bytes: 0, resent: 0, watching }
     }
 
-    /// Nothing that can be seen from here tells RACK, nor F-RTO from timestamps: they are as the sender's kind has
-    /// them.
+    /// RACK, and F-RTO by timestamps, cannot be seen from here. Unless the spec gives them, they are those of the
+    /// sender's kind.
     pub(super) fn model(&self, view: &FlowView) -> Model {
         let Given { tlp, rack, frto, .. } = self.given;
         Model::from(self.sender(view)).but(tlp.or(self.probes), rack, frto)
@@ -64,7 +64,7 @@ impl Learnt {
             (Some(given), ..) => given,
             (None, Some(true), _) | (None, None, Dialect::Linux) => Sender::Linux,
             (None, None, Dialect::Bsd) => Sender::FreeBsd,
-            // No floor is assumed: many who have no other name wait for less than the second of RFC 6298.
+            // No floor is assumed: many senders of no known kind wait for less than the second of RFC 6298.
             (None, Some(false), _) | (None, None, Dialect::Other) => Sender::Textbook,
         }
     }
@@ -74,7 +74,7 @@ impl Learnt {
         (self.sent, self.flight_bytes, self.resent) = (view.data_end, view.flight_bytes(), 0);
     }
 
-    /// A segment without data answers the mobile, or nobody: no timer of the sender's sends it.
+    /// A segment without data may answer the mobile. No timer of the sender sends it.
     pub(super) fn see_in_fade(&mut self, passing: &Passing<'_>, view: &FlowView) {
         if passing.len == 0 {
             return;
@@ -84,7 +84,7 @@ impl Learnt {
             self.time(now, view);
             self.resent += 1;
         } else if self.heard_at.is_some() {
-            // After a pause, what is new comes of a probe or of a program that had paused: no telling which.
+            // New data after a pause comes from a probe or from a program that had paused; the two look alike.
             let is_resting = self.sent.is_some_and(|sent| view.passed.is_some_and(|passed| sent <= passed));
             self.heard_at = (is_resting || !self.has_paused(now, view)).then_some(now);
         }
@@ -100,8 +100,8 @@ impl Learnt {
         self.paused(now, view).is_some_and(|paused| paused.as_secs_f64() >= QUIET * rtt_s)
     }
 
-    /// The first thing that comes again after a pause is a probe or a timeout, and a probe is the sooner: by how much
-    /// tells them apart.
+    /// The first repeated segment after a pause is a probe or a timeout. A probe comes sooner, and by its time the two
+    /// differ.
     fn time(&mut self, now: Instant, view: &FlowView) {
         let (Some(paused), Some(rtt)) = (self.paused(now, view), view.whole.smoothed) else { return };
         if !self.has_paused(now, view) {
@@ -118,7 +118,7 @@ impl Learnt {
         }
     }
 
-    /// A sender that keeps its window sends it once each round trip; one that has halved it sends half.
+    /// A sender that keeps its window sends it once each round trip. A sender that has halved it sends half.
     pub(super) fn end_fade(&mut self, now: Instant, view: &FlowView) {
         let is_telling = self.resent > 0 && view.flight_segments() >= LEAST_WINDOW_SEGMENTS;
         if let (true, Some(rtt), Some(data_end)) = (is_telling, view.whole.smoothed, view.data_end) {
@@ -153,13 +153,13 @@ mod tests {
 
     use super::*;
 
-    /// What is taken for the sender after it has sent at these times of a fade that began at 0.
+    /// The model of a sender that has sent at these times of a fade, and whose last ACK passed at 0.
     fn told(given: Given, times_ms: &[u64]) -> Model {
         let segments: Vec<_> = times_ms.iter().map(|at_ms| (*at_ms, 1, 1_000)).collect();
         told_of(given, None, &segments)
     }
 
-    /// The same, of segments: when, from which number on, and how long. Up to `known` all is sent and acknowledged.
+    /// The same for segments: their time, first number and length. All data up to `known` is sent and acknowledged.
     fn told_of(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
         let ms = Duration::from_millis;
         let whole = Rtt { smoothed: Some(ms(50)), variance: ms(5), ..Rtt::default() };
@@ -193,20 +193,20 @@ mod tests {
 
     #[test]
     fn a_probe_is_told_from_a_timeout_by_when_it_comes() {
-        // Of an RTT of 50 ms: a probe 100 ms after the last ACK, and a timer of 250.
+        // With an RTT of 50 ms, a probe comes 100 ms after the last ACK, and the timer ends after 250 ms.
         let nothing = Given::default();
         assert!(told(nothing, &[20, 60, 160, 300]).tlp);
         assert!(!told(nothing, &[20, 60, 310, 810]).tlp);
         assert!(told(nothing, &[20, 60]).tlp, "its kind has them");
         assert!(!told(Given { tlp: Some(false), ..nothing }, &[20, 60, 160]).tlp, "the spec stands over all");
-        // A timer that is no longer than a probe takes tells nothing.
+        // A timer that is no longer than the wait for a probe shows nothing.
         let textbook = Given { sender: Some(Sender::Textbook), ..nothing };
         assert!(!told(textbook, &[20, 60, 160]).tlp);
     }
 
     #[test]
     fn only_what_comes_again_tells_a_probe_from_a_timeout() {
-        // Both with a timer that is longer than a probe takes; the second has no probes of its own accord.
+        // Both have a timer that is longer than the wait for a probe. The second sends no probes by default.
         let [linux, freebsd] =
             [Sender::Linux, Sender::FreeBsd].map(|sender| Given { sender: Some(sender), ..Given::default() });
         assert_eq!([linux, freebsd].map(|given| told(given, &[]).tlp), [true, false]);
@@ -215,12 +215,12 @@ mod tests {
         // A program goes on after a pause, as soon as a probe comes or as late as a timeout.
         assert!(then(linux, &[(400, 1_001, 1_000)]));
         assert!(!then(freebsd, &[(160, 1_001, 1_000)]));
-        // That may have been a probe: the timeout that follows it does not say that there was none.
+        // The new data may have been a probe. The timeout after it does not show that there was none.
         assert!(then(linux, &[(160, 1_001, 1_000), (410, 1, 1_000)]));
-        // An ACK of the mobile's data is neither, and takes nothing from what follows.
+        // An ACK of the mobile's data is neither, and changes nothing for what follows.
         assert!(!then(freebsd, &[(160, 1_001, 0)]));
         assert!(!then(linux, &[(160, 1_001, 0), (310, 1, 1_000)]));
-        // While nothing is on its way no timer runs: it starts with what the program says first.
+        // While nothing is in flight no timer runs. It starts with the program's next data.
         let first = [(1_000, 1_001, 1_000), (1_100, 1_001, 1_000)];
         assert!(told_of(freebsd, Some(Seq(1_001)), &first).tlp);
     }

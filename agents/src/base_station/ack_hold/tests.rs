@@ -77,7 +77,7 @@ fn a_link_that_does_not_go_gives_the_acks_back_before_the_sender_times_out() {
     assert_eq!(desk.deadline(), None);
 }
 
-/// The fade comes later than the sender's timer ends: what is held then is what the fade is paced with.
+/// The fade comes after the end of the sender's timer. ACKs that are held then pace the fade.
 #[test]
 fn before_a_fade_that_is_foretold_for_later_single_acks_keep_the_senders_timer_from_running_out() {
     let mut desk = under_way("ack-hold:mode=cumulative", 10);
@@ -96,7 +96,7 @@ fn before_a_fade_that_is_foretold_for_later_single_acks_keep_the_senders_timer_f
         assert_eq!(desk.timer(due), "release 1 mobile (planned)");
         released += 1;
     }
-    // The outage is taken to be longer than was foretold, and the last one waits for that.
+    // The outage is taken to be longer than its forecast, and the last ACK waits for that.
     assert_eq!((released, desk.held()), (5, 1));
 }
 
@@ -171,7 +171,7 @@ fn another_forecast_changes_the_plan() {
     assert!(desk.deadline() > soon, "{soon:?} {:?}", desk.deadline());
 }
 
-/// A sender's timer as the paper has it, of an RTO of 70 ms, and the longest part of an RTO that a gap took.
+/// The longest part of an RTO that a gap took. The sender's timer is the paper's, with an RTO of 70 ms at first.
 fn longest_of_an_rto(released_ms: &[u64]) -> f64 {
     let (mut srtt, mut rttvar, mut before, mut longest) = (50.0_f64, 5.0_f64, 0.0, 0.0_f64);
     for at in released_ms.iter().map(|at| *at as f64) {
@@ -199,7 +199,7 @@ fn an_outage_that_runs_long_spreads_the_acks_that_are_left() {
         }
         (released, desk.held())
     };
-    // Known to be gone for five seconds, planned for six.
+    // The forecast is five seconds, and the plan is for six.
     let (in_time, left) = released(5_010);
     assert!(left >= 3, "{left}");
     let (long, left) = released(9_000);
@@ -224,7 +224,7 @@ fn a_forecast_in_the_middle_of_a_plan_knows_how_far_it_has_come() {
         desk.timer(due);
         released.push(due);
     }
-    // As long as they can from the timer that the first fourteen have left, which is longer than at first.
+    // The ACKs wait as long as they can, by the timer that the first fourteen have left. It is longer than at first.
     assert!((0.9..1.05).contains(&longest_of_an_rto(&released)), "{released:?}");
     let first_gap = released[14] - released[13];
     assert!(first_gap > 140, "twice the first RTO and more: {released:?}");
@@ -304,7 +304,7 @@ fn hopwise_learns_from_what_a_sender_does_after_a_fade() {
     assert_eq!(desk.data(400, 1), "hold (gone)", "it comes again: a timeout");
     desk.up(1_000);
     assert_eq!(desk.deadline(), Some(1_200), "four round trips");
-    // A window in each of three round trips: nothing was taken away.
+    // The sender sends a window in each of three round trips, so it has not halved it.
     (41..=160).for_each(|nth| drop(desk.data(1_060, nth)));
     desk.timer(1_200);
     desk.ack(1_210, 150);

@@ -1,14 +1,14 @@
-//! What a sender does beside its timer: how it finds a loss, and how it takes a needless timeout back.
+//! The behaviour of a sender beside its timer: how it finds a loss, and how it takes a needless timeout back.
 
 use super::Sender;
 
-/// Whose timer it has, and what it has been given besides. What is not known is taken as senders of its kind have it.
+/// The kind of a sender's timer, and the mechanisms beside it. An unknown mechanism is taken from the sender's kind.
 ///
-/// A probe that pushes the timer back (RFC 8985 §7.3) is not counted on: Linux leaves its timer where it was.
+/// The model does not count on a probe that pushes the timer back (RFC 8985 §7.3): Linux leaves its timer where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     pub sender: Sender,
-    /// A probe two round trips after the last ACK finds what nothing behind it shows (RFC 8985 §7).
+    /// A probe two round trips after the last ACK finds a loss that no later segment shows (RFC 8985 §7).
     pub tlp: bool,
     /// A retransmission that is lost again is found by its time (RFC 8985 §6).
     pub rack: bool,
@@ -24,7 +24,7 @@ impl From<Sender> for Model {
 }
 
 impl Model {
-    /// With what is known to be otherwise.
+    /// Replaces the mechanisms that are known to be otherwise.
     pub fn but(self, tlp: Option<bool>, rack: Option<bool>, frto: Option<bool>) -> Model {
         Model {
             tlp: tlp.unwrap_or(self.tlp),
@@ -34,9 +34,9 @@ impl Model {
         }
     }
 
-    /// Whether its window is what it was, once so many timeouts in a row turn out to have been needless. Timestamps,
-    /// which every flow has that ACKs are held of, show it to Linux (RFC 3522) also without F-RTO, and to BSD's senders
-    /// for the first.
+    /// Returns whether the window is restored once this many timeouts in a row turn out to be needless. Every flow
+    /// whose ACKs are held has timestamps. They show it to Linux (RFC 3522) even without F-RTO, and to BSD senders for
+    /// the first timeout.
     pub fn takes_back(self, timeouts: u32) -> bool {
         match self.sender {
             Sender::Textbook | Sender::Rfc6298 => timeouts <= u32::from(self.frto),
@@ -45,18 +45,17 @@ impl Model {
         }
     }
 
-    /// How long it takes until a loss at the end of a window is found.
+    /// The time until a loss at the end of a window is found.
     pub(super) fn finds_tail_s(self, srtt_s: f64, rto_s: f64) -> f64 {
         if self.tlp { self.probes_after_s(srtt_s).min(rto_s) } else { rto_s }
     }
 
-    /// The same, of a retransmission that is lost again; by its time it is found in a round trip, however long the
-    /// timer is.
+    /// The same for a lost retransmission. RACK finds it in a round trip, however long the timer is.
     pub(super) fn finds_again_s(self, rto_s: f64) -> f64 {
         if self.rack { 0.0 } else { rto_s }
     }
 
-    /// When a probe leaves that this sender may have, after the last ACK.
+    /// The time from the last ACK until a probe leaves, if this sender has probes.
     pub fn probes_after_s(self, srtt_s: f64) -> f64 {
         2.0 * srtt_s
     }

@@ -1,20 +1,20 @@
-//! The searches for n, each over the same walk through a plan.
+//! The searches for n. Each walks through its plans in the same steps.
 
 use super::{Ask, Choice, LONGEST_RTO_S, Mode, Plan, Sender, Timer};
 
-/// What a sender takes for a round trip when a held ACK comes.
+/// The time that a sender takes for a round trip when a held ACK comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Samples {
     /// The time since the ACK before.
     Gaps,
     /// The time since the data was sent, all of it before the fade.
     SinceSent,
-    /// The same, but once: a sender has to time no more than a segment a round trip (RFC 6298 §3), and what it times
-    /// after the first held ACK comes back when the fade is over. Who measures more waits longer.
+    /// The same, but once: a sender must time no more than one segment per round trip (RFC 6298 §3). The next one that
+    /// it times comes back after the fade. A sender that measures more waits longer.
     Once,
 }
 
-/// A plan while it is being walked through, release by release.
+/// A walk through a plan, release by release.
 struct Walk {
     timer: Timer,
     samples: Samples,
@@ -23,7 +23,7 @@ struct Walk {
     now_s: f64,
     releases: Vec<f64>,
     timers: Vec<Timer>,
-    /// When the sender's timer ran out first, if it has.
+    /// The time of the sender's first timeout, if there was one.
     ran_out_s: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Walk {
         Walk { timer, samples, sent_s, is_under_way, now_s: 0.0, releases, timers, ran_out_s: None }
     }
 
-    /// The next ACK goes out after this gap.
+    /// Releases the next ACK after this gap.
     fn release(&mut self, gap_s: f64) {
         let rto_s = self.timer.rto_s();
         if gap_s > rto_s && self.ran_out_s.is_none() {
@@ -53,7 +53,7 @@ impl Walk {
 
     fn finish(self, mode: Mode, ask: &Ask, n: u32, theta_s: Option<f64>) -> Plan {
         let covers_s = self.ran_out_s.unwrap_or(self.now_s + self.timer.rto_s());
-        // The evenly spaced ACKs end with the outage, but for rounding.
+        // The evenly spaced ACKs end with the outage, except for rounding.
         let is_reached = theta_s.is_some() || self.now_s >= ask.outage_s;
         Plan {
             mode,
@@ -72,8 +72,8 @@ impl Walk {
     }
 }
 
-/// How often a timer that runs out at `at_s` for the first time does so until the outage is over, each time waiting
-/// twice as long, and what it is then set to.
+/// Returns the number of timeouts until the outage is over, and the RTO after them. The first is at `at_s`, and each
+/// doubles the wait.
 fn timeouts(at_s: f64, rto_s: f64, outage_s: f64) -> (u32, f64) {
     let (mut count, mut at_s, mut rto_s) = (0, at_s, rto_s);
     while at_s < outage_s {
@@ -84,7 +84,7 @@ fn timeouts(at_s: f64, rto_s: f64, outage_s: f64) -> (u32, f64) {
     (count, rto_s)
 }
 
-/// n ACKs that wait as long as they can, and the others evenly; `None` when the n last longer than the outage.
+/// A plan in which n ACKs wait as long as they can, and the others evenly. `None` if the n last longer than the outage.
 fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Option<Plan> {
     let mut walk = Walk::new(ask, sender, samples);
     for _ in 0..n {
@@ -104,12 +104,12 @@ fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Opti
     Some(walk.finish(mode, ask, n, Some(theta_s)))
 }
 
-/// Of all n without a timeout the one with the smallest last RTO. Where there is none, all ACKs wait as long as they
-/// can, which covers most.
+/// The plan without a timeout that has the smallest last RTO. If there is none, all ACKs wait as long as they can,
+/// which covers most.
 pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
     let mut best: Option<Plan> = None;
     for n in 0..ask.acks {
-        // What n ACKs last only grows with n.
+        // The time that n ACKs last only grows with n.
         let Some(plan) = with(mode, ask, sender, samples, n) else { break };
         if plan.feasible && best.as_ref().is_none_or(|best| plan.final_rto_s < best.final_rto_s) {
             best = Some(plan);
@@ -133,7 +133,7 @@ fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) 
     Plan { feasible: false, ..walk.finish(mode, ask, n, None) }
 }
 
-/// The search as it is printed: forward, until a step is no higher than its two neighbours.
+/// The search as printed: forward, until a step is no higher than its two neighbours.
 pub(super) fn paper(ask: &Ask) -> Plan {
     let (mut before, mut here) = (closed::rto_last_s(ask, 0), closed::rto_last_s(ask, 0));
     let mut n = 0;
@@ -145,12 +145,12 @@ pub(super) fn paper(ask: &Ask) -> Plan {
         n += 1;
         (before, here) = (here, after);
     }
-    // The printed search does not look whether S(n) is within the outage.
+    // The printed search does not check whether S(n) is within the outage.
     let walked = with(Mode::Paper, ask, Sender::Textbook, Samples::Gaps, n);
     walked.unwrap_or_else(|| as_long_as_they_can(Mode::Paper, ask, Sender::Textbook, Samples::Gaps))
 }
 
-/// Nothing is held: the sender's timer runs, and backs off.
+/// The plan that holds nothing: the sender's timer runs and backs off.
 pub(super) fn kick(mode: Mode, ask: &Ask, sender: Sender) -> Plan {
     let rto_s = Timer::new(sender, ask.rtt_s, ask.rttvar_s).rto_s();
     let (timeouts, final_rto_s) = timeouts(rto_s, rto_s, ask.outage_s);
@@ -170,7 +170,7 @@ pub(super) fn kick(mode: Mode, ask: &Ask, sender: Sender) -> Plan {
     }
 }
 
-/// Equations 5 to 11, with the factor that the printed 10 has and the text before it lacks.
+/// Equations 5 to 11, with the factor that the printed equation 10 has and the text before it lacks.
 pub(super) mod closed {
     use super::Ask;
 
@@ -188,7 +188,7 @@ pub(super) mod closed {
         n_s * ask.rtt_s + ask.rttvar_s * (56.0 / 9.0 * (power(1.75, n) - 1.0) - 2.0 * n_s / 3.0)
     }
 
-    /// RTO_N of a plan with n ACKs that wait; θ may come out negative.
+    /// RTO_N of a plan in which n ACKs wait; θ may be negative.
     pub(in super::super) fn rto_last_s(ask: &Ask, n: u32) -> f64 {
         let rest = ask.acks - n;
         let theta_s = (ask.outage_s - waited_s(ask, n)) / f64::from(rest);

@@ -66,14 +66,14 @@ fn what_is_left_of_a_plan_goes_on_where_it_was() {
         let whole = planned(mode, &ask(10.0, 20, 0.2, 0.05));
         let (at_s, timer) = (whole.release_at_s[11], whole.timers[11]);
         let rest = planned(mode, &ask(10.0 - at_s, 8, 0.2, 0.05).under_way(timer, at_s));
-        // Evenly as before: nothing else makes the timer shorter in the end.
+        // The spacing is even as before: it alone makes the timer shorter in the end.
         assert_eq!((rest.feasible, rest.n), (true, 0), "{mode:?}");
         for (again_s, before_s) in rest.release_at_s.iter().zip(&whole.release_at_s[12..]) {
             assert!((again_s + at_s - before_s).abs() < 1e-9, "{mode:?}");
         }
         assert!((rest.final_rto_s - whole.final_rto_s).abs() < 1e-9, "{mode:?}");
     }
-    // Also with a sender that would have been kicked.
+    // The same holds for a sender that would have been kicked.
     let fresh = ask(10.0, 100, 0.05, 0.01);
     let choice = |ask: &Ask| planned(Mode::Hopwise, ask).choice;
     assert_eq!(choice(&fresh), Choice::Kick);
@@ -89,7 +89,7 @@ fn no_sender_waits_longer_than_two_minutes() {
 
 #[test]
 fn a_kick_holds_nothing_and_lets_the_timer_back_off() {
-    // After 0.25 s, and then 0.5, 1, 2 and 4 s later.
+    // The timeouts come after 0.25 s, and then 0.5, 1, 2 and 4 s later.
     let plan = planned(Mode::Kick, &ask(10.0, 20, 0.05, 0.01));
     assert_eq!((plan.choice, plan.timeouts, plan.feasible), (Choice::Kick, 5, false));
     assert!(plan.release_at_s.is_empty());
@@ -110,7 +110,7 @@ fn a_sender_that_takes_timeouts_back_is_kicked_and_one_that_does_not_is_paced() 
 
 #[test]
 fn a_sender_of_no_known_kind_waits_no_longer_than_one_that_times_a_segment_a_round_trip_can() {
-    // 200 ACKs for 30 s: for such a sender only spacing them evenly does, whatever others would make of them.
+    // 200 ACKs for 30 s: such a sender needs even spacing, whatever other senders would make of them.
     let ask = ask(30.0, 200, 0.4, 0.02);
     let stakes = Stakes { window_segments: 400, cache_segments: 400 };
     let plan = plan(Mode::Hopwise, &ask, Sender::Textbook.into(), &stakes);
@@ -131,7 +131,7 @@ fn the_last_rto_by_n_is_the_curve_of_the_paper_s_second_figure() {
     let ask = ask(1_000.0, 30, 1.0, 0.3);
     let all = every_n(Mode::Corrected, &ask, Sender::Linux);
     assert!(all.iter().zip(0..).all(|(plan, n)| plan.n == n));
-    // It falls to its least and rises again; what is left of it there is what the search finds.
+    // The curve falls to its least and rises again. The search finds that least.
     let least = all.iter().filter(|plan| plan.feasible).map(|plan| plan.final_rto_s).fold(f64::MAX, f64::min);
     assert!((least - planned(Mode::Corrected, &ask).final_rto_s).abs() < 1e-9);
     assert!(all[9].feasible && (all[9].final_rto_s - least).abs() < 1e-9);
@@ -141,14 +141,14 @@ fn the_last_rto_by_n_is_the_curve_of_the_paper_s_second_figure() {
 
 #[test]
 fn what_a_sender_has_beside_its_timer_decides_too() {
-    // Three timeouts for a kick: F-RTO takes back but one, so that both senders are paced here.
+    // A kick costs three timeouts. F-RTO takes back only one, so that both senders are paced here.
     let long = ask(10.0, 100, 0.05, 0.01);
     let stakes = Stakes { window_segments: 200, cache_segments: 1_000 };
     let choice = |ask: &Ask, model: Model| plan(Mode::Hopwise, ask, model, &stakes).choice;
     let plain = Model::from(Sender::Rfc6298);
     let frto = plain.but(None, None, Some(true));
     assert_eq!([choice(&long, plain), choice(&long, frto)], [Choice::Pace; 2]);
-    // One timeout: with F-RTO it costs nothing.
+    // With F-RTO one timeout costs nothing.
     let short = ask(2.0, 100, 0.05, 0.01);
     assert_eq!([choice(&short, plain), choice(&short, frto)], [Choice::Pace, Choice::Kick]);
     // After a minute the timer is so long that a loss which only it finds costs more than a halved window.

@@ -1,6 +1,6 @@
-//! A sender's retransmission timer, as far as its ACKs move it.
+//! A sender's retransmission timer, as far as ACKs move it.
 
-/// Whose rules turn SRTT and RTTVAR into an RTO.
+/// The kind of sender, whose rules turn SRTT and RTTVAR into an RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// SRTT + 4·RTTVAR and nothing else, as in the paper.
@@ -9,7 +9,7 @@ pub enum Sender {
     Rfc6298,
     /// RTTVAR's part is at least 200 ms.
     Linux,
-    /// 200 ms more than it came to, at least 30 ms.
+    /// 200 ms more than the sum, which counts as at least 30 ms.
     FreeBsd,
 }
 
@@ -36,7 +36,7 @@ impl Sender {
     }
 }
 
-/// RFC 6298's two averages, and the RTO that a sender makes of them.
+/// RFC 6298's two averages, and the kind of sender that makes an RTO of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timer {
     sender: Sender,
