@@ -1,4 +1,4 @@
-//! What is known of an agent without making one.
+//! Descriptions of agents. A description needs no instance of its agent.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::sender::train::SharedPath;
 #[derive(Debug)]
 pub struct Descriptor {
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One line that says what the agent does.
     pub rule: &'static str,
-    /// The paper or RFC.
+    /// The paper or RFC that the agent follows.
     pub source: &'static str,
     pub params: &'static [Param],
     /// The parameter that `name:value` sets.
@@ -21,7 +21,7 @@ pub struct Descriptor {
     pub make: Make,
 }
 
-/// An agent, and the text of the file that it stands in.
+/// An agent, and the text of its file.
 pub(crate) type Listed = (&'static Descriptor, &'static str);
 
 /// Declares the modules of a kind's agents and lists them, in the order of `hopwise agents`.
@@ -37,7 +37,7 @@ macro_rules! agents {
 }
 pub(crate) use agents;
 
-/// How an agent is made, which also says what it is.
+/// The constructor of an agent. The variant shows the agent's kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
     Receiver(fn(&Args) -> Box<dyn ReceiverAgent>),
@@ -45,11 +45,11 @@ pub enum Make {
     ReceiverAround(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>),
     /// A sender agent that owns cwnd and ssthresh: the first of every list.
     Owner(fn(&Args) -> Box<dyn SenderAgent>),
-    /// The same for a flow that takes turns with the other flows between two hosts, which share what they know.
+    /// The same for a flow that takes turns with the other flows between two hosts. These flows share what they learn.
     Member(fn(&Args, SharedPath) -> Box<dyn EnsembleMember>),
-    /// A sender agent that only narrows.
+    /// A sender agent that can only narrow what its predecessors allow.
     Narrower(fn(&Args) -> Box<dyn SenderAgent>),
-    /// What a base station does with a flow.
+    /// An agent for flows through a base station.
     BaseStation(fn(&Args) -> Serves),
 }
 
@@ -79,7 +79,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether it is written around another agent.
+    /// Returns whether the agent wraps another agent.
     pub fn wraps(&self) -> bool {
         matches!(self.make, Make::ReceiverAround(_))
     }

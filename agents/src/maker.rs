@@ -1,4 +1,4 @@
-//! The maker of agents that an endpoint is given.
+//! The maker of an endpoint's agents.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct StandardAgents {
     shared: Arc<SharedPaths>,
 }
 
-/// For another endpoint, whose flows have nothing in common with this one's.
+/// A clone is for another endpoint: the flows of the two share nothing.
 impl Clone for StandardAgents {
     fn clone(&self) -> StandardAgents {
         StandardAgents::new(self.profile)

@@ -1,5 +1,5 @@
-//! The parameters of an agent: name, unit, default, range and what they mean, in one table that specs, docs
-//! and results are made from.
+//! The parameters of an agent: name, unit, default, range and meaning. Specs, docs and results come from one table of
+//! them.
 
 mod args;
 mod setting;
@@ -15,12 +15,12 @@ pub(crate) use setting::{Brief, Setting, choices, params};
 pub const OFF: u64 = 0;
 pub const ON: u64 = 1;
 
-/// Which defaults are in force where a spec is silent.
+/// The set of defaults for the parameters that a spec leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     #[default]
     Modern,
-    /// What reproduces ns-2's senders: see the parameters that list a second default.
+    /// Reproduces ns-2's senders: see the parameters that list a second default.
     Ns2,
 }
 
@@ -30,21 +30,21 @@ pub struct Param {
     pub name: &'static str,
     pub form: Form,
     pub default: DefaultValue,
-    /// What stands in for the default under [`Profile::Ns2`], where that differs.
+    /// The default under [`Profile::Ns2`], if it is another one.
     pub ns2: Option<Value>,
-    /// The parameter that this one has to stay below.
+    /// The parameter whose value must be above this one's.
     pub below: Option<&'static str>,
     pub doc: &'static str,
 }
 
 impl Param {
-    /// The same, with its meaning, where several agents share it.
+    /// Sets the meaning of a parameter that several agents share.
     pub(crate) const fn means(mut self, doc: &'static str) -> Param {
         self.doc = doc;
         self
     }
 
-    /// The same, with its name, and its meaning unless it has one.
+    /// Sets the name, and the meaning unless `doc` is empty.
     pub(crate) const fn called(mut self, name: &'static str, doc: &'static str) -> Param {
         self.name = name;
         if !doc.is_empty() {
@@ -53,19 +53,19 @@ impl Param {
         self
     }
 
-    /// The same, with another default under the profile that reproduces ns-2.
+    /// Sets another default for the profile that reproduces ns-2.
     pub const fn ns2(mut self, raw: u64) -> Param {
         self.ns2 = Some(self.form.value(raw));
         self
     }
 
-    /// The same, where only values below that of another parameter make sense.
+    /// Requires a value below that of another parameter.
     pub const fn below(mut self, other: &'static str) -> Param {
         self.below = Some(other);
         self
     }
 
-    /// What holds when a spec gives nothing, as far as a value does.
+    /// The default, if it is a value.
     pub fn default_value(&self) -> Option<Value> {
         match self.default {
             DefaultValue::Is(value) => Some(value),
@@ -81,7 +81,7 @@ pub enum DefaultValue {
     Unset(&'static str),
 }
 
-/// What values a parameter takes, ends included.
+/// The values that a parameter accepts, bounds included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Count {
@@ -119,18 +119,18 @@ impl Form {
         Form::Ratio { min_milli, max_milli }
     }
 
-    /// A parameter with this default, which is given as the bounds are: a count, ms, bit/s, thousandths, `ON` or `OFF`,
-    /// or the place of a choice.
+    /// A parameter with this default. `raw` is a count, ms, bit/s, thousandths, `ON` or `OFF`, or the index of a
+    /// choice.
     pub const fn is(self, raw: u64) -> Param {
         self.with(DefaultValue::Is(self.value(raw)))
     }
 
-    /// A parameter that a spec has to give.
+    /// A parameter that every spec must give.
     pub const fn required(self) -> Param {
         self.with(DefaultValue::Required)
     }
 
-    /// A parameter that may be absent; `means` says what holds then.
+    /// A parameter that may be absent; `means` describes that case.
     pub const fn unset(self, means: &'static str) -> Param {
         self.with(DefaultValue::Unset(means))
     }
@@ -150,7 +150,7 @@ impl Form {
         }
     }
 
-    /// The value that `text` spells, when this form accepts it.
+    /// The value that `text` spells, if this form accepts it.
     pub fn parse(&self, text: &str) -> Option<Value> {
         match *self {
             Form::Count { min, max, .. } => {
@@ -171,7 +171,7 @@ impl Form {
     }
 }
 
-/// What is accepted, for a message: "a whole number of segments from 2 to 255".
+/// The accepted values in words for a message: "a whole number of segments from 2 to 255".
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -197,7 +197,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// A value in force. Prints as a spec spells it, and reads back as the same.
+/// A value in force. It prints as a spec spells it, and the print reads back as the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     Count(u64),

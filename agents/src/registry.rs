@@ -1,4 +1,4 @@
-//! Every agent by name: the one table from which specs, `hopwise agents` and the README are made.
+//! All agents by name. Specs, `hopwise agents` and the README come from this one table.
 
 mod header;
 
@@ -12,12 +12,12 @@ pub use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{DefaultValue, Param};
 use crate::{base_station, receiver, sender};
 
-/// What runs where a rule names no receiver.
+/// The receiver agent if a rule names none.
 pub const DEFAULT_RECEIVER: &str = "delayed";
-/// What runs where a rule names no senders.
+/// The sender agents if a rule names none.
 pub const DEFAULT_SENDERS: &str = "[cubic]";
 
-/// What a base station does where nothing else is said.
+/// The base-station agent if none is named.
 pub const DEFAULT_BASE_STATION: &str = "none";
 
 static ALL: LazyLock<Vec<&'static Descriptor>> =
@@ -27,28 +27,28 @@ fn listed() -> impl Iterator<Item = &'static Listed> {
     [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten()
 }
 
-/// Every registered agent, receivers first, then senders, then those of base stations.
+/// Every registered agent: receivers first, then senders, then base-station agents.
 pub fn all() -> &'static [&'static Descriptor] {
     &ALL
 }
 
-/// Agents of this name: at most one of each kind.
+/// The agents with this name: at most one of each kind.
 pub fn find(name: &str) -> impl Iterator<Item = &'static Descriptor> {
     ALL.iter().copied().filter(move |descriptor| descriptor.name == name)
 }
 
-/// The names that are accepted where an agent of this kind is wanted.
+/// The names of all agents of this kind.
 pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(move |descriptor| descriptor.kind() == kind).map(|descriptor| descriptor.name)
 }
 
-/// What the header of the agent's file says of it.
+/// The paragraphs in the header of the agent's file.
 pub fn header(agent: &Descriptor) -> Header {
     let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
     Header::read(listed().find(is_it).map_or("", |(_, file)| file))
 }
 
-/// The README's table of this kind, its head and a row for each agent.
+/// The README's table of this kind: its head, and a row for each agent.
 pub fn readme_table(kind: Kind) -> String {
     let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
     ALL.iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&readme_row(agent)));

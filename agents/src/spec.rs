@@ -1,4 +1,4 @@
-//! What names an agent: one language for YAML, the command line, the API and results.
+//! The language of specs, which name agents in YAML, on the command line, in the API and in results.
 //!
 //! ```text
 //! spec  = name [ "(" spec ")" ] [ ":" arg { "," arg } ]     delayed:d=3,hold=200ms   dup-count(delayed)
@@ -7,10 +7,10 @@
 //! item  = spec without a comma | quoted spec                ["delayed:d=3,hold=200ms", immediate]
 //! ```
 //!
-//! A value alone sets the parameter that the agent declares for it; a switch alone turns it on. Lists follow
-//! YAML, where a comma ends an item unless the item is quoted. Printing is canonical: parameters in the order
-//! of their table, defaults left out. A parameter whose default depends on the profile is never left out once
-//! given.
+//! A value alone sets the parameter that the agent declares as its shorthand. The name of a switch alone turns the
+//! switch on. Lists follow YAML: a comma ends an item unless the item is quoted. Specs print in canonical form:
+//! parameters stand in the order of their table, and defaults are left out. A parameter whose default depends on the
+//! profile is always printed once it is given.
 
 mod accepted;
 mod error;

@@ -1,12 +1,11 @@
-//! The values that an agent is made with.
+//! The parameter values of one agent.
 
 use super::{DefaultValue, Param, Profile, Setting, Value};
 
-/// Every parameter of one agent with the value in force. Agents read it once, when they are made.
+/// Every parameter of one agent, with its value in force. An agent reads the values once, at construction.
 ///
-/// Invariant 1: a parser filled this from the same table that the agent's constructor was written against, so
-/// that asking for a name or a type that the table does not have is a mistake in the agent; each registered
-/// agent is made in a test.
+/// Invariant 1: the parser and the agent's constructor use the same table. A name or a type that the table lacks is
+/// thus an error in the agent. A test constructs every registered agent.
 #[derive(Debug)]
 pub struct Args {
     params: &'static [Param],
@@ -15,7 +14,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// `given` stands beside `params`, one place each.
+    /// `given` has one place for each of `params`.
     pub(crate) fn resolve(params: &'static [Param], given: &[Option<Value>], profile: Profile) -> Args {
         assert_eq!(params.len(), given.len(), "a place for each parameter");
         let in_force = |(param, given): (&Param, &Option<Value>)| {
@@ -31,7 +30,7 @@ impl Args {
         self.profile
     }
 
-    /// Each parameter with its value, or with what its absence means.
+    /// Each parameter with its value as text, or with the meaning of its absence.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.params.iter().zip(&self.values).map(|(param, value)| {
             let text = match (value, param.default) {
@@ -43,7 +42,7 @@ impl Args {
         })
     }
 
-    /// The value of a parameter in the type that the agent keeps it in.
+    /// The value of a parameter in the agent's own type for it.
     pub(crate) fn read<T: Setting>(&self, name: &str) -> T {
         T::of(self.get(name)).unwrap_or_else(|| self.mistaken(name))
     }

@@ -1,4 +1,4 @@
-//! A list of parameters in an agent's file, and what is made of it: the table and the struct of their values.
+//! Macros that make the table of an agent's parameters, the struct of their values, and enums of choices.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{Switch, Value};
 /// }
 /// ```
 ///
-/// `Params::TABLE` goes into the descriptor, and `Params::of` reads what a spec gave. A name with a dash stands behind
-/// the field, as in `far_limit as "far-limit"`. A parameter that is shared brings its meaning along.
+/// The descriptor takes `Params::TABLE`, and `Params::of` reads the values of a spec. A name with a dash follows the
+/// field, as in `far_limit as "far-limit"`. A shared parameter has its meaning already.
 macro_rules! params {
     ($($(#[doc = $doc:literal])* $field:ident $(as $name:literal)?: $type:ty = $param:expr),+ $(,)?) => {
         #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ macro_rules! params {
     (@name $field:ident $name:literal) => { $name };
 }
 
-/// Writes an enum that a parameter chooses from, with the name of each choice in specs.
+/// Writes an enum of the choices for a parameter, with the name of each choice in specs.
 macro_rules! choices {
     ($enum:ident { $($(#[doc = $doc:literal])* $choice:ident = $name:literal),+ $(,)? }) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +60,13 @@ macro_rules! choices {
 
 pub(crate) use {choices, params};
 
-/// A type in which an agent keeps the value of a parameter.
+/// A type in which an agent keeps a parameter's value.
 pub(crate) trait Setting: Sized {
-    /// Nothing where the value is of another type, or absent without a meaning.
+    /// `None` if the value has another type. An absent value has a meaning in `Option` alone.
     fn of(value: Option<Value>) -> Option<Self>;
 }
 
-/// A count, bits per second, or thousandths.
+/// Reads a count, bits per second, or thousandths.
 impl Setting for u64 {
     fn of(value: Option<Value>) -> Option<u64> {
         match value? {
@@ -77,21 +77,21 @@ impl Setting for u64 {
     }
 }
 
-/// For ranges that end within 32 bits.
+/// For ranges that fit into 32 bits.
 impl Setting for u32 {
     fn of(value: Option<Value>) -> Option<u32> {
         u64::of(value).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
     }
 }
 
-/// For ranges that end within 8 bits.
+/// For ranges that fit into 8 bits.
 impl Setting for u8 {
     fn of(value: Option<Value>) -> Option<u8> {
         u64::of(value).map(|n| u8::try_from(n).unwrap_or(u8::MAX))
     }
 }
 
-/// A ratio as it is written.
+/// A ratio as a spec spells it.
 impl Setting for f64 {
     fn of(value: Option<Value>) -> Option<f64> {
         match value? {

@@ -1,4 +1,4 @@
-//! How counts, times, rates and ratios are spelled. Whatever is printed reads back as the same value.
+//! The spelling of counts, times, rates and ratios. Every printed value reads back as the same value.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub(super) fn parse_switch(text: &str) -> Option<Switch> {
     }
 }
 
-/// `100ms`, `1.5s`, `50us`. A number without a unit is refused: nobody knows whether it was meant in seconds.
+/// `100ms`, `1.5s`, `50us`. A number without a unit is refused, since its unit would be a guess.
 pub(super) fn parse_time(text: &str) -> Option<Duration> {
     parse_with_unit(text, &TIME_UNITS).map(Duration::from_nanos)
 }
 
-/// `5.5Mbps`; the case of the letters does not matter.
+/// `5.5Mbps`; upper and lower case are the same.
 pub(super) fn parse_rate(text: &str) -> Option<u64> {
     parse_with_unit(text, &RATE_UNITS)
 }
@@ -52,7 +52,7 @@ pub(super) fn print_milli(f: &mut fmt::Formatter<'_>, milli: u32) -> fmt::Result
     write!(f, "{whole}.{}", decimals.trim_end_matches('0'))
 }
 
-/// The largest unit in which the value is whole, so that nothing is rounded.
+/// Prints in the largest unit in which the value is whole, so that nothing is rounded.
 fn print_with_unit(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let whole = units.iter().find(|(_, scale)| value != 0 && value.is_multiple_of(*scale));
     let (unit, scale) = whole.unwrap_or(&units[0]);
@@ -66,7 +66,7 @@ fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     scaled(number, *scale)
 }
 
-/// `number` × `scale` as a whole number; none when decimals are left over or it does not fit.
+/// Returns `number` × `scale` as a whole number. It is `None` if decimals are left over or the product does not fit.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     if !all_digits(whole) || !all_digits(decimals) {

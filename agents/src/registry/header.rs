@@ -1,17 +1,17 @@
-//! The header of an agent's file, taken apart: what readers of the code see, `hopwise agents show` prints.
+//! The header of an agent's file, split into its paragraphs. `hopwise agents show` prints them.
 
-/// Invariant 1: every registered agent's file has all three; a test holds that.
+/// Invariant 1: every registered agent's file has all three paragraphs; a test checks this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The paper or RFC, in full.
+    /// The paper or RFC with its full title.
     pub source: String,
     pub rule: String,
-    /// Where the agent is not what its source says, and why.
+    /// The differences between the agent and its source, with reasons.
     pub deviations: String,
 }
 
 impl Header {
-    /// A paragraph begins with its name and a colon, and ends at an empty line, a table, or the next one.
+    /// A paragraph begins with its name and a colon. It ends at an empty line, at a table or at the next paragraph.
     pub(super) fn read(file: &str) -> Header {
         let mut header = Header::default();
         let mut others = String::new();

@@ -1,4 +1,4 @@
-//! A spec that was accepted.
+//! Specs that the parser has accepted.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::sender::train::SharedPath;
 
 /// One agent with the parameters that a spec gave it.
 ///
-/// Invariant 1: `inner` is there exactly for wrappers. 2: `given` has a place for each parameter, and none
-/// that is required is empty.
+/// Invariant 1: `inner` is `Some` exactly for wrappers. 2: `given` has a place for each parameter, and every required
+/// one is filled.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
     agent: &'static Descriptor,
@@ -42,7 +42,7 @@ impl AgentSpec {
         self.agent
     }
 
-    /// Every parameter in force, the wrapped agent's after the wrapper's.
+    /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         let agent = self.agent.name;
         let own = self.args(profile);
@@ -87,7 +87,7 @@ impl AgentSpec {
         Args::resolve(self.agent.params, &self.given, profile)
     }
 
-    /// The parameters worth printing: those that say something which silence does not.
+    /// The given parameters that print: those that differ from their default, or whose default depends on the profile.
     fn printed(&self) -> impl Iterator<Item = (&'static str, Value)> {
         self.agent.params.iter().zip(&self.given).filter_map(|(param, given)| {
             let value = (*given)?;

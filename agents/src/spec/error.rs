@@ -1,4 +1,4 @@
-//! What is wrong with a spec, where, and what would be accepted.
+//! Errors in specs: what is wrong, where, and what would be accepted.
 
 use std::error::Error;
 use std::fmt;
@@ -8,8 +8,8 @@ use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Value};
 use crate::registry;
 
-/// A spec that was refused. Prints as four lines: what is wrong, the spec, a caret under the place, and what
-/// is accepted there.
+/// A spec that was refused. It prints as four lines: the problem, the spec, a caret under the place, and what is
+/// accepted there.
 #[derive(Clone, Debug)]
 pub struct SpecError {
     spec: String,
@@ -19,13 +19,13 @@ pub struct SpecError {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Problem {
-    /// Something else stands where the name of an agent belongs.
+    /// An agent's name is missing.
     NoName(Kind),
     UnknownAgent {
         wanted: Kind,
         nearest: Option<&'static str>,
     },
-    /// A sender agent where a receiver is wanted, or the other way round.
+    /// An agent of another kind, such as a sender in place of a receiver.
     OtherKind {
         agent: &'static Descriptor,
         wanted: Kind,
@@ -37,7 +37,7 @@ pub enum Problem {
         agent: &'static Descriptor,
         nearest: Option<&'static str>,
     },
-    /// Nothing where a parameter belongs.
+    /// A parameter is missing.
     NoParameter(&'static Descriptor),
     NoValue(&'static Param),
     Refused(&'static Param),
@@ -53,7 +53,7 @@ pub enum Problem {
         agent: &'static Descriptor,
         param: &'static Param,
     },
-    /// `hold=200ms` as an item of a list: YAML cut a spec at its comma.
+    /// `hold=200ms` as an item of a list: YAML has cut a spec at its comma.
     StrayKey,
     /// A parenthesis, bracket or quote without its end.
     Unclosed(char),
@@ -89,7 +89,7 @@ impl SpecError {
         &self.spec
     }
 
-    /// Where it is wrong, in bytes.
+    /// The place of the error, in bytes.
     pub fn place(&self) -> Range<usize> {
         self.place.clone()
     }
@@ -202,14 +202,14 @@ impl fmt::Display for SpecError {
     }
 }
 
-/// Columns of a spec that are shown around what is wrong, and of that itself.
+/// The most columns of a spec in a message, and the most of its wrong part.
 const MOST_SHOWN: usize = 100;
 const MOST_FOUND: usize = 60;
 
-/// Text from outside, with what would move the cursor replaced, one column for each character; of a long one a part.
+/// Text from outside, one column for each character. Control characters are replaced, and a long text is cut.
 struct Shown<'a> {
     text: &'a str,
-    /// Characters at the beginning that are left out.
+    /// The number of characters at the beginning that are left out.
     skip: usize,
     most: usize,
 }

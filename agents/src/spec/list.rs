@@ -13,14 +13,14 @@ use crate::descriptor::Kind;
 use crate::param::Profile;
 use crate::sender::train::SharedPath;
 
-/// The ledger has this many seats for agents that only watch.
+/// The number of the ledger's seats for agents that only watch.
 pub const MOST_SHADOWS: usize = 8;
-/// No list that makes sense is longer: every agent stands in it once at most.
+/// A longer list makes no sense: each agent occurs at most once.
 pub const MOST_SENDERS: usize = 16;
 
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// The one string for the items of a YAML list: `[newreno, limit:4]`, with quotes where an item has a comma.
+/// Writes the items of a YAML list as one string: `[newreno, limit:4]`. An item with a comma or a bracket gets quotes.
 pub fn join<S: AsRef<str>>(items: &[S]) -> String {
     let mut list = String::from("[");
     for (i, item) in items.iter().map(AsRef::as_ref).enumerate() {
@@ -33,7 +33,7 @@ pub fn join<S: AsRef<str>>(items: &[S]) -> String {
     list
 }
 
-/// Sender agents, the owner of cwnd first.
+/// Sender agents; the owner of cwnd comes first.
 ///
 /// Invariant 1: the first agent owns cwnd, and no other one does.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl SenderList {
         self.0.iter().flat_map(|spec| spec.parameters(profile)).collect()
     }
 
-    /// `shared` is what the flows between the connection's two hosts know together.
+    /// `shared` returns what the flows between the connection's two hosts know of their path.
     pub fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> SenderAgents {
         let [owner, others @ ..] = self.0.as_slice() else { unreachable!("invariant 1") };
         SenderAgents {
@@ -74,7 +74,7 @@ impl fmt::Display for SenderList {
     }
 }
 
-/// Receiver agents that watch a connection and say what they would have done.
+/// Receiver agents that watch a connection. They report what they would have done.
 #[derive(Clone, Debug, Default)]
 pub struct ShadowList(Vec<AgentSpec>);
 
@@ -121,12 +121,12 @@ fn items(text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> 
 }
 
 impl SpecError {
-    /// The place of the wrong item in its list, from 0; nothing when the list is wrong as a whole.
+    /// The index of the wrong item in its list; `None` if the list as a whole is wrong.
     pub fn item(&self) -> Option<usize> {
         spans(self.spec()).ok()?.iter().rposition(|span| span.start <= self.place().start)
     }
 
-    /// The text of that item, and the wrong part's place in it.
+    /// The text of that item, and the place of the wrong part in it.
     pub fn in_item(&self) -> Option<(&str, Range<usize>)> {
         let place = self.place();
         let item = spans(self.spec()).ok()?.into_iter().rfind(|span| span.start <= place.start)?;
@@ -135,7 +135,7 @@ impl SpecError {
     }
 }
 
-/// Where the items of a list stand. Text without brackets is a list of one.
+/// The places of the items of a list. A text without brackets is a list of one item.
 fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
     let open = text.len() - text.trim_start().len();
     if !text[open..].starts_with('[') {
@@ -167,8 +167,8 @@ fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
     Ok(spans)
 }
 
-/// The item that begins at `at`, and where the `,` or `]` stands that ends it (the end of the text when none
-/// does). A quote hides both.
+/// Returns the item that begins at `at`, and the place of the `,` or `]` that ends it. Without such a mark it returns
+/// the end of the text. Quotes hide both marks.
 fn item_from(text: &str, at: usize) -> (Range<usize>, usize) {
     let mut quote = None;
     for (i, c) in text[at..].char_indices() {
@@ -182,7 +182,7 @@ fn item_from(text: &str, at: usize) -> (Range<usize>, usize) {
     (trimmed(text, at..text.len()), text.len())
 }
 
-/// The item without its quotes.
+/// Removes the item's quotes.
 fn unquoted(text: &str, span: Range<usize>, end: usize) -> Result<Range<usize>, SpecError> {
     let item = &text[span.clone()];
     let Some(quote) = item.chars().next() else {

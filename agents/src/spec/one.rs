@@ -1,4 +1,4 @@
-//! A text that names one agent, read whole.
+//! Texts that name exactly one agent.
 
 use std::fmt;
 

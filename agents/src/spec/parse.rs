@@ -1,4 +1,4 @@
-//! Reads one spec out of a text, remembering where each part stood.
+//! The parser of one spec. It remembers the place of each part.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};
 use crate::registry;
 
-/// What ends a word.
+/// The characters that end a word.
 const MARKS: [char; 10] = ['(', ')', '[', ']', '{', '}', ',', ':', '=', '"'];
 
-/// Reads what stands in `span` of `text` as one spec, and nothing after it.
+/// Reads the text in `span` as exactly one spec.
 pub(super) fn spec_in(text: &str, span: Range<usize>, wanted: Kind) -> Result<AgentSpec, SpecError> {
     let mut parser = Parser { text, at: span.start, end: span.end, around: Vec::new() };
     let spec = parser.spec(wanted)?;
@@ -27,7 +27,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     end: usize,
-    /// The wrappers that we are inside of. None stands here twice, which bounds the recursion.
+    /// The wrappers around the current place. None occurs twice, which bounds the recursion.
     around: Vec<&'static str>,
 }
 
@@ -69,7 +69,7 @@ impl Parser<'_> {
         Err(self.refuse(place, problem))
     }
 
-    /// The `(SPEC)` of a wrapper.
+    /// Reads the `(SPEC)` of a wrapper.
     fn inner(
         &mut self,
         agent: &'static Descriptor,
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(Some(inner))
     }
 
-    /// Parameters that have to stay below others do.
+    /// Refuses a parameter that is not below the one that bounds it.
     fn check_order(
         &self,
         agent: &'static Descriptor,
@@ -129,7 +129,7 @@ impl Parser<'_> {
     ) -> Result<(), SpecError> {
         loop {
             let (param, value, place) = self.arg(agent)?;
-            // Invariant: `param` comes out of `agent.params`, so this is its own place.
+            // Invariant: `param` comes out of `agent.params`, so it is found there.
             let Some(slot) = agent.params.iter().position(|p| p.name == param.name) else {
                 unreachable!("`{}` is a parameter of `{}`", param.name, agent.name)
             };
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `key=value`, or a word alone.
+    /// Reads `key=value`, or a word alone.
     fn arg(
         &mut self,
         agent: &'static Descriptor,
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok((param, self.value(param, &value, &first)?, first))
     }
 
-    /// A switch by its name turns it on; anything else is the value of the agent's shorthand.
+    /// The name of a switch turns it on. Any other word is the value of the agent's shorthand.
     fn bare(
         &self,
         agent: &'static Descriptor,
@@ -188,7 +188,7 @@ impl Parser<'_> {
         self.refuse(place, Problem::UnknownParameter { agent, nearest })
     }
 
-    /// `place` stands for a value that is missing.
+    /// An error about a missing value points at `place`.
     fn value(
         &self,
         param: &'static Param,
@@ -206,7 +206,7 @@ impl Parser<'_> {
         SpecError::new(self.text, place, problem)
     }
 
-    /// A run of anything but marks and space; empty when a mark comes next.
+    /// Reads a run of characters without marks and space. The run is empty if a mark comes next.
     fn word(&mut self) -> Range<usize> {
         self.skip_space();
         let start = self.at;
@@ -228,7 +228,7 @@ impl Parser<'_> {
         self.rest().chars().next()
     }
 
-    /// Where the next character stands; nothing when the spec is over.
+    /// The place of the next character; empty at the end of the spec.
     fn next_char(&self) -> Range<usize> {
         self.at..self.at + self.rest().chars().next().map_or(0, char::len_utf8)
     }

@@ -1,18 +1,19 @@
-//! The accepted name that comes nearest to a wrong one.
+//! The accepted name that is nearest to a wrong one.
 
 use std::cmp::Reverse;
 
-/// At most this many letters are compared: longer texts resemble no name, and the work stays bounded.
+/// At most this many letters are compared. Longer texts resemble no name, and the work stays bounded.
 const LONGEST: usize = 32;
 
-/// The candidate that needs the fewest changes, when it needs few; of several the one that begins most alike.
+/// Returns the candidate that needs the fewest changes, unless it needs many. Among equal candidates it returns the one
+/// with the longest common beginning.
 pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.chars().count() > LONGEST {
         return None;
     }
     let alike = |name: &str| wrong.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
     let measured = candidates.map(|name| (changes_between(wrong, name), Reverse(alike(name)), name));
-    // A short name of the same length, `tun` for `tap`, is as good a guess as a longer one that begins otherwise.
+    // A name of the same length with the same first letter may need one change more: `tun` for `tap`.
     let more = |alike: usize, name: &str| usize::from(alike > 0 && name.len() == wrong.len());
     let is_near = |(changes, Reverse(alike), name): &(usize, Reverse<usize>, &str)| {
         *changes <= name.len().div_ceil(3) + more(*alike, name)
@@ -20,7 +21,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Op
     measured.filter(is_near).min().map(|(.., name)| name)
 }
 
-/// Letters to insert, delete or exchange, or neighbours to swap (optimal string alignment).
+/// The number of letters to insert, delete or exchange, and of neighbours to swap (optimal string alignment).
 fn changes_between(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last = vec![0; b.len() + 1];

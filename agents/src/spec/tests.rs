@@ -89,7 +89,7 @@ fn a_stray_key_comes_with_the_advice_to_quote() {
     );
 }
 
-/// A spec, what is wrong with it, where, and a part of what is accepted.
+/// A spec, its error message, the wrong part, and a piece of what is accepted.
 type Refusal = (&'static str, &'static str, &'static str, &'static str);
 
 const REFUSED_RECEIVERS: &[Refusal] = &[
@@ -211,7 +211,7 @@ fn parameters_are_all_in_force_whatever_was_given() {
     );
 }
 
-/// Text made of the language's own pieces gets further than noise.
+/// Text from the language's own pieces, which gets further than random characters.
 fn any_text() -> impl Strategy<Value = String> {
     let pieces = vec![
         "delayed",
@@ -252,7 +252,7 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Formatting pads by 65,535 columns at most, and nobody reads so many.
+/// Padding ends at 65,535 columns, and a message of that length is unreadable.
 #[test]
 fn an_error_in_a_long_text_shows_a_part_of_it() {
     let long = "x".repeat(100_000);

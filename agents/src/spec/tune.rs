@@ -1,16 +1,16 @@
-//! Which recovery settings an agent insists on, and whether two agents disagree.
+//! Finds the recovery settings that an agent fixes, and disagreements between two agents.
 
 use std::time::Duration;
 
 use hopwise_core::agent::{SenderAgent, Tunables};
 
-/// Two settings that differ in every field: what an agent makes of both alike, it has set.
+/// Two settings that differ in every field. A field that is equal after an agent has tuned both was set by the agent.
 const PROBES: [Tunables; 2] = [
     Tunables { dup_threshold: 101, rto_min: Duration::from_secs(101), rto_factor: 101, rto_held: 101 },
     Tunables { dup_threshold: 103, rto_min: Duration::from_secs(103), rto_factor: 103, rto_held: 103 },
 ];
 
-/// The first setting on which the two disagree.
+/// The name of the first setting that the two agents set differently.
 pub(super) fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Option<&'static str> {
     let (one, other) = (probed(one), probed(other));
     let differ = [
