@@ -309,11 +309,11 @@ impl Proxy {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         if let Some(flow) = self.flows.get_mut(&read.key) {
-            let is_another = is_opening && flow.facts.opened != Some(read.tcp.seq);
-            if is_another && flow.is_under_way() {
+            let is_another = is_opening && flow.facts.opened != Some((from, read.tcp.seq));
+            if is_another && !flow.has_ended() {
                 flow.may_reopen(from, packet);
             }
-            if !is_another || flow.is_under_way() {
+            if !is_another || !flow.has_ended() {
                 return true;
             }
             // The ports are used again: what waits of the old flow goes first.

@@ -16,8 +16,8 @@ pub(super) struct Facts {
     pub(super) has_timestamps: bool,
     has_sack: bool,
     dialect: Dialect,
-    /// The first number of the side that opened.
-    pub(super) opened: Option<Seq>,
+    /// The side that opened, and the number of its SYN.
+    pub(super) opened: Option<(Side, Seq)>,
     mobile_shift: Option<u8>,
     fixed_shift: Option<u8>,
     answered: bool,
@@ -112,34 +112,43 @@ impl Facts {
     }
 
     /// Whether the end that it names can have sent it. Where packets have passed by the base station, nothing fits any
-    /// more. What both ends say is believed then, which nobody can make up who is on one side.
+    /// more. What both ends say is believed then: an attacker on one side cannot make that up.
     fn fits(&mut self, from: Side, tcp: &TcpView<'_>) -> bool {
-        let (ack, end) = (ack_of(tcp), tcp.seq + tcp.sequence_len());
-        // RFC 5961 §4: a SYN changes nothing of a connection.
-        let is_opening = tcp.flags.contains(Flags::SYN) && ack.is_none();
-        if is_opening && self.opened != Some(tcp.seq) && self.ways[from as usize].is_known() {
-            return false;
-        }
-        // RFC 9293 §3.10.7.3: an answer acknowledges the SYN.
-        let is_answer = tcp.flags.contains(Flags::SYN);
-        let is_too_old = |ack: Seq| is_answer && self.opened.is_some_and(|opened| ack <= opened);
-        let of_other = &self.ways[from.other() as usize];
-        let answers = ack.is_none_or(|ack| of_other.can_be_acknowledged(ack) && !is_too_old(ack));
-        let is_next = self.ways[from as usize].can_be_sent(tcp.seq);
-        if is_next && answers {
+        let Some(ack) = ack_of(tcp) else { return self.fits_without_ack(from, tcp) };
+        let (own, other) = (&self.ways[from as usize], &self.ways[from.other() as usize]);
+        // RFC 9293 §3.10.7.3: an answer has any number, and acknowledges the SYN. Another can replace it until one
+        // of the ends has gone on from it.
+        let is_new = tcp.flags.contains(Flags::SYN) && !own.is_settled();
+        let answered = self.opened.filter(|(opener, _)| is_new && *opener != from);
+        let is_next = answered.is_some() || own.can_be_sent(tcp.seq);
+        if is_next && other.can_be_acknowledged(ack) && answered.is_none_or(|(_, syn)| syn < ack) {
             return true;
         }
-        if ack.is_some_and(|ack| self.ways[from.other() as usize].agree(ack)) {
+        if self.ways[from.other() as usize].agree(ack) {
             if !is_next {
                 self.ways[from as usize].restart(tcp.seq);
             }
             self.forget_numbers();
             return true;
         }
+        let end = tcp.seq + tcp.sequence_len();
         if end != tcp.seq {
             self.ways[from as usize].claim(tcp.seq, end);
         }
         false
+    }
+
+    /// Only a SYN and a RST come without ACK. A SYN changes nothing of a connection (RFC 5961 §4). An opener heeds no
+    /// such RST before its SYN is acknowledged (RFC 9293 §3.10.7.3). Where both ends open at once, the answers tell.
+    fn fits_without_ack(&self, from: Side, tcp: &TcpView<'_>) -> bool {
+        let own = &self.ways[from as usize];
+        let is_believed = if tcp.flags.contains(Flags::SYN) {
+            self.opened.map_or(!own.is_known(), |opened| opened == (from, tcp.seq))
+        } else {
+            let is_asked = |(opener, _)| opener != from && self.ways[opener as usize].is_unanswered();
+            tcp.flags.contains(Flags::RST) && !self.opened.is_some_and(is_asked)
+        };
+        is_believed && own.can_be_sent(tcp.seq)
     }
 
     /// The fixed end has sent so much, which did not come by here.
@@ -158,21 +167,32 @@ impl Facts {
         if tcp.flags.contains(Flags::RST) {
             return;
         }
-        self.ways[from as usize].sent(tcp.seq + tcp.sequence_len());
+        let is_syn = tcp.flags.contains(Flags::SYN);
+        let own = &mut self.ways[from as usize];
+        own.sent(tcp.seq + tcp.sequence_len());
+        if !is_syn {
+            own.go_on();
+        }
         if let Some(ack) = ack_of(tcp) {
-            let is_syn = tcp.flags.contains(Flags::SYN);
             let window = (is_syn || self.is_whole()).then(|| self.scaled(from, tcp));
             self.ways[from.other() as usize].acknowledged(ack, window);
         }
     }
 
+    /// A SYN that comes again later changes nothing (RFC 5961 §4).
     fn see_syn(&mut self, from: Side, read: &Read<'_>) {
-        let (options, is_answer) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
-        self.answered |= is_answer;
-        if !is_answer {
-            self.opened = Some(read.tcp.seq);
+        let (options, has_ack) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
+        if self.ways[from as usize].is_settled() {
+            return;
         }
-        self.has_sack = options.sack_permitted && (self.has_sack || !is_answer);
+        if self.ways[from as usize].begin(read.tcp.seq) {
+            self.forget_numbers();
+        }
+        self.answered |= has_ack && self.opened.is_some_and(|(opener, _)| opener != from);
+        if !has_ack {
+            self.opened = Some((from, read.tcp.seq));
+        }
+        self.has_sack = options.sack_permitted && (self.has_sack || !has_ack);
         match from {
             Side::Fixed => {
                 self.dialect = read.dialect;
@@ -249,7 +269,7 @@ impl Facts {
 
     /// Both SYNs were seen.
     pub(super) fn is_whole(&self) -> bool {
-        self.opened.is_some() && self.answered
+        self.answered
     }
 
     /// A number of the mobile's goes on.

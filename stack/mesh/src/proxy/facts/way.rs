@@ -9,6 +9,10 @@ const LARGEST_WINDOW: u32 = 1 << 30;
 
 #[derive(Debug, Default)]
 pub(super) struct Way {
+    /// The number of its SYN, while the other end has not acknowledged it (ISS).
+    syn: Option<Seq>,
+    /// Its end has gone on from the SYN.
+    has_gone_on: bool,
     /// One past the highest number that was sent (SND.NXT).
     end: Option<Seq>,
     /// The highest number that was acknowledged (SND.UNA).
@@ -17,23 +21,34 @@ pub(super) struct Way {
     edge: Option<Seq>,
     /// The widest window (MAX.SND.WND).
     widest: u32,
-    /// The last that its sender sent and that did not fit: where it begins and ends.
+    /// The last data without a gap that its sender sent and that did not fit: where it begins and ends.
     claim: Option<(Seq, Seq)>,
 }
 
 impl Way {
-    /// The receiver takes nothing beyond its window, and may see again what it has (RFC 9293 §3.10.7.4).
+    /// The receiver takes nothing beyond its window, and may see again what it has (RFC 9293 §3.10.7.4). Before it has
+    /// acknowledged the SYN, only the SYN is believed, and data that follows without a gap.
     pub(super) fn can_be_sent(&self, seq: Seq) -> bool {
-        let Some(acked) = self.acked else { return true };
-        let edge = self.edge.unwrap_or(acked + LARGEST_WINDOW);
-        acked - self.reach() <= seq && seq <= edge
+        let (oldest, newest) = match (self.syn, self.acked, self.end) {
+            (Some(syn), _, end) => (syn, end.unwrap_or(syn)),
+            (None, Some(acked), _) => (acked - self.reach(), self.edge.unwrap_or(acked + LARGEST_WINDOW)),
+            // Each may be made up. The next ACK fits all that are so near to each other.
+            (None, None, Some(end)) => (end - LARGEST_WINDOW / 2, end + LARGEST_WINDOW / 2),
+            (None, None, None) => return true,
+        };
+        oldest <= seq && seq <= newest
     }
 
-    /// Nobody acknowledges what was not sent, and what is older than a window is not believed (RFC 5961 §5.2).
+    /// No end acknowledges what was not sent. What is older than a window is not believed (RFC 5961 §5.2), nor is an
+    /// ACK that leaves the SYN out (RFC 9293 §3.10.7.3).
     pub(super) fn can_be_acknowledged(&self, ack: Seq) -> bool {
-        let Some(end) = self.end else { return true };
-        let oldest = self.acked.map_or(end - LARGEST_WINDOW, |acked| acked - self.reach());
-        oldest <= ack && ack <= end
+        let (oldest, newest) = match (self.syn, self.acked, self.end) {
+            (Some(syn), _, end) => (syn + 1, end.unwrap_or(syn)),
+            (None, Some(acked), end) => (acked - self.reach(), end.unwrap_or(acked + LARGEST_WINDOW)),
+            (None, None, Some(end)) => (end - LARGEST_WINDOW, end),
+            (None, None, None) => return true,
+        };
+        oldest <= ack && ack <= newest
     }
 
     /// Something was sent.
@@ -41,16 +56,44 @@ impl Way {
         self.end.is_some()
     }
 
+    /// Another SYN changes nothing any more.
+    pub(super) fn is_settled(&self) -> bool {
+        self.has_gone_on || self.acked.is_some()
+    }
+
+    /// Its SYN was sent, and nothing acknowledged it.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.syn.is_some()
+    }
+
     fn reach(&self) -> u32 {
         self.widest.max(u16::MAX.into())
     }
 
+    /// It begins with this SYN. Whether it was known with other numbers, which hold no longer.
+    pub(super) fn begin(&mut self, syn: Seq) -> bool {
+        if self.syn == Some(syn) {
+            return false;
+        }
+        let was_known = self.is_known();
+        *self = Way { syn: Some(syn), ..Way::default() };
+        was_known
+    }
+
+    /// It fits, so that no claim is needed.
     pub(super) fn sent(&mut self, end: Seq) {
+        self.claim = None;
         self.end = Some(self.end.map_or(end, |known| known.max(end)));
+    }
+
+    /// Something else than a SYN was sent.
+    pub(super) fn go_on(&mut self) {
+        self.has_gone_on = true;
     }
 
     /// With a window of so many bytes, where the scale is known.
     pub(super) fn acknowledged(&mut self, ack: Seq, window: Option<u32>) {
+        self.syn = None;
         self.acked = Some(self.acked.map_or(ack, |known| known.max(ack)));
         let Some(window) = window else { return };
         self.widest = self.widest.max(window);
@@ -58,9 +101,13 @@ impl Way {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
 
-    /// What did not fit was sent.
+    /// What did not fit was sent. It adds to what did not fit before, unless there is a gap between them.
     pub(super) fn claim(&mut self, seq: Seq, end: Seq) {
-        self.claim = Some((seq, end));
+        let (first, last) = match self.claim {
+            Some((first, last)) if seq <= last && first <= end => (first.min(seq), last.max(end)),
+            _ => (seq, end),
+        };
+        self.claim = Some((first.max(last - LARGEST_WINDOW), last));
     }
 
     /// Both ends say the same where neither fits: packets have passed by, and numbers go on from here. Whether they do.
@@ -113,5 +160,45 @@ mod tests {
         }
         assert!(way.agree(Seq(90_500)));
         assert!(way.can_be_acknowledged(Seq(91_000)) && !way.can_be_acknowledged(Seq(91_001)));
+    }
+
+    #[test]
+    fn until_a_syn_is_acknowledged_only_what_follows_it_without_a_gap_fits() {
+        let mut way = Way::default();
+        assert!(!way.begin(Seq(u32::MAX)));
+        way.sent(Seq(100));
+        for (number, can_be_sent, can_be_acknowledged) in [
+            (u32::MAX - 1, false, false),
+            (u32::MAX, true, false),
+            (0, true, true),
+            (100, true, true),
+            (101, false, false),
+        ] {
+            assert_eq!(way.can_be_sent(Seq(number)), can_be_sent, "{number}");
+            assert_eq!(way.can_be_acknowledged(Seq(number)), can_be_acknowledged, "{number}");
+        }
+        assert!(!way.begin(Seq(u32::MAX)) && way.can_be_sent(Seq(100)), "the same SYN");
+        assert!(way.begin(Seq(7)) && !way.can_be_sent(Seq(100)), "another");
+    }
+
+    #[test]
+    fn a_claim_grows_by_what_touches_it_and_no_wider_than_a_window() {
+        let mut way = way();
+        // In no order, across the wrap, and once more.
+        for seq in [0, u32::MAX - 999, u32::MAX - 1_999, 1_000, 0] {
+            way.claim(Seq(seq), Seq(seq) + 1_000);
+        }
+        assert_eq!(way.claim, Some((Seq(u32::MAX - 1_999), Seq(2_000))));
+        way.claim(Seq(2_001), Seq(3_001));
+        assert_eq!(way.claim, Some((Seq(2_001), Seq(3_001))), "there was a gap");
+        let mut end = Seq(3_001);
+        for _ in 0..3 * (LARGEST_WINDOW >> 16) {
+            way.claim(end, end + (1 << 16));
+            end += 1 << 16;
+        }
+        assert_eq!(way.claim, Some((end - LARGEST_WINDOW, end)));
+        // Its end goes on as before: what did not fit was made up.
+        way.sent(Seq(500));
+        assert!(!way.agree(end));
     }
 }
