@@ -11,29 +11,30 @@
 //! Each train is then a quarter quicker, until more than 4.4 segments queue or something is lost. After that the gap
 //! follows the round trip of each train's last segment. It is compared with the least of all, or 2.5 handshakes if that
 //! is less. A queue of q = (2.2 gap/least)² segments may stand, between 0.5 (or an 80th of the train) and 6. Each train
-//! makes good 0.3 of the difference, shared out over its segments. A step is at most 15 % up, or 2 % down and 1 % more
-//! for each segment that q is above 0.5. A loss beside a long round trip adds 3 %. All flows of a path see one queue,
-//! and so come to one gap. Lost segments leave again within their train, at the gap. After a timeout one segment leaves
-//! and requests an ACK, which shows what else is lost.
+//! makes good 0.3 of the difference, shared out over its segments. A step up is at most 15 %. A step down is at most
+//! 2 %, and 1 % more for each segment that q exceeds 0.5. A loss beside a long round trip adds 3 %. All flows of a path
+//! see one queue, and so come to one gap. Lost segments leave again within their train, at the gap. After a timeout one
+//! segment leaves and requests an ACK, which shows what else is lost.
 //! Most trains may find no empty path, because frames are lost or others send. Over more than three hops trains are
-//! then tried without a pause for a while: two are in flight, and 24 segments may queue. This stays while it brings 2 %
-//! more and hardly any train loses segments. Up to three hops it is tried with 4 segments, if the least round trip is
-//! above 0.9 gaps, as where no other flow sends. It stays if it brings more, until that is below 0.7. A path that holds
-//! more than 8 segments, as only wires do, has no pause from the beginning. Up to three hops this bound is 5, once the
-//! beginning is over. The flight there is a train and 1.25 times what the path holds. Trains are short enough for that
-//! to fit into the peer's window, or a third of it. The more trains are on the way, the less the gap moves. A loss
-//! leaves room for 0.7 of the segments that were queued, a tenth of one more with each train, and brings no pause back.
+//! then tried without a pause for a while: two are in flight, and 24 segments may queue. This mode stays while it
+//! brings 2 % more and hardly any train loses segments. Up to three hops it is tried with a queue of 4 segments, if the
+//! least round trip is above 0.9 gaps, as where no other flow sends. It stays if it brings more, until that is below
+//! 0.7. A path that holds more than 8 segments, as only wires do, has no pause from the beginning. Up to three hops
+//! this bound is 5, once the beginning is over. Besides a train, 1.25 times what the path holds may be in flight there,
+//! or another train if that is more. Trains are short enough for that to fit into the peer's window, but not below a
+//! third of it. The more trains are in flight, the less the gap moves. A loss there brings no pause back, but leaves
+//! room for 0.7 of the queued segments. Each train without a loss adds a tenth of a segment to that.
 //! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040).
 //! Gap, train and pause are those of one flow that sent them all, and a new flow begins with them. The next flow's
 //! train leaves when the ACK of this one's is in. Without a pause it leaves a gap after this one's last segment. The
-//! trains of all flows are then no more than those of a lone flow, the last one counted whole. Flows with other
-//! parameters take turns, too, but know their own path. Some flows wait for no turn, no flow waits for them, and they
-//! share no findings. They have at most four segments, unsent ones and those of this train together. Or they take a
-//! share by force, or probe after a timeout. Others have a peer that takes no requests, or can send no more while there
-//! is no pause.
+//! trains of all flows under way are then no more than a lone flow may have, the last one counted whole. Flows with
+//! other parameters take turns, too, but know their own path. Some flows wait for no turn, no flow waits for them, and
+//! they share no findings. They have at most four segments, unsent ones and those of this train together. Or they take
+//! a share by force, or probe after a timeout. Others have a peer that takes no requests, or can send no more while
+//! there is no pause.
 //! With `compete`, five trains in a row that meet more than 16 segments of others show flows that fill the queue. Until
-//! fewer than 8 are left, the sender makes no pause and keeps 0.8 times as many in flight as they have there. A segment
-//! counts as the least round trip, or from five hops on as four hops' part of it.
+//! fewer than 8 are left, the sender makes no pause, and keeps 0.8 times as many segments in flight as the others have
+//! queued. A queued segment counts as the least round trip, or from five hops on as four hops' part of it.
 //!
 //! Deviations: a peer that takes no requests acknowledges by its own rule. A window of one train then slides over the
 //! data, at the same gap. When routing reports another number of hops, the path is learnt anew. The retransmission
@@ -157,8 +158,7 @@ impl Train {
         u64::from(segments) * mss_of(view)
     }
 
-    /// Segments that may follow a train before its ACK is in. Without a pause that is another train, or what the path
-    /// holds.
+    /// Segments that may follow a train before its ACK is in: none, another train, or what the path holds.
     fn ahead(&self) -> u32 {
         if let Some(share) = self.gap.share() {
             return (share as u32).min(self.most);

@@ -26,9 +26,9 @@ use crate::param::{Form, OFF, ON, Param, Switch};
 /// The RTO of RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
 const FIRST_RTO: Duration = Duration::from_secs(1);
 const LEAST_RTO: Duration = Duration::from_millis(200);
-/// RFC 6928: a segment of the initial window counts as at most this much.
+/// RFC 6928: a segment of the initial window counts as at most this many bytes.
 const INITIAL_SEGMENT_BYTES: u64 = 1460;
-/// RFC 3465's L.
+/// L of RFC 3465: the most segments that slow start counts for one ACK.
 const MOST_COUNTED_SEGMENTS: u64 = 2;
 
 pub(super) const IW: Param = Form::count("segments", 1, 1_000)
@@ -51,7 +51,7 @@ pub(super) const VALIDATE: Param = Form::Switch
 pub(super) enum Counting {
     /// An ACK counts as a segment at most.
     Acks,
-    /// RFC 3465.
+    /// An ACK counts by the bytes that it acknowledges (RFC 3465).
     Bytes,
 }
 

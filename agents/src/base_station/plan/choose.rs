@@ -9,7 +9,7 @@ pub enum Choice {
     Hold,
     /// ACKs are released while it is away.
     Pace,
-    /// None is held; the newest is said again when the link is back.
+    /// No ACK is held; the newest is repeated when the link is back.
     Kick,
 }
 

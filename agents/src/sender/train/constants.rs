@@ -10,11 +10,11 @@ pub(super) struct Constants {
     pub(super) stubborn: u8,
     /// Part of the handshake's round trip that the first gap is.
     pub(super) first_gap: f64,
-    /// The handshake gives the first gap. Otherwise the first segment's round trip is the first gap.
+    /// True if the handshake gives the first gap. Otherwise the first segment's round trip is the first gap.
     pub(super) begins_by_handshake: bool,
     /// Factor of the gap after each train of the beginning, while nothing queues.
     pub(super) quicker: f64,
-    /// The same on a path that is longer than radios make it.
+    /// The same factor on a path that is longer than radios make it.
     pub(super) much_quicker: f64,
     /// Segments in the queue that end the beginning.
     pub(super) full_segments: f64,
@@ -22,7 +22,7 @@ pub(super) struct Constants {
     pub(super) loss_slows: f64,
     /// (This factor × gap / least round trip)² segments may queue at a train's end, within bounds.
     pub(super) queue_factor: f64,
-    /// The queue that may stand follows the gap. Otherwise it is always the least.
+    /// True if the queue that may stand follows the gap. Otherwise it is always the least.
     pub(super) queue_by_gap: bool,
     /// Segments that may always queue at a train's end.
     pub(super) least_queue: f64,
@@ -40,11 +40,11 @@ pub(super) struct Constants {
     pub(super) down_by_queue: f64,
     /// Part of the gap that one train may add.
     pub(super) most_up: f64,
-    /// Segments that may queue without pauses on a short path: flows that wait must not be driven off.
+    /// Segments that may queue without pauses on a short path. Flows with pauses must keep their share.
     pub(super) short_queue: f64,
-    /// A short path has its own bound for that queue.
+    /// True if a short path has its own bound for that queue.
     pub(super) has_short_queue: bool,
-    /// Part of the queue's growth since the train before that a train without pauses makes good.
+    /// Part of the queue's growth since the last train that a train makes good, if there are no pauses.
     pub(super) growth_gain: f64,
     /// Part of the gap that one train may take away without pauses.
     pub(super) flowing_down: f64,
@@ -52,39 +52,39 @@ pub(super) struct Constants {
     pub(super) loss_leaves: f64,
     /// Segments by which that queue grows with each train without a loss.
     pub(super) room_grows: f64,
-    /// Segments that an empty path holds if it is longer than radios make it.
+    /// An empty path that holds more segments than this is longer than radios make it.
     pub(super) long: f64,
     /// The same for a path of a few hops, once its gap is no guess.
     pub(super) long_for_few_hops: f64,
-    /// Segments in the queue at the end of a calm train, at the most.
+    /// A train is calm if no more segments than this queue at its end.
     pub(super) calm: f64,
-    /// A path has to be noisy before the pause is left out on trial.
+    /// True if a path has to be noisy before the pause is left out on trial.
     pub(super) hears_noise: bool,
-    /// Trains that wait and trains that do not have a gap each.
+    /// True if trains with a pause and trains without one each have their own gap.
     pub(super) has_two_gaps: bool,
-    /// A train that is shorter than its round trip moves the gap by less.
+    /// True if a train that is shorter than its round trip moves the gap by less.
     pub(super) weighs: bool,
-    /// On a long path the queue's error counts by the square of that.
+    /// True if on a long path the queue's error counts by the square of that weight.
     pub(super) squares: bool,
     /// Hops after which the air of the first one is free again.
     pub(super) reuse_hops: f64,
     /// Part of the least round trip that a segment takes, for a path of unknown length.
     pub(super) part_served: f64,
-    /// Handshakes that the least round trip of a segment and its ACK is at the most.
+    /// The least round trip of a train counts as at most this many handshakes.
     pub(super) handshakes: f64,
-    /// Another number of hops makes the path another one.
+    /// True if another number of hops means another path.
     pub(super) hears_change: bool,
-    /// Segments that a short path holds if nobody else sends.
+    /// A short path that holds more segments than this at the current gap carries no other flow.
     pub(super) alone: f64,
     /// The same without pauses. Below it other flows are thought to send.
     pub(super) not_alone: f64,
-    /// On a short path the pause comes back as soon as others send.
+    /// True if the pause comes back on a short path as soon as other flows send.
     pub(super) minds_others: bool,
-    /// The pause may be left out at all.
+    /// True if the pause may be left out at all.
     pub(super) flows: bool,
-    /// It may be left out on trial on paths of radios that are not short.
+    /// True if it may be left out on trial on paths of radios that are not short.
     pub(super) tries: bool,
-    /// It may be left out on trial on short paths.
+    /// True if it may be left out on trial on short paths.
     pub(super) tries_short: bool,
     /// Ratio of goodput without pauses to goodput with them that leaves them out. Pauses keep a long path from
     /// overload.
@@ -97,15 +97,15 @@ pub(super) struct Constants {
     pub(super) first_interval: u32,
     /// Blocks of trains between two trials at the most. Each trial that fails doubles them.
     pub(super) most_interval: u32,
-    /// Trains with losses that end a trial.
+    /// The number of trains with losses that ends a trial.
     pub(super) most_lossy: u32,
     /// Share of trains with losses that brings the pause back.
     pub(super) most_lossy_share: f64,
-    /// Part of what a long path holds that may be on the way besides a train.
+    /// Multiple of what a long path holds that may be in flight besides a train.
     pub(super) held: f64,
-    /// On a long path trains are short enough for the peer's window to hold what is on the way.
+    /// True if trains on a long path are short enough for the peer's window to hold all data in flight.
     pub(super) fits_window: bool,
-    /// On a long path an ACK for most of a train ends it.
+    /// True if on a long path an ACK for most of a train ends it.
     pub(super) most_is_all: bool,
 }
 

@@ -14,7 +14,7 @@ const EMPTIED_TRAINS: u32 = 3;
 /// The part of the others' queue to keep in flight.
 const SHARE: f64 = 0.8;
 const LEAST_SHARE: f64 = 2.0;
-/// The length of the longest train.
+/// The share is no more than the longest train.
 const MOST_SHARE: f64 = 64.0;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -15,6 +15,7 @@ use super::constants::Constants;
 const BLOCK_TRAINS: u32 = 8;
 const BLOCK_TIME: Duration = Duration::from_secs(2);
 
+/// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// A train, its ACK, the next train.

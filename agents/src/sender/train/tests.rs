@@ -500,7 +500,7 @@ fn what_a_wire_loses_brings_no_pause_back() {
     assert!(bench.allowed_segments() > segments(&bench));
 }
 
-/// Trains that are on the way have the length with which they left.
+/// Trains in flight have the length with which they left.
 #[test]
 fn where_trains_follow_each_other_an_ack_for_most_of_one_ends_it() {
     let mut bench = wire(10_000_000);

@@ -224,7 +224,7 @@ fn filled() -> Gap {
     gap
 }
 
-/// Four trains are on the way before the first one's round trip is known.
+/// Four trains are in flight before the first one's round trip is known.
 #[test]
 fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
     let mut gap = Gap { seconds: 0.0017, ..steady(400.0, 3) };
