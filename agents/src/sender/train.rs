@@ -17,13 +17,14 @@
 //! segment leaves and requests an ACK, which shows what else is lost.
 //! Most trains may find no empty path, because frames are lost or others send. Over more than three hops trains are
 //! then tried without a pause for a while: two are in flight, and 24 segments may queue. This mode stays while it
-//! brings 2 % more and hardly any train loses segments. Up to three hops it is tried with a queue of 4 segments, if the
-//! least round trip is above 0.9 gaps, as where no other flow sends. It stays if it brings more, until that is below
-//! 0.7. A path that holds more than 8 segments, as only wires do, has no pause from the beginning. Up to three hops
-//! this bound is 5, once the beginning is over. Besides a train, 1.25 times what the path holds may be in flight there,
-//! or another train if that is more. Trains are short enough for that to fit into the peer's window, but not below a
-//! third of it. The more trains are in flight, the less the gap moves. A loss there brings no pause back, but leaves
-//! room for 0.7 of the queued segments. Each train without a loss adds a tenth of a segment to that.
+//! brings 2 % more and hardly any train loses segments. Up to three hops it is tried with a queue of 4 segments. The
+//! least round trip must be above 0.9 gaps for that, as where no other flow sends. This mode stays if it brings more,
+//! until that trip is below 0.7 gaps. A path that holds more than 8 segments, as only wires do, has no pause from the
+//! beginning. Up to three hops this bound is 5, once the beginning is over. There 1.25 times what the path holds may be
+//! in flight besides a train, or another train if that is more. Trains are short enough for that to fit into the peer's
+//! window, but not below a third of it. The more trains are in flight, the less the gap moves. A loss there brings no
+//! pause back, but leaves room for 0.7 of the queued segments. Each train without a loss adds a tenth of a segment to
+//! that.
 //! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040).
 //! Gap, train and pause are those of one flow that sent them all, and a new flow begins with them. The next flow's
 //! train leaves when the ACK of this one's is in. Without a pause it leaves a gap after this one's last segment. The
