@@ -30,7 +30,7 @@ use hopwise_core::{Instant, LinkId, NextHop, Rx};
 pub use settings::Settings;
 
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
@@ -277,7 +277,7 @@ impl Routing for Aodvv2 {
         if let Some(way) = self.table.valid(now, dst) {
             if is_own && let Some(route) = self.table.get_mut(now, dst) {
                 if !route.is_ours {
-                    self.searches.note_known(dst);
+                    self.searches.note_known(dst, is_answer(packet.packet));
                 }
                 route.is_ours = true;
                 self.tell_path(dst);
@@ -291,17 +291,17 @@ impl Routing for Aodvv2 {
             self.refuse_data(now, v4(packet.src), dst);
             return Verdict::Drop(DropReason::NoRoute);
         }
-        let rank = if is_own { self.searches.rank(dst, self.desk.is_doubtful(packet)) } else { Rank::Sure };
-        if is_own && !is_waiting && self.searches.rests(now, dst, rank) {
+        let wish = if is_own { self.desk.wish(packet, self.searches.is_known(dst)) } else { Wish::PASSED_ON };
+        if is_own && !is_waiting && self.searches.rests(now, dst, wish.rank) {
             return Verdict::Drop(DropReason::NoRoute);
         }
         if is_own && let Some(route) = self.table.entry(now, dst) {
             route.is_ours = true;
             self.tell_path(dst);
         }
-        self.desk.keep(now, (dst, rank), packet);
+        self.desk.keep(now, (dst, wish), packet);
         if is_own && !is_waiting {
-            self.search(cx, packet.src, dst);
+            self.search(cx, packet.src, (dst, wish));
         }
         Verdict::Keep
     }

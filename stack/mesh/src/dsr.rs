@@ -24,7 +24,7 @@ use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{Origins, Rate};
 use crate::on_demand::{Desk, Interface, Manners, Outbox, Room, is_host, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -308,7 +308,7 @@ impl Routing for Dsr {
         if let Some((via, packet)) = wrapped {
             return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
         }
-        self.desk.keep(now, (dst, Rank::Sure), packet);
+        self.desk.keep(now, (dst, Wish::SURE), packet);
         self.search(cx, dst);
         Verdict::Keep
     }

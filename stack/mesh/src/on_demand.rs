@@ -7,6 +7,7 @@ mod auth;
 mod buffer;
 pub(crate) mod changes;
 mod key;
+mod lane;
 mod outbox;
 pub(crate) mod rank;
 pub(crate) mod rates;
@@ -35,7 +36,7 @@ pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
 pub(crate) use outbox::{Manners, Outbox, Receiver};
-use rank::Rank;
+use rank::Wish;
 pub use trust::Trust;
 
 use crate::routing::{Control, Order, Routed, Routing};
@@ -151,10 +152,10 @@ impl Desk {
         })
     }
 
-    /// Whether a stranger may have caused that packet. It can send in the name of an address that is served: the
-    /// kernel hands both on alike.
-    pub(crate) fn is_doubtful(&self, packet: &Routed<'_>) -> bool {
-        !v4(packet.src).is_some_and(|src| self.has_address(src)) || rank::is_answer(packet.packet)
+    /// How much the destination of a packet is wanted, and by whom.
+    pub(crate) fn wish(&self, packet: &Routed<'_>, is_known: bool) -> Wish {
+        let is_own = v4(packet.src).is_some_and(|src| self.has_address(src));
+        Wish::of(packet.packet, is_own, is_known)
     }
 
     pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
@@ -166,7 +167,7 @@ impl Desk {
     }
 
     /// Keeps a packet until there is a route.
-    pub(crate) fn keep(&mut self, now: Instant, wanted: (Ipv4Addr, Rank), packet: &Routed<'_>) {
+    pub(crate) fn keep(&mut self, now: Instant, wanted: (Ipv4Addr, Wish), packet: &Routed<'_>) {
         if let Some((id, reason)) = self.buffer.push(now, wanted, packet.id, packet.packet) {
             self.dropped(reason, id);
         }

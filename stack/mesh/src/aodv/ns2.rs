@@ -27,7 +27,7 @@ use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
 use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, Trust, ack_seq, desk};
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::Wish;
 use crate::on_demand::{Desk, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use table::{Entry, Flag, Table};
@@ -135,12 +135,12 @@ impl Routing for Ns2Aodv {
                 Verdict::Forward { link, via }
             }
             _ if is_own => {
-                self.desk.keep(cx.now, (dst, Rank::Sure), packet);
+                self.desk.keep(cx.now, (dst, Wish::SURE), packet);
                 self.ask(cx, dst);
                 Verdict::Keep
             }
             Flag::InRepair => {
-                self.desk.keep(cx.now, (dst, Rank::Sure), packet);
+                self.desk.keep(cx.now, (dst, Wish::SURE), packet);
                 Verdict::Keep
             }
             Flag::Down => {

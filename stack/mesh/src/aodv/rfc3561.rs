@@ -25,7 +25,7 @@ use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
 use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk, icv};
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
@@ -234,24 +234,24 @@ impl Routing for Aodv {
                 Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
             self.refresh(now, packet);
             if is_first {
-                self.searches.note_known(dst);
+                self.searches.note_known(dst, is_answer(packet.packet));
                 self.tell_path(dst);
             }
             return verdict;
         }
-        let rank = self.searches.rank(dst, self.desk.is_doubtful(packet));
         if packet.from.is_none() {
-            if self.searches.rests(now, dst, rank) {
+            let wish = self.desk.wish(packet, self.searches.is_known(dst));
+            if self.searches.rests(now, dst, wish.rank) {
                 return Verdict::Drop(DropReason::NoRoute);
             }
             self.table.want(now, dst);
             self.tell_path(dst);
-            self.desk.keep(now, (dst, rank), packet);
-            self.search(cx, packet.src, dst);
+            self.desk.keep(now, (dst, wish), packet);
+            self.search(cx, packet.src, (dst, wish));
             return Verdict::Keep;
         }
         if self.table.get(dst).is_some_and(|route| route.state == State::InRepair) {
-            self.desk.keep(now, (dst, Rank::Sure), packet);
+            self.desk.keep(now, (dst, Wish::PASSED_ON), packet);
             return Verdict::Keep;
         }
         self.refuse_data(now, dst);

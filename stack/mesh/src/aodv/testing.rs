@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::Message;
 use super::{Config, Interface, PORT, Settings, Trust, routing};
-use crate::on_demand::testing::{Birth, LINK, Protocol, short};
+use crate::on_demand::testing::{Birth, LINK, Protocol, behind, short};
 use crate::routing::Routing;
 
 impl Protocol for Settings {
@@ -16,7 +16,7 @@ impl Protocol for Settings {
         routing(Config {
             settings: self.clone(),
             interfaces: vec![Interface { link: LINK, address: birth.address }],
-            serves: Vec::new(),
+            serves: vec![behind(birth.address)],
             seed: birth.seed,
             counter: birth.counter,
             wakes_at: birth.wakes_at,

@@ -4,13 +4,14 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::messages::{RouteMessage, statement};
 use super::{Aodvv2, Cx, Route, v4};
+use crate::on_demand::rank::Wish;
 use crate::on_demand::searches::Begun;
 
 impl Aodvv2 {
     /// Begins to look for a destination, unless it is looked for already.
-    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, dst: Ipv4Addr) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
-        match self.searches.begin(dst, origin, self.desk.buffer.rank(dst), 1) {
+        match self.searches.begin(dst, origin, wish, 1) {
             Begun::Already => return,
             Begun::Refused => self.give_search_up(dst),
             Begun::New(gone) => {

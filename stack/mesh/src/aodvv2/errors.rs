@@ -11,7 +11,6 @@ use super::messages::{Refused, Rerr};
 use super::table::is_newer;
 use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
 use crate::on_demand::is_message;
-use crate::on_demand::rank::Rank;
 use crate::on_demand::rates::Cause;
 use crate::rfc5444::Message;
 
@@ -67,9 +66,10 @@ impl Aodvv2 {
             route.is_ours = true;
         }
         // There was a route.
-        self.desk.keep(now, (dst, Rank::Sure), packet);
+        let wish = self.desk.wish(packet, true);
+        self.desk.keep(now, (dst, wish), packet);
         self.break_link(now, via);
-        self.search(cx, packet.src, dst);
+        self.search(cx, packet.src, (dst, wish));
         Undelivered::Kept
     }
 

@@ -144,6 +144,13 @@ fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
 }
 
 #[test]
+fn each_finds_its_destination_beside_floods_of_others() {
+    // Routers on the way delay requests by chance.
+    let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
+    scenarios::each_finds_its_destination_beside_floods_of_others(&protocol);
+}
+
+#[test]
 fn no_message_makes_a_route_to_an_address_that_is_served() {
     let mut alone = Alone::new(settings());
     let asks = Packet::of(way(20, 9, 7, 0).rreq()).bytes().expect("short enough");

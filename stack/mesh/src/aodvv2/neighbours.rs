@@ -206,10 +206,9 @@ impl Aodvv2 {
         }
         for dst in self.table.doubt(via.from) {
             let is_ours = self.table.get(dst).is_some_and(|route| route.is_ours);
-            if is_ours && self.desk.buffer.has(dst) {
-                self.search(cx, self.desk.own.into(), dst);
-            } else {
-                self.desk.drop_waiting(dst);
+            match self.desk.buffer.wish(dst).filter(|_| is_ours) {
+                Some(wish) => self.search(cx, self.desk.own.into(), (dst, wish)),
+                None => self.desk.drop_waiting(dst),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::messages::{self, Rerr, RouteMessage};
 use super::{Aodvv2, Config, Interface, PORT, Settings, Trust};
-use crate::on_demand::testing::{Birth, LINK, Protocol, short};
+use crate::on_demand::testing::{Birth, LINK, Protocol, behind, short};
 use crate::rfc5444::{Message, Packet};
 use crate::routing::Routing;
 
@@ -17,7 +17,7 @@ impl Protocol for Settings {
         Box::new(Aodvv2::new(Config {
             settings: self.clone(),
             interfaces: vec![Interface { link: LINK, address: birth.address }],
-            serves: Vec::new(),
+            serves: vec![behind(birth.address)],
             seq: 0,
             seed: birth.seed,
             counter: birth.counter,

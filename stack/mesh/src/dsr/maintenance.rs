@@ -10,7 +10,7 @@ use super::cache::Learned;
 use super::options::{DsrOption, MOST_ADDRESSES, MOST_SALVAGES, Problem, Reply, RouteError, SourceRoute};
 use super::parcel::{Parcel, Walk};
 use super::{Cx, Dsr, Routed, Verdict};
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::Wish;
 
 /// What becomes of a packet that could not be passed on.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Dsr {
         }
         let (src, hop_limit) = (parcel.src.into(), parcel.hop_limit);
         let routed = Routed { src, dst: dst.into(), from: None, hop_limit, id, packet: &inner };
-        self.desk.keep(now, (dst, Rank::Sure), &routed);
+        self.desk.keep(now, (dst, Wish::SURE), &routed);
         self.search(cx, dst);
         Recovered::Kept
     }

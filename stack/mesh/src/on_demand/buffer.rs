@@ -1,21 +1,22 @@
 //! Packets that wait for a route: bounded in number and in time. The oldest goes first, and where destinations share
-//! the room, the oldest of the one that has most of it.
+//! the room, the oldest of the lane and the destination that have most of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::rank::Rank;
+use super::lane::most_crowded;
+use super::rank::Wish;
 
 /// Packets that may wait for routes, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) packets: u32,
     pub(crate) time: Duration,
-    /// Each destination has a share, and doubtful ones give way.
+    /// Each lane has a share, each destination within it too, and lower ranks give way.
     pub(crate) is_shared: bool,
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Waiting {
     pub(crate) dst: Ipv4Addr,
     pub(crate) id: u64,
     pub(crate) packet: Vec<u8>,
-    rank: Rank,
+    wish: Wish,
     until: Instant,
 }
 
@@ -44,12 +45,12 @@ impl Buffer {
     pub(crate) fn push(
         &mut self,
         now: Instant,
-        (dst, rank): (Ipv4Addr, Rank),
+        (dst, wish): (Ipv4Addr, Wish),
         id: u64,
         packet: &[u8],
     ) -> Option<(u64, DropReason)> {
         let until = now + self.room.time;
-        self.waiting.push_back(Waiting { dst, id, packet: packet.to_vec(), rank, until });
+        self.waiting.push_back(Waiting { dst, id, packet: packet.to_vec(), wish, until });
         let is_full = self.waiting.len() > self.room.packets as usize;
         let gone = if is_full { self.waiting.remove(self.victim(now)) } else { None };
         gone.map(|gone| {
@@ -59,29 +60,31 @@ impl Buffer {
         })
     }
 
-    /// The packet that gives way: it is late anyway, or the oldest of the destination with most of the lowest rank.
+    /// The packet that gives way: it is late anyway, or the oldest where most is of the lowest rank.
     fn victim(&self, now: Instant) -> usize {
         let is_late = self.waiting.front().is_some_and(|oldest| oldest.until <= now);
         if !self.room.is_shared || is_late {
             return 0;
         }
-        let lowest = self.waiting.iter().map(|waiting| waiting.rank).min().unwrap_or(Rank::Sure);
-        let of_lowest = |waiting: &&Waiting| waiting.rank == lowest;
-        let mut held: BTreeMap<Ipv4Addr, usize> = BTreeMap::new();
-        self.waiting.iter().filter(of_lowest).for_each(|waiting| *held.entry(waiting.dst).or_default() += 1);
-        let most = held.values().max().copied();
-        let gives_way = |waiting: &Waiting| waiting.rank == lowest && held.get(&waiting.dst).copied() == most;
-        self.waiting.iter().position(gives_way).unwrap_or(0)
+        let lowest = self.waiting.iter().map(|waiting| waiting.wish.rank).min();
+        let of_lowest = |(_, waiting): &(usize, &Waiting)| Some(waiting.wish.rank) == lowest;
+        let of_lowest: Vec<_> = self.waiting.iter().enumerate().filter(of_lowest).collect();
+        let place = |(_, waiting): &(usize, &Waiting)| {
+            let [source, protocol, port, last] = waiting.wish.lane.0;
+            [source, protocol, port, last, waiting.dst.to_bits()]
+        };
+        let places: Vec<_> = of_lowest.iter().map(place).collect();
+        most_crowded(&places).map_or(0, |nth| of_lowest[nth].0)
     }
 
     pub(crate) fn has(&self, dst: Ipv4Addr) -> bool {
         self.waiting.iter().any(|waiting| waiting.dst == dst)
     }
 
-    /// The highest rank of what waits for that destination.
-    pub(crate) fn rank(&self, dst: Ipv4Addr) -> Rank {
+    /// How much that destination is wanted by what waits for it.
+    pub(crate) fn wish(&self, dst: Ipv4Addr) -> Option<Wish> {
         let of_it = self.waiting.iter().filter(|waiting| waiting.dst == dst);
-        of_it.map(|waiting| waiting.rank).max().unwrap_or(Rank::Doubtful)
+        of_it.map(|waiting| waiting.wish).max_by_key(|wish| wish.rank)
     }
 
     /// All that wait for this destination, in their order.
@@ -109,6 +112,8 @@ impl Buffer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lane::Lane;
+    use super::super::rank::Rank;
     use super::*;
 
     const ROOM: Room = Room { packets: 2, time: Duration::from_secs(30), is_shared: false };
@@ -122,10 +127,10 @@ mod tests {
         let address = Ipv4Addr::new(10, 0, 0, 9);
         let mut buffer = Buffer::new(ROOM);
         let at = Instant::from_secs;
-        assert_eq!(buffer.push(at(0), (address, Rank::Sure), 1, b"a"), None);
-        assert_eq!(buffer.push(at(1), (address, Rank::Sure), 2, b"b"), None);
+        assert_eq!(buffer.push(at(0), (address, Wish::SURE), 1, b"a"), None);
+        assert_eq!(buffer.push(at(1), (address, Wish::SURE), 2, b"b"), None);
         let full = Some((1, DropReason::RouteBufferFull));
-        assert_eq!(buffer.push(at(2), (address, Rank::Sure), 3, b"c"), full);
+        assert_eq!(buffer.push(at(2), (address, Wish::SURE), 3, b"c"), full);
         assert_eq!(buffer.next(), Some(at(31)));
         assert_eq!(buffer.take_late(at(30)), None);
         assert_eq!(buffer.take_late(at(31)), Some(2));
@@ -134,22 +139,35 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_takes_all_the_room_makes_room_for_others_and_doubtful_ones_do_before() {
+    fn a_destination_that_takes_all_the_room_makes_room_for_others_and_answers_do_before() {
         let address = |n| Ipv4Addr::new(10, 0, 0, n);
         let mut buffer = Buffer::new(Room { packets: 4, is_shared: true, ..ROOM });
-        let mut push =
-            |n, rank, id| buffer.push(Instant::ZERO, (address(n), rank), id, b"").map(|gone| gone.0);
+        let mut push = |n, rank, id| {
+            buffer
+                .push(Instant::ZERO, (address(n), Wish { rank, lane: Lane::OTHERS }), id, b"")
+                .map(|gone| gone.0)
+        };
         assert_eq!([1, 2, 3, 4].map(|id| push(9, Rank::Sure, id)), [None; 4]);
         assert_eq!(push(8, Rank::Sure, 5), Some(1), "the other one has all of it");
-        assert_eq!(push(7, Rank::Doubtful, 6), Some(6), "no room for those");
+        assert_eq!(push(7, Rank::Answer, 6), Some(6), "no room for those");
         assert_eq!(push(8, Rank::Sure, 7), Some(2));
         assert_eq!(push(8, Rank::Sure, 8), Some(5), "now this one has the most");
         assert_eq!(ids(&buffer.take(address(8))), [7, 8]);
         assert_eq!(ids(&buffer.take(address(9))), [3, 4]);
-        let mut push =
-            |n, rank, id| buffer.push(Instant::ZERO, (address(n), rank), id, b"").map(|gone| gone.0);
-        assert_eq!([1, 2, 3].map(|n| push(n, Rank::Doubtful, n.into())), [None; 3]);
+        let mut push = |n, rank, id| {
+            buffer
+                .push(Instant::ZERO, (address(n), Wish { rank, lane: Lane::OTHERS }), id, b"")
+                .map(|gone| gone.0)
+        };
+        assert_eq!([1, 2, 3].map(|n| push(n, Rank::Answer, n.into())), [None; 3]);
         assert_eq!([4, 5, 6].map(|n| push(9, Rank::Sure, n)), [None, Some(1), Some(2)]);
-        assert_eq!((buffer.rank(address(9)), buffer.rank(address(3))), (Rank::Sure, Rank::Doubtful));
+        let lane = |port| Wish { rank: Rank::Sure, lane: Lane([1, 17, port, 0]) };
+        let mut lanes = Buffer::new(Room { packets: 4, is_shared: true, ..ROOM });
+        let mut push =
+            |n, port, id| lanes.push(Instant::ZERO, (address(n), lane(port)), id, b"").map(|gone| gone.0);
+        assert_eq!([1, 2, 3, 4].map(|n| push(n, 1 + u32::from(n > 1), n.into())), [None; 4]);
+        assert_eq!([5, 6, 7].map(|n| push(n, 2, n.into())), [2, 3, 4].map(Some), "one lane has the most");
+        let rank = |n| buffer.wish(address(n)).map(|wish| wish.rank);
+        assert_eq!([9, 3, 8].map(rank), [Some(Rank::Sure), Some(Rank::Answer), None]);
     }
 }

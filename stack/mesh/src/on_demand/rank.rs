@@ -1,13 +1,63 @@
-//! How sure it is that a node wants a destination: strangers can make it answer addresses that no node has.
+//! Destinations by how much they are wanted, and by whom: strangers can make it answer addresses that no node has.
+
+use std::net::IpAddr;
 
 use hopwise_core::wire::{IpView, protocol};
 
+use super::lane::Lane;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// Its packets only answer what anybody may have sent.
-    Doubtful,
-    /// A program of this node began to speak to it, or it has been found before.
+    /// The packet only answers what anybody may have sent.
+    Answer,
+    /// A stranger may have caused it. Programs answer datagrams from any address. A neighbour can send in the name of a
+    /// node behind this one, and the kernel hands both on alike.
+    Unsure,
+    /// A program of this node began to speak to it.
     Sure,
+}
+
+/// What a packet says of how much its destination is wanted, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) rank: Rank,
+    pub(crate) lane: Lane,
+}
+
+impl Wish {
+    /// A route that others use is mended.
+    pub(crate) const SURE: Wish = Wish { rank: Rank::Sure, lane: Lane::OTHERS };
+    /// A packet that is only passed on waits.
+    pub(crate) const PASSED_ON: Wish = Wish { rank: Rank::Unsure, lane: Lane::OTHERS };
+
+    /// `is_own`: its source is this node itself; `is_known`: its destination has been found before.
+    pub(crate) fn of(packet: &[u8], is_own: bool, is_known: bool) -> Wish {
+        let is_answer = is_answer(packet);
+        let Ok(view) = IpView::parse(packet) else {
+            return Wish { rank: Rank::Answer, lane: Lane::OTHERS };
+        };
+        let is_datagram = view.protocol == protocol::UDP;
+        let rank = match (is_answer && !is_known, is_own && !is_datagram) {
+            (true, _) => Rank::Answer,
+            (false, false) => Rank::Unsure,
+            (false, true) => Rank::Sure,
+        };
+        let source = match view.src {
+            IpAddr::V4(src) => src.to_bits(),
+            IpAddr::V6(_) => 0,
+        };
+        // A program that answers does so from the port that it listens on.
+        let is_first = view.fragment.is_none_or(|fragment| fragment.offset == 0);
+        let port = view.payload.first_chunk().filter(|_| is_datagram && is_first);
+        let port = port.map_or(0, |port| u16::from_be_bytes(*port));
+        let lane = Lane([
+            source,
+            view.protocol.into(),
+            port.into(),
+            u32::from(is_known) << 1 | u32::from(is_answer),
+        ]);
+        Wish { rank, lane }
+    }
 }
 
 /// ICMP messages that begin an exchange: solicitation (RFC 1256), echo, time stamp (RFC 792), and mask (RFC 950).
@@ -60,5 +110,26 @@ mod tests {
         ] {
             assert_eq!(is_answer(&packet), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn a_wish_is_ranked_by_what_a_stranger_can_cause_and_told_by_who_speaks() {
+        let segment = [vec![0; 13], vec![0x02], vec![0; 6]].concat();
+        let (reply, syn, datagram) = (packet(1, &[0; 8]), packet(6, &segment), packet(17, &[0, 53, 9, 9]));
+        for (what, packet, is_own, is_known, rank, lane) in [
+            ("a reply", &reply, true, false, Rank::Answer, [1, 0, 1]),
+            ("a reply of a node behind", &reply, false, false, Rank::Answer, [1, 0, 1]),
+            ("a reply to a node that is known", &reply, true, true, Rank::Sure, [1, 0, 3]),
+            ("the same of a node behind", &reply, false, true, Rank::Unsure, [1, 0, 3]),
+            ("a connection", &syn, true, false, Rank::Sure, [6, 0, 0]),
+            ("a connection of a node behind", &syn, false, false, Rank::Unsure, [6, 0, 0]),
+            ("a datagram", &datagram, true, false, Rank::Unsure, [17, 53, 0]),
+            ("a datagram to a node that is known", &datagram, true, true, Rank::Unsure, [17, 53, 2]),
+        ] {
+            let [protocol, port, last] = lane;
+            let lane = Lane([0x0a00_0001, protocol, port, last]);
+            assert_eq!(Wish::of(packet, is_own, is_known), Wish { rank, lane }, "{what}");
+        }
+        assert_eq!(Wish::of(&[1, 2, 3], true, true).rank, Rank::Answer);
     }
 }

@@ -1,16 +1,19 @@
 //! Destinations that a node looks for: whose turn it is, which of them give way, and which rest.
 //!
 //! A stranger can make a node look for addresses that no node has: it pings from them, and the node answers. So first
-//! requests and retries take turns. Among each of them those that are surely wanted come first, then those that were
-//! asked for least, then the oldest. When too many wait, the oldest of the lowest rank gives way.
+//! requests and retries take turns. Among each of them the highest rank comes first. Within a rank lanes take turns,
+//! then those come that were asked for least, then the oldest. When too many wait, the oldest of the most crowded lane
+//! of the lowest rank gives way.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::rank::Rank;
+use super::lane::{Lane, Turned, most_crowded};
+use super::rank::{Rank, Wish};
 
 /// Destinations that are looked for at once.
 const MOST_SEARCHES: usize = 256;
@@ -34,7 +37,7 @@ enum State {
 struct Search<P> {
     origin: Ipv4Addr,
     plan: P,
-    rank: Rank,
+    wish: Wish,
     state: State,
     /// Requests so far.
     asked: u32,
@@ -66,8 +69,14 @@ pub(crate) struct Searches<P> {
     by_dst: BTreeMap<Ipv4Addr, Search<P>>,
     begun: u64,
     turns: Turns,
+    /// Which lanes had their turns, of first requests and of retries. With one memory for both, which alternate, one
+    /// lane would always be first and the other one always retry.
+    firsts: Turned,
+    retries: Turned,
     rests: BTreeMap<Ipv4Addr, Rest>,
+    /// Destinations that have answered: those that were looked for, and those of answers. Strangers choose these.
     known: Known,
+    known_of_answers: Known,
 }
 
 impl<P: Copy> Searches<P> {
@@ -77,8 +86,11 @@ impl<P: Copy> Searches<P> {
             by_dst: BTreeMap::new(),
             begun: 0,
             turns: Turns::new(rate),
+            firsts: Turned::default(),
+            retries: Turned::default(),
             rests: BTreeMap::new(),
             known: Known::default(),
+            known_of_answers: Known::default(),
         }
     }
 
@@ -96,54 +108,78 @@ impl<P: Copy> Searches<P> {
         self.by_dst.contains_key(&dst)
     }
 
-    /// How much a destination is wanted to which a packet goes.
-    pub(crate) fn rank(&self, dst: Ipv4Addr, is_doubtful: bool) -> Rank {
-        if is_doubtful && !self.known.has(dst) { Rank::Doubtful } else { Rank::Sure }
+    /// Whether it has been found before.
+    pub(crate) fn is_known(&self, dst: Ipv4Addr) -> bool {
+        self.known.has(dst) || self.known_of_answers.has(dst)
     }
 
     /// It was found.
     pub(crate) fn end(&mut self, dst: Ipv4Addr) {
         self.rests.remove(&dst);
-        if self.by_dst.remove(&dst).is_some() {
-            self.known.note(dst);
+        if let Some(search) = self.by_dst.remove(&dst) {
+            self.note_known(dst, search.wish.rank == Rank::Answer);
         }
     }
 
-    /// It is there: packets of this node's own go to it.
-    pub(crate) fn note_known(&mut self, dst: Ipv4Addr) {
-        self.known.note(dst);
+    /// It is there: packets of this node's own go to it, or answers.
+    pub(crate) fn note_known(&mut self, dst: Ipv4Addr, is_of_answer: bool) {
+        let known = if is_of_answer { &mut self.known_of_answers } else { &mut self.known };
+        known.note(dst);
     }
 
-    pub(crate) fn begin(&mut self, dst: Ipv4Addr, origin: Ipv4Addr, rank: Rank, plan: P) -> Begun<P> {
-        if let Some(search) = self.by_dst.get_mut(&dst) {
-            search.rank = search.rank.max(rank);
+    pub(crate) fn begin(&mut self, dst: Ipv4Addr, origin: Ipv4Addr, wish: Wish, plan: P) -> Begun<P> {
+        if self.by_dst.contains_key(&dst) {
+            self.want_more(dst, wish);
             return Begun::Already;
         }
-        let is_first = |search: &Search<P>| search.state == State::Waits && search.asked == 0;
-        let waiting = self.by_dst.values().filter(|search| is_first(search)).count();
-        let victim = if waiting >= self.turns.most_waiting() {
-            self.lowest(is_first)
+        let victim = if self.waiting(true).count() >= self.turns.most_waiting() {
+            self.lowest(self.waiting(true).collect())
         } else if self.by_dst.len() >= MOST_SEARCHES {
-            self.lowest(|_| true)
+            self.lowest(self.by_dst.iter().collect())
         } else {
             None
         };
-        if victim.is_some_and(|(_, least)| least.rank > rank) {
+        if victim.is_some_and(|(_, least)| least.wish.rank > wish.rank) {
             return Begun::Refused;
         }
         if let Some((gone, _)) = victim {
             self.by_dst.remove(&gone);
         }
         self.begun += 1;
-        let search = Search { origin, plan, rank, state: State::Waits, asked: 0, nth: self.begun };
+        let search = Search { origin, plan, wish, state: State::Waits, asked: 0, nth: self.begun };
         self.by_dst.insert(dst, search);
         Begun::New(victim.map(|(gone, search)| (gone, search.plan)))
     }
 
+    /// One that several ask for has the best of their places, so that a stranger that asks too spoils none.
+    fn want_more(&mut self, dst: Ipv4Addr, wish: Wish) {
+        let Some(before) = self.by_dst.get(&dst).map(|search| search.wish) else { return };
+        let is_better = match wish.rank.cmp(&before.rank) {
+            Ordering::Less => false,
+            Ordering::Equal => wish.lane != before.lane && self.crowd(wish) < self.crowd(before),
+            Ordering::Greater => true,
+        };
+        if let Some(search) = self.by_dst.get_mut(&dst).filter(|_| is_better) {
+            search.wish = wish;
+        }
+    }
+
+    /// How many have that rank and the first so many levels of that lane in common with it.
+    fn crowd(&self, wish: Wish) -> [usize; Lane::LEVELS] {
+        let lanes = self.by_dst.values().filter(|search| search.wish.rank == wish.rank);
+        let lanes: Vec<_> = lanes.map(|search| search.wish.lane).collect();
+        std::array::from_fn(|level| {
+            lanes.iter().filter(|lane| lane.0[..=level] == wish.lane.0[..=level]).count()
+        })
+    }
+
     /// The one that gives way.
-    fn lowest(&self, may: impl Fn(&Search<P>) -> bool) -> Option<(Ipv4Addr, Search<P>)> {
-        let all = self.by_dst.iter().filter(|(_, search)| may(search));
-        all.min_by_key(|(_, search)| (search.rank, search.nth)).map(|(dst, search)| (*dst, *search))
+    fn lowest(&self, mut all: Vec<(&Ipv4Addr, &Search<P>)>) -> Option<(Ipv4Addr, Search<P>)> {
+        let lowest = all.iter().map(|(_, search)| search.wish.rank).min()?;
+        all.retain(|(_, search)| search.wish.rank == lowest);
+        all.sort_by_key(|(_, search)| search.nth);
+        let lanes: Vec<_> = all.iter().map(|(_, search)| search.wish.lane.0).collect();
+        most_crowded(&lanes).map(|nth| (*all[nth].0, *all[nth].1))
     }
 
     /// The next one that may be asked for now: destination, origin and plan. It then waits with `patience`.
@@ -152,22 +188,30 @@ impl<P: Copy> Searches<P> {
         now: Instant,
         patience: impl Fn(&P) -> Duration,
     ) -> Option<(Ipv4Addr, Ipv4Addr, P)> {
-        let (first, retry) = (self.most_wanted(true), self.most_wanted(false));
-        let dst = match self.turns.take(now, first.is_some(), retry.is_some())? {
-            Turn::First => first?,
-            Turn::Retry => retry?,
-        };
+        let [has_first, has_retry] = [true, false].map(|is_first| self.waiting(is_first).next().is_some());
+        let turn = self.turns.take(now, has_first, has_retry)?;
+        let dst = self.most_wanted(turn == Turn::First)?;
         let search = self.by_dst.get_mut(&dst)?;
+        let turned = if search.asked == 0 { &mut self.firsts } else { &mut self.retries };
+        turned.note(search.wish.rank, search.wish.lane);
         search.asked += 1;
         search.state = State::Asked(now + patience(&search.plan));
         Some((dst, search.origin, search.plan))
     }
 
+    /// Those that wait for their first request, or for another one.
+    fn waiting(&self, is_first: bool) -> impl Iterator<Item = (&Ipv4Addr, &Search<P>)> {
+        let waits = move |search: &Search<P>| search.state == State::Waits && (search.asked == 0) == is_first;
+        self.by_dst.iter().filter(move |(_, search)| waits(search))
+    }
+
     fn most_wanted(&self, is_first: bool) -> Option<Ipv4Addr> {
-        let waits = |search: &Search<P>| search.state == State::Waits && (search.asked == 0) == is_first;
-        let all = self.by_dst.iter().filter(|(_, search)| waits(search));
-        all.min_by_key(|(_, search)| (std::cmp::Reverse(search.rank), search.asked, search.nth))
-            .map(|(dst, _)| *dst)
+        let turned = if is_first { &self.firsts } else { &self.retries };
+        let place = |search: &Search<P>| {
+            let Wish { rank, lane } = search.wish;
+            (Reverse(rank), turned.last(rank, lane), search.asked, search.nth)
+        };
+        self.waiting(is_first).min_by_key(|(_, search)| place(search)).map(|(dst, _)| *dst)
     }
 
     /// Those that were not answered in time.
@@ -188,8 +232,8 @@ impl<P: Copy> Searches<P> {
     pub(crate) fn fail(&mut self, now: Instant, dst: Ipv4Addr, hold: impl FnOnce(u32, Rank) -> Duration) {
         let Some(search) = self.by_dst.remove(&dst) else { return };
         let before = self.rests.get(&dst).map_or(0, |rest| rest.failures);
-        let failures = if self.known.has(dst) { 0 } else { before.saturating_add(1) };
-        let rest = hold(failures, search.rank);
+        let failures = if self.is_known(dst) { 0 } else { before.saturating_add(1) };
+        let rest = hold(failures, search.wish.rank);
         if rest.is_zero() {
             return;
         }
@@ -198,10 +242,10 @@ impl<P: Copy> Searches<P> {
         {
             self.rests.remove(&first);
         }
-        self.rests.insert(dst, Rest { until: now + rest, rank: search.rank, failures });
+        self.rests.insert(dst, Rest { until: now + rest, rank: search.wish.rank, failures });
     }
 
-    /// What was looked for in vain is not looked for again yet. A doubtful search holds no sure one back.
+    /// What was looked for in vain is not looked for again yet. A search of a lower rank holds none back.
     pub(crate) fn rests(&self, now: Instant, dst: Ipv4Addr, rank: Rank) -> bool {
         self.rests.get(&dst).is_some_and(|rest| rest.until > now && rest.rank >= rank)
     }
@@ -336,7 +380,7 @@ mod tests {
     }
 
     fn begin(searches: &mut Searches<u8>, n: u32, rank: Rank) -> Begun<u8> {
-        searches.begin(address(n), address(0), rank, 0)
+        searches.begin(address(n), address(0), Wish { rank, lane: Lane::OTHERS }, 0)
     }
 
     fn turns_at(searches: &mut Searches<u8>, now: Instant) -> Vec<u32> {
@@ -386,14 +430,27 @@ mod tests {
     fn the_oldest_of_the_lowest_rank_gives_way_and_the_most_wanted_goes_first() {
         let mut searches = Searches::new(2);
         assert_eq!(begin(&mut searches, 1, Rank::Sure), Begun::New(None));
-        (2..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Doubtful), Begun::New(None)));
-        assert_eq!(begin(&mut searches, 5, Rank::Doubtful), Begun::New(Some((address(2), 0))));
+        (2..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Answer), Begun::New(None)));
+        assert_eq!(begin(&mut searches, 5, Rank::Answer), Begun::New(Some((address(2), 0))));
         assert_eq!(begin(&mut searches, 6, Rank::Sure), Begun::New(Some((address(3), 0))));
         assert_eq!(begin(&mut searches, 4, Rank::Sure), Begun::Already);
         assert_eq!(begin(&mut searches, 7, Rank::Sure), Begun::New(Some((address(5), 0))));
-        assert_eq!(begin(&mut searches, 8, Rank::Doubtful), Begun::Refused);
+        assert_eq!(begin(&mut searches, 8, Rank::Answer), Begun::Refused);
         let at = [1_000, 2_000, 2_500].map(Instant::from_millis);
         assert_eq!(at.map(|now| turns_at(&mut searches, now)), [vec![1, 4], vec![6], vec![7]]);
+    }
+
+    #[test]
+    fn a_flood_of_one_lane_leaves_another_its_turns_and_spoils_no_place() {
+        let mut searches = Searches::new(2);
+        let lane = |port| Wish { rank: Rank::Unsure, lane: Lane([1, 17, port, 0]) };
+        let mut begin = |n, port| searches.begin(address(n), address(0), lane(port), 0);
+        (1..=4).for_each(|n| assert_eq!(begin(n, 53), Begun::New(None)));
+        assert_eq!(begin(9, 40), Begun::New(Some((address(1), 0))));
+        (10..=50).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
+        assert_eq!([begin(9, 53), begin(50, 41)], [Begun::Already; 2], "both are in the emptier lane");
+        (51..=90).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
+        assert_eq!(turns(&mut searches, 1), [9, 50]);
     }
 
     #[test]
@@ -406,7 +463,7 @@ mod tests {
         };
         assert_eq!(fail(1, Rank::Sure, 1), [true, false]);
         assert_eq!(fail(1, Rank::Sure, 10), [true, true]);
-        assert_eq!(fail(2, Rank::Doubtful, 20), [true, false]);
+        assert_eq!(fail(2, Rank::Answer, 20), [true, false]);
         assert!(!searches.rests(Instant::from_secs(20), address(2), Rank::Sure));
         begin(&mut searches, 1, Rank::Sure);
         searches.end(address(1));
@@ -421,13 +478,14 @@ mod tests {
     fn a_flood_takes_bounded_memory() {
         let mut searches = Searches::new(0);
         for n in 0..10_000 {
-            searches.note_known(address(n));
+            searches.note_known(address(n), n >= 5_000);
             begin(&mut searches, n + 20_000, Rank::Sure);
             searches.fail(Instant::ZERO, address(n + 20_000), |_, _| SECOND);
         }
         assert_eq!((searches.rests.len(), searches.known.noted.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
         assert_eq!(searches.known.order.len(), MOST_REMEMBERED);
-        (0..1_000).for_each(|n| assert_ne!(begin(&mut searches, n, Rank::Doubtful), Begun::Refused));
+        assert!(searches.is_known(address(4_999)), "answers to others push none out that was looked for");
+        (0..1_000).for_each(|n| assert_ne!(begin(&mut searches, n, Rank::Answer), Begun::Refused));
         assert_eq!(searches.by_dst.len(), MOST_SEARCHES);
     }
 }

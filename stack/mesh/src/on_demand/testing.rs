@@ -24,6 +24,12 @@ pub(crate) fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, node as u8 + 1)
 }
 
+/// The address behind a router that it serves.
+pub(crate) fn behind(router: Ipv4Addr) -> Ipv4Addr {
+    let [_, _, third, last] = router.octets();
+    Ipv4Addr::new(10, 77, third, last)
+}
+
 fn node_of(address: Ipv4Addr) -> usize {
     usize::from(address.octets()[3]) - 1
 }
@@ -192,10 +198,21 @@ impl Net {
 
     /// A packet of `from` to any address.
     pub(crate) fn send_packet(&mut self, from: usize, to: Ipv4Addr, protocol: u8, payload: &[u8]) {
+        self.send_packet_of(from, address(from), to, &(protocol, payload.to_vec()));
+    }
+
+    /// A packet that a router sends, or that a node behind it does.
+    pub(crate) fn send_packet_of(
+        &mut self,
+        from: usize,
+        src: Ipv4Addr,
+        to: Ipv4Addr,
+        (protocol, payload): &(u8, Vec<u8>),
+    ) {
         let header = IpHeader {
             hop_limit: self.protocol.data_hop_limit(),
             dont_fragment: true,
-            ..IpHeader::plain(address(from).into(), to.into(), protocol)
+            ..IpHeader::plain(src.into(), to.into(), *protocol)
         };
         let mut packet = Vec::new();
         header.emit(payload.len(), &mut packet);

@@ -15,7 +15,7 @@ use super::super::PORT;
 use super::Ns2Aodv;
 use super::table::{Flag, INFINITE};
 use crate::on_demand::is_message;
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::Wish;
 use crate::routing::{Cx, Order, Purged, Routed, Undelivered};
 
 impl Ns2Aodv {
@@ -37,7 +37,7 @@ impl Ns2Aodv {
         if come > entry.hops {
             entry.flag = Flag::InRepair;
             self.tell_path(dst);
-            self.desk.keep(cx.now, (dst, Rank::Sure), packet);
+            self.desk.keep(cx.now, (dst, Wish::SURE), packet);
             self.ask(cx, dst);
             return Undelivered::Kept;
         }

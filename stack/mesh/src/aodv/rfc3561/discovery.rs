@@ -9,7 +9,7 @@ use super::super::ack_seq;
 use super::super::messages::{Message, Rreq, bytes_of};
 use super::super::settings::Settings;
 use super::{Aodv, Cx, v4};
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::{Rank, Wish};
 use crate::on_demand::searches::Begun;
 
 /// The wait after a search doubles that often from one search to the next.
@@ -53,10 +53,10 @@ fn ring(ttl: u8, settings: &Settings) -> u8 {
     if ttl > settings.ttl_threshold { settings.net_diameter } else { ttl.min(settings.net_diameter) }
 }
 
-/// §6.3: attempts for one destination back off exponentially. For what a stranger can make this node look for, the wait
-/// goes on to double from search to search, up to a bound, unless the destination has answered before.
+/// §6.3: attempts for one destination back off exponentially. For destinations of answers the wait goes on to double
+/// from search to search, up to a bound, unless the destination has answered before.
 fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
-    if failures == 0 || rank == Rank::Sure {
+    if failures == 0 || rank > Rank::Answer {
         return Duration::ZERO;
     }
     let doublings = failures.min(MOST_DOUBLINGS) + u32::from(settings.rreq_retries);
@@ -65,7 +65,7 @@ fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
 
 impl Aodv {
     /// Begins to look for a destination, unless it is looked for already.
-    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, dst: Ipv4Addr) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
         let last_hops = self.table.get(dst).map_or(0, |route| route.hops);
         let settings = &self.settings;
         let first =
@@ -73,19 +73,18 @@ impl Aodv {
         let ttl = ring(first, settings);
         // What has arrived here is known by the address that it came to.
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
-        let rank = self.desk.buffer.rank(dst);
-        self.begin(cx, (origin, dst), rank, Plan { ttl, retries: 0, is_repair: false });
+        self.begin(cx, (origin, dst), wish, Plan { ttl, retries: 0, is_repair: false });
     }
 
     /// One request within `ttl`, for a link that broke here.
     pub(super) fn search_to_repair(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, ttl: u8) {
         let ttl = ttl.min(self.settings.net_diameter);
         let plan = Plan { ttl, retries: 0, is_repair: true };
-        self.begin(cx, (self.desk.own, dst), Rank::Sure, plan);
+        self.begin(cx, (self.desk.own, dst), Wish::SURE, plan);
     }
 
-    fn begin(&mut self, cx: &Cx<'_>, (origin, dst): (Ipv4Addr, Ipv4Addr), rank: Rank, plan: Plan) {
-        match self.searches.begin(dst, origin, rank, plan) {
+    fn begin(&mut self, cx: &Cx<'_>, (origin, dst): (Ipv4Addr, Ipv4Addr), wish: Wish, plan: Plan) {
+        match self.searches.begin(dst, origin, wish, plan) {
             Begun::Already => return,
             Begun::Refused => self.give_search_up(cx.now, dst, plan),
             Begun::New(gone) => {

@@ -8,7 +8,7 @@ use super::super::PORT;
 use super::table::State;
 use super::{Aodv, Cx, Order, Routed, Undelivered, Via, v4};
 use crate::on_demand::is_message;
-use crate::on_demand::rank::Rank;
+use crate::on_demand::rank::Wish;
 
 impl Aodv {
     pub(super) fn take_failure(
@@ -37,14 +37,15 @@ impl Aodv {
         if packet.from.is_none() {
             self.table.want(now, dst);
             // There was a route.
-            self.desk.keep(now, (dst, Rank::Sure), packet);
+            let wish = self.desk.wish(packet, true);
+            self.desk.keep(now, (dst, wish), packet);
             self.break_link(now, via, None);
-            self.search(cx, packet.src, dst);
+            self.search(cx, packet.src, (dst, wish));
             return Undelivered::Kept;
         }
         let ttl = self.repair_ttl(now, dst, v4(packet.src));
         if let Some(ttl) = ttl {
-            self.desk.keep(now, (dst, Rank::Sure), packet);
+            self.desk.keep(now, (dst, Wish::PASSED_ON), packet);
             self.break_link(now, via, Some(dst));
             self.search_to_repair(cx, dst, ttl);
             return Undelivered::Kept;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant};
 
-use super::{Ends, LINK, Net, Protocol, address};
+use super::{Ends, LINK, Net, Protocol, address, behind};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Verdict};
 
 pub(crate) fn seconds(s: u64) -> Duration {
@@ -133,14 +133,15 @@ pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &d
     }
 }
 
-/// Answers of programs over UDP look like beginnings. Beside ten a second of them it takes some seconds more.
+/// Answers of programs over UDP look like beginnings. The program that sends ten a second of them finds what it looks
+/// for itself some seconds later.
 pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(protocol: &dyn Protocol) {
     let mut net = Net::chain(4, protocol);
     for n in 0..300 {
         net.send_packet(0, Ipv4Addr::from_bits(0x0900_0000 + n), 17, &[0; 8]);
         // Not in step with the turns, of which every other one is a retry's.
         if n >= 200 && n % 7 == 0 {
-            net.send(0, 3);
+            net.send_packet(0, address(3), 17, &[0; 8]);
         }
         net.run_for(Duration::from_millis(100));
         if !net.delivered.is_empty() {
@@ -149,6 +150,37 @@ pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(proto
         }
     }
     panic!("not found\n{}", net.log);
+}
+
+/// What is said beside a flood of answers to made-up addresses finds its way within four tries, one a second. The
+/// flood comes from the router or the node behind it; so does what looks for its destination.
+pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn Protocol) {
+    let segment = |flags| [vec![0; 13], vec![flags], vec![0; 6]].concat();
+    let (reply, reset, syn) = ((1, vec![0; 8]), (6, segment(0x04)), (6, segment(0x02)));
+    let datagram = |port: u8| (17, vec![0, port, 0, 9, 0, 8, 0, 0]);
+    let (router, node) = (address(0), behind(address(0)));
+    let mut floods = Vec::new();
+    for flood in [reply, reset, datagram(53)] {
+        floods.extend([router, node].map(|src| vec![(src, flood.clone())]));
+    }
+    floods.push(floods.concat());
+    for flood in floods {
+        for (src, wanted) in
+            [(node, syn.clone()), (node, datagram(40)), (router, datagram(40)), (router, syn.clone())]
+        {
+            let mut net = Net::chain(4, protocol);
+            for n in 0..13 * 300 {
+                if n >= 9 * 300 && n % 300 == 0 {
+                    net.send_packet_of(0, src, address(3), &wanted);
+                }
+                let (flood_src, answer) = &flood[n % flood.len()];
+                let made_up = Ipv4Addr::from_bits(0x0900_0000 + n as u32);
+                net.send_packet_of(0, *flood_src, made_up, answer);
+                net.run_for(seconds(1) / 300);
+            }
+            assert!(net.delivered.contains(&(0, 3)), "{src}: {wanted:?} beside {flood:?}");
+        }
+    }
 }
 
 /// Data of a stranger comes that goes nowhere, more than there may be errors.
