@@ -1,6 +1,7 @@
 //! What has arrived at nodes on this machine, asked of each by a thread of its own, so that none holds the daemon up.
 
-use std::collections::BTreeMap;
+mod peers;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -8,52 +9,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hopwise_core::Seq;
+use hopwise_host::Clock;
 
+use self::peers::{Flows, Peers};
 use crate::daemon::control::ask_within;
 use crate::failure::Failure;
 use crate::node::control::{Request, Response};
 
-/// How old an answer is at most while a node answers in time.
-const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A node that says nothing within that time has said nothing.
 const SAID_WITHIN: Duration = Duration::from_millis(200);
-/// Peers that a node is asked about, and how often in a row without an answer that says anything.
-const MOST_PEERS: usize = 64;
-const MOST_ASKED: u32 = 50;
-/// Peers that wait to be asked about; others are left out.
-const MOST_WAITING: usize = 64;
-
-/// The peer's port, ours, and up to where it has arrived.
-type Flows = Vec<(u16, u16, u32)>;
-
-/// A peer to ask about.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    peer: IpAddr,
-    /// Connections go there, and not only a stranger's request names it.
-    is_known: bool,
-}
 
 /// What one node has said last.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    wanted: SyncSender<Wanted>,
-    said: Arc<Mutex<BTreeMap<IpAddr, Flows>>>,
+    peers: Arc<Mutex<Peers>>,
+    /// There is a new peer.
+    bell: SyncSender<()>,
     /// For its thread, until that begins.
     asker: Option<Asker>,
 }
 
 impl Arrivals {
     pub(super) fn new(socket: &Path) -> Arrivals {
-        let (wanted, peers) = sync_channel(MOST_WAITING);
-        let said = Arc::default();
+        let (bell, rings) = sync_channel(1);
+        let peers = Arc::default();
         let asker =
-            Asker { socket: socket.to_owned(), peers, said: Arc::clone(&said), asked: BTreeMap::new() };
-        Arrivals { wanted, said, asker: Some(asker) }
+            Asker { socket: socket.to_owned(), rings, peers: Arc::clone(&peers), clock: Clock::start() };
+        Arrivals { peers, bell, asker: Some(asker) }
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        let Some(mut asker) = self.asker.take() else { return Ok(()) };
+        let Some(asker) = self.asker.take() else { return Ok(()) };
         std::thread::Builder::new()
             .name("ask-a-node".into())
             .spawn(move || asker.run())
@@ -63,82 +49,69 @@ impl Arrivals {
 
     /// Connections go to that peer.
     pub(super) fn note(&self, peer: IpAddr) {
-        let _ = self.wanted.try_send(Wanted { peer, is_known: true });
+        self.want(peer, true);
     }
 
     /// What is known now. The next time more may be.
     pub(super) fn of(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
-        let _ = self.wanted.try_send(Wanted { peer, is_known: false });
-        let said = locked(&self.said);
-        let flows = said.get(&peer).into_iter().flatten();
-        flows.for_each(|(theirs, ours, seq)| sink((*theirs, *ours), Seq(*seq)));
+        self.want(peer, false);
+        let peers = locked(&self.peers);
+        peers.said(peer).iter().for_each(|(theirs, ours, seq)| sink((*theirs, *ours), Seq(*seq)));
+    }
+
+    fn want(&self, peer: IpAddr, is_known: bool) {
+        if locked(&self.peers).want(peer, is_known) {
+            // One ring is enough.
+            let _ = self.bell.try_send(());
+        }
     }
 }
 
-fn locked(said: &Mutex<BTreeMap<IpAddr, Flows>>) -> MutexGuard<'_, BTreeMap<IpAddr, Flows>> {
-    said.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(peers: &Mutex<Peers>) -> MutexGuard<'_, Peers> {
+    peers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
 struct Asker {
     socket: PathBuf,
-    peers: Receiver<Wanted>,
-    said: Arc<Mutex<BTreeMap<IpAddr, Flows>>>,
-    /// How often each peer may still be asked about in vain.
-    asked: BTreeMap<IpAddr, u32>,
+    rings: Receiver<()>,
+    peers: Arc<Mutex<Peers>>,
+    clock: Clock,
 }
 
 impl Asker {
     /// Until the daemon ends.
-    fn run(&mut self) {
+    fn run(&self) {
         loop {
-            let first = if self.asked.is_empty() {
-                self.peers.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                self.peers.recv_timeout(ASK_EVERY)
+            let next = locked(&self.peers).next();
+            let rung = match next {
+                Some(next) => self.rings.recv_timeout(next.since(self.clock.now())),
+                None => self.rings.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            if matches!(first, Err(RecvTimeoutError::Disconnected)) {
+            if rung == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
-            let more: Vec<_> = first.into_iter().chain(self.peers.try_iter()).collect();
-            more.into_iter().for_each(|wanted| self.want(wanted));
             self.ask_all();
         }
     }
 
-    fn want(&mut self, Wanted { peer, is_known }: Wanted) {
-        let times = if is_known { MOST_ASKED } else { 1 };
-        if self.asked.len() < MOST_PEERS || self.asked.contains_key(&peer) {
-            let left = self.asked.entry(peer).or_default();
-            *left = (*left).max(times);
-        }
-    }
-
-    /// A node that does not answer in time is asked nothing more in this round, and nothing is known of it.
-    fn ask_all(&mut self) {
+    /// A node that does not answer in time is asked nothing more in this round.
+    fn ask_all(&self) {
+        let due = locked(&self.peers).due(self.clock.now());
         let mut is_silent = false;
-        for (peer, left) in &mut self.asked {
-            let answer = if is_silent { None } else { ask(&self.socket, *peer) };
+        for peer in due {
+            let answer = if is_silent { None } else { ask(&self.socket, peer) };
             is_silent = answer.is_none();
-            let flows = answer.unwrap_or_default();
-            *left = if flows.is_empty() { left.saturating_sub(1) } else { MOST_ASKED };
-            let mut said = locked(&self.said);
-            if flows.is_empty() {
-                said.remove(peer);
-            } else {
-                said.insert(*peer, flows);
-            }
+            locked(&self.peers).take(self.clock.now(), peer, answer);
         }
-        self.asked.retain(|_, left| *left > 0);
     }
 }
 
-/// `None`: the node did not answer in time.
+/// `None`: the node did not answer in time, or did not take the question.
 fn ask(socket: &Path, peer: IpAddr) -> Option<Flows> {
     match ask_within(socket, &Request::Arrivals { peer }, SAID_WITHIN) {
         Ok(Response::Arrivals { flows }) => Some(flows),
-        Ok(_) => Some(Flows::new()),
-        Err(_) => None,
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -180,17 +153,5 @@ mod tests {
         };
         assert_eq!(said, [((5_001, 40_000), Seq(7))]);
         std::fs::remove_file(&path).expect("it is there");
-    }
-
-    #[test]
-    fn peers_of_which_nothing_is_said_are_asked_about_no_more() {
-        let mut arrivals = Arrivals::new(Path::new("/nonexistent/node.sock"));
-        let mut asker = arrivals.asker.take().expect("it has not begun");
-        let peer = |n| IpAddr::from([10, 0, 0, n]);
-        asker.want(Wanted { peer: peer(1), is_known: true });
-        (2..=250).for_each(|n| asker.want(Wanted { peer: peer(n), is_known: false }));
-        assert_eq!(asker.asked.len(), MOST_PEERS);
-        asker.ask_all();
-        assert_eq!(asker.asked.into_iter().collect::<Vec<_>>(), [(peer(1), MOST_ASKED - 1)]);
     }
 }

@@ -1,23 +1,28 @@
 //! Nodes on this machine, such as `hopwise node` on a TUN device: their connections hear of paths over the control
 //! sockets, and are asked what has arrived (`arrivals`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Instant, Seq};
+use hopwise_host::Clock;
 
 use super::arrivals::Arrivals;
 use crate::daemon::control::ask_within;
 use crate::failure::Failure;
 use crate::node::control::{PathNews, PathWhat, Request, Response};
 
-/// News that wait for a node; a node that takes none loses them.
+/// News of each kind that wait for a node; a node that takes none loses them.
 const MOST_WAITING: usize = 256;
+/// Peers of which a node is told again.
+const MOST_KNOWN: usize = 4_096;
 /// What is known is said again so often: for connections that have begun since, and for nodes that were not there.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
@@ -25,27 +30,33 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Nodes {
     sockets: Vec<PathBuf>,
-    tellers: Vec<SyncSender<PathNews>>,
-    /// What the tellers' threads will hear, until they begin.
-    news: Vec<Receiver<PathNews>>,
+    tellers: Vec<Teller>,
+    /// What rings for the tellers' threads, until they begin.
+    rings: Vec<Receiver<()>>,
     /// Where routing messages say what has arrived.
     arrivals: Vec<Arrivals>,
 }
 
 impl Nodes {
     pub(super) fn new(sockets: &[PathBuf], says_arrivals: bool) -> Nodes {
-        let (tellers, news) = sockets.iter().map(|_| sync_channel(MOST_WAITING)).unzip();
+        let teller = |_| {
+            let (bell, rings) = sync_channel(1);
+            (Teller { news: Arc::default(), bell }, rings)
+        };
+        let (tellers, rings) = sockets.iter().map(teller).unzip();
         let asked = if says_arrivals { sockets } else { &[] };
         let arrivals = asked.iter().map(|socket| Arrivals::new(socket)).collect();
-        Nodes { sockets: sockets.to_vec(), tellers, news, arrivals }
+        Nodes { sockets: sockets.to_vec(), tellers, rings, arrivals }
     }
 
     /// Begins a thread for each node, and one that asks it.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        for (socket, news) in self.sockets.iter().cloned().zip(self.news.drain(..)) {
+        let threads = self.sockets.iter().cloned().zip(self.rings.drain(..));
+        for ((socket, rings), teller) in threads.zip(&self.tellers) {
+            let news = Arc::clone(&teller.news);
             std::thread::Builder::new()
                 .name("tell-a-node".into())
-                .spawn(move || tell_on(&socket, &news))
+                .spawn(move || tell_on(&socket, &news, &rings))
                 .map_err(|error| Failure::failed("start a thread", error))?;
         }
         self.arrivals.iter_mut().try_for_each(Arrivals::begin)
@@ -58,12 +69,18 @@ impl Nodes {
             PathEvent::HopsChanged => PathWhat::HopsChanged,
             PathEvent::AckSeq(Seq(seq)) => PathWhat::AckSeq(seq),
         };
-        self.arrivals.iter().for_each(|node| node.note(peer));
+        // Anybody can say what has arrived, so that this makes no peer known.
+        if !matches!(what, PathWhat::AckSeq(_)) {
+            self.arrivals.iter().for_each(|node| node.note(peer));
+        }
         let hops = path.hops_to_peer.map(|(hops, _)| hops);
         for teller in &self.tellers {
-            if let Err(TrySendError::Full(news)) = teller.try_send(PathNews { peer, ports, what, hops }) {
+            let news = PathNews { peer, ports, what, hops };
+            if !locked(&teller.news).take(news) {
                 tracing::debug!(?news, "a node does not listen");
             }
+            // One ring is enough.
+            let _ = teller.bell.try_send(());
         }
     }
 }
@@ -77,58 +94,122 @@ impl PathSeam for Nodes {
     }
 }
 
+#[derive(Debug)]
+struct Teller {
+    news: Arc<Mutex<News>>,
+    bell: SyncSender<()>,
+}
+
+fn locked(news: &Mutex<News>) -> MutexGuard<'_, News> {
+    news.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What waits to be said to a node. Anybody can send numbers, which take no room of routes.
+#[derive(Debug, Default)]
+struct News {
+    known: Known,
+    paths: VecDeque<PathNews>,
+    arrivals: VecDeque<PathNews>,
+}
+
+impl News {
+    /// Answers whether there is room.
+    fn take(&mut self, news: PathNews) -> bool {
+        self.known.take(&news);
+        let waiting = match news.what {
+            PathWhat::AckSeq(_) => &mut self.arrivals,
+            PathWhat::RouteFound | PathWhat::RouteFailed | PathWhat::HopsChanged => &mut self.paths,
+        };
+        let has_room = waiting.len() < MOST_WAITING;
+        if has_room {
+            waiting.push_back(news);
+        }
+        has_room
+    }
+
+    fn waiting(&mut self) -> Vec<PathNews> {
+        self.paths.drain(..).chain(self.arrivals.drain(..)).collect()
+    }
+}
+
 /// What a node should know by now: how far its peers are, and for a while that there is no way to one any more. A node
 /// that is held up may take news that nobody waits for any longer after the ones that came later.
 #[derive(Debug, Default)]
-struct Known(BTreeMap<IpAddr, Option<u8>>);
+struct Known {
+    hops: BTreeMap<IpAddr, Option<u8>>,
+    /// The peer that it was told of last; the next ones follow.
+    last: Option<IpAddr>,
+}
 
 impl Known {
     fn take(&mut self, news: &PathNews) {
-        match news.what {
-            PathWhat::AckSeq(_) => {}
-            PathWhat::RouteFound | PathWhat::HopsChanged => {
-                self.0.insert(news.peer, news.hops);
-            }
-            PathWhat::RouteFailed => {
-                self.0.insert(news.peer, None);
-            }
+        let hops = match news.what {
+            PathWhat::AckSeq(_) => return,
+            PathWhat::RouteFound | PathWhat::HopsChanged => news.hops,
+            PathWhat::RouteFailed => None,
+        };
+        if self.hops.len() >= MOST_KNOWN && !self.hops.contains_key(&news.peer) {
+            // Ways that are gone give way to others; a way that is there does not.
+            let gone = self.hops.iter().find(|(_, hops)| hops.is_none()).map(|(peer, _)| *peer);
+            let Some(gone) = gone else { return };
+            self.hops.remove(&gone);
         }
+        self.hops.insert(news.peer, hops);
     }
 
-    fn again(&self) -> Vec<PathNews> {
+    /// As many as may wait; all of them have their turns.
+    fn again(&mut self) -> Vec<PathNews> {
         let of = |(peer, hops): (&IpAddr, &Option<u8>)| PathNews {
             peer: *peer,
             ports: None,
             what: PathWhat::HopsChanged,
             hops: *hops,
         };
-        self.0.iter().map(of).take(MOST_WAITING).collect()
+        let last = self.last;
+        let later = self.hops.range((last.map_or(Unbounded, Excluded), Unbounded));
+        let before = last.into_iter().flat_map(|last| self.hops.range((Unbounded, Included(last))));
+        let said: Vec<_> = later.chain(before).map(of).take(MOST_WAITING).collect();
+        self.last = said.last().map(|news| news.peer);
+        said
     }
 
-    /// It heard all of that.
-    fn was_heard(&mut self) {
-        self.0.retain(|_, hops| hops.is_some());
+    /// It heard that.
+    fn was_heard(&mut self, said: &[PathNews]) {
+        for news in said.iter().filter(|news| news.hops.is_none()) {
+            if self.hops.get(&news.peer).is_some_and(Option::is_none) {
+                self.hops.remove(&news.peer);
+            }
+        }
     }
 }
 
 /// Until the daemon ends.
-fn tell_on(socket: &FilePath, news: &Receiver<PathNews>) {
-    let mut known = Known::default();
+fn tell_on(socket: &FilePath, news: &Mutex<News>, rings: &Receiver<()>) {
+    let clock = Clock::start();
+    let mut again_at = clock.now() + SAY_AGAIN;
     let mut is_heard = true;
+    let tell = |said: &[PathNews]| {
+        let answer = ask_within(socket, &Request::Paths { news: said.to_vec() }, TOLD_WITHIN);
+        matches!(answer, Ok(Response::Told))
+    };
     loop {
-        let (said, is_again): (Vec<_>, bool) = match news.recv_timeout(SAY_AGAIN) {
-            Ok(first) => (std::iter::once(first).chain(news.try_iter()).collect(), false),
-            Err(RecvTimeoutError::Timeout) => (known.again(), true),
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        said.iter().for_each(|news| known.take(news));
-        if said.is_empty() {
-            continue;
+        if rings.recv_timeout(again_at.since(clock.now())) == Err(RecvTimeoutError::Disconnected) {
+            return;
         }
-        let answer = ask_within(socket, &Request::Paths { news: said }, TOLD_WITHIN);
-        let was_heard = std::mem::replace(&mut is_heard, matches!(answer, Ok(Response::Told)));
-        if is_again && is_heard {
-            known.was_heard();
+        let was_heard = is_heard;
+        let said = locked(news).waiting();
+        for part in said.chunks(MOST_WAITING) {
+            is_heard = tell(part);
+        }
+        if again_at <= clock.now() {
+            let again = locked(news).known.again();
+            if !again.is_empty() {
+                is_heard = tell(&again);
+            }
+            if is_heard {
+                locked(news).known.was_heard(&again);
+            }
+            again_at = clock.now() + SAY_AGAIN;
         }
         if was_heard != is_heard {
             tracing::info!(node = %socket.display(), is_heard, "paths are told");
@@ -145,15 +226,34 @@ mod tests {
         let peer = IpAddr::from([10, 0, 0, 9]);
         let news = |what, hops| PathNews { peer, ports: None, what, hops };
         let mut known = Known::default();
+        let heard = |known: &mut Known| {
+            let said = known.again();
+            known.was_heard(&said);
+        };
         known.take(&news(PathWhat::RouteFound, Some(3)));
         known.take(&news(PathWhat::HopsChanged, Some(4)));
         known.take(&news(PathWhat::AckSeq(7), Some(4)));
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
-        known.was_heard();
+        heard(&mut known);
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
         known.take(&news(PathWhat::RouteFailed, None));
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, None)]);
-        known.was_heard();
+        heard(&mut known);
         assert!(known.again().is_empty());
+    }
+
+    #[test]
+    fn made_up_peers_and_numbers_keep_no_way_from_being_told() {
+        let peer = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(n));
+        let news = |n, what| PathNews { peer: peer(n), ports: None, what, hops: Some(3) };
+        let mut all = News::default();
+        (0..1_000).for_each(|n| _ = all.take(news(n, PathWhat::AckSeq(n))));
+        assert!(all.take(news(9_000, PathWhat::RouteFound)), "numbers have their own room");
+        assert_eq!(all.waiting().len(), MOST_WAITING + 1);
+        (0..MOST_KNOWN as u32 * 2).for_each(|n| _ = all.take(news(n, PathWhat::RouteFailed)));
+        assert_eq!((all.known.hops.len(), all.paths.len()), (MOST_KNOWN, MOST_WAITING));
+        let rounds = MOST_KNOWN / MOST_WAITING;
+        let is_told = (0..rounds).any(|_| all.known.again().contains(&news(9_000, PathWhat::HopsChanged)));
+        assert!(is_told, "each has its turn");
     }
 }
