@@ -1,9 +1,9 @@
-//! A host: many connections, their listeners, UDP sockets and ICMP, over one or more links, as one [`Machine`].
+//! A host: connections, listeners, UDP sockets and ICMP over one or more links, as one [`Machine`].
 //!
 //! Invariants
 //! - E1: the timer heap holds exactly each connection's own deadline.
-//! - E2: a connection that may have something to send stands in its link's queue.
-//! - E3: everything that grows by what the network sends is bounded.
+//! - E2: a connection that may have data to send is in its link's queue.
+//! - E3: everything that grows with received packets is bounded.
 
 mod api;
 mod bounds;
@@ -57,7 +57,7 @@ use rules::Rules;
 use swept::Swept;
 use table::{Owner, Table};
 
-/// Echo requests answered in a second.
+/// Echo requests that are answered in a second.
 const ECHO_PER_SECOND: u32 = 100;
 
 pub struct Endpoint {
@@ -69,7 +69,7 @@ pub struct Endpoint {
     ports: PortPicker,
     table: Table,
     account: bounds::Account,
-    /// By port, and by address where one is given.
+    /// Listeners by port, and by address if one is given.
     listeners: BTreeMap<(u16, Option<IpAddr>), Listener>,
     next_listener: u32,
     links: Links,
@@ -83,7 +83,7 @@ pub struct Endpoint {
     echoes: TokenBucket,
     cookies: CookieRate,
     trace: TraceRing,
-    /// Whose payload the packet polled last has not in it, from where, and how much.
+    /// The slot, start and length of the payload that the last polled packet left in the send buffer.
     lent: Option<(u32, Seq, u32)>,
     packets_in: u64,
     packets_out: u64,
@@ -123,30 +123,30 @@ impl Endpoint {
             packets_in: 0,
             packets_out: 0,
             connections: 0,
-            // The links have these.
+            // The links hold these.
             config: EndpointConfig { links: Vec::new(), routes: Vec::new(), ..config },
         })
     }
 
-    /// From now on connections get their agents by these rules; those that exist keep theirs. Rules with a spec that
-    /// the maker does not know change nothing.
+    /// Sets the rules by which new connections get their agents; existing ones keep theirs. Rules with a spec that the
+    /// maker does not know change nothing.
     pub fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.rules = Rules::new(&rules, &self.config.agents, &*self.maker)?;
         self.config.rules = rules;
         Ok(())
     }
 
-    /// How often a packet was dropped for this reason.
+    /// The number of packets dropped for this reason.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.trace.drops(reason)
     }
 
-    /// Counts of what was sent and lost since it began, by connections that are gone, too.
+    /// Counts of segments sent and lost since the start, connections that are gone included.
     pub fn totals(&self) -> &Totals {
         self.trace.totals()
     }
 
-    /// Trace events that were overwritten before anyone drained them.
+    /// Trace events that were overwritten before they were drained.
     pub fn forgotten_events(&self) -> u64 {
         self.trace.forgotten()
     }
@@ -155,7 +155,7 @@ impl Endpoint {
         self.table.len()
     }
 
-    /// Bytes of heap and connection state behind one connection, agents not counted.
+    /// Bytes of heap and state of one connection, without its agents.
     pub fn allocated(&self, id: ConnId) -> Option<usize> {
         let slot = self.table.resolve(id)?;
         self.table.get(slot).map(|entry| entry.conn.allocated() + size_of::<table::Entry>())
@@ -165,8 +165,8 @@ impl Endpoint {
         self.trace.push(now, 0, self.packets_in, TraceKind::Dropped(reason));
     }
 
-    /// After anything happened to a connection: its deadline is filed, what it wants to send or to tell is
-    /// queued, and it is forgotten when it is over.
+    /// Must follow every change of a connection. Files its deadline, queues its segments and events, and forgets it
+    /// when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
         self.file_and_queue(now, slot);
         self.make_room(now);
@@ -197,11 +197,11 @@ impl Endpoint {
         }
     }
 
-    /// What is over may still be read by an application that has not let go; its sockets are free all the same.
+    /// Handles a connection that is over: its sockets are free, but the application may still read its data.
     fn forget_if_spent(&mut self, now: Instant, slot: u32) {
         match self.table.get(slot).filter(|entry| entry.conn.is_spent()).map(|entry| entry.owner) {
             None => {}
-            // What is left unread can still be read; for the peer the connection is gone.
+            // Unread data stays readable; for the peer the connection is gone.
             Some(Owner::Application) => self.table.detach(slot),
             Some(Owner::Listener | Owner::Nobody) => self.forget(now, slot),
         }
@@ -224,7 +224,7 @@ impl Endpoint {
         self.touch(now, slot);
     }
 
-    /// One segment, or a bundle, of one of the link's connections, in turn.
+    /// Writes one segment, or a bundle, of the next connection in the link's queue.
     fn transmit_segment(
         &mut self,
         now: Instant,
@@ -256,7 +256,7 @@ impl Endpoint {
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {
-                // What has left made room.
+                // The segments that left may have made room.
                 if entry.begins_to_report() {
                     self.push_news(events::News::Connection(slot, generation));
                 }

@@ -1,9 +1,9 @@
-//! A TCP/IP that does no I/O, reads no clock and knows no ACK policy.
+//! A TCP/IP stack without I/O, without a clock and without an ACK policy of its own.
 //!
-//! Everything that handles packets is a [`Machine`]; [`Endpoint`] is the one that hosts connections. When to
-//! acknowledge and how much to send are decided by [agents](agent), which are given a view and return a value.
+//! Everything that handles packets is a [`Machine`]; [`Endpoint`] is the one that hosts connections. [Agents](agent)
+//! decide when to acknowledge and how much to send. Each is given a view and returns a value.
 //!
-//! The page of this room follows.
+//! The README of this folder follows.
 #![doc = include_str!("../README.md")]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! One TCP connection and what it is made of.
+//! One TCP connection and its parts.
 
 mod config;
 pub(crate) mod connection;

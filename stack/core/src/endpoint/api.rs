@@ -1,4 +1,4 @@
-//! What a program calls.
+//! The calls of a program.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::trace::{ChosenBy, StateName, TraceKind};
 use crate::{Instant, Seq};
 
 impl Endpoint {
-    /// Opens a connection; the event [`Connected`](super::EventKind::Connected) says when it stands.
+    /// Opens a connection; the event [`Connected`](super::EventKind::Connected) follows when it is open.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl Endpoint {
         Ok(SocketAddr::new(ip, port))
     }
 
-    /// What every new connection is made of.
+    /// The parts of a new connection.
     pub(super) fn opening(
         &mut self,
         now: Instant,
@@ -141,7 +141,7 @@ impl Endpoint {
         ConnId { slot, generation: self.table.get(slot).map_or(0, |entry| entry.generation) }
     }
 
-    /// Waits for connections to `port`, at one of our addresses or at all of them.
+    /// Listens for connections to `port`, at one of our addresses or at all of them.
     pub fn listen(
         &mut self,
         local: Option<IpAddr>,
@@ -164,7 +164,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// The next connection that has come in. From now on it is the application's.
+    /// Hands the next waiting connection over to the application.
     pub fn accept(&mut self, now: Instant, listener: ListenerId) -> Option<ConnId> {
         let id = self.take_waiting(listener)?;
         let slot = self.table.resolve(id)?;
@@ -176,7 +176,7 @@ impl Endpoint {
         Some(id)
     }
 
-    /// Listens no more; connections that nobody accepted are aborted.
+    /// Stops listening; connections that were not accepted are aborted.
     pub fn stop_listening(&mut self, now: Instant, listener: ListenerId) {
         let Some(key) = self.listeners.iter().find(|(_, l)| l.id() == listener).map(|(key, _)| *key) else {
             return;
@@ -193,18 +193,18 @@ impl Endpoint {
         }
     }
 
-    /// Takes as much as there is room for, perhaps nothing; the event `Writable` says when to go on.
+    /// Takes as many bytes as fit, perhaps none; the event `Writable` follows when there is room again.
     pub fn send(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
         self.take_data(now, id, |conn, cx| conn.write(cx, data))
     }
 
-    /// [`send`](Endpoint::send) without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what is sent next, or
-    /// for a [`push`](Endpoint::push), which the caller owes the peer soon.
+    /// [`send`](Endpoint::send) without PUSH (RFC 9293 §3.9.1.2). A part of a packet waits for the next send, or for a
+    /// [`push`](Endpoint::push), which the caller must call soon.
     pub fn send_part(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
         self.take_data(now, id, |conn, cx| conn.write_part(cx, data))
     }
 
-    /// No more comes for now: what was sent in parts leaves as though it had come at once.
+    /// Lets data sent in parts leave as if it had come at once.
     pub fn push(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.with_id(now, id, |conn, _| conn.push())
     }
@@ -223,8 +223,7 @@ impl Endpoint {
         Ok(self.with(now, slot, take).unwrap_or(0))
     }
 
-    /// Sends data whose end the peer shall hear of before it reads that far (RFC 9293 §3.8.5; new programs should
-    /// not use it).
+    /// Sends data whose end the peer learns before it reads that far (RFC 9293 §3.8.5; new programs should not use it).
     pub fn send_urgent(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
         let taken = self.send(now, id, data)?;
         let slot = self.held(id).ok_or(SendError::NoConnection)?;
@@ -234,7 +233,7 @@ impl Endpoint {
         Ok(taken)
     }
 
-    /// Reads what has arrived in order: 0 bytes when nothing has.
+    /// Reads data that has arrived in order; returns 0 if there is none.
     pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
         let memory = self.account.memory();
         let slot = self.held(id).ok_or(RecvError::NoConnection)?;
@@ -249,19 +248,19 @@ impl Endpoint {
         let mut cx =
             Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
         let read = entry.conn.read(&mut cx, out);
-        // Reading has no other consequence than that a window may have to be told.
+        // The only effect of a read may be an ACK with a new window.
         if entry.conn.has_ack_to_send() {
             self.touch(now, slot);
         }
         Ok(read)
     }
 
-    /// What waits to be read, where it lies: no copy. [`consume`](Endpoint::consume) says how much was taken.
+    /// Unread data in place, without a copy. [`consume`](Endpoint::consume) then marks it as read.
     pub fn peek(&self, id: ConnId) -> (&[u8], &[u8]) {
         self.conn(id).map_or((&[], &[]), Connection::peek)
     }
 
-    /// The first `bytes` of what [`peek`](Endpoint::peek) shows have been read.
+    /// Marks the first `bytes` of [`peek`](Endpoint::peek) as read.
     pub fn consume(&mut self, now: Instant, id: ConnId, bytes: u32) -> Result<(), AbortError> {
         self.with_id(now, id, |conn, cx| conn.consume(cx, bytes))
     }
@@ -271,28 +270,28 @@ impl Endpoint {
         self.conn(id).map_or(0, Connection::readable)
     }
 
-    /// Room for more to send.
+    /// Room for more data to send.
     pub fn writable(&self, id: ConnId) -> u32 {
         self.conn(id).filter(|conn| conn.may_write()).map_or(0, Connection::send_room)
     }
 
-    /// Bytes up to the end of the peer's urgent data that are still to be read (RFC 9293 MUST-33).
+    /// Unread bytes up to the end of the peer's urgent data (RFC 9293 MUST-33).
     pub fn urgent_unread(&self, id: ConnId) -> u32 {
         self.conn(id).map_or(0, Connection::urgent_unread)
     }
 
-    /// This side sends no more; the other may go on (half-close).
+    /// Ends sending; the peer may go on (half-close).
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.with_id(now, id, |conn, _| conn.shutdown_write())
     }
 
-    /// The application lets go: what it sent is still delivered, and the connection ends by itself. With data left
-    /// unread the peer is told by a RST that it was lost.
+    /// Releases the connection: sent data is still delivered, and the connection ends by itself. If unread data is
+    /// lost, the peer gets a RST.
     pub fn close(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.let_go(now, id, Connection::leave)
     }
 
-    /// Ends it at once, by a RST.
+    /// Ends the connection at once, by a RST.
     pub fn abort(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.let_go(now, id, Connection::abort)
     }
@@ -318,7 +317,7 @@ impl Endpoint {
         self.with_id(now, id, |conn, cx| conn.set_options(cx, options))
     }
 
-    /// What is known of a connection, also of one that ends by itself after [`close`](Endpoint::close).
+    /// The state of a connection, even if it ends by itself after [`close`](Endpoint::close).
     pub fn info(&self, now: Instant, id: ConnId) -> Result<Info, AbortError> {
         let entry =
             self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
@@ -330,13 +329,13 @@ impl Endpoint {
         self.conn(id).map(Connection::flow)
     }
 
-    /// Where a connection stands, and why it is over if it is.
+    /// The state of a connection, and the reason if it is over.
     pub fn state(&self, id: ConnId) -> Option<(StateName, Option<CloseReason>)> {
         self.conn(id).map(|conn| (conn.state(), conn.close_reason()))
     }
 
-    /// The rule that chose a connection's agents, by its place in the list that held when the connection began. Nothing
-    /// where no rule matched, or where the application chose.
+    /// The rule that chose a connection's agents, by its place in the list at the connection's start. None if no rule
+    /// matched, or if the application chose.
     pub fn rule_of(&self, id: ConnId) -> Option<usize> {
         match self.table.resolve(id).and_then(|slot| self.table.get(slot))?.chosen.by {
             ChosenBy::Rule(nth) => Some(nth.into()),
@@ -357,7 +356,7 @@ impl Endpoint {
         self.conn(id).map(|conn| conn.number)
     }
 
-    /// The connection of that number in the trace, whoever it belongs to. It looks through all of them.
+    /// The connection with that number in the trace, whoever owns it. The search is linear.
     pub fn by_trace_number(&self, number: u32) -> Option<ConnId> {
         let mut numbered = self.table.iter().filter(|(_, entry)| entry.conn.number == number);
         numbered.next().map(|(slot, entry)| ConnId { slot, generation: entry.generation })
@@ -377,13 +376,13 @@ impl Endpoint {
         self.with(now, slot, act).ok_or(AbortError::NoConnection)
     }
 
-    /// The slot of a connection that the application has not let go of.
+    /// The slot of a connection that the application still holds.
     fn held(&self, id: ConnId) -> Option<u32> {
         let slot = self.table.resolve(id)?;
         self.table.get(slot).filter(|entry| entry.owner == Owner::Application).map(|_| slot)
     }
 
-    /// Does something to a connection, and files what follows from it.
+    /// Applies a change to a connection and files its effects.
     pub(super) fn with<T>(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
-//! What peers make an endpoint hold: counted by kind, bounded, and given up in an order that is written here.
+//! Bounds the resources that peers make an endpoint hold: counts them by kind, and gives them up in a fixed order.
 //!
-//! A connection stands in one lane at most, and in each lane the oldest is first. Nothing here takes longer where there
-//! are more connections.
+//! A connection is in one lane at most; in each lane the oldest is first. No operation takes longer with more
+//! connections.
 
 use super::Endpoint;
 use super::table::{Owner, Table};
@@ -14,13 +14,13 @@ use crate::trace::{Scarce, StateName, TraceKind};
 /// The most that an endpoint holds because of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Connections that their program has left and that end by themselves. Those in TIME-WAIT do not count.
+    /// Connections that their program has left and that end by themselves, without those in TIME-WAIT.
     pub orphans: usize,
-    /// What the buffers of these take together.
+    /// Bytes of the buffers of these connections.
     pub orphan_bytes: u64,
     /// Connections in TIME-WAIT that their program has left.
     pub time_waits: usize,
-    /// What the buffers of all connections take together. From three quarters of it on, none of them grows its limits.
+    /// Bytes of the buffers of all connections. From three quarters of this on, no buffer's limit grows.
     pub buffer_bytes: u64,
 }
 
@@ -31,7 +31,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The share of one of so many endpoints that stand side by side.
+    /// The share of one of `endpoints` endpoints that run side by side.
     #[must_use]
     pub fn of_one_in(self, endpoints: usize) -> Bounds {
         let (count, bytes) = (endpoints.max(1), endpoints.max(1) as u64);
@@ -44,7 +44,7 @@ impl Bounds {
     }
 }
 
-/// What an endpoint holds of what [`Bounds`] bounds.
+/// The amounts that an endpoint holds of the resources in [`Bounds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     pub orphans: usize,
@@ -53,42 +53,42 @@ pub struct Held {
     pub buffer_bytes: u64,
 }
 
-/// Resets that wait for their link. Of more than these, a peer hears when it says something.
+/// RSTs that may wait for their link. Any more are dropped, and the peer gets one when it next sends.
 const MOST_RESETS_WAITING: usize = 1024;
-/// A connection that a program has, and whose data moves at least this often, keeps its buffers.
+/// A program's connection keeps its buffers if its data moves at least this often.
 const STILL_FOR_MS: u32 = 5000;
-/// A connection changes its place for data that moves at most this often.
+/// A connection whose data moves is refiled at most this often.
 const MOVES_EVERY_MS: u32 = 1000;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Why something holds memory, in the order in which it gives way where buffers are scarce.
+/// The reason to hold memory. If buffers are scarce, connections are reset in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Lane {
-    /// An orphan with data for which its peer has closed the window.
+    /// An orphan with data behind the peer's closed window.
     Stuck,
     /// Any other orphan.
     Orphan,
-    /// A connection with buffers that a program has, or may accept.
+    /// A connection with buffers that a program holds or may accept.
     Holder,
     TimeWait,
-    /// Only its RST has to leave.
+    /// A closed connection that only owes a RST.
     Over,
-    /// It holds nothing to speak of.
+    /// It holds no memory that matters.
     #[default]
     Free,
 }
 
 const LANES: usize = Lane::Free as usize;
 
-/// A connection's place in its lane, and what is counted of it.
+/// A connection's place in its lane, and its counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     before: u32,
     after: u32,
     bytes: u32,
-    /// How far its data had moved when it came to the end of its lane, and when that was.
+    /// The progress of its data when it was last filed, and the time of that.
     moved: u32,
     since_ms: u32,
     lane: Lane,
@@ -100,7 +100,7 @@ impl Place {
         Place { before: NONE, after: NONE, bytes: 0, moved: 0, since_ms, lane: Lane::Free }
     }
 
-    /// For how long it has stood where it stands.
+    /// The time since it was last filed.
     pub(super) fn age_ms(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_sub(self.since_ms)
     }
@@ -119,9 +119,9 @@ pub(super) struct Account {
     bounds: Bounds,
     rows: [Row; LANES],
     bytes: u64,
-    /// What is left of the memory that this endpoint shares with others.
+    /// The state of the memory that this endpoint shares with others.
     shared: Memory,
-    /// Short, since a connection that a base station has cut in two has an endpoint for each half.
+    /// Small counters: a base station has an endpoint for each half of a split connection.
     gave_way: [u32; Scarce::ALL.len()],
 }
 
@@ -137,7 +137,7 @@ impl Account {
         }
     }
 
-    /// A host that closes everything makes orphans of its own will.
+    /// Lifts the bounds on orphans: a host that closes everything makes them itself.
     pub(super) fn let_all_finish(&mut self) {
         let Bounds { orphans, orphan_bytes, time_waits, .. } = &mut self.bounds;
         (*orphans, *orphan_bytes, *time_waits) = (usize::MAX, u64::MAX, usize::MAX);
@@ -154,7 +154,7 @@ impl Account {
         own.max(self.shared)
     }
 
-    /// What connections hold at their least has gone beyond the bound, too: no new one is taken.
+    /// Returns whether even the guaranteed buffers exceed the bound; then no new connection is taken.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.bytes >= self.bounds.buffer_bytes.saturating_add(self.bounds.buffer_bytes / 4)
     }
@@ -168,7 +168,7 @@ impl Account {
         (stuck.count + others.count, stuck.bytes + others.bytes)
     }
 
-    /// What there is too much of.
+    /// The resource that exceeds its bound.
     fn scarce(&self) -> Option<Scarce> {
         let (orphans, orphan_bytes) = self.orphans();
         let Bounds { orphans: most, orphan_bytes: most_bytes, time_waits, buffer_bytes } = self.bounds;
@@ -200,7 +200,7 @@ impl Account {
         }
     }
 
-    /// Puts it at the end of one.
+    /// Puts a connection at the end of its lane.
     fn link(&mut self, table: &mut Table, slot: u32, mut place: Place) {
         (place.before, place.after) = (NONE, NONE);
         if let Some(row) = self.rows.get_mut(place.lane as usize) {
@@ -217,7 +217,7 @@ impl Account {
         }
     }
 
-    /// After anything happened to a connection.
+    /// Files a connection after a change.
     pub(super) fn file(&mut self, now: Instant, table: &mut Table, slot: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let was = entry.place;
@@ -234,7 +234,7 @@ impl Account {
         }
         self.bytes = self.bytes - u64::from(was.bytes) + u64::from(bytes);
         self.unlink(table, was);
-        // A handshake keeps the time at which it began.
+        // A handshake keeps the time of its start.
         let since_ms = if lane == Lane::Free { was.since_ms } else { now.as_millis() as u32 };
         self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
     }
@@ -247,7 +247,7 @@ impl Account {
         }
     }
 
-    /// Before it is forgotten.
+    /// Removes a connection from the account before it is forgotten.
     pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let place = entry.place;
@@ -272,30 +272,30 @@ fn lane(owner: Owner, conn: &Connection, bytes: u32) -> Lane {
 }
 
 impl Endpoint {
-    /// What is held of what is [bounded](super::EndpointConfig::bounds).
+    /// The amounts of all [bounded](super::EndpointConfig::bounds) resources.
     pub fn holds(&self) -> Held {
         let (orphans, orphan_bytes) = self.account.orphans();
         let time_waits = self.account.row(Lane::TimeWait).count;
         Held { orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
     }
 
-    /// What is left of a memory that this endpoint shares with others. It lives by that, or by its own
-    /// [bounds](super::EndpointConfig::bounds) where they leave less.
+    /// Sets the state of the memory that this endpoint shares with others. The scarcer of this state and its own
+    /// [bounds](super::EndpointConfig::bounds) counts.
     pub fn set_shared_memory(&mut self, left: Memory) {
         self.account.shared = left;
     }
 
-    /// The bounds that hold.
+    /// The bounds in force.
     pub fn bounds(&self) -> Bounds {
         self.account.bounds
     }
 
-    /// How many connections were given up because there was too much of this.
+    /// The number of connections that were given up because this resource was scarce.
     pub fn gave_way(&self, to: Scarce) -> u64 {
         u64::from(self.account.gave_way[to as usize])
     }
 
-    /// Until nothing is too much, or what is too much is in use.
+    /// Gives connections up until no resource is scarce, or all holders use theirs.
     pub(super) fn make_room(&mut self, now: Instant) {
         while let Some(scarce) = self.account.scarce() {
             let Some(slot) = self.first_to_go(now, scarce) else { return };
@@ -321,8 +321,8 @@ impl Endpoint {
         (*lane != Lane::Holder || age_ms >= STILL_FOR_MS).then_some(slot)
     }
 
-    /// Ends a connection for the sake of others. Its peer hears of it by a RST where it may still wait; a handshake's
-    /// peer, whose address may be made up, and TIME-WAIT's do not.
+    /// Ends a connection for the sake of others. The peer gets a RST if it may still wait. No RST goes to a TIME-WAIT's
+    /// peer or to a handshake's peer, whose address may be forged.
     pub(super) fn give_way(&mut self, now: Instant, slot: u32, to: Scarce) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let memory = self.account.memory();

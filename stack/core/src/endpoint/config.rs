@@ -1,4 +1,4 @@
-//! What an endpoint is made from.
+//! The settings of an endpoint.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::tcp::{AckMerge, TcpConfig};
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop};
 
-/// Settings of an [`Endpoint`](super::Endpoint). Nothing in it is random: the key comes from whoever makes it.
+/// Settings of an [`Endpoint`](super::Endpoint). None of them is random: the caller supplies the key.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     pub links: Vec<LinkConfig>,
     /// Longest prefix first; a link's own subnets need no route.
     pub routes: Vec<Route>,
     pub tcp: Arc<TcpConfig>,
-    /// Which agents a connection gets: the first rule that matches, else `agents`.
+    /// The choice of a connection's agents: the first rule that matches, else `agents`.
     pub rules: Vec<Rule>,
     pub agents: AgentSpecs,
-    /// For initial sequence numbers, ports, cookies and the connection table. A key used twice repeats them.
+    /// Key of initial sequence numbers, ports, cookies and the connection table. The same key repeats them.
     pub key: [u8; 32],
-    /// Events kept until they are drained, unless its driver has said that [nobody will](crate::Machine::keep_trace).
+    /// Events kept until they are drained, unless the driver has [switched the trace off](crate::Machine::keep_trace).
     pub trace_events: usize,
     pub most_connections: usize,
     pub bounds: Bounds,
-    /// SYNs answered with cookies in a second, a tenth of them at once, and as many again of those that come for the
-    /// second time. A flood from made-up addresses is as fast as it likes: to answer all of it takes from the
-    /// connections that there are, and sends to those who never asked.
+    /// SYNs answered with cookies in a second, a tenth of them at once. The same number again goes to repeated SYNs. A
+    /// flood from forged addresses has no limit of its own. Answers to all of it would slow real connections, and would
+    /// reach hosts that sent nothing.
     pub cookies_per_second: u32,
-    /// `Trust` goes for every link; a single one may be trusted by its own setting.
+    /// `Trust` holds for every link; a link may also be trusted by its own setting.
     pub checksums: Checksums,
-    /// Whether packets that came by a source route are taken (RFC 7126 advises against).
+    /// The rule for packets that came by a source route (RFC 7126 advises against them).
     pub source_routes: SourceRoutes,
     pub ports: PortRange,
     pub fragments: Limits,
@@ -45,30 +45,30 @@ pub struct EndpointConfig {
 pub struct LinkConfig {
     pub id: LinkId,
     pub mtu: u16,
-    /// Our addresses there, with their subnets.
+    /// Our addresses on the link, with their subnets.
     pub addresses: Vec<Prefix>,
-    /// How the link finds who is next: a TUN decides itself, a radio wants a neighbour.
+    /// The way to the next hop: a TUN finds it itself, a radio needs a neighbour's address.
     pub neighbours: Neighbours,
     pub offload: Offload,
-    /// With [`Checksums::Trust`] the link finishes those of TCP segments that leave, whose field holds the sum of the
-    /// pseudo-header, and vouches for those of the packets it hands in. Fragments are verified all the same.
+    /// With [`Checksums::Trust`] the link completes the checksums of outgoing TCP segments, which hold the
+    /// pseudo-header's sum. It also vouches for the packets that it delivers. Fragments are verified all the same.
     pub checksums: Checksums,
-    /// Routers on the way that join no two links of the path. A kernel that forwards between a TUN device and the radio
-    /// is one, at each end that has such a device. What they take off the hop limit is not counted as hops.
+    /// Routers on the path that join no two of its links, such as a kernel between a TUN device and the radio. Each end
+    /// with such a device has one. Their decrements of the hop limit do not count as hops.
     pub crossings: u8,
-    /// What becomes of ACKs for packets that were read in a row: see [`EndpointConfig::ack_merge`].
+    /// The rule for ACKs of packets that were read in a row: see [`EndpointConfig::ack_merge`].
     pub ack_merge: AckMerge,
 }
 
-/// What a link does with TCP segments for us.
+/// The link's help with TCP segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// A packet is a segment.
+    /// Each packet is one segment.
     #[default]
     None,
-    /// It takes [bundles](crate::wire::bundle) in packets of up to `most_bytes`, headers and all, and cuts them up as
-    /// [`Transmit::segment_bytes`](crate::Transmit::segment_bytes) says, or hands them on to who takes them whole. At
-    /// most 65,535 bytes are made use of.
+    /// It takes [bundles](crate::wire::bundle) in packets of up to `most_bytes`, headers included. It cuts them up as
+    /// in [`Transmit::segment_bytes`](crate::Transmit::segment_bytes), or passes them on whole. At most 65,535 bytes
+    /// are used.
     Cut { most_bytes: u32 },
 }
 
@@ -94,7 +94,7 @@ pub enum SourceRoutes {
 }
 
 impl LinkConfig {
-    /// A link that delivers by itself, and does nothing else for us.
+    /// A link that delivers by itself, and offers no other help.
     pub fn wire(id: u16, mtu: u16, addresses: Vec<Prefix>) -> LinkConfig {
         LinkConfig {
             id: LinkId(id),
@@ -114,7 +114,7 @@ impl LinkConfig {
 }
 
 impl EndpointConfig {
-    /// One link, the default agents, the modern TCP.
+    /// One link, the default agents, the modern TCP profile.
     pub fn new(link: LinkConfig, key: [u8; 32]) -> EndpointConfig {
         EndpointConfig {
             links: vec![link],
@@ -135,8 +135,8 @@ impl EndpointConfig {
         }
     }
 
-    /// ACKs are merged where the TCP settings say so, or where each link does. A radio hands in packets one by one, and
-    /// each ACK tells its peer something: one such link among others is enough to merge none.
+    /// Returns whether ACKs are merged: by the TCP settings, or if each link merges them. A radio delivers packets one
+    /// by one, and each ACK informs its peer. One such link among others is enough to merge none.
     pub fn ack_merge(&self) -> AckMerge {
         let merge = |link: &LinkConfig| link.ack_merge == AckMerge::Read;
         let do_links = !self.links.is_empty() && self.links.iter().all(merge);

@@ -1,8 +1,8 @@
-//! How many SYNs are answered with cookies, and which. The senders of most floods are made up and never come again,
-//! those who mean it do: what was left unanswered is remembered for a while, and answered when it comes again.
+//! Limits the SYNs that are answered with cookies, and selects them. Most floods use forged senders, which never repeat
+//! a SYN; real clients do. An unanswered SYN is therefore remembered for a while, and answered when it comes again.
 //!
-//! That helps as long as a flood does not repeat its SYNs, and up to some 150,000 of them a second: more fill the
-//! filters, and strangers are taken for acquaintances.
+//! This helps while a flood does not repeat its SYNs, up to about 150,000 of them a second. More would fill the
+//! filters, and unknown senders would pass for known ones.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::Instant;
 use crate::ip::{Taken, TokenBucket};
 use crate::secrets::{CookieFlow, Secrets};
 
-/// The first SYN is repeated after a second, the second after two more (RFC 6298 §2): the longer of them, and a margin.
+/// A client repeats its SYN after one second, then after two more (RFC 6298 §2): the longer wait, and a margin.
 const UNANSWERED_FOR: Duration = Duration::from_secs(4);
-/// Nobody who means it repeats a SYN sooner than after a second, and two generations are half of that.
+/// Real clients repeat a SYN after one second at the earliest; two generations are half of that.
 const ANSWERED_FOR: Duration = Duration::from_millis(250);
 
 pub(super) struct CookieRate {
     strangers: TokenBucket,
-    /// Those who come again have tokens of their own, or the flood would take them all.
+    /// Repeated SYNs have tokens of their own, or the flood would take them all.
     again: TokenBucket,
-    /// Made when the first one goes unanswered; most endpoints never are flooded.
+    /// Allocated with the first unanswered SYN; most endpoints never see a flood.
     names: Option<Box<Names>>,
 }
 
 struct Names {
     unanswered: Recent,
-    /// Who repeats a SYN as fast as it can would take the tokens of those who come again.
+    /// A sender that repeats its SYN at full speed would take the tokens of other repeaters.
     answered: Recent,
 }
 
@@ -41,8 +41,8 @@ impl CookieRate {
         }
         let name = syn.name(secrets);
         let Names { unanswered, answered } = &mut **self.names.get_or_insert_with(|| {
-            // 100,000 names a second over a generation mark a third of the bits; of strangers one in ten to five is
-            // then taken for another.
+            // With 100,000 names a second, a third of the bits are set in a generation. Then one in five to ten unknown
+            // senders passes for a known one.
             Box::new(Names {
                 unanswered: Recent::new(now, UNANSWERED_FOR, 21),
                 answered: Recent::new(now, ANSWERED_FOR, 18),
@@ -51,7 +51,7 @@ impl CookieRate {
         unanswered.grow_older(now);
         answered.grow_older(now);
         let is_known = unanswered.has(name);
-        // An answer may be lost on its way: whoever comes a third time is known, too.
+        // An answer may be lost: a third SYN must pass too.
         unanswered.insert(name);
         if !is_known || answered.has(name) || self.again.take(now) == Taken::Refused {
             return Taken::Refused;
@@ -61,8 +61,8 @@ impl CookieRate {
     }
 }
 
-/// Names of the last one to two generations: two Bloom filters, of which the newer is written, both are read, and the
-/// older one makes way.
+/// Names of the last one to two generations, in two Bloom filters. The newer is written, both are read, and the older
+/// one expires.
 struct Recent {
     newer: Vec<u64>,
     older: Vec<u64>,
@@ -72,7 +72,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// With 2 to the `bits` bits each.
+    /// Each filter has 2 to the power of `bits` bits.
     fn new(now: Instant, generation: Duration, bits: u32) -> Recent {
         let empty = || vec![0; 1 << (bits - 6)];
         Recent { newer: empty(), older: empty(), since: now, generation, bits }
@@ -102,7 +102,7 @@ impl Recent {
         }
     }
 
-    /// Two bits, each by a part of the name.
+    /// The two bits of a name, one from each part of it.
     fn places(&self, name: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
         let bits = self.bits;
         [name, name >> bits].into_iter().map(move |part| {

@@ -1,4 +1,4 @@
-//! How a host ends all its connections at once, in order or by force.
+//! Ends all connections of a host, in order or by force.
 
 use super::Endpoint;
 use super::table::Owner;
@@ -7,13 +7,13 @@ use crate::tcp::connection::Connection;
 use crate::trace::StateName;
 
 impl Endpoint {
-    /// Where each connection stands, also those that end by themselves.
+    /// The state of each connection, also of those that end by themselves.
     pub fn states(&self) -> impl Iterator<Item = StateName> + '_ {
         self.table.iter().map(|(_, entry)| entry.conn.state())
     }
 
-    /// Listens no more, and lets go of every connection: what was sent is still delivered. However many these are, none
-    /// makes room for another any more.
+    /// Stops listening and releases every connection: sent data is still delivered. However many they are, none gives
+    /// way to another any more.
     pub fn close_all(&mut self, now: Instant) {
         self.account.let_all_finish();
         let listeners: Vec<_> = self.listeners.values().map(super::listen::Listener::id).collect();
@@ -22,12 +22,12 @@ impl Endpoint {
         }
         let held: Vec<_> = self.ids().collect();
         for id in held {
-            // Named a moment ago.
+            // The list is fresh, so the call cannot fail.
             let _ = self.close(now, id);
         }
     }
 
-    /// Ends what is left, by a RST where the peer may still wait; answers how many that were.
+    /// Aborts the remaining connections, by a RST where the peer may still wait. Returns how many still lived.
     pub fn abort_all(&mut self, now: Instant) -> usize {
         let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
         let mut aborted = 0;

@@ -1,13 +1,13 @@
-//! Connections of one host to one peer that take turns at sending (an *ensemble*, RFC 9040). One of them has a burst in
-//! flight, the others wait until it ends. The one that has waited longest comes next.
+//! Ensembles: connections of one host to one peer that take turns at sending (RFC 9040). One has a burst in flight; the
+//! others wait until it ends. The one that has waited longest comes next.
 //!
-//! The owner of cwnd names the burst that a turn is for ([`EnsembleMember`](crate::agent::EnsembleMember)). A flow with
-//! another owner is in no ensemble. A turn ends with its burst, and when its connection may not send or has nothing to
-//! send. While others wait it has a deadline too: a holder that stands still starves no flow.
+//! The owner of cwnd names the burst of a turn ([`EnsembleMember`](crate::agent::EnsembleMember)). A flow with another
+//! kind of owner is in no ensemble. A turn ends with its burst, or when its connection may not send or has nothing to
+//! send. While others wait it also has a deadline, so that a stalled holder starves no flow.
 //!
 //! Invariants (checked in debug builds wherever an ensemble changes)
-//! - T1: the holder's turn is `Alone` where no flow waits, else `Holding`; each flow in the queue is `Waiting`.
-//! - T2: the holder has a deadline just when a flow waits.
+//! - T1: the holder's turn is `Alone` if no flow waits, else `Holding`; each flow in the queue is `Waiting`.
+//! - T2: the holder has a deadline exactly if a flow waits.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -20,15 +20,15 @@ use crate::{Instant, Seq};
 
 pub(super) struct Ensembles {
     all: BTreeMap<HostPair, Ensemble>,
-    /// The latest ends of turns that others wait for, by their holders' slots.
+    /// Deadlines of turns that others wait for, by their holders' slots.
     deadlines: TimerHeap,
 }
 
-/// It lasts as long as a flow wants a turn. A flow that has the turn alone is asked when another one wants it, or when
-/// it may not send.
+/// An ensemble lasts as long as a flow wants a turn. A flow that has the turn alone is consulted only when another one
+/// wants it, or when it may not send.
 struct Ensemble {
     holder: u32,
-    /// The burst that the turn is for.
+    /// The burst of the turn.
     burst: Seq,
     waiting: VecDeque<u32>,
 }
@@ -44,12 +44,12 @@ impl Ensembles {
 }
 
 impl Endpoint {
-    /// After anything happened to a connection: it asks for a turn, keeps it, or lets the next one have it.
+    /// After a change of a connection, it requests a turn, keeps it, or passes it on.
     pub(super) fn take_turns(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let Some(turn) = entry.conn.turn() else { return };
         if turn == Turn::Alone && entry.conn.may_use_turn() {
-            // No other flow asks.
+            // No other flow wants the turn.
             return;
         }
         let wakes_holder = self.share(slot);
@@ -64,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection that is removed wants no turn any more.
+    /// Removes a connection from its ensemble.
     pub(super) fn leave_ensemble(&mut self, now: Instant, slot: u32) {
         if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
             self.settle_turn(now, slot, turn, None);
@@ -75,7 +75,7 @@ impl Endpoint {
         while let Some((due, slot)) = self.ensembles.deadlines.peek()
             && due <= now
         {
-            // This deadline is over, whatever is found there.
+            // This deadline has passed, whatever follows.
             self.ensembles.deadlines.set(slot, Instant::FAR);
             let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
             self.give_back(now, slot, wanted);
@@ -110,7 +110,7 @@ impl Endpoint {
                 if !is_successor {
                     self.begin_ensemble(slot);
                 }
-                // What the last holder has told is newer than what this flow knows.
+                // The last holder's news is newer than this flow's.
                 self.set_turn(slot, Turn::Waiting);
                 self.share(slot);
                 Turn::Alone

@@ -1,8 +1,8 @@
-//! Settings of a connection, and the two profiles they start from.
+//! Settings of a connection, and the two profiles that they start from.
 
 use std::time::Duration;
 
-/// Everything about a TCP that is not an agent's. A profile sets all keys; single keys may then be overridden.
+/// All settings of a TCP that no agent decides. A profile sets every key; single keys may then be overridden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpConfig {
     /// Largest payload of a segment; the link's MTU may allow less.
@@ -14,43 +14,45 @@ pub struct TcpConfig {
     /// RACK-TLP (RFC 8985); works only where SACK was negotiated.
     pub rack: bool,
     pub recovery: RecoveryStyle,
-    /// Takes a reduction back when the loss was none (Eifel, F-RTO, D-SACK).
+    /// Takes a reduction of cwnd back when nothing was lost after all (Eifel, F-RTO, D-SACK).
     pub undo: bool,
     pub limited_transmit: bool,
     pub nagle: bool,
     pub path_mtu_discovery: bool,
-    /// An ICMP message makes packets over IPv4 no smaller than this. Where a path carries less, routers may cut them.
-    /// A forged message could have every byte sent with forty of headers otherwise. Over IPv6 it is 1280.
+    /// An ICMP message makes packets over IPv4 no smaller than this. Routers may cut the packets where a path carries
+    /// less. Without this floor, a forged message could make each byte cost forty bytes of headers. Over IPv6 the floor
+    /// is 1280.
     pub least_path_mtu: u16,
     pub send_buffer: BufferLimits,
     pub recv_buffer: BufferLimits,
     pub rto: RtoConfig,
     pub keep_alive: Option<KeepAlive>,
-    /// How long sent data may stay unacknowledged before the connection is given up (RFC 9293 §3.8.3, R2). A peer that
-    /// answers probes of its closed window may take longer; for a quarter of an hour once the application has left.
+    /// The longest time that sent data may stay unacknowledged before the connection is given up (RFC 9293 §3.8.3, R2).
+    /// A peer that answers probes of its closed window may take longer. Once the application has left, that peer has a
+    /// quarter of an hour.
     pub user_timeout: Duration,
-    /// The same for SYN; RFC 9293 MUST-23 wants at least 3 minutes.
+    /// The same limit for a SYN; RFC 9293 MUST-23 wants at least 3 minutes.
     pub syn_timeout: Duration,
     /// Maximum segment lifetime; TIME-WAIT lasts twice that.
     pub msl: Duration,
-    /// How long a connection that the application has left waits for the peer's FIN.
+    /// The time that a connection waits for the peer's FIN after the application has left.
     pub fin_wait_2: Duration,
     pub hop_limit: u8,
     pub hops: HopCounting,
     pub dscp: u8,
     pub ack_merge: AckMerge,
-    /// Allowed for tests of the ceiling alone; RFC 9293 MUST-40 wants less than 500 ms.
+    /// Other values are allowed only for tests of the ceiling; RFC 9293 MUST-40 wants less than 500 ms.
     pub ack_ceiling: Duration,
 }
 
-/// A buffer begins with `initial` bytes of window and is tuned up to `max` as the connection shows a need.
+/// A buffer begins with `initial` bytes of window and grows up to `max` when the connection needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     pub initial: u32,
     pub max: u32,
 }
 
-/// How much leaves during fast recovery.
+/// The rule for the number of segments that leave during fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryStyle {
     /// RFC 9937.
@@ -71,23 +73,23 @@ pub struct RtoConfig {
 pub enum RttMeasure {
     /// Every ACK of new data gives a sample (RFC 7323, RFC 6298).
     EveryAck,
-    /// One segment a round trip is timed, in whole ticks, as older stacks and ns-2 do. With timestamps, each ACK of new
-    /// data gives a sample, in whole ticks too.
+    /// Times one segment a round trip, in whole ticks, as older stacks and ns-2 do. With timestamps, each ACK of new
+    /// data gives a sample, also in whole ticks.
     OneTimed { tick: Duration },
 }
 
-/// How many links a path has, where no routing tells.
+/// The number of links of a path, for use without routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopCounting {
-    /// Known beforehand: the hop limits of packets are not looked at.
+    /// A number known beforehand: the hop limits of packets are ignored.
     pub configured: Option<u8>,
-    /// What peers write into packets that they send.
+    /// The hop limit that peers write into the packets they send.
     pub peers_hop_limit: u8,
 }
 
 impl HopCounting {
-    /// Neighbours are one hop apart, and each router takes one off. `crossings` of the routers are no radio's: see
-    /// [`LinkConfig`](crate::endpoint::LinkConfig). None where the peer began with another number.
+    /// Neighbours are one hop apart, and each router takes one off. `crossings` of the routers are not radio hops; see
+    /// [`LinkConfig`](crate::endpoint::LinkConfig). Returns None if the peer began with a larger number.
     pub(crate) fn hops(&self, hop_limit: u8, crossings: u8) -> Option<u8> {
         let steps = self.peers_hop_limit.checked_sub(hop_limit)?;
         steps.saturating_sub(crossings).checked_add(1)
@@ -100,7 +102,7 @@ impl Default for HopCounting {
     }
 }
 
-/// Off unless asked for (RFC 9293 MUST-25); `idle` is at least two hours unless set (MUST-28).
+/// Keep-alives are off by default (RFC 9293 MUST-25). Unless set, `idle` is two hours (MUST-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     pub idle: Duration,
@@ -109,7 +111,7 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Timers of no length would run out for ever at one instant.
+    /// Keeps timers above zero: a timer without length would run out at the same instant for ever.
     pub(crate) fn with_time_between(self) -> KeepAlive {
         let least = Duration::from_millis(1);
         KeepAlive { idle: self.idle.max(least), interval: self.interval.max(least), ..self }
@@ -122,17 +124,17 @@ impl Default for KeepAlive {
     }
 }
 
-/// What happens to an ACK that still waits for the link when a later one is decided, both for data in order.
+/// The fate of an ACK that still waits for the link when a later ACK is decided. Both acknowledge data in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckMerge {
-    /// Each leaves.
+    /// Each ACK leaves.
     Off,
-    /// The later one leaves for both: what was read in a row is answered once.
+    /// The later ACK leaves for both: data that was read in a row is answered once.
     Read,
 }
 
 impl TcpConfig {
-    /// What trials and hosts use.
+    /// The profile for trials and hosts.
     pub fn modern() -> TcpConfig {
         TcpConfig {
             segment_bytes: 65_495,

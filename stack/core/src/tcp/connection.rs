@@ -1,14 +1,14 @@
-//! One TCP connection: its state, and the parts that each do one thing with it.
+//! One TCP connection: its state and its parts, each with one task.
 //!
-//! Packets come in through [`ingress`], segments go out through [`egress`] and are written by [`emit`] alone;
-//! [`acks`] digests what the peer acknowledges, [`repair`] sends again what is lost, [`signals`] acts when a
-//! timer runs out or the path is heard of, [`application`] is what the program calls.
+//! Packets come in through [`ingress`]. Segments go out through [`egress`]; only [`emit`] writes them. [`acks`] digests
+//! the peer's ACKs and [`repair`] retransmits lost data. [`signals`] acts on timers and on news of the path. The
+//! program calls [`application`].
 //!
 //! Invariants (checked after every event in debug builds)
 //! - C1: see [`sending`]; and the scoreboard spans exactly una..nxt (less the SYN).
 //! - C2: see [`receiving`].
-//! - C3: whatever waits to be sent has a timer, or waits for room on the link, for its turn, or for the application,
-//!   which has said that more comes.
+//! - C3: anything that waits to be sent has a timer, or waits for room on the link, for its turn, or for the
+//!   application that has announced more.
 
 mod acks;
 mod application;
@@ -64,7 +64,7 @@ pub(crate) enum Origin {
     Passive,
 }
 
-/// Why a connection is over.
+/// The reason why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// Both sides have closed and everything was delivered.
@@ -73,20 +73,20 @@ pub enum CloseReason {
     Reset,
     /// The peer refused to open it.
     Refused,
-    /// Nothing was heard for the user timeout, or the keep-alives went unanswered.
+    /// The peer was silent for the user timeout, or did not answer the keep-alives.
     TimedOut,
     /// This side aborted.
     Aborted,
-    /// This side needed what it held for others.
+    /// The endpoint needed its memory or its place for other connections.
     GaveWay,
-    /// ICMP said that the peer cannot be reached, and it was believed (only before the handshake ends).
+    /// ICMP reported that the peer cannot be reached. This is believed only before the handshake ends.
     Unreachable,
 }
 
 pub(crate) struct Connection {
     pub(crate) number: u32,
     pub(crate) config: Arc<TcpConfig>,
-    /// Once the application has set others than the configuration's.
+    /// Set once the application has changed an option.
     changed_options: Option<Box<Options>>,
     state: StateName,
     opening: Opening,
@@ -105,10 +105,10 @@ pub(crate) struct Connection {
 }
 
 /// An idle connection holds 1,600 bytes of heap at most, its agents and its place in the endpoint's tables included
-/// (`tests/allocations.rs`): what few of them have at a time stands behind a pointer.
+/// (`tests/allocations.rs`). State that few connections have at a time is boxed.
 const _: () = assert!(size_of::<Connection>() <= 1240);
 
-/// What the application may change while the connection lives.
+/// The options that the application may change while the connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     pub nagle: bool,
@@ -133,7 +133,7 @@ impl Options {
     }
 }
 
-/// News for the application; each kind is reported once until it is fetched.
+/// News for the application. Each kind is reported once until it is fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
     pub(crate) connected: bool,
@@ -144,7 +144,7 @@ pub(crate) struct Events {
     pub(crate) urgent: bool,
     pub(crate) struggling: bool,
     pub(crate) icmp: Option<(u8, u8)>,
-    /// The application found no room and wants to hear of some.
+    /// The application found no room and waits for some.
     pub(crate) wants_room: bool,
 }
 
@@ -184,7 +184,7 @@ impl Connection {
         self.closed
     }
 
-    /// Beyond all numbers that were sent: a successor begins above it.
+    /// The number after all numbers that were sent; a successor begins above it.
     pub(crate) fn sent_up_to(&self) -> Seq {
         self.sending.max()
     }
@@ -193,7 +193,7 @@ impl Connection {
         self.receiving.nxt()
     }
 
-    /// When [`handle_timeout`](Connection::handle_timeout) has something to do next, or never.
+    /// The next instant at which [`handle_timeout`](Connection::handle_timeout) has something to do, or never.
     pub(crate) fn deadline(&self) -> Instant {
         self.receiving.ledger().deadline().min(self.timers.next())
     }
@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// The end: nothing leaves any more, what was received may still be read.
+    /// Ends the connection: it sends no more, but received data may still be read.
     #[cold]
     fn finish(&mut self, cx: &mut Cx<'_>, reason: CloseReason) {
         if self.closed.is_some() {
@@ -215,7 +215,7 @@ impl Connection {
         if !self.state.peer_has_closed() {
             self.unmet().trace_never_asked(cx);
         }
-        // In TIME-WAIT the application was told already.
+        // At TIME-WAIT the application already had this event.
         self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
@@ -226,7 +226,7 @@ impl Connection {
         self.events.writable = false;
     }
 
-    /// An ACK that no agent may withhold.
+    /// Sends an ACK that no agent may withhold.
     #[cold]
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
         let around = Around::new(&self.opening, &self.path, self.sending.mss());
@@ -267,7 +267,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
+    /// The heap bytes of this connection's own fields, for the test of allocations.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
             + self.sending.buffer().allocated()
@@ -276,7 +276,7 @@ impl Connection {
             + self.changed_options.as_deref().map_or(0, size_of_val)
     }
 
-    /// What its buffers take, and what it remembers of segments in flight.
+    /// The bytes of its buffers and of its scoreboard.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
         let bytes = self.sending.buffer().allocated()
@@ -285,13 +285,13 @@ impl Connection {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// A number that changes whenever data moves: the peer has taken some, or the program has.
+    /// A number that changes whenever data moves, towards the peer or to the program.
     #[inline]
     pub(crate) fn moved(&self) -> u32 {
         (self.stats.bytes_acked as u32).wrapping_add(self.receiving.read_to().0)
     }
 
-    /// Data waits, and the peer's window is closed.
+    /// Returns whether data waits behind a closed window of the peer.
     pub(crate) fn is_stuck(&self) -> bool {
         self.ladder().is_blocked_by_window()
     }
@@ -312,7 +312,7 @@ impl Connection {
     pub(crate) fn check(&self) {}
 }
 
-/// As the trace tells of bytes.
+/// The 32-bit form in which the trace keeps bytes.
 fn in_32_bits(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -369,7 +369,7 @@ impl Connection {
         self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
     }
 
-    /// Takes the peer's SYN or SYN-ACK: its number and everything that it offers.
+    /// Takes the peer's SYN or SYN-ACK: its number and all its offers.
     fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
         let wishes = self.wishes();
         self.opening.take_syn(syn, wishes, &self.config);
@@ -429,7 +429,7 @@ impl Connection {
             self.take_data(cx, arrived);
             self.take_fin(cx, arrived);
         }
-        // One ACK for the SYN and for what came with it, whatever the agent thinks of that.
+        // One ACK for the SYN and its data, whatever the agent decided.
         if arrived.segment.sequence_len() == 1 || !self.receiving.has_decided_all() {
             self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         }
@@ -452,8 +452,8 @@ impl Connection {
         self.note_alive(cx);
     }
 
-    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents are told now, when the size of a
-    /// segment is known.
+    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents learn of it here, once the size of
+    /// a segment is known.
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
         let nth = self.loss.take_syn_timeouts();
         if nth > 0 {

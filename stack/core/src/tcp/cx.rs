@@ -1,20 +1,20 @@
-//! What every step of a connection is handed besides the connection: the time, and where to write what happened.
+//! The context of every step of a connection: the time, and the trace.
 
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
-/// How much of the memory for buffers an endpoint has left.
+/// The state of the endpoint's memory for buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Memory {
     #[default]
     Plenty,
-    /// No limit of a buffer is raised any more.
+    /// No buffer's limit grows any more.
     Tight,
-    /// No buffer grows beyond 4 KiB, and windows promise no more than buffers have.
+    /// No buffer grows beyond 4 KiB, and windows promise no more than the buffers have.
     Spent,
 }
 
-/// What each buffer of a connection may hold however scarce memory is, so that none stands still for ever.
+/// The bytes that each buffer of a connection may hold even if memory is spent, so that no connection stands still.
 pub(crate) const LEAST_BYTES: u32 = 4096;
 
 pub(crate) struct Cx<'a> {

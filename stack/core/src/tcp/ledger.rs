@@ -1,15 +1,15 @@
-//! The ACK ledger: stands between the receiver agent and the wire, and owns the MUSTs.
+//! The ACK ledger: it stands between the receiver agent and the wire, and enforces the MUSTs.
 //!
-//! It has one seat for the live agent and one for each shadow. Each seat counts what it has not acknowledged, so
-//! a shadow judges what *it* would have left open, not what the live agent did. A decided ACK waits in a short queue
-//! until the link has room; `waiting` says what it tells then.
+//! It has one seat for the live agent and one for each shadow. Each seat counts its own unacknowledged segments, so a
+//! shadow judges what *it* would have left open. A decided ACK waits in a short queue until the link has room;
+//! `waiting` fixes its content at that time.
 //!
 //! Invariants
-//! - L1: in-order data is acknowledged at the latest `ceiling` after the first unacknowledged segment arrived,
-//!   whatever the agent says (RFC 9293 MUST-40).
-//! - L2: after `on_deadline` an agent's deadline lies in the future; else it would be asked for ever.
-//! - L3: at most [`QUEUE`] ACKs wait, and eight times as many where each reports something else by SACK blocks.
-//! - L4: what leaves with SACK blocks has the number of that instant, and no ACK that waits then tells the same.
+//! - L1: in-order data is acknowledged at the latest `ceiling` after the first unacknowledged segment arrived, whatever
+//!   the agent decides (RFC 9293 MUST-40).
+//! - L2: after `on_deadline` an agent's deadline lies in the future; else the endpoint would call it for ever.
+//! - L3: at most [`QUEUE`] ACKs wait, and eight times as many where each reports another range by SACK blocks.
+//! - L4: an ACK with SACK blocks carries the number of the instant at which it leaves; no other waiting ACK repeats it.
 
 mod seat;
 mod waiting;
@@ -34,7 +34,7 @@ pub(crate) const QUEUE: usize = 8;
 /// Agents that may watch a connection beside the live one.
 pub(crate) const SHADOWS: usize = 8;
 
-/// What the connection knows at an arrival and the agents may see.
+/// The connection's state at an arrival, as far as agents may see it.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) path: &'a Path,
@@ -44,13 +44,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) holes: u32,
     /// Goes out as the ACK's number.
     pub(crate) rcv_nxt: Seq,
-    /// The number that was decided last.
+    /// The number of the last decision.
     pub(crate) last_decided: Seq,
-    /// Goes out as the timestamp echo of an ACK that says more than that one.
+    /// The timestamp echo of an ACK that acknowledges more than that number.
     pub(crate) ts_recent: u32,
 }
 
-/// An ACK that was decided. Its number is that of the decision, unless it leaves with SACK blocks.
+/// A decided ACK. It keeps the number of the decision, unless it leaves with SACK blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecidedAck {
     pub(crate) number: Seq,
@@ -64,38 +64,38 @@ pub(crate) struct DecidedAck {
     pub(crate) twice: Option<Stretch>,
     /// The stretch above the number that its segment is part of: it is reported first (RFC 2018 §4).
     pub(crate) part_of: Option<Stretch>,
-    /// The read it was decided in; 32 bits tell neighbours apart, and eight of these are kept.
+    /// The read in which it was decided; 32 bits suffice to tell neighbours apart.
     read: u32,
-    /// Which of the ledger's decisions it is, counted from 1.
+    /// The ledger's decision number, counted from 1.
     pub(crate) nth: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
-    /// Says that data arrived in order; the newest of these may ride on a data segment.
+    /// Acknowledges data in order; the newest of these may ride on a data segment.
     InOrder,
-    /// A duplicate ACK or a forced answer: each must be seen, so it goes alone.
+    /// A duplicate ACK or a forced answer. Each must be seen, so it leaves alone.
     Duplicate,
     Repeat,
 }
 
-/// The first number of some data, and the first beyond it.
+/// The first number of a range, and the first number beyond it.
 pub(crate) type Stretch = (Seq, Seq);
 
-/// News for the seats, of a segment or of several that a link joined.
+/// An arrival for the seats: one segment, or several that a link joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) class: Class,
     pub(crate) bytes: u32,
-    /// The share of each segment but the last, which has what is left.
+    /// The payload of each segment but the last, which has the rest.
     pub(crate) each: u32,
     pub(crate) push: bool,
     pub(crate) ce: bool,
     pub(crate) ack_request: Option<AckRequest>,
     pub(crate) rtt: Option<Duration>,
-    /// What ACKs echo that acknowledge a part of this read first: its segments have one time stamp.
+    /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
     pub(crate) timestamp: Option<u32>,
-    /// The stretch above a hole that it is part of now. Nothing where no SACK block may tell of it.
+    /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.
     pub(crate) part_of: Option<Stretch>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct AckLedger {
     live: Seat,
     shadows: Box<[Seat]>,
     waiting: Waiting,
-    /// A segment that came twice: the next ACK that is decided reports it.
+    /// A duplicate range; the next decided ACK reports it.
     twice: Option<Stretch>,
     last_arrival: Moment,
     last_in_order: Moment,
@@ -111,9 +111,9 @@ pub(crate) struct AckLedger {
     merging: Merging,
     /// Second full-sized segments left open, against SHLD-19.
     seconds_held: u32,
-    /// The number of the decision that was made last.
+    /// The number of the last decision.
     decisions: u16,
-    /// When a seat wants to be asked, or the ceiling ends a hold: the earliest of all, kept because it is asked for
+    /// The earliest instant at which a seat has a deadline or the ceiling ends a hold. It is kept, because it is read
     /// after every packet and changes after few.
     due: Instant,
 }
@@ -141,26 +141,26 @@ impl AckLedger {
         }
     }
 
-    /// The handshake agreed on SACK, or did not.
+    /// Notes whether the handshake agreed on SACK.
     pub(crate) fn agree_on_sack(&mut self, is_agreed: bool) {
         self.merging.has_sack = is_agreed;
     }
 
-    /// Data came that was there already.
+    /// Notes data that had already arrived.
     pub(crate) fn came_twice(&mut self, stretch: Stretch) {
         self.twice = Some(stretch);
     }
 
-    /// What the live agent asks the peer for. A shadow may ask for what binds nobody: it obeys no request and counts no
-    /// duplicates, so that it must not have the peer believe so.
+    /// The features that the live agent wants from the peer, and the harmless ones of shadows. A shadow obeys no
+    /// request and counts no duplicates, so the peer must not expect it to.
     pub(crate) fn needs(&self) -> Needs {
         let watching = |needs: Needs| Needs { dup_count: false, ack_rate: false, ack_after: false, ..needs };
         let shadows = self.shadows.iter().map(|seat| watching(seat.agent.needs()));
         shadows.fold(self.live.agent.needs(), Needs::union)
     }
 
-    /// Data arrived as `count` segments of one read; the gap is shared out evenly. Answers the number that was decided
-    /// last, if any was.
+    /// Data arrived as `count` segments of one read, with the gap shared evenly. Returns the number of the last
+    /// decision, if there was one.
     pub(crate) fn on_arrival(
         &mut self,
         cx: &mut Cx<'_>,
@@ -183,8 +183,8 @@ impl AckLedger {
             let is_last = nth + 1 == count;
             let bytes = if is_last { to_come } else { heard.each.min(to_come) };
             to_come -= bytes;
-            // An ACK decided in the middle of a read names the segment that it is for; the same number twice
-            // would look like a duplicate ACK.
+            // An ACK decided in the middle of a read carries the number of its own segment. The same number twice would
+            // look like a duplicate ACK.
             let ahead = if advances { to_come } else { 0 };
             let (last_decided, ts_recent) = match decided {
                 Some(number) => (number, heard.timestamp.unwrap_or(facts.ts_recent)),
@@ -250,7 +250,7 @@ impl AckLedger {
                 let (due_us, basis) = self.outlook(cx, facts);
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
-                // Counted when the second segment, and every second one after it, is left open.
+                // Counts every second segment that is left open.
                 if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
                     self.seconds_held += 1;
                     cx.trace(TraceKind::SecondHeld { count: self.seconds_held });
@@ -259,8 +259,8 @@ impl AckLedger {
         }
     }
 
-    /// The time until the live agent, or the ceiling, ends a hold, and what the agent made it from. Both are asked for
-    /// only where the trace is kept.
+    /// The time until the live agent or the ceiling ends a hold, and the agent's basis for it. Both are computed only
+    /// while the trace is kept.
     fn outlook(&self, cx: &Cx<'_>, facts: &Facts<'_>) -> (u32, Option<Basis>) {
         if !cx.ring.is_kept() {
             return (u32::MAX, None);
@@ -272,7 +272,7 @@ impl AckLedger {
         (due_us, basis.flatten())
     }
 
-    /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold; or never.
+    /// The earliest instant at which a seat has a deadline or the ceiling ends a hold; or never.
     pub(crate) fn deadline(&self) -> Instant {
         self.due
     }
@@ -281,7 +281,7 @@ impl AckLedger {
         Duration::from_micros(self.ceiling_us.into())
     }
 
-    /// To be called after agents were: their deadlines change with what they hear, and with nothing else.
+    /// Must be called after each call of the agents: only then may their deadlines change.
     fn file_deadline(&mut self) {
         let ceiling = self.ceiling();
         self.due = self.live.deadline(ceiling);
@@ -290,7 +290,7 @@ impl AckLedger {
         }
     }
 
-    /// Asks every seat that is due.
+    /// Consults every seat that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
         let ceiling = self.ceiling();
         for (nth, seat) in self.shadows.iter_mut().enumerate() {
@@ -312,7 +312,7 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// An ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
+    /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
         for seat in &mut self.shadows {
             seat.settle(cx, By::Forced, facts);
@@ -322,8 +322,8 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// A segment leaves and carries `facts.rcv_nxt`: whoever still owed an ACK has given it. Answers the note
-    /// that goes with it, or nothing when no ACK was due.
+    /// A segment leaves and carries `facts.rcv_nxt`, which settles all ACKs that are owed. Returns the ACK that rides
+    /// on it, or None if no ACK was due.
     pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
@@ -336,8 +336,7 @@ impl AckLedger {
         })
     }
 
-    /// Everything that came so far is acknowledged by a segment that leaves now. Answers the ACK that the live agent
-    /// still owed.
+    /// Settles all ACKs through a segment that leaves now. Returns the ACK that the live agent still owed.
     fn settle_what_is_owed(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         if self.seats().all(|seat| seat.owed.segments == 0) {
             return None;
@@ -368,14 +367,14 @@ impl AckLedger {
         note: AckNote,
         facts: &Facts<'_>,
     ) -> DecidedAck {
-        // 0 is no decision.
+        // 0 means no decision.
         self.decisions = self.decisions.wrapping_add(1).max(1);
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
         let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
         DecidedAck { nth: self.decisions, ..ack }
     }
 
-    /// Whether the ACK at the head must not wait for data to ride on: it is not the newest in-order one.
+    /// Returns whether the ACK at the head must not wait for data: it is not the newest in-order one.
     pub(crate) fn goes_alone(&self) -> bool {
         match self.waiting.as_slice() {
             [] => false,
@@ -384,7 +383,7 @@ impl AckLedger {
         }
     }
 
-    /// Whether a segment that leaves has an ACK to take along, or settles what a shadow would owe.
+    /// Returns whether a leaving segment takes an ACK along, or settles one that a shadow owes.
     pub(crate) fn is_owing(&self) -> bool {
         self.is_waiting() || self.seats().any(|seat| seat.owed.segments > 0)
     }
@@ -393,7 +392,7 @@ impl AckLedger {
         !self.waiting.as_slice().is_empty()
     }
 
-    /// The ACK that leaves now, alone. One that carries SACK blocks tells of all that came, as the blocks do.
+    /// The ACK that leaves alone now. With SACK blocks it acknowledges all data so far, as the blocks do.
     pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let mut ack = self.waiting.pop(cx, self.merging, facts)?;
         if ack.number == facts.rcv_nxt
@@ -408,7 +407,7 @@ impl AckLedger {
         Some(ack)
     }
 
-    /// Gives the heap back while nothing waits.
+    /// Frees the heap while no ACK waits.
     pub(crate) fn relax(&mut self) {
         self.waiting.relax();
     }
@@ -417,7 +416,7 @@ impl AckLedger {
         self.waiting.allocated()
     }
 
-    /// The connection ended: nothing is owed to anyone.
+    /// Ends the ledger with the connection: no ACK is owed any more.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
@@ -439,7 +438,7 @@ impl AckLedger {
         self.tallies().map(|tally| tally.acks)
     }
 
-    /// What the first segments of those would have waited, in all.
+    /// The total time that the first segments of these ACKs would have waited.
     pub(crate) fn shadow_holds(&self) -> impl Iterator<Item = Duration> + '_ {
         self.tallies().map(|tally| Duration::from_nanos(tally.held_ns))
     }

@@ -1,45 +1,44 @@
-//! How large packets may be on this path: what ICMP says (RFC 1191, 8201), what swallowed segments suggest when it
-//! says nothing, and probes with real segments that find the way back up (RFC 4821).
+//! The size of packets on this path. It follows ICMP (RFC 1191, 8201), and lost segments if ICMP is silent. Probes with
+//! real segments raise it again (RFC 4821).
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::Seq;
 
-/// How long a smaller size is kept before a larger one is tried again (RFC 1191 §6.3).
+/// The time that a smaller size is kept before a larger one is tried again (RFC 1191 §6.3).
 const RETRY_AFTER_S: u16 = 600;
-/// The same when nobody said that packets were too large: they merely vanished, as in an outage. Doubles with each
-/// probe that vanishes too.
+/// The same time if packets were lost without an ICMP report, as in an outage. It doubles with each lost probe.
 const RETRY_AFTER_SILENCE_S: u16 = 10;
 
-/// Sizes tried when large packets vanish without a word, and on the way up again.
+/// Sizes to try when large packets are lost without an ICMP report, and when the size grows again.
 const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
 
-/// Timeouts in a row of a large segment before its size is suspected: as many as tell of a path in trouble (RFC 9293
-/// §3.8.3, R1). An outage is a more frequent reason.
+/// The timeouts in a row before a large segment's size is suspected; the same number reports a path in trouble (RFC
+/// 9293 §3.8.3, R1). An outage is a more frequent reason.
 const SUSPICIOUS_TIMEOUTS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MtuSearch {
-    /// What the path is taken to carry.
+    /// The size that the path is believed to carry.
     told: u16,
-    /// The link's own, never exceeded.
+    /// The link's own size, never exceeded.
     link: u16,
-    /// Packets are made no smaller than this because of ICMP.
+    /// The least size that ICMP can lower packets to.
     least: u16,
     floor: u16,
     is_on: bool,
-    /// A larger size is to be tried with the next segment that can fill it.
+    /// The next segment that can fill a larger size should try it.
     wants_probe: bool,
     probe: Option<MtuProbe>,
     retry_after_s: u16,
-    /// What the size was before silence lowered it, until it is known whether that was the reason.
+    /// The size before silence lowered it, until it is known whether the size was the cause.
     suspected_from: Option<u16>,
-    /// Set to that size once the path is back. The first probe asks whether the silence had been an outage.
+    /// That size, once the path is back. The first probe tests it: the silence may have been an outage.
     asks_for: Option<u16>,
 }
 
-/// A segment larger than the proven size is under way.
+/// A segment in flight that is larger than the proven size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MtuProbe {
     pub(crate) seq: Seq,
@@ -53,11 +52,11 @@ impl MtuProbe {
     }
 }
 
-/// What a search begins with.
+/// The sizes at the start of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) link: u16,
-    /// What is remembered of the path.
+    /// The path's remembered size.
     pub(crate) known: Option<u16>,
     /// See `TcpConfig::least_path_mtu`.
     pub(crate) least: u16,
@@ -72,15 +71,15 @@ pub(crate) enum Discovery {
 impl MtuSearch {
     pub(crate) fn new(peer: IpAddr, sizes: Sizes, discovery: Discovery) -> MtuSearch {
         let Sizes { link, known, least } = sizes;
-        // A path that cannot carry 576 octets (RFC 1191's plateau for such is 296) is lowered to by ICMP alone.
+        // Only ICMP lowers the size below 576 octets (RFC 1191's plateau below is 296).
         let floor = if peer.is_ipv4() { 576 } else { 1280 };
-        // Nobody cuts IPv6 packets on the way: who does not look for a path's size sends what every path carries
-        // (RFC 8200 §5).
+        // Routers do not cut IPv6 packets. Without discovery, a sender must use the size that every path carries (RFC
+        // 8200 §5).
         let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
         MtuSearch {
             told: known.map_or(most, |known| known.min(most)),
             link,
-            // Over IPv6 nobody may say less than every path carries.
+            // Over IPv6 no report may go below the size that every path carries.
             least: if peer.is_ipv4() { least } else { 0 },
             floor,
             is_on: discovery == Discovery::On,
@@ -92,17 +91,17 @@ impl MtuSearch {
         }
     }
 
-    /// How large packets are made.
+    /// The size of our packets.
     pub(crate) fn size(&self) -> u16 {
         self.told.max(self.least).min(self.link)
     }
 
-    /// What the path is taken to carry, which may be less.
+    /// The size that the path is believed to carry, which may be less.
     pub(crate) fn told(&self) -> u16 {
         self.told
     }
 
-    /// Routers on the way have to cut up what is as small as we make it.
+    /// Returns whether routers have to cut packets of our least size.
     pub(crate) fn is_cut(&self) -> bool {
         self.told < self.size()
     }
@@ -115,7 +114,7 @@ impl MtuSearch {
         self.is_on
     }
 
-    /// ICMP says that `size` is the most; it was verified to be about us. Answers whether that is news.
+    /// Takes `size` from a verified ICMP report. Returns whether it is news.
     pub(crate) fn on_icmp(&mut self, size: u16) -> bool {
         if !self.is_on || size >= self.told {
             return false;
@@ -128,9 +127,9 @@ impl MtuSearch {
         true
     }
 
-    /// A packet of `size` octets timed out `nth` times in a row. Answers whether smaller ones are tried.
+    /// A packet of `size` octets timed out `nth` times in a row. Returns whether smaller ones are tried.
     pub(crate) fn on_timeout_of(&mut self, size: u16, nth: u32) -> bool {
-        // Below this very packet: the peer's MSS may have kept it below our own size already.
+        // Starts below this very packet, which the peer's MSS may already keep below our own size.
         let size = size.min(self.size());
         if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
@@ -143,7 +142,7 @@ impl MtuSearch {
         true
     }
 
-    /// The timeouts were needless: packets had arrived as large as they were. Answers whether the size is that again.
+    /// The timeouts were needless: the packets had arrived. Returns whether the old size is back.
     pub(crate) fn acquit(&mut self) -> bool {
         let Some(size) = self.suspected_from.take().filter(|size| *size > self.told) else { return false };
         self.told = size;
@@ -151,8 +150,8 @@ impl MtuSearch {
         true
     }
 
-    /// The timeouts were none too many: what was lowered stays so until a probe says otherwise. One goes at once: most
-    /// silences are outages, in which everything vanishes.
+    /// The timeouts were real, so the lower size stays until a probe proves a larger one. One probe leaves at once:
+    /// most silences are outages, in which all packets are lost.
     pub(crate) fn settle(&mut self) {
         if let Some(size) = self.suspected_from.take() {
             self.asks_for = Some(size);
@@ -160,7 +159,7 @@ impl MtuSearch {
         }
     }
 
-    /// When to try a larger size again.
+    /// The wait until a larger size is tried again.
     pub(crate) fn retry_after(&self) -> Duration {
         Duration::from_secs(self.retry_after_s.into())
     }
@@ -169,12 +168,12 @@ impl MtuSearch {
         self.is_on && self.told < self.link
     }
 
-    /// It has been long enough: try larger again.
+    /// The wait is over: tries a larger size again.
     pub(crate) fn retry(&mut self) {
         self.wants_probe = self.is_below_link();
     }
 
-    /// The packet size that the next new segment is to try.
+    /// The packet size that the next new segment should try.
     pub(crate) fn wanted_probe(&self) -> Option<u16> {
         if !self.wants_probe || self.probe.is_some() {
             return None;
@@ -195,7 +194,7 @@ impl MtuSearch {
         self.probe
     }
 
-    /// Everything below `una` arrived. Answers whether that proves a larger size.
+    /// Everything below `una` has arrived. Returns whether that proves a larger size.
     pub(crate) fn on_acked(&mut self, una: Seq) -> bool {
         let Some(probe) = self.probe.filter(|probe| probe.end() <= una) else { return false };
         self.probe = None;
@@ -204,15 +203,15 @@ impl MtuSearch {
         true
     }
 
-    /// The probe was lost: that size is too large, and the loss says nothing of congestion.
+    /// The probe was lost: its size is too large, and the loss is no sign of congestion.
     pub(crate) fn probe_lost(&mut self) {
         self.probe = None;
         self.wants_probe = false;
         self.retry_after_s = (2 * self.retry_after_s).min(RETRY_AFTER_S);
     }
 
-    /// What begins at `seq` is sent again. Of a probe that arrives in smaller pieces nothing can be learned.
-    /// Answers whether that ends one.
+    /// The segment at `seq` is retransmitted. A probe that arrives in smaller pieces proves nothing. Returns whether
+    /// this ends a probe.
     pub(crate) fn on_resent(&mut self, seq: Seq) -> bool {
         let ends = self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end());
         if ends {

@@ -1,49 +1,49 @@
-//! How fast the path takes what is sent, and what held sending back: Linux's `TCP_INFO` says the same.
+//! The delivery rate of the path, and the reasons that held sending back, as in Linux's `TCP_INFO`.
 
 use std::time::Duration;
 
 use crate::{Instant, Seq};
 
-/// Why no more leaves just now.
+/// The reason why no more leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
-    /// Nothing is in flight, and nothing waits to be.
+    /// Nothing is in flight or waits to be sent.
     Rest,
-    /// The path, that is the agents' allowance, or nothing at all.
+    /// The path (the agents' allowance) holds data back, or nothing does.
     Path,
-    /// The peer's window has no room for what waits.
+    /// The peer's window has no room for the waiting data.
     Window,
-    /// The program would write, but the send buffer is full, and all of it in flight.
+    /// The program has more data, but the send buffer is full and all of it in flight.
     Buffer,
 }
 
-/// What has passed since the connection began.
+/// Times since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusyTime {
-    /// Something was in flight or waited to be; the two below are parts of it.
+    /// Data was in flight or waited; the two times below are parts of this one.
     pub busy: Duration,
     pub held_by_window: Duration,
     pub held_by_buffer: Duration,
 }
 
-/// Small, since idle connections keep it: times are whole milliseconds (49 days), and what is left of one goes to what
-/// follows, so that nothing adds up to an error.
+/// It is small, since idle connections keep it. Times are whole milliseconds (49 days); each remainder passes on to the
+/// next period, so that errors do not add up.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// Up to here the times are added up.
+    /// The instant up to which times are added up.
     counted_to: Instant,
     round_began: Instant,
-    /// The round is over when something is acknowledged that was sent after it began: above this.
+    /// The round ends when data beyond this number is acknowledged: it was sent after the start.
     round_end: Seq,
-    /// The low bits of what was delivered when it began.
+    /// The low bits of the delivered bytes when the round began.
     round_from: u32,
-    /// Of the last round, in units of 16 bytes, so that 68 GB/s fit.
+    /// The rate of the last round in units of 16 bytes, so that 68 GB/s fit.
     rate_16_bytes_per_s: u32,
     path_ms: u32,
     window_ms: u32,
     buffer_ms: u32,
     held_by: HeldBy,
-    /// In this round more could have been sent than the program gave.
+    /// In this round the program gave less data than could have been sent.
     round_lacked_data: bool,
 }
 
@@ -65,7 +65,7 @@ impl Progress {
         }
     }
 
-    /// Nothing more leaves now, and this is why.
+    /// Notes why nothing more leaves now.
     #[inline]
     pub(crate) fn hold(&mut self, now: Instant, by: HeldBy) {
         if self.held_by == by {
@@ -90,12 +90,12 @@ impl Progress {
         self.counted_to += Duration::from_millis(u64::from(spent_ms));
     }
 
-    /// A rate taken while data was lacking says what the program gave, not what the path takes.
+    /// Notes that data was lacking: the round's rate then measures the program, not the path.
     pub(crate) fn lacked_data(&mut self) {
         self.round_lacked_data = true;
     }
 
-    /// New data from `seq` on leaves; `delivered` is what has arrived so far.
+    /// New data from `seq` on leaves; `delivered` counts the bytes that have arrived so far.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, seq: Seq, delivered: u64) {
         if self.round_began == Instant::FAR {
@@ -103,7 +103,7 @@ impl Progress {
         }
     }
 
-    /// Everything below `una` has arrived, and `delivered` in all; `nxt` is where sending stands.
+    /// Everything below `una` has arrived, `delivered` bytes in all; `nxt` is the next number to send.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Instant, una: Seq, nxt: Seq, delivered: u64) {
         let is_under_way = self.round_began != Instant::FAR;
@@ -133,7 +133,8 @@ impl Progress {
         self.round_lacked_data = false;
     }
 
-    /// Bytes a second, over the last round trip; of those in which the program gave too little, the fastest.
+    /// Bytes a second over the last round trip. Of round trips in which the program gave too little, the fastest
+    /// counts.
     pub(crate) fn delivery_rate(&self) -> Option<u64> {
         (self.rate_16_bytes_per_s > 0).then(|| u64::from(self.rate_16_bytes_per_s) * 16)
     }

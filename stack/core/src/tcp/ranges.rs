@@ -1,11 +1,11 @@
-//! Which stretches of data lie above the first hole, and in which order they last changed.
+//! The stretches of data above the first hole, and the order in which they last changed.
 
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-/// Separate stretches that are remembered, in at most 12 KiB; data that would start another is refused. A queue
-/// that overflows loses every other segment: a window of 2000 has that many holes.
+/// The most stretches that are remembered, in at most 12 KiB; data that would start another is refused. A queue that
+/// overflows drops every other segment: a window of 2000 has that many holes.
 pub(super) const MOST_RANGES: usize = 1024;
 /// The SACK blocks that fit beside no other option (RFC 2018 §3).
 pub(super) const MOST_BLOCKS: usize = 4;
@@ -15,19 +15,19 @@ pub(super) const MOST_BLOCKS: usize = 4;
 struct Stretch {
     start: u32,
     end: u32,
-    /// The value of [`Ranges::changes`] when this was last added to, or data that it holds came again.
+    /// The value of [`Ranges::changes`] when data was last added to this range, or came again.
     changed: u32,
 }
 
 /// 1. Sorted, disjoint and with a gap between any two: touching ranges have become one.
-/// 2. None starts at 0: what begins there is in order and no longer kept here.
+/// 2. None starts at 0: such data is in order and no longer kept here.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     list: Vec<Stretch>,
     changes: u32,
 }
 
-/// How a new segment lies among the ranges held.
+/// The position of a new segment among the ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Meeting {
     /// The segment.
@@ -35,7 +35,7 @@ pub(super) struct Meeting {
     end: u32,
     /// The ranges that it overlaps or touches.
     touched: Range<usize>,
-    /// The first part of it that is held already (RFC 2883 §4 reports no more).
+    /// The first part that is already held (RFC 2883 §4 reports no more).
     pub(super) duplicate: Option<(u32, u32)>,
 }
 
@@ -48,7 +48,7 @@ impl Ranges {
         self.list.len() as u32
     }
 
-    /// The end of the highest range; 0 when there is none.
+    /// The end of the highest range; 0 if there is none.
     pub(super) fn highest_end(&self) -> u32 {
         self.list.last().map_or(0, |last| last.end)
     }
@@ -67,7 +67,7 @@ impl Ranges {
         Meeting { start, end, touched, duplicate }
     }
 
-    /// Whether the segment would need a range of its own when no more are allowed.
+    /// Returns whether the segment would need a range of its own when no more are allowed.
     pub(super) fn is_full_for(&self, meeting: &Meeting) -> bool {
         meeting.touched.is_empty() && self.list.len() >= MOST_RANGES
     }
@@ -94,8 +94,8 @@ impl Ranges {
         }
     }
 
-    /// `rcv_nxt` moves over a segment that begins at it, and over all that the segment touches. Returns by how
-    /// much; what remains is counted from the new `rcv_nxt`.
+    /// Moves `rcv_nxt` over a segment that begins at it, and over all ranges that the segment touches. Returns the
+    /// distance; the rest counts from the new `rcv_nxt`.
     pub(super) fn pass(&mut self, meeting: &Meeting) -> u32 {
         let (_, advanced) = self.union(meeting);
         self.list.drain(meeting.touched.clone());
@@ -117,7 +117,7 @@ impl Ranges {
     pub(super) fn newest(&self) -> ArrayVec<(u32, u32), MOST_BLOCKS> {
         let age = |held: &Stretch| self.changes.wrapping_sub(held.changed);
         let mut newest: ArrayVec<&Stretch, MOST_BLOCKS> = ArrayVec::new();
-        // From the highest down: where data still arrives, so that nearly all the others are passed over.
+        // Starts at the highest range, where most data arrives, so that nearly all others are passed over.
         for held in self.list.iter().rev() {
             if newest.is_full() {
                 if newest.last().is_some_and(|oldest| age(oldest) <= age(held)) {
@@ -131,13 +131,13 @@ impl Ranges {
         newest.iter().map(|held| (held.start, held.end)).collect()
     }
 
-    /// The range that has this byte.
+    /// The range that contains this byte.
     pub(super) fn around(&self, at: u32) -> Option<(u32, u32)> {
         let nth = self.list.partition_point(|held| held.end <= at);
         self.list.get(nth).filter(|held| held.start <= at).map(|held| (held.start, held.end))
     }
 
-    /// Gives the list's memory back when it is empty.
+    /// Frees the list's memory when it is empty.
     pub(super) fn relax(&mut self) {
         if self.list.is_empty() {
             *self = Ranges::default();
@@ -151,8 +151,7 @@ impl Ranges {
 }
 
 impl Meeting {
-    /// Whether the segment closes a gap from end to end: it reaches a range, and on its other side a second one
-    /// or `rcv_nxt`.
+    /// Returns whether the segment closes a gap: it reaches a range, and on its other side a second one or `rcv_nxt`.
     pub(super) fn closes_gap(&self) -> bool {
         self.touched.len() + usize::from(self.start == 0) >= 2
     }

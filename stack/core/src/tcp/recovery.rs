@@ -1,5 +1,5 @@
-//! The state of loss recovery: which phase it is in, and what each mechanism remembers. What to do with it is in
-//! `connection/loss` and `repair`; how much may leave belongs to the sender agents and, in fast recovery, to PRR.
+//! The state of loss recovery: its phase, and the memory of each mechanism. `connection/loss` and `repair` act on it.
+//! The sender agents, and PRR in fast recovery, bound the bytes that may leave.
 
 mod inflate;
 mod prr;
@@ -28,44 +28,44 @@ pub(crate) struct Recovery {
     /// `snd_nxt` when the loss was found; RFC 6582's `recover` also when the phase is over.
     pub(crate) point: Seq,
     pub(crate) dup_acks: u32,
-    /// Of the fast recovery under way.
+    /// The partial ACKs of the current fast recovery.
     pub(crate) partial_acks: u32,
-    /// Without SACK each duplicate ACK says that one segment arrived: how many are believed to have (RFC 9937
-    /// counts them as delivered).
+    /// The segments that are believed to have arrived: without SACK each duplicate ACK stands for one (RFC 9937 counts
+    /// them as delivered).
     pub(crate) assumed_arrived: u32,
     pub(crate) ssthresh: u64,
-    /// What may be in flight during fast recovery, set anew by each ACK.
+    /// The bytes that may be in flight during fast recovery; each ACK sets it anew.
     pub(crate) window: u64,
     pub(crate) rack: Rack,
-    /// Made when a loss is found, and kept for the next: most connections are idle, and few of them have lost anything.
+    /// Allocated at a loss and kept for the next one: most connections are idle, and few have lost data.
     repair: Option<Box<Repair>>,
     pub(crate) frto: Frto,
-    /// A timeout was needless: round trips of what begins below `point` are those of the delay that made it so.
+    /// A timeout was needless: round trips of data below `point` contain the delay that caused it.
     pub(crate) was_delayed: bool,
     /// Retransmission timeouts in a row.
     pub(crate) timeouts: u32,
-    /// `snd_nxt` when the window was last reduced: marks of data before it are not counted again.
+    /// `snd_nxt` at the last reduction of the window: marks of data before it do not count again.
     pub(crate) reduced_at: Option<Seq>,
     pub(crate) tail_probe: Option<TailProbe>,
-    /// The agent's own fast retransmit was honoured in this window already.
+    /// The agent has already had its fast retransmit in this window.
     pub(crate) asked_at: Option<Seq>,
 }
 
-/// What is remembered of the newest loss alone.
+/// The memory of the newest loss.
 #[derive(Debug)]
 struct Repair {
     gauge: Gauge,
     undo: Undo,
 }
 
-/// How much fast recovery lets out: by what is delivered, or by inflating the window.
+/// The measure of fast recovery: by delivered bytes, or by an inflated window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gauge {
     Prr(Prr),
     Inflate(Inflate),
 }
 
-/// A tail loss probe under way (RFC 8985 §7.4).
+/// A tail loss probe in flight (RFC 8985 §7.4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailProbe {
     pub(crate) end: Seq,
@@ -93,13 +93,13 @@ impl Recovery {
         }
     }
 
-    /// An ACK came while `una` was not acknowledged: what was sent before a needless timeout tells of the delay that
-    /// made it so, what was sent after it measures the path (RFC 4015).
+    /// An ACK came while `una` was not acknowledged. Data sent before a needless timeout shows the delay that caused
+    /// it. Data sent after it measures the path (RFC 4015).
     pub(crate) fn on_ack_of(&mut self, una: Seq) {
         self.was_delayed &= una < self.point;
     }
 
-    /// What `una` has passed says nothing any more, and two gibibytes on would seem to lie ahead of it.
+    /// Drops marks that `una` has passed. Two gibibytes later they would seem to lie ahead of it.
     pub(crate) fn passed(&mut self, una: Seq) {
         let ahead = |at: &Seq| una < *at;
         if self.phase == Phase::Open && self.point < una {
@@ -113,14 +113,14 @@ impl Recovery {
         }
     }
 
-    /// A fast recovery begins, and lets out so much.
+    /// Begins a fast recovery with this gauge.
     pub(crate) fn begin_fast(&mut self, gauge: Gauge) {
         self.phase = Phase::Fast;
         let repair = self.repair();
         (repair.gauge, repair.undo) = (gauge, Undo::begin());
     }
 
-    /// Of the loss that a timeout has found, which `is_new` unless one was found before.
+    /// Starts the undo state of a timeout; `is_new` unless an earlier loss is being repaired.
     pub(crate) fn undo_timeout(&mut self, is_new: bool) {
         let undo = &mut self.repair().undo;
         if is_new {
@@ -135,19 +135,19 @@ impl Recovery {
         })
     }
 
-    /// Gives the heap back once nothing can be said of the newest loss any more.
+    /// Frees the heap once the newest loss can no longer be undone.
     pub(crate) fn relax(&mut self) {
         let is_open = self.phase != Phase::Open || self.undo().is_some_and(|undo| undo.is_open());
         self.repair = self.repair.take().filter(|_| is_open);
     }
 
-    /// Of the newest loss, if there ever was one.
+    /// The undo state of the newest loss, if there ever was one.
     #[inline]
     pub(crate) fn undo(&mut self) -> Option<&mut Undo> {
         self.repair.as_deref_mut().map(|repair| &mut repair.undo)
     }
 
-    /// Of the fast recovery under way.
+    /// The gauge of the current fast recovery.
     #[inline]
     pub(crate) fn gauge(&self) -> Option<&Gauge> {
         self.repair.as_deref().filter(|_| self.phase == Phase::Fast).map(|repair| &repair.gauge)

@@ -1,4 +1,4 @@
-//! What has come from the peer: in order and not read yet, or above a hole.
+//! Data from the peer: unread data in order, and data above a hole.
 
 use arrayvec::ArrayVec;
 
@@ -6,32 +6,31 @@ use super::cx::LEAST_BYTES;
 use super::ranges::{MOST_BLOCKS, Ranges};
 use super::ring::{ByteRing, LARGEST_BYTES};
 
-/// Data lies in the ring where the stream has it, out-of-order data too, so that nothing is copied when a hole
-/// is filled. All offsets count from `rcv_nxt`, which is the end of what is in order.
+/// Data lies in the ring in stream order, out-of-order data too, so that nothing is copied when a hole is filled. All
+/// offsets count from `rcv_nxt`, the end of in-order data.
 #[derive(Debug)]
 pub(crate) struct RecvBuffer {
     ring: ByteRing,
     ranges: Ranges,
     readable: u32,
     limit: u32,
-    /// Windows are told in units of so many bytes, and rounded up.
+    /// The unit of windows in bytes; windows are rounded up to it.
     unit: u32,
 }
 
 const _: () = assert!(size_of::<RecvBuffer>() <= 120);
 
-/// What became of a segment.
+/// The fate of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// By how much `rcv_nxt` moves, ranges that were waiting included.
+    /// The advance of `rcv_nxt`, including ranges that waited above it.
     pub(crate) advanced: u32,
     /// Bytes that were not held before.
     pub(crate) new_bytes: u32,
-    /// A hole is closed from end to end, above `rcv_nxt` or at it.
+    /// True if a hole above `rcv_nxt` or at it is now closed.
     pub(crate) filled_hole: bool,
     pub(crate) verdict: InsertVerdict,
-    /// The first part of the segment that was held already, for D-SACK; counted from `rcv_nxt` as it was before
-    /// this segment.
+    /// The first part of the segment that was already held, for D-SACK. It counts from `rcv_nxt` before this segment.
     pub(crate) duplicate: Option<(u32, u32)>,
 }
 
@@ -43,9 +42,9 @@ pub(crate) enum InsertVerdict {
     OutOfOrder,
     /// All of it was held already, or it was empty.
     Duplicate,
-    /// It would start one stretch too many above the hole; not kept.
+    /// It would need one range too many above the hole; not kept.
     TooManyHoles,
-    /// It begins where the buffer ends; not kept.
+    /// It begins at the end of the buffer or beyond; not kept.
     NoRoom,
 }
 
@@ -77,7 +76,7 @@ impl RecvBuffer {
         }
     }
 
-    /// Windows are told in units of so many bytes.
+    /// Sets the unit of windows in bytes.
     pub(crate) fn set_unit(&mut self, bytes: u32) {
         self.unit = bytes;
     }
@@ -96,24 +95,24 @@ impl RecvBuffer {
         self.limit = self.limit.max(limit_bytes.min(LARGEST_BYTES));
     }
 
-    /// What it can hold where it may take no more memory than it has, or than is [granted](LEAST_BYTES) always.
+    /// The bytes that it can hold without more memory than it has, or than is always [granted](LEAST_BYTES).
     pub(crate) fn most_as_it_is(&self) -> u32 {
         self.ring.capacity().max(LEAST_BYTES).min(self.limit)
     }
 
-    /// How far beyond `rcv_nxt` data is accepted: beyond the limit there is room for what rounding adds.
+    /// The distance from `rcv_nxt` up to which data is accepted. Beyond the limit there is room for rounding.
     pub(crate) fn room(&self) -> u32 {
         self.limit + self.slack() - self.readable
     }
 
-    /// Each ACK rounds up to a unit, and the next one keeps what that added. Segments of eight units and more add
-    /// an eighth of the window at the most until the application reads.
+    /// The room for rounding. Each ACK rounds up to a unit, and the next one keeps the extra bytes. Segments of eight
+    /// units or more add at most an eighth of the window until the application reads.
     fn slack(&self) -> u32 {
         if self.unit == 1 { 0 } else { self.limit / 8 + self.unit }
     }
 
-    /// Takes the segment that begins at `offset_from_nxt`; what lies beyond the room is cut off. Bytes held
-    /// already stay as they came first. The caller has cut off what lies before `rcv_nxt`.
+    /// Takes the segment that begins at `offset_from_nxt`, cut at the end of the room. Bytes that are already held stay
+    /// as they first came. The caller has removed bytes before `rcv_nxt`.
     pub(crate) fn insert(&mut self, offset_from_nxt: u32, data: &[u8]) -> Inserted {
         let room = self.room();
         if offset_from_nxt >= room {
@@ -129,7 +128,7 @@ impl RecvBuffer {
         self.merge(offset_from_nxt, data)
     }
 
-    /// The way of nearly every segment: in order, and no hole anywhere.
+    /// The case of nearly every segment: in order, and no hole anywhere.
     fn append(&mut self, data: &[u8]) -> Inserted {
         let bytes = data.len() as u32;
         self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.unit);
@@ -176,13 +175,13 @@ impl RecvBuffer {
         self.ranges.bytes()
     }
 
-    /// What to report in SACK blocks, as (first, first not held) from `rcv_nxt`: the stretch that changed last
-    /// comes first (RFC 2018 §4).
+    /// The ranges for SACK blocks, as (first, first not held) from `rcv_nxt`. The newest change comes first (RFC 2018
+    /// §4).
     pub(crate) fn sack_ranges(&self) -> ArrayVec<(u32, u32), MOST_BLOCKS> {
         self.ranges.newest()
     }
 
-    /// The stretch above the first hole that the byte there is part of.
+    /// The range above the first hole that contains this byte.
     pub(crate) fn stretch_at(&self, offset_from_nxt: u32) -> Option<(u32, u32)> {
         self.ranges.around(offset_from_nxt)
     }
@@ -197,12 +196,12 @@ impl RecvBuffer {
         bytes as usize
     }
 
-    /// All in-order bytes, where they lie.
+    /// All in-order bytes, in place.
     pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
         self.ring.slices(0, self.readable)
     }
 
-    /// The first `bytes` of what [`peek`](RecvBuffer::peek) shows have been read.
+    /// Marks the first `bytes` of [`peek`](RecvBuffer::peek) as read.
     pub(crate) fn consume(&mut self, bytes: u32) {
         assert!(bytes <= self.readable, "only what is in order can be read");
         self.readable -= bytes;
@@ -213,7 +212,7 @@ impl RecvBuffer {
         }
     }
 
-    /// Gives memory back: all of it when nothing is held, most of it when little is. For idle connections only.
+    /// Frees memory: all of it when nothing is held, most of it when little is. For idle connections only.
     pub(crate) fn relax(&mut self) {
         self.ring.relax(self.held());
         self.ranges.relax();
@@ -230,8 +229,8 @@ impl RecvBuffer {
         self.ring.capacity() as usize
     }
 
-    /// How many of so many bytes at that offset need no more memory than it has. All of them or none, but for what is
-    /// too large for an empty buffer and would never fit: it is cut.
+    /// Returns how many of `bytes` at that offset need no new memory: all or none. A segment too large for an empty
+    /// buffer is cut, since it would never fit.
     pub(crate) fn fits_as_it_is(&self, offset_from_nxt: u32, bytes: u32) -> u32 {
         let most = self.ring.capacity().max(LEAST_BYTES);
         match self.readable + offset_from_nxt {
@@ -241,13 +240,13 @@ impl RecvBuffer {
         }
     }
 
-    /// Lets go of all that it holds.
+    /// Drops all data.
     pub(crate) fn clear(&mut self) {
         let (limit, unit) = (self.limit, self.unit);
         *self = RecvBuffer { unit, ..RecvBuffer::new(limit) };
     }
 
-    /// From the first unread byte to the end of the highest stretch.
+    /// The span from the first unread byte to the end of the highest range.
     fn held(&self) -> u32 {
         self.readable + self.ranges.highest_end()
     }

@@ -1,11 +1,11 @@
-//! The ring of bytes under both buffers. It knows where bytes lie, not what they mean.
+//! The ring of bytes under both buffers. It knows the place of bytes, not their meaning.
 
-/// What a ring allocates first.
+/// The first allocation.
 const SMALLEST_BYTES: u32 = 4096;
-/// No ring is larger: the widest window that RFC 7323 §2.3 allows. Positions therefore add up within a `u32`.
+/// The largest ring: the widest window that RFC 7323 §2.3 allows. Positions therefore add up within a `u32`.
 pub(super) const LARGEST_BYTES: u32 = 1 << 30;
 
-/// Bytes from `start` on, wrapping at the end of the allocation. Its owner keeps count of how many are held.
+/// Bytes from `start` on, wrapping at the end of the allocation. The owner counts how many are held.
 #[derive(Debug, Default)]
 pub(super) struct ByteRing {
     bytes: Box<[u8]>,
@@ -13,7 +13,7 @@ pub(super) struct ByteRing {
 }
 
 impl ByteRing {
-    /// What is allocated, in bytes.
+    /// The allocated bytes.
     pub(super) fn capacity(&self) -> u32 {
         self.bytes.len() as u32
     }
@@ -31,7 +31,7 @@ impl ByteRing {
         }
     }
 
-    /// The `len` bytes at `offset` from the start, in the two pieces that the wrap makes of them.
+    /// The `len` bytes at `offset` from the start, in two pieces where they wrap.
     pub(super) fn slices(&self, offset: u32, len: u32) -> (&[u8], &[u8]) {
         let (at, len) = (self.position(offset), len as usize);
         let to_end = self.bytes.len() - at;
@@ -47,13 +47,13 @@ impl ByteRing {
         self.start = self.position(bytes) as u32;
     }
 
-    /// For a ring that holds nothing: begins again at the front, where memory is warm and nothing wraps.
+    /// Restarts an empty ring at the front, where memory is warm and nothing wraps.
     pub(super) fn rewind(&mut self) {
         self.start = 0;
     }
 
-    /// Makes room for `needed` bytes by doubling up to `limit`; the first `kept` bytes stay. A limit that rises by
-    /// little each time is passed by an eighth, so that not each of its steps copies everything.
+    /// Makes room for `needed` bytes by doubling up to `limit`; the first `kept` bytes stay. It exceeds a slowly rising
+    /// limit by an eighth, so that not each of its steps copies everything.
     pub(super) fn reserve(&mut self, needed: u32, kept: u32, limit: u32) {
         if needed > self.capacity() {
             let step = self.capacity() + self.capacity() / 8;
@@ -61,7 +61,7 @@ impl ByteRing {
         }
     }
 
-    /// Gives memory back when `kept` bytes need a quarter of it or less; everything when there are none.
+    /// Frees memory if `kept` bytes need a quarter of it or less; frees all of it if `kept` is 0.
     pub(super) fn relax(&mut self, kept: u32) {
         let enough = if kept == 0 { 0 } else { fitting(kept) };
         if kept == 0 || enough <= self.capacity() / 4 {

@@ -1,4 +1,4 @@
-//! How long a round trip takes, and how long to wait for an ACK before sending again (RFC 6298).
+//! Estimates round trips, and the wait for an ACK before a retransmission (RFC 6298).
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use crate::agent::Rtt;
 
 /// After a lost SYN the first data waits at least this long (RFC 6298 §5.7).
 const AFTER_SYN_TIMEOUT_NS: u64 = 3_000_000_000;
-/// Longer samples count as this (18 minutes), so that sums of them fit whatever a peer echoes.
+/// Longer samples count as this (18 minutes), so that sums fit whatever a peer echoes.
 const LONGEST_SAMPLE_NS: u64 = 1 << 40;
-/// Finer sharing of one round trip among samples would round every change to nothing.
+/// The finest share of one sample. With a finer one, each change would round to zero.
 const MOST_SHARING: u32 = 1024;
-/// With ticks, an RTO doubled so often shows that the estimate is of another path: the next sample replaces it.
+/// In ticks, an RTO that doubled so often shows that the path has changed: the next sample replaces the estimate.
 const BACKOFF_FORGETS: u8 = 4;
 
-/// How round trips are measured.
+/// The method of measuring round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RttMode {
     /// In nanoseconds; `granularity` is RFC 6298's G.
     Modern { granularity: Duration },
-    /// As ns-2 and BSD did: in whole ticks of a clock whose first tick ends `tick - phase` after the run began,
-    /// with SRTT kept in eighths and RTTVAR in quarters of a tick.
+    /// In whole ticks, as in ns-2 and BSD. The clock's first tick ends `tick - phase` after the run began. SRTT is kept
+    /// in eighths and RTTVAR in quarters of a tick.
     Ticks { tick: Duration, phase: Duration },
 }
 
@@ -42,13 +42,13 @@ enum Clock {
 enum Known {
     Nothing,
     Estimate,
-    /// There is an estimate, but the next sample starts afresh.
+    /// There is an estimate, but the next sample replaces it.
     Stale,
-    /// A timeout was needless: the next sample is the least that is believed (RFC 4015).
+    /// A timeout was needless: the next sample is a lower bound (RFC 4015).
     TooShort,
 }
 
-/// SRTT, RTTVAR and the RTO that follows from them, with its back-off kept apart.
+/// SRTT, RTTVAR and the resulting RTO, with its back-off kept apart.
 #[derive(Debug)]
 pub(crate) struct RttEstimator {
     /// Nanoseconds, or eighths of a tick.
@@ -64,7 +64,7 @@ pub(crate) struct RttEstimator {
     floor_us: u32,
     ceiling_us: u32,
     factor: u8,
-    /// The RTO is doubled this often.
+    /// The number of doublings of the RTO.
     backoff: u8,
     known: Known,
 }
@@ -90,7 +90,7 @@ impl RttEstimator {
             base_ns: nanos(bounds.initial),
             clock,
             floor_us: micros(bounds.min.max(shortest)).max(1),
-            // A timer of no length would run out for ever at one instant.
+            // A timer without length would run out at the same instant for ever.
             ceiling_us: micros(bounds.max).max(1),
             factor: 1,
             backoff: 0,
@@ -103,14 +103,14 @@ impl RttEstimator {
         self.factor = factor.max(1);
     }
 
-    /// A round trip of `rtt` ended now, over a segment that was sent once (Karn) or that a timestamp tells
+    /// Takes a round trip of `rtt` that ends now. Its segment was sent once (Karn), or a timestamp tells the copies
     /// apart. Ends the back-off.
     pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration) {
         self.on_sample_among(now, rtt, 1);
     }
 
-    /// The same where about `samples_per_rtt` are taken in each round trip: each counts for its share, so that
-    /// the estimate remembers as far back as with one (RFC 7323 appendix G). Ticks know no sharing.
+    /// Takes one of about `samples_per_rtt` samples in each round trip. Each counts for its share, so that the memory
+    /// is as long as with one sample (RFC 7323 appendix G). Ticks ignore the share.
     pub(crate) fn on_sample_among(&mut self, now: Instant, rtt: Duration, samples_per_rtt: u32) {
         let rtt_ns = nanos(rtt).clamp(1, LONGEST_SAMPLE_NS);
         match self.clock {
@@ -156,13 +156,13 @@ impl RttEstimator {
         self.base_ns = ((self.srtt + (self.rttvar << 3)) >> 3) * tick_ns;
     }
 
-    /// RFC 4015's last step: never below what it was, with two ticks of the clock more.
+    /// RFC 4015's last step: never below the old value plus two ticks.
     fn raise(&mut self, (srtt, rttvar): (u64, u64), two_ticks: u64) {
         self.srtt = srtt.max(self.srtt + two_ticks);
         self.rttvar = rttvar.max(self.rttvar);
     }
 
-    /// The RTO ran out: it doubles, until it reaches its ceiling.
+    /// Doubles the RTO after a timeout, up to its ceiling.
     pub(crate) fn on_timeout(&mut self) {
         if self.rto() < self.ceiling() {
             self.backoff += 1;
@@ -180,24 +180,23 @@ impl RttEstimator {
         }
     }
 
-    /// The handshake is over and its SYN had timed out: the RTO is at least 3 s until the next sample
-    /// (RFC 6298 §5.7).
+    /// The handshake is over, but its SYN had timed out: the RTO is at least 3 s until the next sample (RFC 6298 §5.7).
     pub(crate) fn after_syn_timeout(&mut self) {
         self.base_ns = self.base_ns.max(AFTER_SYN_TIMEOUT_NS);
         self.backoff = 0;
     }
 
-    /// How often the RTO is doubled.
+    /// The number of doublings of the RTO.
     pub(crate) fn backoff(&self) -> u8 {
         self.backoff
     }
 
-    /// How long to wait for an ACK.
+    /// The time to wait for an ACK.
     pub(crate) fn rto(&self) -> Duration {
         self.doubled(self.backoff)
     }
 
-    /// The same as if no timeout had happened.
+    /// The RTO without any back-off.
     pub(crate) fn base_rto(&self) -> Duration {
         self.doubled(0)
     }
@@ -239,7 +238,7 @@ impl RttEstimator {
         Some(self.min_ns).filter(|ns| *ns != u64::MAX).map(Duration::from_nanos)
     }
 
-    /// What agents are shown.
+    /// The values that agents see.
     pub(crate) fn as_path_rtt(&self) -> Rtt {
         Rtt { latest: self.latest(), smoothed: self.smoothed(), variance: self.variance(), min: self.min() }
     }
@@ -249,7 +248,7 @@ impl RttEstimator {
     }
 }
 
-/// `from`, moved by 1/2^`shift` of the way to `to`.
+/// Moves `from` towards `to` by 1/2^`shift` of the distance.
 fn towards(from: u64, to: u64, shift: u32) -> u64 {
     if to >= from { from + ((to - from) >> shift) } else { from - ((from - to) >> shift) }
 }

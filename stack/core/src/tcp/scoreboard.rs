@@ -1,5 +1,5 @@
-//! What was sent and not yet acknowledged, segment by segment: one entry per transmitted segment, in sequence
-//! order, from `snd_una` to `snd_nxt`.
+//! The data that was sent and not yet acknowledged: one entry for each transmitted segment, in sequence order, from
+//! `snd_una` to `snd_nxt`.
 //!
 //! Invariants (checked by [`Scoreboard::check`] in debug builds)
 //! - S1: entries are contiguous and none is empty.
@@ -16,7 +16,7 @@ use crate::{Instant, Seq};
 pub(crate) enum SegmentState {
     /// Believed to be in the network.
     Flight,
-    /// Believed lost, and not sent again yet.
+    /// Believed lost, and not retransmitted yet.
     Lost,
     /// Reported by a SACK block.
     Sacked,
@@ -30,7 +30,7 @@ pub(crate) struct SentSegment {
     pub(crate) sent_at: Instant,
     pub(crate) state: SegmentState,
     pub(crate) fin: bool,
-    /// How often it was sent again.
+    /// The number of retransmissions.
     pub(crate) resent: u8,
 }
 
@@ -48,7 +48,7 @@ impl SentSegment {
     }
 }
 
-/// An ACK of more segments is worth looking at them as a whole.
+/// An ACK of more segments than this is handled as a whole.
 const MANY: usize = 4;
 
 #[derive(Debug, Default)]
@@ -61,22 +61,22 @@ pub(crate) struct Scoreboard {
     first_lost: usize,
 }
 
-/// A [`Count`] in the room that it needs here: `snd_una` to `snd_nxt` are less than 2 GiB.
+/// A compact [`Count`]: `snd_una` to `snd_nxt` is less than 2 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     segments: u32,
     bytes: u32,
 }
 
-/// What an ACK delivered, cumulatively or by SACK. RTT comes from segments that were sent once only (Karn).
+/// The segments that an ACK delivered, cumulatively or by SACK. Only segments that were sent once give an RTT (Karn).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) acked: Count,
     pub(crate) sacked: Count,
-    /// Sent times of the first segment acknowledged and the last one delivered, of those never sent again.
+    /// Sent times of the first acknowledged and the last delivered segment that were never retransmitted.
     pub(crate) first_acked: Option<Instant>,
     pub(crate) last_sent: Option<Instant>,
-    /// Something sent again is acknowledged: for how long the others have waited for it nobody knows.
+    /// A retransmitted segment is acknowledged; the others may have waited for it for an unknown time.
     pub(crate) covers_resent: bool,
     /// The most recently sent segment of all delivered (RFC 8985: `RACK.segment`).
     pub(crate) newest: Option<Newest>,
@@ -97,8 +97,8 @@ impl Newest {
         self.sent_at > sent_at || (self.sent_at == sent_at && end < self.end)
     }
 
-    /// What arrived tells nothing of a segment that was sent again within the same instant: ACKs that came at once
-    /// had let both leave, the new one perhaps before.
+    /// Returns whether this arrival says anything about `segment`. It does not about one retransmitted at the same
+    /// instant: an ACK had let both leave, the new one perhaps earlier.
     fn tells_of(&self, segment: &SentSegment) -> bool {
         let is_tie = self.sent_at == segment.sent_at && segment.resent > 0 && !self.was_resent;
         !is_tie && self.is_after(segment.sent_at, segment.end())
@@ -151,7 +151,7 @@ impl Scoreboard {
         &self.segments[index]
     }
 
-    /// A new segment left.
+    /// Adds a new segment that left.
     pub(crate) fn push(&mut self, seq: Seq, len: u32, fin: bool, now: Instant) {
         debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
         debug_assert!(len > 0, "S1");
@@ -159,7 +159,7 @@ impl Scoreboard {
         self.segments.push_back(SentSegment { fin, ..SentSegment::new(seq, len, now) });
     }
 
-    /// New segments of the same length left at once.
+    /// Adds new segments of the same length that left at once.
     pub(crate) fn push_alike(&mut self, seq: Seq, each: u32, count: u32, now: Instant) {
         debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
         debug_assert!(each > 0 || count == 0, "S1");
@@ -168,7 +168,7 @@ impl Scoreboard {
         self.segments.extend((0..count).map(|nth| SentSegment::new(seq + nth * each, each, now)));
     }
 
-    /// Takes back the last segment, as though it had never left (a window probe that the peer refused).
+    /// Takes back the last segment, as if it had never left (a window probe that the peer refused).
     pub(crate) fn unsend_last(&mut self) -> Option<SentSegment> {
         let last = self.segments.pop_back()?;
         self.counter(last.state).take(last.len);
@@ -176,7 +176,7 @@ impl Scoreboard {
         Some(last)
     }
 
-    /// Everything below `una` arrived.
+    /// Removes everything below `una`, which has arrived.
     pub(crate) fn ack(&mut self, una: Seq, highest_sacked: Option<Seq>, delivered: &mut Delivered) {
         if self.segments.get(MANY).is_some_and(|segment| segment.end() <= una) {
             self.ack_sent_once(una, highest_sacked, delivered);
@@ -191,7 +191,7 @@ impl Scoreboard {
                     add(&mut delivered.acked, segment.len);
                     delivered.covers_resent |= segment.resent > 0;
                     if segment.resent == 0 {
-                        // In the order in which they were sent: the first one is the oldest.
+                        // Entries are in the order of sending: the first one is the oldest.
                         delivered.first_acked.get_or_insert(segment.sent_at);
                     }
                     delivered.note(&segment, highest_sacked);
@@ -210,8 +210,8 @@ impl Scoreboard {
         }
     }
 
-    /// Those at the front that were sent once and of which nothing was heard, as is the rule: in the order of numbers
-    /// and of time, so that the first and the last one tell all that each would.
+    /// Removes the segments at the front that were sent once and not SACKed, the usual case. They are in the order of
+    /// numbers and of time, so the first and the last give all that each would.
     fn ack_sent_once(&mut self, una: Seq, highest_sacked: Option<Seq>, delivered: &mut Delivered) {
         let is_one = |segment: &&SentSegment| {
             segment.end() <= una && segment.resent == 0 && segment.state == SegmentState::Flight
@@ -231,8 +231,8 @@ impl Scoreboard {
         delivered.note(&last, highest_sacked);
     }
 
-    /// A SACK block: the whole segments in it arrived. A block that cuts a segment leaves it unmarked, since only
-    /// whole segments are sent again.
+    /// Takes a SACK block: the whole segments in it arrived. A segment that it cuts stays unmarked, since only whole
+    /// segments are retransmitted.
     pub(crate) fn sack(&mut self, left: Seq, right: Seq, highest: Option<Seq>, delivered: &mut Delivered) {
         let from = self.segments.partition_point(|segment| segment.seq < left);
         for index in from..self.segments.len() {
@@ -267,7 +267,7 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment not delivered is lost (NewReno). Answers whether that is news.
+    /// Marks the first undelivered segment as lost (NewReno). Returns whether that is news.
     pub(crate) fn mark_first_lost(&mut self) -> bool {
         match self.segments.iter().position(|segment| segment.state != SegmentState::Sacked) {
             Some(index) if self.segments[index].state == SegmentState::Flight => {
@@ -278,7 +278,7 @@ impl Scoreboard {
         }
     }
 
-    /// After a timeout nothing is believed to be in flight.
+    /// Marks all segments in flight as lost, after a timeout.
     pub(crate) fn mark_all_lost(&mut self) {
         for index in 0..self.segments.len() {
             if self.segments[index].state == SegmentState::Flight {
@@ -287,7 +287,7 @@ impl Scoreboard {
         }
     }
 
-    /// The path carries only smaller segments: those that are too large have not arrived.
+    /// Marks the segments as lost that are too large for the path.
     pub(crate) fn mark_larger_lost(&mut self, mss: u32) {
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
@@ -297,7 +297,7 @@ impl Scoreboard {
         }
     }
 
-    /// The peer forgot what it had reported (RFC 2018 §8: a receiver may discard SACKed data).
+    /// Unmarks SACKed segments after the peer has discarded them (RFC 2018 §8 allows it).
     pub(crate) fn forget_sacks(&mut self) {
         for index in 0..self.segments.len() {
             if self.segments[index].state == SegmentState::Sacked {
@@ -306,7 +306,7 @@ impl Scoreboard {
         }
     }
 
-    /// The loss was none: what was marked and not sent again is in flight after all.
+    /// Unmarks lost segments that were not retransmitted: nothing was lost, so they are in flight.
     pub(crate) fn unmark_lost(&mut self) {
         for index in 0..self.segments.len() {
             if self.segments[index].state == SegmentState::Lost {
@@ -316,8 +316,8 @@ impl Scoreboard {
         self.first_lost = self.segments.len();
     }
 
-    /// RFC 6675 `IsLost`: enough was SACKed above it. With at least `dup_threshold` segments, or more than one
-    /// fewer full ones' bytes. Answers whether something new was found.
+    /// RFC 6675 `IsLost`: marks a segment with enough SACKed data above it. Enough is `dup_threshold` segments, or more
+    /// bytes than one full segment fewer has. Returns whether a new loss was found.
     pub(crate) fn mark_lost_by_sack(&mut self, dup_threshold: u8, mss: u32) -> bool {
         let (mut segments_above, mut bytes_above, mut found) = (0u32, 0u32, false);
         let byte_threshold = u32::from(dup_threshold).saturating_sub(1) * mss;
@@ -328,7 +328,7 @@ impl Scoreboard {
                     segments_above += 1;
                     bytes_above = bytes_above.saturating_add(segment.len);
                 }
-                // What was sent again is judged by the timer, not by SACKs that its first copy caused.
+                // A retransmitted segment is judged by the timer: its first copy may have caused these SACKs.
                 SegmentState::Flight if segment.resent == 0 => {
                     if segments_above >= u32::from(dup_threshold) || bytes_above > byte_threshold {
                         self.set_state(index, SegmentState::Lost);
@@ -341,14 +341,13 @@ impl Scoreboard {
         found
     }
 
-    /// Whether `newest` may say of anything that it is lost: not when the first segment was sent after it, as most
-    /// times.
+    /// Returns whether `newest` can show a loss. Usually it cannot: the first segment was sent after it.
     pub(crate) fn may_show_loss(&self, newest: &Newest) -> bool {
         self.front().is_some_and(|front| front.resent > 0 || newest.tells_of(front))
     }
 
-    /// RFC 8985 §6.2 step 5: whatever was sent `window` and more before the newest delivered segment is lost.
-    /// Answers whether something was found, and how long until the next one has to be judged again.
+    /// RFC 8985 §6.2 step 5: a segment sent by at least `window` before the newest delivered one is lost. Returns
+    /// whether one was found, and the time until the next must be judged again.
     pub(crate) fn mark_lost_by_time(
         &mut self,
         now: Instant,
@@ -360,7 +359,7 @@ impl Scoreboard {
             let segment = self.segments[index];
             if !newest.tells_of(&segment) {
                 if segment.resent == 0 {
-                    break; // What was sent once is in order of time: all that follows is younger.
+                    break; // Entries sent once are in order of time: all that follow are younger.
                 }
                 continue;
             }
@@ -389,7 +388,7 @@ impl Scoreboard {
         })
     }
 
-    /// The first segment that begins at or above `floor`, else the last one below it.
+    /// The first segment that begins at or above `floor`; if there is none, the last one below it.
     pub(crate) fn at_or_before(&self, floor: Seq) -> Option<usize> {
         if self.segments.is_empty() {
             return None;
@@ -402,7 +401,7 @@ impl Scoreboard {
         self.segments.len()
     }
 
-    /// The segment left once more.
+    /// Marks the segment as retransmitted.
     pub(crate) fn resent(&mut self, index: usize, now: Instant) {
         self.set_state(index, SegmentState::Flight);
         let segment = &mut self.segments[index];
@@ -414,7 +413,7 @@ impl Scoreboard {
         }
     }
 
-    /// The packet size shrank: the segment is to be sent as two, the first of `first_len`.
+    /// Splits a segment after the packet size shrank; the first part has `first_len` bytes.
     pub(crate) fn split(&mut self, index: usize, first_len: u32) {
         let segment = self.segments[index];
         assert!(first_len > 0 && first_len < segment.len, "S1: a split leaves two pieces");
@@ -432,7 +431,7 @@ impl Scoreboard {
         *self = Scoreboard::default();
     }
 
-    /// Gives the heap back while nothing is in flight.
+    /// Frees the heap while nothing is in flight.
     pub(crate) fn relax(&mut self) {
         if self.segments.is_empty() {
             self.segments = VecDeque::new();

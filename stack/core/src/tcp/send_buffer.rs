@@ -1,10 +1,10 @@
-//! What the application wrote and the peer has not acknowledged yet.
+//! The application's data that the peer has not acknowledged yet.
 
 use super::cx::LEAST_BYTES;
 use super::ring::{ByteRing, LARGEST_BYTES};
 
-/// Bytes from `snd_una` on, in order. Memory grows with use up to the limit and is given back by
-/// [`relax`](SendBuffer::relax) alone, so a busy connection allocates nothing once it has its size.
+/// Bytes from `snd_una` on, in order. Memory grows with use up to the limit; only [`relax`](SendBuffer::relax) frees
+/// it. A busy connection therefore stops allocating once it has its size.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     ring: ByteRing,
@@ -25,12 +25,12 @@ impl SendBuffer {
         self.len
     }
 
-    /// Room that takes no more memory than there is, or than is [granted](LEAST_BYTES) always.
+    /// Room without more memory than there is, or than is always [granted](LEAST_BYTES).
     pub(crate) fn free_as_it_is(&self) -> u32 {
         self.ring.capacity().max(LEAST_BYTES).saturating_sub(self.len)
     }
 
-    /// How many bytes [`write`](SendBuffer::write) would take now.
+    /// The number of bytes that [`write`](SendBuffer::write) would take now.
     pub(crate) fn free(&self) -> u32 {
         self.limit.saturating_sub(self.len)
     }
@@ -44,7 +44,7 @@ impl SendBuffer {
         self.limit = limit_bytes.min(LARGEST_BYTES);
     }
 
-    /// Appends as much of `data` as there is room for, and says how much that was.
+    /// Appends as much of `data` as fits. Returns the number of bytes.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.free() as usize);
         let needed = self.len + taken as u32;
@@ -54,13 +54,13 @@ impl SendBuffer {
         taken
     }
 
-    /// `len` bytes at `offset` from the oldest byte held, in the two pieces that the ring has them in.
+    /// The `len` bytes at `offset` from the oldest one, in the two pieces of the ring.
     pub(crate) fn slices(&self, offset: u32, len: u32) -> (&[u8], &[u8]) {
         assert!(len <= self.len && offset <= self.len - len, "only what is held can be sent");
         self.ring.slices(offset, len)
     }
 
-    /// The oldest `bytes` are acknowledged and need not be kept.
+    /// Drops the oldest `bytes`, which are acknowledged.
     pub(crate) fn consume(&mut self, bytes: u32) {
         assert!(bytes <= self.len, "only what is held can be acknowledged");
         self.len -= bytes;
@@ -71,7 +71,7 @@ impl SendBuffer {
         }
     }
 
-    /// Gives memory back: all of it when empty, most of it when little is held. For idle connections only.
+    /// Frees memory: all of it when empty, most of it when little is held. For idle connections only.
     pub(crate) fn relax(&mut self) {
         self.ring.relax(self.len);
     }

@@ -1,5 +1,5 @@
-//! A connection's list of sender agents, composed by intersection: the first owns cwnd and ssthresh, each of the
-//! others narrows what those before it allow.
+//! A connection's list of sender agents. The first owns cwnd and ssthresh; each of the others narrows the allowance of
+//! those before it.
 
 use crate::agent::{
     Acked, Allowance, DataNote, DupAck, EnsembleMember, FastRetransmit, Loss, Needs, Owner, PathEvent,
@@ -12,7 +12,7 @@ type Others = Box<[Box<dyn SenderAgent>]>;
 #[derive(Debug)]
 pub(crate) struct Senders {
     owner: Owner,
-    /// Most connections have none, and pay one word for that.
+    /// Most connections have no others, at the cost of one word.
     others: Option<Box<Others>>,
 }
 
@@ -54,14 +54,14 @@ impl Senders {
         asked
     }
 
-    /// The owner says what ssthresh becomes; anyone else who tries is a bug.
+    /// Reports a loss. Only the owner may set ssthresh; an answer of another agent is a bug.
     pub(crate) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Reduction {
         let reduction = self.owner.agent_mut().on_loss(loss, view);
         for agent in each_mut(&mut self.others) {
             let answer = agent.on_loss(loss, view);
             assert!(answer.is_none(), "only the owner of cwnd reduces it, not {agent:?}");
         }
-        // An owner that keeps its window says so by repeating the flight.
+        // An owner that keeps its window returns None: ssthresh is then the flight.
         reduction.unwrap_or(Reduction { ssthresh: loss.flight_before.bytes.max(2 * u64::from(view.mss)) })
     }
 
@@ -83,7 +83,7 @@ impl Senders {
         so_far
     }
 
-    /// The owner of cwnd, where its flow takes turns.
+    /// The owner of cwnd, if its flow takes turns.
     pub(crate) fn member(&self) -> Option<&dyn EnsembleMember> {
         self.owner.member()
     }
@@ -111,7 +111,7 @@ impl Senders {
         self.others.iter().flat_map(|others| others.iter()).map(|agent| &**agent)
     }
 
-    /// In the order of the list.
+    /// All agents in the order of the list.
     fn all(&self) -> impl Iterator<Item = &dyn SenderAgent> {
         std::iter::once(self.owner.agent()).chain(self.others())
     }

@@ -2,32 +2,32 @@
 
 use crate::Instant;
 
-/// What can become due. When several are, the one that stands first is handled first.
+/// The kinds of deadlines. If several are due, the first in this list is handled first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Timer {
-    /// When to send the last segment once more because no ACK has come that would show its loss (RFC 8985 §7).
-    /// Where both are due the probe goes in place of the timeout, and the RTO begins anew.
+    /// Retransmits the last segment because no ACK shows whether it was lost (RFC 8985 §7). If both are due, the probe
+    /// replaces the timeout, and the RTO starts again.
     TailProbe,
-    /// When to send the first unacknowledged segment again (RFC 6298), SYN and FIN among them.
+    /// Retransmits the first unacknowledged segment (RFC 6298), also a SYN or a FIN.
     Retransmit,
-    /// When to take segments for lost that may merely have been reordered (RFC 8985 §6.2).
+    /// Marks segments as lost that may merely have been reordered (RFC 8985 §6.2).
     Reorder,
-    /// When to probe a window that the peer has closed (RFC 9293 §3.8.6.1), or override silly-window avoidance.
+    /// Probes a window that the peer has closed (RFC 9293 §3.8.6.1), or overrides silly-window avoidance.
     Persist,
-    /// When the next segment may leave that pacing holds back.
+    /// Lets the next segment leave that pacing holds back.
     Pace,
-    /// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).
+    /// Probes a silent peer (RFC 9293 §3.8.4).
     KeepAlive,
-    /// When to give the connection up because data has stayed unacknowledged too long (RFC 9293 §3.8.3).
+    /// Gives the connection up because data has stayed unacknowledged too long (RFC 9293 §3.8.3).
     UserTimeout,
-    /// When to forget a connection whose end is settled (TIME-WAIT) or whose peer never closes (FIN-WAIT-2
-    /// after the application has gone).
+    /// Forgets a connection whose end is settled (TIME-WAIT) or whose peer never closes (FIN-WAIT-2 after the
+    /// application has gone).
     Linger,
-    /// When to send the next probe over a route that has failed, while the RTO stands still.
+    /// Sends the next probe over a route that has failed, while the RTO stands still.
     Frozen,
-    /// When to try a larger segment again on a path that has swallowed large ones (RFC 4821).
+    /// Tries a larger segment again on a path that has lost large ones (RFC 4821).
     MtuProbe,
-    /// When to give the buffers' memory back because nothing has happened for a while.
+    /// Frees the buffers' memory after some time without an event.
     Relax,
 }
 
@@ -89,7 +89,7 @@ impl Timers {
         self.next
     }
 
-    /// The first timer that is due. It stays so until the caller disarms it or arms it anew.
+    /// The first timer that is due. It stays due until the caller disarms it or arms it anew.
     pub(crate) fn expired(&self, now: Instant) -> Option<Timer> {
         if now < self.next {
             return None;

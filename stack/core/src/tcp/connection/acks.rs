@@ -1,5 +1,4 @@
-//! What the peer acknowledges: it moves `snd_una`, measures the path, feeds loss detection, and is told to the
-//! sender agents.
+//! Handles the peer's ACKs: they move `snd_una`, measure the path, feed loss detection, and go to the sender agents.
 
 use std::time::Duration;
 
@@ -21,36 +20,36 @@ use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{MtuHow, TraceKind};
 use crate::wire::{Flags, HopwiseOption, TcpView};
 
-/// One ACK, digested: what loss detection and the agents are told.
+/// One ACK, digested for loss detection and for the agents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckNews {
-    /// Sequence space that is newly acknowledged cumulatively.
+    /// Newly acknowledged sequence space (cumulative).
     pub(super) advanced: u32,
     pub(super) delivered: Delivered,
     pub(super) before: Before,
-    /// RFC 5681 §2: says nothing new but that something else arrived.
+    /// A duplicate ACK (RFC 5681 §2): its only news is that another segment arrived.
     pub(super) is_dup: bool,
     /// It carries neither data nor SYN or FIN.
     pub(super) says_only_ack: bool,
-    /// What the peer says came twice (RFC 2883).
+    /// The range that the peer reports as received twice (RFC 2883).
     pub(super) dsack: Option<(Seq, Seq)>,
     pub(super) ece: bool,
-    /// Our timestamp that came back.
+    /// The echo of our timestamp.
     pub(super) echo: Option<u32>,
     pub(super) dup_count: Option<u8>,
     pub(super) rtt: Option<Duration>,
 }
 
-/// What was under way before an event.
+/// The data in flight before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     /// RFC 6675's pipe.
     pub(super) pipe: Count,
-    /// RFC 5681's FlightSize: all that was sent and not cumulatively acknowledged.
+    /// RFC 5681's FlightSize: all data that was sent and not cumulatively acknowledged.
     pub(super) outstanding: Count,
 }
 
-/// The parts that an ACK of the peer changes, or a timer that stands for one that did not come. The receive side and
+/// The parts that change with an ACK of the peer, or with a timer that stands for a missing ACK. The receive side and
 /// the program are not among them.
 pub(super) struct Feedback<'a> {
     pub(super) sending: &'a mut Sending,
@@ -96,7 +95,7 @@ impl Feedback<'_> {
             self.sending.set_mss(self.opening.full_payload(self.mtu, self.config));
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
-        // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
+        // On a SYN, ECE announces a capability and no mark (RFC 3168 §6.1.1).
         let ece = self.opening.sends_ect()
             && segment.flags.contains(Flags::ECE)
             && !segment.flags.contains(Flags::SYN);
@@ -117,19 +116,19 @@ impl Feedback<'_> {
         }
     }
 
-    /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
+    /// Measures the path by the handshake, also for the receiver, unless a SYN was sent twice (Karn).
     #[cold]
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
         let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.opening.echoed_rtt(cx.now, echo));
         let sample = match (self.sending.last_sent_at().get(), self.opening.syns_sent()) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
-            (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
+            (_, 0) => None, // With a SYN cookie no SYN-ACK is remembered.
             _ => echoed,
         };
         let Some(sample) = sample else { return };
         if self.opening.uses_one_timed(self.config) {
-            // The timer counts timed data alone. What the path takes is known all the same.
+            // The timer counts timed data only, but this sample still measures the path.
             self.path.rtt.min = [self.path.rtt.min, Some(sample)].into_iter().flatten().min();
         } else {
             self.loss.take_rtt(cx, sample, None, self.path);
@@ -154,7 +153,7 @@ impl Feedback<'_> {
         }
     }
 
-    /// RFC 6298 §5.3: what is newly acknowledged restarts the timer; with nothing in flight there is none.
+    /// RFC 6298 §5.3: a newly acknowledged segment restarts the timer. With nothing in flight no timer runs.
     pub(super) fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
         if self.loss.board().is_empty() {
             if self.sending.is_opened() {

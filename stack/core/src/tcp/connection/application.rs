@@ -1,4 +1,4 @@
-//! What the program does with a connection: write, read, close, abort; and the turns that the endpoint gives it.
+//! The program's calls (write, read, close, abort) and the turns that the endpoint gives to a connection.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::tcp::timers::Timer;
 use crate::trace::StateName;
 use crate::{Instant, Seq};
 
-/// What waits longer than this behind the window has left the processor's caches before it is sent.
+/// More unsent data than this would have left the processor's caches before it is sent.
 const UNSENT_MOST: u32 = 512 << 10;
 
 /// A turn that ends too early lets two bursts meet. One that ends too late holds up the other flows.
@@ -19,17 +19,17 @@ const LEAST_TURN: Duration = Duration::from_secs(1);
 const MOST_TURN: Duration = Duration::from_secs(4);
 
 impl Connection {
-    /// Room that the application may fill; it follows what may be in flight.
+    /// The room that the application may fill. It follows the amount that may be in flight.
     pub(crate) fn send_room(&self) -> u32 {
         self.sending.buffer().free().min(UNSENT_MOST.saturating_sub(self.sending.unsent()))
     }
 
-    /// The application would have given more, and does not know yet that it may.
+    /// Returns whether the application waits for room and there is room.
     pub(super) fn owes_word_of_room(&self) -> bool {
         self.events.wants_room && self.send_room() > 0
     }
 
-    /// After an ACK, and after data has left.
+    /// Is called after an ACK, and after data has left.
     pub(super) fn tell_of_room(&mut self) {
         if self.owes_word_of_room() {
             self.events.wants_room = false;
@@ -42,7 +42,7 @@ impl Connection {
         is_open && !self.sending.is_fin_wanted()
     }
 
-    /// Takes as much as fits.
+    /// Takes as many bytes as fit.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         self.sending.set_more_comes(false);
         let grows = cx.memory != Memory::Spent;
@@ -56,8 +56,8 @@ impl Connection {
         taken
     }
 
-    /// [Writes](Connection::write), and more comes at once: nothing leaves that a packet has room beside, until then
-    /// or until [`push`](Connection::push).
+    /// [Writes](Connection::write) a part; more follows soon. Until then or until [`push`](Connection::push), a packet
+    /// that still has room does not leave.
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         let did_more_come = self.sending.more_comes();
         let taken = self.write(cx, data);
@@ -101,29 +101,29 @@ impl Connection {
         self.receiving.after_read(cx, bytes, most, self.state.is_synchronized(), around);
     }
 
-    /// All in-order bytes, where they lie.
+    /// All in-order bytes, in place.
     pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
         self.receiving.buffer().peek()
     }
 
-    /// The first `bytes` of what `peek` shows have been read.
+    /// Marks the first `bytes` of the peeked data as read.
     pub(crate) fn consume(&mut self, cx: &mut Cx<'_>, bytes: u32) {
         let bytes = bytes.min(self.readable());
         self.receiving.consume(bytes);
         self.after_read(cx, bytes);
     }
 
-    /// The peer's FIN has come and everything before it was read.
+    /// Returns whether the peer's FIN has come and everything before it was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.receiving.is_at_end()
     }
 
-    /// No more will be written: FIN follows the last byte.
+    /// Ends writing: a FIN follows the last byte.
     pub(crate) fn shutdown_write(&mut self) {
         self.sending.want_fin();
     }
 
-    /// The application has gone. What it leaves unread was lost to it, and the peer is told so (SHLD-3).
+    /// The application has gone. If unread data is lost by this, the peer gets a RST (SHLD-3).
     pub(crate) fn leave(&mut self, cx: &mut Cx<'_>) {
         if self.closed.is_some() {
             return;
@@ -144,7 +144,7 @@ impl Connection {
     }
 
     pub(crate) fn abort(&mut self, cx: &mut Cx<'_>) {
-        // RFC 9293 §3.10.5: a RST from every state in which the peer knows of us and may still wait.
+        // RFC 9293 §3.10.5: sends a RST from every state in which the peer knows of us and may still wait.
         let is_due = matches!(
             self.state,
             StateName::SynReceived
@@ -157,21 +157,21 @@ impl Connection {
         self.finish(cx, CloseReason::Aborted);
     }
 
-    /// TIME-WAIT may end for a connection of ours between the same sockets, which has timestamps, too: PAWS keeps old
-    /// duplicates from both ends of it (RFC 7323 appendix B.2), as RFC 6191 has it for a connection of the peer's.
+    /// A new connection of ours between the same sockets may end TIME-WAIT if it has timestamps too. PAWS then rejects
+    /// old duplicates at both ends (RFC 7323 appendix B.2). RFC 6191 has the same rule for a connection of the peer's.
     pub(crate) fn may_make_way(&self, now: Instant) -> bool {
         let has_timestamps = self.opening.agreed().timestamps;
         self.state == StateName::TimeWait && has_timestamps && self.receiving.has_ticked_since(now)
     }
 
-    /// TIME-WAIT ends early.
+    /// Ends TIME-WAIT early.
     pub(crate) fn make_way(&mut self, cx: &mut Cx<'_>) {
         self.finish(cx, CloseReason::Finished);
     }
 
-    /// Ended for the sake of others: nothing of what was received is kept.
+    /// Ends the connection for the sake of others and drops the received data.
     pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
-        // A FIN that has left is no end that the peer could rely on while data before it is missing.
+        // The peer cannot rely on a FIN that has left while data before it is missing, so a RST is due.
         self.urges.set_reset(self.state.is_synchronized() && self.state != StateName::TimeWait);
         self.finish(cx, CloseReason::GaveWay);
         self.receiving.forget_data();
@@ -195,16 +195,16 @@ impl Connection {
         }
     }
 
-    /// It may be forgotten: nothing is left to say, and nobody will ask.
+    /// Returns whether the connection may be forgotten: it is closed and owes no RST.
     pub(crate) fn is_spent(&self) -> bool {
         self.closed.is_some() && !self.urges.is_reset_due()
     }
 }
 
-/// A connection of an ensemble names the burst that it wants a turn for, and sends nothing new while another connection
-/// has the turn.
+/// A connection of an ensemble names the burst for which it wants a turn. It sends no new data while another connection
+/// holds the turn.
 impl Connection {
-    /// Its place in the ensemble; `None` if its owner of cwnd takes no turns.
+    /// The connection's place in the ensemble; `None` if its owner of cwnd takes no turns.
     pub(crate) fn turn(&self) -> Option<Turn> {
         self.sending.turn()
     }
@@ -213,7 +213,7 @@ impl Connection {
         self.sending.set_turn(turn);
     }
 
-    /// A connection that could send nothing wants no turn.
+    /// Returns whether a turn would be of use: a connection that cannot send wants none.
     pub(crate) fn may_use_turn(&self) -> bool {
         self.state.is_synchronized()
             && self.closed.is_none()
@@ -222,13 +222,13 @@ impl Connection {
             && !self.ladder().is_blocked_by_window()
     }
 
-    /// The burst that it wants a turn for.
+    /// The end of the burst for which the connection wants a turn.
     pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
         let member = self.senders.member().filter(|_| self.may_use_turn())?;
         member.wanted_turn(now, &self.send_view())
     }
 
-    /// Whether the holder is to look at what the others know.
+    /// Returns whether the holder should look at what the other members know.
     pub(crate) fn share_path(&mut self) -> bool {
         let view = send_view(&self.sending, &self.path, &self.loss);
         self.senders.member_mut().is_some_and(|member| member.share(&view))
@@ -240,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Twice the RTO has room for a burst, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
+    /// Twice the RTO has room for a burst, its ACK and its repairs. The bounds end a turn whatever the RTO is.
     pub(crate) fn longest_turn(&self) -> Duration {
         (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
     }

@@ -1,5 +1,5 @@
-//! What leaves next: a ladder whose rungs each say what they would send, or nothing. [`emit`](super::emit) writes
-//! it; what has left is booked at the end of this file.
+//! Decides which segment leaves next: a ladder of rungs, each of which plans a segment or none. [`emit`](super::emit)
+//! writes the segment; the end of this file books it.
 
 mod bundle;
 mod rungs;
@@ -23,14 +23,14 @@ use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
 use crate::{Instant, Seq};
 
-/// A segment that is to leave, or a bundle of them.
+/// A segment that should leave, or a bundle of segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentPlan {
     pub(super) what: What,
     pub(super) seq: Seq,
     /// Payload bytes, taken from the send buffer at `seq`.
     pub(super) len: u32,
-    /// Payload of each segment of a bundle but the last one; of one segment, all of it.
+    /// Payload of each segment of a bundle except the last one; for one segment, its whole payload.
     pub(super) each: u32,
     pub(super) flags: Flags,
 }
@@ -41,7 +41,7 @@ pub(super) enum What {
     Syn,
     /// A pure ACK, decided by the ledger.
     Ack,
-    /// The segment at this place of the scoreboard, once more; of a bundle, the first one.
+    /// Retransmits the segment at this place of the scoreboard; for a bundle, the first one.
     Again {
         index: u32,
         kind: SentKind,
@@ -51,7 +51,7 @@ pub(super) enum What {
     MtuProbe {
         size: u16,
     },
-    /// One byte, or none, that asks the peer for its window.
+    /// One byte, or none, that probes the peer's window.
     WindowProbe,
     KeepAlive,
     /// New data, or the last segment again, to find a lost tail.
@@ -62,19 +62,18 @@ pub(super) enum What {
 }
 
 impl SegmentPlan {
-    /// The byte of a window probe that was taken back has left before.
+    /// A taken-back byte of a window probe is not new: it has left before.
     pub(super) fn is_all_new(&self, sending: &Sending) -> bool {
         let is_meant_so = matches!(self.what, What::New | What::MtuProbe { .. } | What::TailProbe);
         is_meant_so && self.len > 0 && self.seq >= sending.max()
     }
 
-    /// Its window field tells cwnd.
+    /// Returns whether its window field carries cwnd.
     pub(super) fn carries_cwnd(&self, opening: &Opening) -> bool {
         opening.agreed().tell_in_window() && self.len > 0
     }
 
-    /// A packet that is larger than a router carries may be cut up on the way (RFC 1191 §3). A probe asks whether it
-    /// passes as it is.
+    /// Routers may cut a packet that is larger than the path carries (RFC 1191 §3). A probe must pass uncut.
     pub(super) fn forbids_cutting(&self, opening: &Opening, mtu: &MtuSearch) -> bool {
         let is_probe = matches!(self.what, What::MtuProbe { .. });
         let fits = !mtu.is_cut() && opening.packet_of(self.each) <= mtu.size();
@@ -98,9 +97,9 @@ impl What {
 }
 
 impl Connection {
-    /// Writes the next segment's packet to `out`, if there is one. Called until it answers [`Left::Nothing`].
+    /// Writes the next segment's packet to `out`, if there is one. Call it until it returns [`Left::Nothing`].
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, link: &LinkHelp, out: &mut Vec<u8>) -> Left {
-        // At rest, no agent has to be asked.
+        // At rest, no agent is consulted.
         let is_at_rest = self.is_at_rest();
         let allowance = if is_at_rest { Allowance::UNLIMITED } else { self.allowance(cx.now) };
         let allowed = (!is_at_rest).then_some(&allowance);
@@ -150,12 +149,12 @@ impl Connection {
         }
     }
 
-    /// Where a segment's bytes lie, until they are acknowledged or more is written.
+    /// The place of a segment's bytes, valid until they are acknowledged or more is written.
     pub(crate) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
         self.sending.payload_at(seq, len)
     }
 
-    /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.
+    /// Returns whether `poll_transmit` may be skipped. If so, its bookkeeping at rest is done here.
     pub(crate) fn falls_silent(&mut self, now: Instant) -> bool {
         let is_silent = self.is_at_rest() && !self.receiving.ledger().is_waiting() && !self.urges.any();
         if is_silent {
@@ -164,12 +163,12 @@ impl Connection {
         is_silent
     }
 
-    /// Nothing of ours is in flight, and nothing waits to be.
+    /// Returns whether nothing of ours is in flight or waits to be sent.
     pub(super) fn is_at_rest(&self) -> bool {
         self.loss.board().is_empty() && self.sending.has_sent_all()
     }
 
-    /// The ACK that the segment carries: the one that was decided, or where we are now.
+    /// The ACK that the segment carries: a decided one, or the current state.
     fn ack_for(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) -> Option<DecidedAck> {
         if !plan.flags.contains(Flags::ACK) {
             return None;
@@ -183,9 +182,9 @@ impl Connection {
     }
 }
 
-/// What changes when a segment has left, and what is armed when nothing may leave.
+/// Books a segment that has left, and arms timers when nothing may leave.
 impl Connection {
-    /// A segment to be sent again that is larger than the path now carries goes as two.
+    /// Splits a segment for retransmission if it is larger than the path now carries.
     fn prepare(&mut self, plan: &SegmentPlan) {
         if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
             && plan.len < self.loss.board().get(index as usize).payload_len()
@@ -291,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
+    /// For every segment sent: PRR counts it, the agents see it, the user timeout begins.
     fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
         self.loss.count_left(plan.len);
         self.sending.note_sent(cx.now);
@@ -307,7 +306,7 @@ impl Connection {
         self.loss.arm_tail_probe(now, uses_rack, &self.path, &mut self.timers);
     }
 
-    /// Armed once; when it runs out it looks whether the connection is quiet.
+    /// Arms the timer once; when it runs out, the handler checks whether the connection is quiet.
     pub(super) fn arm_relax(&mut self, cx: &Cx<'_>) {
         if self.timers.deadline(Timer::Relax).is_none() {
             self.timers.arm(Timer::Relax, cx.now + RELAX_AFTER);
@@ -340,7 +339,7 @@ impl Connection {
         if self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
-        // Outside of recovery it goes again because of its size: its ACK is a round trip away again.
+        // Outside of recovery it was resent because of its size, so its ACK is a full round trip away.
         self.arm_tail_probe(cx.now);
     }
 
@@ -378,7 +377,7 @@ impl Connection {
         self.arm_retransmit(cx.now);
     }
 
-    /// Nothing leaves: whatever holds it back gets a timer (C3), and the agents' window is judged.
+    /// Nothing leaves: the cause gets a timer (C3), and the agents' window is judged.
     fn settle(&mut self, cx: &mut Cx<'_>, allowed: Option<&Allowance>) {
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;
@@ -408,7 +407,7 @@ impl Connection {
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
         let flight = self.loss.flight().bytes;
         let has_room = flight + u64::from(self.sending.mss()) <= allowed.flight_bytes;
-        // What pacing holds back is the agents' doing, not the application's.
+        // Data that pacing holds back counts against the agents, not against the application.
         let lacks_data = self.sending.unsent() == 0 && !self.owes_word_of_room();
         let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss();
         let is_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;

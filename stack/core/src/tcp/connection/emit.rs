@@ -1,4 +1,4 @@
-//! Writes segments: the one place that builds a TCP header for a connection, ACKs included.
+//! Writes segments: the only place that builds a TCP header for a connection, ACKs included.
 
 use super::egress::{LinkHelp, SegmentPlan, What};
 use super::loss::Loss;
@@ -18,7 +18,7 @@ use crate::wire::{
 };
 use crate::{Instant, Seq};
 
-/// The parts that a segment is written from. Writing it promises a window, and takes an identification.
+/// The parts that a segment is written from. Writing it promises a window and uses up an identification.
 pub(super) struct Writer<'a> {
     pub(super) receiving: &'a mut Receiving,
     pub(super) urges: &'a mut Urges,
@@ -30,12 +30,12 @@ pub(super) struct Writer<'a> {
     pub(super) path: &'a Path,
     pub(super) config: &'a TcpConfig,
     pub(super) options: Options,
-    /// A SYN is a SYN-ACK.
+    /// True if a SYN would be a SYN-ACK.
     pub(super) is_reply: bool,
 }
 
 impl Writer<'_> {
-    /// The ledger says what the ACK's number, timestamp echo and note are; window and SACK blocks are read now.
+    /// The ledger gives the ACK's number, timestamp echo and note. The window and SACK blocks are read now.
     pub(super) fn write_segment(
         &mut self,
         cx: &Cx<'_>,
@@ -91,7 +91,7 @@ impl Writer<'_> {
         (number, self.window_for(plan, number))
     }
 
-    /// What the sender agents tell with this segment.
+    /// The notes that sender agents add to this segment.
     fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
         match allowed {
             Some(allowed) if plan.len > 0 && self.opening.agreed().tells_anything() => {
@@ -104,7 +104,7 @@ impl Writer<'_> {
     fn window_for(&mut self, plan: &SegmentPlan, number: Seq) -> u16 {
         match plan.what {
             What::Reset => 0,
-            // Never scaled on a SYN (RFC 7323 §2.2); what it promises is kept.
+            // Never scaled on a SYN (RFC 7323 §2.2); the receive buffer keeps the promise.
             What::Syn => u16::try_from(self.receiving.buffer().limit()).unwrap_or(u16::MAX),
             _ => self.receiving.promise_window(number, self.opening.agreed()),
         }
@@ -167,7 +167,7 @@ impl Writer<'_> {
         }
     }
 
-    /// On a segment that is full of data they give way.
+    /// SACK blocks give way on a segment that is full of data.
     fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
         let twice = ack.and_then(|ack| ack.twice);
         let is_told = !matches!(plan.what, What::Syn | What::Reset);
@@ -183,7 +183,7 @@ impl Writer<'_> {
         }
     }
 
-    /// URG as long as the segment begins before the end of urgent data.
+    /// Sets URG on segments that begin before the end of urgent data.
     fn urgent_for(&self, plan: &SegmentPlan) -> (Flags, u16) {
         match self.sending.urgent_end() {
             Some(end) if plan.len > 0 && plan.seq < end => {
@@ -199,7 +199,7 @@ impl Writer<'_> {
             dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
             hop_limit: self.options.hop_limit,
-            // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
+            // Only new data may be marked as ECN-capable (RFC 3168 §6.1.4, 6.1.5).
             ecn: if plan.is_all_new(self.sending) && self.opening.sends_ect() {
                 Ecn::Ect0
             } else {
@@ -212,8 +212,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Each packet has one of its own. RFC 6864 asks for it where a packet may be fragmented; else it tells a segment
-    /// that was sent again from a copy that the network made. A bundle has as many as segments.
+    /// Each packet has its own identification; a bundle has one for each segment. RFC 6864 wants this for packets that
+    /// may be fragmented. In the others it tells a retransmission from a copy that the network made.
     fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
         let first = self.opening.first_identification(self.sending.iss());
         first.wrapping_add(self.urges.count_packets(plan.segments() as u16))

@@ -1,16 +1,16 @@
-//! Who talks with whom.
+//! The two sockets of a connection.
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
-/// Which connection: the two sockets.
+/// The local and remote socket that name a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub local: SocketAddr,
     pub remote: SocketAddr,
 }
 
-/// In one piece, since every packet is looked up by this.
+/// Hashes all bytes in one piece, since each packet needs a lookup.
 impl Hash for Flow {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (local, remote) = (self.local.port().to_be_bytes(), self.remote.port().to_be_bytes());
@@ -39,7 +39,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// A [`Flow`] as connections keep it: socket addresses have room for what only an address with a zone needs.
+/// A compact [`Flow`] for connections: a socket address has fields that only a zone needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) local: End,
@@ -74,7 +74,7 @@ impl End {
     }
 }
 
-/// As packets name them.
+/// Compares with the address and port of a packet.
 impl PartialEq<(&IpAddr, u16)> for End {
     #[inline]
     fn eq(&self, (ip, port): &(&IpAddr, u16)) -> bool {

@@ -1,5 +1,5 @@
-//! The number of hops between the two hosts, and its source: routing, the configuration, or the hop limit of segments
-//! that come.
+//! The number of hops between the two hosts, and its source: routing, the configuration, or the hop limit of arriving
+//! segments.
 
 use super::ingress::Arrived;
 use super::receiving::Receiving;
@@ -8,14 +8,14 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 
-/// Whether the number of hops from the peer is known.
+/// Tells whether the number of hops from the peer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,
     Hops,
 }
 
-/// Only routing and the configuration know better than the hop limit of what came.
+/// Counts hops by the hop limit of a segment. Routing and the configuration take precedence.
 #[inline]
 pub(super) fn count(
     cx: &mut Cx<'_>,
@@ -36,7 +36,7 @@ fn recount(cx: &mut Cx<'_>, arrived: &Arrived<'_>, config: &TcpConfig, path: &mu
     }
 }
 
-/// Routing says what it knows. What it said before, and says no more, is forgotten.
+/// Takes the hops from routing. An earlier number from routing is dropped if routing no longer knows it.
 pub(super) fn route(cx: &mut Cx<'_>, told: &Path, path: &mut Path) -> Known {
     path.hops_to_peer = told.hops_to_peer.or(path.hops_to_peer.filter(not_by_routing));
     let from_peer = told.hops_from_peer.or(path.hops_from_peer.filter(not_by_routing));

@@ -1,4 +1,4 @@
-//! What a connection tells about itself: what Linux's `TCP_INFO` gives, and what our agents do.
+//! A connection's report about itself: the data of Linux's `TCP_INFO`, and the work of the agents.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{Instant, Seq};
 /// Counters since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionStats {
-    /// Segments with data, those sent again among them.
+    /// Segments with data, retransmissions included.
     pub segments_sent: u64,
     pub segments_retransmitted: u64,
     pub bytes_sent: u64,
@@ -23,24 +23,24 @@ pub struct ConnectionStats {
     pub segments_received: u64,
     pub segments_in_order: u64,
     pub segments_out_of_order: u64,
-    /// With data that was there already.
+    /// Segments with data that had already arrived.
     pub segments_duplicate: u64,
     /// In-order payload.
     pub bytes_received: u64,
-    /// Pure ACKs, repeats among them.
+    /// Pure ACKs, repeated ones included.
     pub acks_sent: u64,
     pub acks_repeated: u64,
     pub timeouts: u32,
     pub fast_retransmits: u32,
     pub tail_probes: u32,
     pub window_probes: u32,
-    /// Reductions that were taken back.
+    /// Reductions of cwnd that were taken back.
     pub undone: u32,
-    /// How often the peer said that something came twice (RFC 2883).
+    /// Reports of the peer that something arrived twice (RFC 2883).
     pub dsacks: u32,
 }
 
-/// A snapshot.
+/// A snapshot of a connection.
 #[derive(Clone, Debug)]
 pub struct Info {
     pub flow: Flow,
@@ -51,7 +51,7 @@ pub struct Info {
     pub senders: String,
     pub shadows: String,
     pub stats: ConnectionStats,
-    /// Of `bytes_sent`, those that were sent before.
+    /// The part of `bytes_sent` that was sent before.
     pub bytes_retransmitted: u64,
     pub path: Path,
     pub rto: Duration,
@@ -61,14 +61,14 @@ pub struct Info {
     pub rcv_nxt: Seq,
     pub snd_mss: u32,
     pub peer_mss: u32,
-    /// Payload of the peer's full segments, as far as any came.
+    /// Payload of the peer's full segments; zero before any came.
     pub rcv_mss: u32,
-    /// What our SYN told the peer.
+    /// The MSS that our SYN announced.
     pub told_mss: u32,
     pub path_mtu: u16,
-    /// What the sender agents allow in flight.
+    /// The bytes that the sender agents allow in flight.
     pub allowed_bytes: u64,
-    /// The window of the agent that owns it, from the first data sent on; others may allow less.
+    /// The cwnd of its owner, from the first data on; other agents may allow less.
     pub cwnd_bytes: Option<u64>,
     /// `u64::MAX` while none was ever set.
     pub ssthresh_bytes: u64,
@@ -76,14 +76,14 @@ pub struct Info {
     pub lost: Count,
     pub sacked: Count,
     pub is_recovering: bool,
-    /// Bytes a second, over the last round trip that was full of data; before one was, the fastest.
+    /// Bytes per second over the last round trip that was full of data. Before such a round trip, the fastest rate.
     pub delivery_rate: Option<u64>,
-    /// Bytes a second that the sender agents' pacing lets leave.
+    /// Bytes per second that the sender agents' pacing allows.
     pub pacing_rate: Option<u64>,
     pub busy_time: BusyTime,
     pub snd_wnd: u32,
     pub rcv_wnd: u32,
-    /// What the buffers may hold now; both are tuned.
+    /// The current limits of the buffers; both are tuned.
     pub send_buffer_bytes: u32,
     pub recv_buffer_bytes: u32,
     pub unsent_bytes: u32,
@@ -97,21 +97,21 @@ pub struct Info {
     pub has_ecn: bool,
     pub window_scales: Option<(u8, u8)>,
     pub is_frozen: bool,
-    /// Among the flows to the same peer that send in turn.
+    /// The place among the flows to the same peer that take turns.
     pub turn: Turn,
     /// Probes since the window closed, or since the peer fell silent.
     pub probes: u8,
     pub since_last_sent: Option<Duration>,
     pub since_last_received: Option<Duration>,
-    /// What the peer did not agree to, or did not do so far although it could have been meant to (it never asked by
-    /// ACK-rate requests), so that agents follow their written fallbacks; nothing before it answered.
+    /// Features that the peer did not agree to or has not used so far, such as ACK-rate requests that it never sent.
+    /// Agents then follow their written fallbacks. Empty before the peer answered.
     pub receiver_lacks: Vec<Lacking>,
     pub senders_lack: Vec<Lacking>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
-    /// What the first segments of those would have waited, in all.
+    /// The total time that the first segments of these ACKs would have waited.
     pub shadow_holds: Vec<Duration>,
-    /// What the agents measure themselves by.
+    /// The agents' own measures.
     pub gauges: Vec<(&'static str, u64)>,
 }
 
@@ -183,7 +183,7 @@ impl Info {
     }
 }
 
-/// What leaves at once, by the time that the agents then hold the next back.
+/// The bytes that leave at once, divided by the time until the agents allow the next ones.
 fn pacing_rate(sending: &Sending, allowed: &Allowance) -> Option<u64> {
     let gap = allowed.new_from.since(sending.last_sent_at().get()?);
     let bytes = allowed.burst_bytes.min(sending.mss());

@@ -1,7 +1,6 @@
-//! A segment comes in: RFC 9293 §3.10.7 as a list of named steps.
+//! An arriving segment: RFC 9293 §3.10.7 as a list of named steps.
 //!
-//! Each step looks at one thing and says whether the next one is due. What the peer acknowledges is digested in
-//! `acks.rs`.
+//! Each step checks one thing and decides whether the next one is due. `acks.rs` digests the peer's ACKs.
 
 use std::time::Duration;
 
@@ -16,23 +15,23 @@ use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Ecn, Flags, SourceRoute, TcpView};
 
-/// A segment with what its packet said around it.
+/// A segment with the fields of its packet that matter.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     pub(crate) segment: &'a TcpView<'a>,
     pub(crate) ecn: Ecn,
-    /// As it was when the packet came here.
+    /// The hop limit on arrival.
     pub(crate) hop_limit: u8,
-    /// Of the link that it came over.
+    /// The crossings of the link that it came over.
     pub(crate) crossings: u8,
     /// Payload bytes per segment when the link coalesced several.
     pub(crate) segment_bytes: Option<u16>,
-    /// The way back, when the packet came by a source route.
+    /// The reverse route, if the packet came by a source route.
     pub(crate) source_route: Option<&'a SourceRoute>,
 }
 
 impl Arrived<'_> {
-    /// Segments that came as one; one without payload counts too.
+    /// The number of segments that came as one; a segment without payload counts too.
     pub(super) fn segments(&self) -> u32 {
         segments_in(self.segment.payload.len() as u32, self.segment_bytes)
     }
@@ -42,24 +41,24 @@ pub(super) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
     segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }
 
-/// What the endpoint has to do about the segment.
+/// The endpoint's task after a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disposition {
     Done,
-    /// Answer it with a RST, as though there were no connection.
+    /// Answer it with a RST, as if there were no connection.
     Refuse,
-    /// A passive open came to nothing: forget the connection (RFC 9293 MUST-11).
+    /// A passive open failed: forget the connection (RFC 9293 MUST-11).
     Forget,
-    /// A new connection begins in the place of one in TIME-WAIT, which is over: treat the SYN as new.
+    /// A connection in TIME-WAIT is over and a new one takes its place: treat the SYN as new.
     Reopen,
 }
 
-/// What a step says.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Next,
     Drop(DropReason),
-    /// Dropped, and answered with an ACK of where we are.
+    /// Drops the segment and answers with an ACK of the current state.
     Answer(DropReason, Answer),
     End(Disposition),
 }
@@ -67,7 +66,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Always,
-    /// As often as [`Urges`](super::urges::Urges) allow: neither attackers nor two confused ends may start a storm
+    /// As often as [`Urges`](super::urges::Urges) allow, so that neither attackers nor two confused ends start a storm
     /// (RFC 5961 §7).
     Limited,
 }
@@ -144,7 +143,7 @@ impl Connection {
         self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
     }
 
-    /// The peer lives: keep-alives begin anew.
+    /// The peer lives: keep-alives start again.
     pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
         let Some(keep_alive) = self.options().keep_alive else { return };
         self.urges.forget_keep_alives();
@@ -177,12 +176,12 @@ impl Connection {
         if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
             return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
         }
-        // Data or FIN that comes again: our ACK of it was lost.
+        // Data or a FIN that came again: our ACK of it was lost.
         self.receiving.note_old_duplicate(arrived, self.opening.agreed(), &mut self.stats);
         Step::Answer(DropReason::OutOfWindow, Answer::Always)
     }
 
-    /// In SYN-RECEIVED the peer's SYN may come again, or its half of a simultaneous open.
+    /// In SYN-RECEIVED the peer's SYN may come again, as may its half of a simultaneous open.
     fn check_repeated_syn(&mut self, segment: &TcpView<'_>) -> Option<Step> {
         let is_again = self.state == StateName::SynReceived
             && segment.flags.contains(Flags::SYN)
@@ -199,8 +198,8 @@ impl Connection {
         Some(Step::Drop(DropReason::SynInConnection))
     }
 
-    /// TIME-WAIT gives way to a SYN that cannot be an old duplicate, whose number lies far from the window in
-    /// general (RFC 6191, RFC 9293 SHLD-4).
+    /// TIME-WAIT gives way to a SYN that cannot be an old duplicate. Its number usually lies far from the window (RFC
+    /// 6191, RFC 9293 SHLD-4).
     fn check_successor(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
         let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
         if self.state != StateName::TimeWait
@@ -219,7 +218,8 @@ impl Connection {
             return None;
         }
         let Some(timestamps) = segment.options.timestamps else {
-            // RFC 7323 §3.2: once agreed, on every segment. A SYN is of another life, and is told of this one.
+            // RFC 7323 §3.2: once agreed, they are on every segment. A SYN belongs to another connection and gets an
+            // answer.
             let is_syn = segment.flags.contains(Flags::SYN);
             return (!is_syn).then_some(Step::Drop(DropReason::Paws));
         };
@@ -246,14 +246,14 @@ impl Connection {
                 return Step::End(Disposition::Forget);
             }
             (StateName::SynReceived, Origin::Active) => self.finish(cx, CloseReason::Refused),
-            // Everything that was sent has been acknowledged: the peer merely skipped the courtesies.
+            // All sent data has been acknowledged: the peer merely ends TIME-WAIT early.
             (StateName::TimeWait, _) => self.finish(cx, CloseReason::Finished),
             _ => self.finish(cx, CloseReason::Reset),
         }
         Step::End(Disposition::Done)
     }
 
-    /// Fourth: SYN (the third check, security, is empty). Challenged, never believed (RFC 5961 §4.2).
+    /// Fourth: SYN (the third check, security, is empty). It is challenged, never believed (RFC 5961 §4.2).
     fn check_syn(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
         if !segment.flags.contains(Flags::SYN) {
@@ -287,7 +287,7 @@ impl Connection {
         if self.sending.is_too_old(segment.ack) {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
-        // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.
+        // Only here is the segment known to be the peer's: a forged timestamp would silence the peer for good.
         self.receiving.take_timestamp(cx.now, segment, self.opening.agreed());
         if self.opening.take_source_route(arrived.source_route) {
             self.update_mss();
@@ -295,8 +295,8 @@ impl Connection {
         if self.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
     }
 
-    /// After its FIN the peer has nothing left to send: whatever takes a number, or is ahead of us, shows that it has
-    /// not understood where we are (RFC 9293 §3.10.7.4).
+    /// After its FIN the peer has nothing left to send. A segment that takes a number or is ahead of us shows a
+    /// disagreement about the state (RFC 9293 §3.10.7.4).
     #[cold]
     fn check_late(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Step {
         if segment.flags.contains(Flags::FIN) {
@@ -316,8 +316,8 @@ impl Connection {
         let segment = arrived.segment;
         hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
         if self.sending.is_beyond_window() {
-            // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
-            // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
+            // Stops waiting after a probe, or for data that a shrinking window left outside. A peer that answers may
+            // keep its window closed for ever (RFC 9293 MUST-37, SHLD-17). The next segment sent starts the wait again.
             self.sending.stop_waiting();
         }
         let window = self.take_window(cx, segment);
@@ -329,7 +329,7 @@ impl Connection {
             self.tell_of_room();
         }
         if self.sending.window() == 0 {
-            // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
+            // A peer that reports a closed window is alive: the wait starts anew (MUST-37, SHLD-17).
             self.sending.stop_waiting();
         }
         self.thaw_on(cx, &news);
@@ -340,7 +340,7 @@ impl Connection {
         self.step_state(cx)
     }
 
-    /// The newest segment tells the window, unless its field carries the peer's cwnd.
+    /// The newest segment gives the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
         let agreed = self.opening.agreed();
         if agreed.use_in_window() && !segment.payload.is_empty() {
@@ -355,7 +355,7 @@ impl Connection {
         news
     }
 
-    /// A probe byte that the peer refused goes out again with what follows it, not alone.
+    /// A probe byte that the peer refused goes out again together with the data after it.
     fn window_opened(&mut self, now: Instant) {
         self.timers.disarm(Timer::Persist);
         let has_probe_out = self.ladder().has_probe_out();
@@ -367,7 +367,7 @@ impl Connection {
         }
     }
 
-    /// Whoever only receives has nothing under way that an ACK could speak of.
+    /// Returns whether an ACK is without news: nothing is in flight, and it has no new number, no SACK block, no ECE.
     fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
         self.is_at_rest()
             && segment.ack == self.sending.una()
@@ -404,7 +404,7 @@ impl Connection {
     }
 }
 
-/// Sixth to eighth: what is urgent, the segment's data, and its FIN.
+/// Sixth to eighth: urgent data, the segment's data, and its FIN.
 impl Connection {
     /// Sixth: URG.
     fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
@@ -434,9 +434,9 @@ impl Connection {
         Step::Next
     }
 
-    /// An end that only receives measures round trips by its own timestamps that come back with data. Each is longer by
-    /// what the peer waited, so that only the least of them counts for the path. The receiver agent hears of each
-    /// sample, as long as nothing of our own is under way that measures better.
+    /// An end that only receives measures round trips by the echoes of its timestamps on data. Each sample contains the
+    /// peer's waiting time, so only the minimum counts for the path. The receiver agent gets each sample while nothing
+    /// of our own, which would measure better, is in flight.
     #[inline]
     fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
         let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
@@ -445,7 +445,7 @@ impl Connection {
         rtt.filter(|_| self.loss.board().is_empty())
     }
 
-    /// Data for an application that has gone: it must not be acknowledged as though someone had it (SHLD-3).
+    /// Refuses data for an application that has gone: an ACK would claim that the application has it (SHLD-3).
     #[cold]
     fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
         cx.dropped(DropReason::DataAfterClose);
@@ -454,7 +454,7 @@ impl Connection {
         Step::End(Disposition::Done)
     }
 
-    /// Eighth: FIN, whether it stands in this segment or was waiting for the data before it.
+    /// Eighth: the FIN of this segment, or an earlier one that waited for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.receiving.place_fin(arrived.segment);
@@ -475,7 +475,7 @@ impl Connection {
         Step::Next
     }
 
-    /// Only 2 MSL are left to wait (MUST-13); the buffers are not needed for that.
+    /// Only 2 MSL are left to wait (MUST-13), without need for the buffers.
     #[cold]
     pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx, StateName::TimeWait);

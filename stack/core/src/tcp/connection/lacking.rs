@@ -1,5 +1,5 @@
-//! Agents do without some of their needs: the peer did not agree to them, or nothing tells them of the path. They
-//! follow their written fallbacks then.
+//! The needs of agents that are not met: the peer did not agree to them, or the path is not known. The agents then
+//! follow their written fallbacks.
 
 use super::opening::{Opening, Wishes};
 use crate::agent::{Needs, Path};
@@ -12,12 +12,12 @@ pub(super) struct Unmet<'a> {
     pub(super) opening: &'a Opening,
     pub(super) path: &'a Path,
     pub(super) is_synchronized: bool,
-    /// Data has come, and no ACK-rate request.
+    /// Data has come, but no ACK-rate request.
     pub(super) is_unasked: bool,
 }
 
 impl Unmet<'_> {
-    /// One end tells and the other uses: each is told when the peer does not do its part.
+    /// Traces, at each end, the features that the peer does not support.
     pub(super) fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
         let mut told = Vec::new();
         for what in self.by_peer_for_senders().into_iter().chain(self.by_peer_for_receiver()) {
@@ -28,14 +28,14 @@ impl Unmet<'_> {
         }
     }
 
-    /// For when the peer's data is over.
+    /// Is called when the peer's data is over.
     pub(super) fn trace_never_asked(&self, cx: &mut Cx<'_>) {
         if self.was_never_asked() {
             cx.trace(TraceKind::Fallback(Lacking::RateRequest));
         }
     }
 
-    /// The handshake was not measured (Karn), and no timestamps will measure what comes.
+    /// Traces that the RTT stays unknown: the handshake was ambiguous (Karn), and there are no timestamps.
     pub(super) fn trace_unmeasured(&self, cx: &mut Cx<'_>) {
         let is_unknown = self.path.rtt.min.is_none() && !self.opening.agreed().timestamps;
         if self.wishes.receiver.rtt && is_unknown {
@@ -43,13 +43,13 @@ impl Unmet<'_> {
         }
     }
 
-    /// What the receiver agent does without.
+    /// The unmet needs of the receiver agent.
     pub(super) fn for_receiver(&self) -> Vec<Lacking> {
         let of_path = self.unknown_of_path(self.wishes.receiver);
         self.by_peer_for_receiver().into_iter().chain(of_path).collect()
     }
 
-    /// The same of the sender agents. A sender measures the path with its first data.
+    /// The unmet needs of the sender agents. A sender measures the path with its first data.
     pub(super) fn for_senders(&self) -> Vec<Lacking> {
         let of_path = self.unknown_of_path(Needs { rtt: false, ..self.wishes.senders });
         self.by_peer_for_senders().into_iter().chain(of_path).collect()
@@ -66,7 +66,7 @@ impl Unmet<'_> {
         self.opening.with_cookie(agreed.collect(), self.is_synchronized)
     }
 
-    /// What agents would know of the path, and nothing has told so far.
+    /// The needed facts about the path that are still unknown.
     fn unknown_of_path(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
         let no_hops = self.path.hops_from_peer.or(self.path.hops_to_peer).is_none();
         let unknown = [
@@ -76,8 +76,8 @@ impl Unmet<'_> {
         unknown.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what)
     }
 
-    /// An end that obeys ACK-rate requests offers what one that sends them does: which of them the peer is, its data
-    /// shows. So far nothing has asked.
+    /// Returns whether an agreed use of ACK-rate requests has brought none so far. An end that obeys requests and one
+    /// that sends them make the same offer; only the data shows which one the peer is.
     fn was_never_asked(&self) -> bool {
         self.opening.agreed().use_ack_rate && self.is_unasked
     }

@@ -1,11 +1,11 @@
-//! Loss: the segments under way, the losses among them, and the RTO.
+//! Loss: the segments in flight, the losses among them, and the RTO.
 //!
 //! This part books each segment that leaves and each that the peer reports. It knows no bytes, no window of the peer
-//! and no agent. Its callers hand it the state of other parts as [`Space`]. Its fields are private to it and to its
+//! and no agent. Its callers pass the state of other parts as [`Space`]. Its fields are private to it and to its
 //! submodules: `detection` finds losses, `denial` takes them back, `samples` measures round trips.
 //!
-//! The scoreboard's invariants are S1 to S3 (`tcp/scoreboard.rs`). C1, which joins it to the numbers that were sent,
-//! is checked at the connection.
+//! The scoreboard's invariants are S1 to S3 (`tcp/scoreboard.rs`). The connection checks C1, which joins the scoreboard
+//! to the sent numbers.
 
 mod denial;
 mod detection;
@@ -23,9 +23,9 @@ use crate::tcp::timers::{Timer, Timers};
 use crate::wire::TcpView;
 use crate::{Instant, Moment, Seq};
 
-/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
+/// The wait for a tail probe without any RTT sample (RFC 8985 §7.2).
 const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
-/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
+/// The extra wait for the probe of a lone segment, since the peer may delay its ACK (RFC 8985 §7.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(super) struct Loss {
     highest_sacked: Option<Seq>,
     recovery: Recovery,
     rtt: RttEstimator,
-    /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`): its end, and
-    /// when it left.
+    /// The end and the departure of the timed segment. Only one segment at a time is timed where timestamps of segments
+    /// do not count (`RttMeasure::OneTimed`).
     timed_end: Seq,
     timed_at: Moment,
     /// Duplicate ACKs that show a loss. A sender agent may choose it.
@@ -45,7 +45,7 @@ pub(super) struct Loss {
     rto_held: u8,
 }
 
-/// The state of other parts that this one may know.
+/// The state of other parts that this part may know.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Space {
     pub(super) una: Seq,
@@ -53,7 +53,7 @@ pub(super) struct Space {
     /// Payload of a full segment.
     pub(super) mss: u32,
     pub(super) has_sack: bool,
-    /// Losses are found by time (RFC 8985).
+    /// True if losses are found by time (RFC 8985).
     pub(super) uses_rack: bool,
 }
 
@@ -91,7 +91,7 @@ impl Loss {
         let mut flight = self.board.flight();
         let assumed = self.recovery.assumed_arrived.min(flight.segments);
         if assumed > 0 {
-            // Whole segments, the last of which may be short: an average keeps bytes and segments in step.
+            // Segments are whole, but the last may be short: an average keeps bytes and segments in step.
             flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments);
             flight.segments -= assumed;
         }
@@ -107,8 +107,8 @@ impl Loss {
         Before { pipe: self.flight(), outstanding }
     }
 
-    /// New data has left, as `segments` of `each` bytes, less in the last one. Each may be lost alone. `end` is beyond
-    /// the data; a FIN stands there.
+    /// Books new data that has left as `segments` of `each` bytes; the last one may be shorter. Each may be lost alone.
+    /// `end` is beyond the data, where a FIN stands.
     pub(super) fn book_new(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl Loss {
         self.board.push(last, end.bytes_since(last) + u32::from(fin), fin, now);
     }
 
-    /// The segment at this place has left again. Answers its number.
+    /// Books that the segment at this place has left again. Returns its number.
     pub(super) fn book_again(&mut self, now: Instant, index: usize, una: Seq, ts: u32) -> Seq {
         let seq = self.board.get(index).seq;
         self.board.resent(index, now);
@@ -135,22 +135,22 @@ impl Loss {
         seq
     }
 
-    /// A byte that probes the peer's window has left.
+    /// Books a byte that probes the peer's window.
     pub(super) fn book_window_probe(&mut self, now: Instant, seq: Seq, len: u32) {
         self.board.push(seq, len, false, now);
     }
 
-    /// The same byte once more.
+    /// Books the same byte once more.
     pub(super) fn book_window_probe_again(&mut self, now: Instant) {
         self.board.resent(self.board.len() - 1, now);
     }
 
-    /// The probe's byte is taken back, as though it had never left. Answers its number.
+    /// Takes the probe's byte back, as if it had never left. Returns its number.
     pub(super) fn unbook_window_probe(&mut self) -> Option<Seq> {
         self.board.unsend_last().map(|byte| byte.seq)
     }
 
-    /// A segment that is to leave again goes as two.
+    /// Splits a segment in two for retransmission.
     pub(super) fn split(&mut self, index: usize, first_len: u32) {
         self.board.split(index, first_len);
     }
@@ -159,14 +159,14 @@ impl Loss {
         self.recovery.tail_probe = Some(TailProbe { end, was_resent });
     }
 
-    /// One of F-RTO's two new segments may have been among what left.
+    /// Counts new data: it may have contained one of F-RTO's two new segments.
     pub(super) fn new_data_left(&mut self) {
         if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
             *new_left = new_left.saturating_sub(1);
         }
     }
 
-    /// Whatever left, fast recovery counts it.
+    /// Counts everything that left, for fast recovery.
     pub(super) fn count_left(&mut self, bytes: u32) {
         match self.recovery.gauge_mut() {
             None => {}
@@ -175,8 +175,8 @@ impl Loss {
         }
     }
 
-    /// Takes an ACK's number and SACK blocks. Answers what it delivers, and the stretch that it says came twice
-    /// (RFC 2883 §4). `space` is as it was before.
+    /// Takes an ACK's number and SACK blocks. Returns the newly delivered segments and the D-SACK's range (RFC 2883
+    /// §4). `space` is the state before the ACK.
     pub(super) fn take_report(
         &mut self,
         segment: &TcpView<'_>,
@@ -192,7 +192,7 @@ impl Loss {
         (delivered, dsack)
     }
 
-    /// Marks what SACK blocks report. Answers the first block when it is a D-SACK.
+    /// Marks the ranges of SACK blocks. Returns the first block if it is a D-SACK.
     fn take_sacks(
         &mut self,
         segment: &TcpView<'_>,
@@ -205,7 +205,7 @@ impl Loss {
             [first, second, ..] if second.left <= first.left && first.right <= second.right => Some(first),
             _ => None,
         };
-        // Out of order is what arrived after something higher that an earlier ACK told of.
+        // A segment is out of order if an earlier ACK already reported a higher one.
         let highest_before = self.highest_sacked;
         for block in blocks.iter().skip(usize::from(dsack.is_some())) {
             let is_sane = block.left < block.right && segment.ack < block.right && block.right <= space.nxt;
@@ -224,12 +224,12 @@ impl Loss {
         self.highest_sacked = self.highest_sacked.filter(|highest| una < *highest);
     }
 
-    /// Nothing is under way any more.
+    /// Clears the scoreboard: nothing is in flight any more.
     pub(super) fn clear_board(&mut self) {
         self.board.clear();
     }
 
-    /// The window was reduced, to this slow start threshold; `nxt` is where sending stands.
+    /// Books a reduction of the window; `nxt` is the next number to send.
     pub(super) fn reduced_at(&mut self, nxt: Seq) {
         self.recovery.reduced_at = Some(nxt);
     }
@@ -238,7 +238,7 @@ impl Loss {
         self.recovery.ssthresh = bytes;
     }
 
-    /// Fast recovery begins. PRR must not wait for bytes that were SACKed before: they are not delivered once more
+    /// Begins fast recovery. PRR must not wait for bytes that were SACKed before, since they are not delivered again
     /// (RFC 9937 §6.1).
     pub(super) fn begin_fast(&mut self, before: Before, style: RecoveryStyle, space: Space) {
         let recovery = &mut self.recovery;
@@ -255,7 +255,7 @@ impl Loss {
         recovery.begin_fast(gauge);
     }
 
-    /// Recovery is over. Answers which phase it was.
+    /// Ends recovery. Returns the phase that it was in.
     pub(super) fn end(&mut self, end: Recovered, nxt: Seq) -> Phase {
         let was = self.recovery.phase;
         self.recovery.phase = Phase::Open;
@@ -279,15 +279,15 @@ impl Loss {
         was
     }
 
-    /// A retransmission timer has run out. Answers how many have in a row.
+    /// Counts a retransmission timeout. Returns the number of timeouts in a row.
     pub(super) fn count_timeout(&mut self) -> u32 {
         self.recovery.timeouts += 1;
         self.recovery.timeouts
     }
 
-    /// All that is under way counts as lost. F-RTO may ask whether it is.
+    /// Marks everything in flight as lost. F-RTO may check whether it is.
     pub(super) fn lose_all(&mut self, nth: u32, nxt: Seq, may_use_frto: bool) {
-        // A first segment that is SACKed but not acknowledged: the peer threw it away (RFC 2018 §8).
+        // The peer has dropped a first segment that is SACKed but not acknowledged (RFC 2018 §8).
         if self.board.front().is_some_and(|front| front.state == SegmentState::Sacked) {
             self.board.forget_sacks();
             self.highest_sacked = None;
@@ -296,7 +296,7 @@ impl Loss {
         let may_be_spurious = nth == 1 && self.recovery.phase == Phase::Open;
         let recovery = &mut self.recovery;
         recovery.frto = if may_be_spurious && may_use_frto { Frto::FirstAck } else { Frto::Off };
-        // Within a fast recovery the first resend that counts is that recovery's.
+        // Within a fast recovery, the first retransmission that counts is that recovery's.
         recovery.undo_timeout(nth == 1 && recovery.phase != Phase::Fast);
         recovery.phase = Phase::AfterTimeout;
         recovery.point = nxt;
@@ -306,12 +306,12 @@ impl Loss {
         self.forget_timed();
     }
 
-    /// A router has dropped everything larger.
+    /// Marks all larger segments as lost: a router has dropped them.
     pub(super) fn lose_larger(&mut self, bytes: u32) {
         self.board.mark_larger_lost(bytes);
     }
 
-    /// An agent asks for a fast retransmit of the first segment. Once a window it gets one.
+    /// Grants an agent's request for a fast retransmit of the first segment, once a window.
     pub(super) fn grant(&mut self, space: Space) -> bool {
         let is_new_window = self.recovery.asked_at.is_none_or(|at| at <= space.una);
         if !is_new_window || self.recovery.phase != Phase::Open {
@@ -322,13 +322,14 @@ impl Loss {
         true
     }
 
-    /// Without SACK a recovery mends one hole a round trip; only its first partial ACK restarts the timer, so that
-    /// slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
+    /// Returns whether an ACK restarts the timer. Without SACK a recovery repairs one hole a round trip, and only its
+    /// first partial ACK restarts the timer. Thus slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
     pub(super) fn ack_restarts_timer(&self, has_sack: bool) -> bool {
         has_sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
     }
 
-    /// Outside of recovery, with nothing reported above a hole and no probe out, a tail may be lost unseen.
+    /// Returns whether a tail may be lost unseen: outside of recovery, without SACKed segments or a tail probe in
+    /// flight.
     fn may_lose_tail(&self) -> bool {
         self.recovery.phase == Phase::Open
             && self.recovery.tail_probe.is_none()
@@ -336,7 +337,7 @@ impl Loss {
             && !self.board.is_empty()
     }
 
-    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
+    /// Arms the tail loss probe: later than an ACK could take, earlier than the RTO.
     pub(super) fn arm_tail_probe(&self, now: Instant, uses_rack: bool, path: &Path, timers: &mut Timers) {
         if !uses_rack || !self.may_lose_tail() {
             timers.disarm(Timer::TailProbe);
@@ -354,14 +355,13 @@ impl Loss {
         timers.arm(Timer::Retransmit, now + self.rtt.rto());
     }
 
-    /// All that the peer is known to have of our payload.
+    /// The bytes of our payload that the peer is known to have.
     pub(super) fn arrived(&self, bytes_acked: u64) -> u64 {
         bytes_acked + self.board.sacked().bytes
     }
 
-    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window, which is to be reduced as though it had
-    /// been seen. The ACK that covers the probe does not tell: it may be the first copy's, with the D-SACK still to
-    /// come.
+    /// RFC 8985 §7.4: a probe that repaired a loss hides it, so the window must shrink as if the loss had been seen.
+    /// The ACK that covers the probe decides nothing: it may answer the first copy, with the D-SACK still to come.
     pub(super) fn resolve_tail_probe(&mut self, news: &AckNews, una: Seq) -> bool {
         let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= una) else { return false };
         let came_twice = news.dsack.is_some() || (news.advanced == 0 && news.says_only_ack);
@@ -373,19 +373,19 @@ impl Loss {
         probe.was_resent && !came_twice && self.recovery.phase == Phase::Open
     }
 
-    /// The end: nothing is sent again.
+    /// Ends the part: nothing is sent again.
     pub(super) fn finish(&mut self) {
         self.board.clear();
         self.board.relax();
     }
 
-    /// Gives back what is held for segments to come.
+    /// Frees memory that is kept for future segments.
     pub(super) fn relax(&mut self) {
         self.board.relax();
         self.recovery.relax();
     }
 
-    /// The same, while a loss may still turn out to be none.
+    /// Frees the scoreboard's spare memory, but keeps the record for undo.
     pub(super) fn relax_board(&mut self) {
         self.board.relax();
     }

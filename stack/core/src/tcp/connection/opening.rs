@@ -1,8 +1,8 @@
-//! Opening: the agreement that the two ends make in their handshake. Options and payload of every later segment
-//! follow from it.
+//! Opening: the agreement that the two ends make in their handshake. It decides the options and the payload of all
+//! later segments.
 //!
-//! This part knows no sequence number and no buffer. Its fields are private to it and to its submodules: `offer`
-//! writes SYNs, `negotiated` is what both ends agreed on, `sizes` counts headers.
+//! This part knows no sequence number and no buffer. Its fields are private to it and to its submodules: `offer` writes
+//! SYNs, `negotiated` is the agreement, `sizes` counts headers.
 
 mod negotiated;
 mod offer;
@@ -23,7 +23,7 @@ use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::trace::Lacking;
 use crate::wire::{Flags, SourceRoute, TcpView};
 
-/// An echoed timestamp older than this is a peer's error, or an attack on our RTO.
+/// An older echo is the peer's mistake, or an attack on our RTO.
 const MOST_BELIEVABLE: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -31,16 +31,16 @@ pub(super) struct Opening {
     ends: Ends,
     origin: Origin,
     agreed: Negotiated,
-    /// The most payload and options that the peer takes in one segment.
+    /// The most payload and options that the peer accepts in one segment.
     peer_mss: u16,
-    /// Added to the clock of our timestamps, so that it begins somewhere else for each connection.
+    /// Added to our timestamps, so that they begin at another value for each connection.
     ts_offset: u32,
-    /// The way that our packets take, where one is prescribed.
+    /// The source route of our packets, if one is prescribed.
     source_route: Option<Box<SourceRoute>>,
-    /// A SYN or SYN-ACK of ours left without ECN.
+    /// True once a SYN or SYN-ACK of ours left without ECN.
     plain_syn_sent: bool,
     syns_sent: u8,
-    /// A connection in TIME-WAIT made way for this one.
+    /// True if a connection in TIME-WAIT made way for this one.
     follows: bool,
 }
 
@@ -86,19 +86,19 @@ impl Opening {
         self.origin
     }
 
-    /// Nothing, before the peer's SYN has come.
+    /// The agreement; it is empty before the peer's SYN.
     #[inline]
     pub(super) fn agreed(&self) -> &Negotiated {
         &self.agreed
     }
 
-    /// Takes what the peer's SYN or SYN-ACK offers.
+    /// Takes the offers of the peer's SYN or SYN-ACK.
     pub(super) fn take_syn(&mut self, syn: &TcpView<'_>, wishes: Wishes, config: &TcpConfig) {
         self.agreed = self.negotiate(syn, wishes, config);
         self.peer_mss = syn.options.mss.unwrap_or_else(|| sizes::default_mss(&self.ends));
     }
 
-    /// The peer's SYN has come again. It may have given ECN up, and need not hear marks any more (RFC 3168 §6.1.1).
+    /// Takes a repeated SYN of the peer. It may have given up ECN; then the peer need not get marks (RFC 3168 §6.1.1).
     pub(super) fn take_syn_again(&mut self, flags: Flags) {
         self.agreed.ecn &= is_ecn_setup(flags);
     }
@@ -112,8 +112,8 @@ impl Opening {
         self.syns_sent
     }
 
-    /// RFC 3168 §6.1.1: once a SYN or SYN-ACK left without ECN, the peer may not hear of marks. It may still mark, and
-    /// is answered as agreed.
+    /// RFC 3168 §6.1.1: after a SYN or SYN-ACK of ours without ECN, the peer may not expect marks. The peer's own marks
+    /// are still echoed as agreed.
     #[inline]
     pub(super) fn sends_ect(&self) -> bool {
         self.agreed.ecn && !self.plain_syn_sent
@@ -124,21 +124,22 @@ impl Opening {
         (now.as_millis() as u32).wrapping_add(self.ts_offset)
     }
 
-    /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
+    /// The round trip of an echo in whole milliseconds, rounded up: the clock may have ticked once more than it shows.
     pub(super) fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.ts_now(now).wrapping_sub(echo);
         let rtt = Duration::from_millis(u64::from(ticks) + 1);
         (echo != 0 && rtt < MOST_BELIEVABLE).then_some(rtt)
     }
 
-    /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
+    /// Returns whether one segment at a time is timed. With timestamps every ACK is a sample, as in ns-2
+    /// (`ts_option_`).
     #[inline]
     pub(super) fn uses_one_timed(&self, config: &TcpConfig) -> bool {
         matches!(config.rto.measure, RttMeasure::OneTimed { .. }) && !self.agreed.timestamps
     }
 
-    /// The identification of the first packet. A secret and the clock of sequence numbers make it, and a stranger
-    /// learns nothing by it (RFC 7739).
+    /// The identification of the first packet. It is made from a secret and from the clock of sequence numbers, so that
+    /// a stranger learns nothing (RFC 7739).
     pub(super) fn first_identification(&self, iss: crate::Seq) -> u16 {
         let first = (self.ts_offset >> 16) as u16;
         first.wrapping_add((iss.0 >> 8) as u16)
@@ -149,8 +150,8 @@ impl Opening {
         self.source_route.as_deref()
     }
 
-    /// RFC 9293 MUST-53, SHLD-24: a passive connection answers by the way that the newest segment came. A route
-    /// that the application chose stays (MUST-52). Answers whether it is another one than before.
+    /// RFC 9293 MUST-53, SHLD-24: a passive connection answers over the reverse route of the newest segment. A route of
+    /// the application's choice stays (MUST-52). Returns whether the route has changed.
     pub(super) fn take_source_route(&mut self, route: Option<&SourceRoute>) -> bool {
         if self.origin == Origin::Passive
             && let Some(route) = route
@@ -162,7 +163,7 @@ impl Opening {
         false
     }
 
-    /// Nothing can be told of a SYN cookie's SYN-ACK, which had no room for what lacks.
+    /// Adds the cookie as a cause if features are missing: its SYN-ACK had no room for their options.
     pub(super) fn with_cookie(&self, mut lacking: Vec<Lacking>, is_synchronized: bool) -> Vec<Lacking> {
         let is_cookie = self.origin == Origin::Passive && self.syns_sent == 0;
         if is_synchronized && is_cookie && !lacking.is_empty() {
@@ -171,7 +172,7 @@ impl Opening {
         lacking
     }
 
-    /// As though both SYNs had agreed on it.
+    /// Acts as if both SYNs had agreed on it.
     #[cfg(test)]
     pub(super) fn pretend_ecn(&mut self) {
         self.agreed.ecn = true;

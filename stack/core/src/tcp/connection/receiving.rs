@@ -1,11 +1,11 @@
-//! Receiving: where the peer's data stands, what of it waits for the program, and which ACKs are owed for it.
+//! Receiving: the peer's sequence numbers, the data that waits for the program, and the ACKs owed for it.
 //!
-//! This part knows nothing of our own data. Its callers hand it the state of other parts as [`Around`]. Its fields are
+//! This part knows nothing of our own data. Its callers pass the state of other parts as [`Around`]. Its fields are
 //! private to it and to its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window` promises room,
-//! `told` is what ACKs say.
+//! `told` fills in the ACKs.
 //!
 //! Invariant (checked after every event in debug builds)
-//! - C2: the advertised edge never moves left, and all that lies before it finds room.
+//! - C2: the advertised edge never moves left, and all data before it finds room.
 
 mod data;
 mod timestamps;
@@ -44,23 +44,23 @@ pub(super) struct Receiving {
     ts_recent_at: Instant,
     /// Moves when an ACK is decided (RFC 7323 §4.3).
     last_ack_decided: Seq,
-    /// The number of the last segment that told our window.
+    /// The number of the last segment that carried our window.
     last_told: Seq,
-    /// The congestion window that the peer told last.
+    /// The last congestion window that the peer sent.
     peer_cwnd: Option<u16>,
     last_arrival: Moment,
     /// The hop limit of the last segment that was accepted, with the crossings of its link added.
     hop_limit: Option<u8>,
-    /// Our timestamp that came back last.
+    /// The newest echo of our timestamp.
     last_echo: u32,
-    /// The largest segment's payload.
+    /// Payload of the largest segment.
     largest: u32,
     tuning: Tuning,
     /// The application will read no more.
     is_deaf: bool,
-    /// An ACK-rate request has come that the receiver agent heard.
+    /// The receiver agent has had an ACK-rate request.
     was_asked: bool,
-    /// A mark was seen: every ACK says so until the peer says CWR (RFC 3168 §6.1.3).
+    /// True after a mark: every ACK echoes it until the peer sends CWR (RFC 3168 §6.1.3).
     ecn_echo: bool,
 }
 
@@ -107,7 +107,7 @@ impl Receiving {
         }
     }
 
-    /// The peer's SYN has come, and this was agreed on.
+    /// Begins with the peer's SYN and the agreement.
     pub(super) fn begin(&mut self, now: Instant, syn: &TcpView<'_>, agreed: &Negotiated) {
         self.irs = syn.seq;
         self.nxt = syn.seq + 1;
@@ -158,7 +158,7 @@ impl Receiving {
         self.last_arrival = Moment::at(now);
     }
 
-    /// Takes note of the hop limit. Answers whether it is another one than before.
+    /// Takes the hop limit. Returns whether it has changed.
     #[inline]
     pub(super) fn take_hop_limit(&mut self, arrived: &Arrived<'_>) -> bool {
         let before_crossings = Some(arrived.hop_limit.saturating_add(arrived.crossings));
@@ -167,7 +167,7 @@ impl Receiving {
         is_other
     }
 
-    /// The next segment tells it anew.
+    /// Forgets the hop limit, so that the next segment counts as a change.
     pub(super) fn forget_hop_limit(&mut self) {
         self.hop_limit = None;
     }
@@ -197,19 +197,19 @@ impl Receiving {
         self.urgent_end.map_or(0, |end| end.bytes_since(self.read_to()))
     }
 
-    /// The peer's FIN has come and everything before it was read.
+    /// Returns whether the peer's FIN has come and everything before it was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.buffer.readable() == 0 && self.fin.is_some_and(|fin| fin < self.nxt)
     }
 
-    /// The ledger's timer has run out.
+    /// Handles the ledger's timer.
     pub(super) fn on_deadline(&mut self, cx: &mut Cx<'_>, around: Around<'_>) {
         let facts = self.facts(around);
         self.ledger.on_deadline(cx, &facts);
         self.note_decision();
     }
 
-    /// An ACK that no agent may withhold.
+    /// Sends an ACK that no agent may withhold.
     #[cold]
     pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, around: Around<'_>) {
         let facts = self.facts(around);
@@ -217,7 +217,7 @@ impl Receiving {
         self.note_decision();
     }
 
-    /// The ACK that leaves now: alone, or on another segment.
+    /// The ACK that leaves now, alone or on another segment.
     pub(super) fn pop_ack(
         &mut self,
         cx: &mut Cx<'_>,
@@ -230,14 +230,14 @@ impl Receiving {
         ack
     }
 
-    /// Last.ACK.sent of RFC 7323 moves when an ACK is decided: when nothing is owed, everything has been.
+    /// RFC 7323's Last.ACK.sent moves at the decision of an ACK. When nothing is owed, all ACKs are decided.
     fn note_decision(&mut self) {
         if self.ledger.owed().segments == 0 {
             self.last_ack_decided = self.nxt;
         }
     }
 
-    /// All that has come was acknowledged, or the ACK that does so is decided.
+    /// Returns whether an ACK for all received data has left or is decided.
     pub(super) fn has_decided_all(&self) -> bool {
         self.nxt <= self.last_ack_decided
     }
@@ -255,7 +255,7 @@ impl Receiving {
         }
     }
 
-    /// Segments that come in are about as large as those that go out, or as the largest that came.
+    /// The estimated size of arriving segments: our own full segments, or the largest that came.
     #[inline]
     pub(super) fn segment_bytes(&self, own: u32) -> u32 {
         own.max(self.largest)
@@ -266,29 +266,29 @@ impl Receiving {
         self.buffer.read(out)
     }
 
-    /// The same of bytes that it has read where they lay.
+    /// The program has read these bytes in place.
     pub(super) fn consume(&mut self, bytes: u32) {
         self.buffer.consume(bytes);
     }
 
-    /// Discards the data that has come: it will not be read.
+    /// Discards the received data, which nobody will read.
     pub(super) fn forget_data(&mut self) {
         self.buffer.clear();
     }
 
-    /// No ACK leaves any more.
+    /// Drops all ACKs that are owed.
     pub(super) fn owe_nothing(&mut self) {
         self.ledger.clear();
         self.ledger.relax();
     }
 
-    /// Gives back what is held for segments to come.
+    /// Frees memory that is kept for future segments.
     pub(super) fn relax(&mut self) {
         self.buffer.relax();
         self.ledger.relax();
     }
 
-    /// The same, while there may be something to read.
+    /// Frees only the ledger's memory, since unread data may be left.
     pub(super) fn relax_ledger(&mut self) {
         self.ledger.relax();
     }

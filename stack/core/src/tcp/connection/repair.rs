@@ -1,4 +1,4 @@
-//! A loss leads to fast recovery (RFC 6582, 6675, 8985) and reduces the window. All of it is taken back when the loss
+//! Reacts to a loss by fast recovery (RFC 6582, 6675, 8985) and by a smaller window. Both are taken back if the loss
 //! was none (RFC 3522, 3708).
 
 use super::acks::{AckNews, Before, Feedback};
@@ -12,7 +12,7 @@ use crate::tcp::timers::Timer;
 use crate::trace::{LostBy, MtuHow, TraceKind};
 
 impl Feedback<'_> {
-    /// What loss detection may know of the other parts.
+    /// The state of other parts that loss detection may know.
     pub(super) fn space(&self) -> Space {
         let has_sack = self.opening.agreed().sack;
         Space {
@@ -24,7 +24,7 @@ impl Feedback<'_> {
         }
     }
 
-    /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
+    /// Weighs one ACK. Returns how a recovery ended, if this ACK ended it.
     pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
         let space = self.space();
         if space.uses_rack {
@@ -48,7 +48,7 @@ impl Feedback<'_> {
         let ended = self.loss.weigh_advance(cx, news, space);
         if ended.is_none() {
             self.weigh_duplicate(cx, news, space);
-            // Without SACK a partial ACK is all that tells of the next loss.
+            // Without SACK a partial ACK is the only sign of the next loss.
             let shows_loss = self.detect(cx, news.before) || !space.has_sack;
             let is_safe = news.advanced > 0 && !shows_loss;
             self.loss.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful }, space);
@@ -56,9 +56,9 @@ impl Feedback<'_> {
         ended
     }
 
-    /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
+    /// ECN (RFC 3168 §6.1.2): reacts as to a loss, once a round trip, but without a retransmission.
     fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        // CWR goes with what begins at `reduced_at`: until that is acknowledged the peer goes on echoing.
+        // CWR goes with the data at `reduced_at`: until that is acknowledged, the peer continues its echo.
         let is_new_window = self.loss.recovery().reduced_at.is_none_or(|at| at < self.sending.una());
         if !news.ece || !is_new_window || self.loss.recovery().phase != Phase::Open {
             return;
@@ -67,8 +67,8 @@ impl Feedback<'_> {
         self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
     }
 
-    /// The next new data says CWR after each reduction of the window. Marks of data that is in flight now ask for no
-    /// further reduction (RFC 3168 §6.1.2).
+    /// Reduces the window; the next new data carries CWR. Marks of the data now in flight cause no further reduction
+    /// (RFC 3168 §6.1.2).
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.loss.reduced_at(self.sending.nxt());
@@ -89,7 +89,7 @@ impl Feedback<'_> {
         }
     }
 
-    /// Looks for lost segments, and mends them. Answers whether there are any that were not known to be.
+    /// Looks for lost segments and repairs them. Returns whether there are new losses.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let space = self.space();
         let (by, found) = self.loss.detect(cx, space, self.path, self.timers);
@@ -99,7 +99,7 @@ impl Feedback<'_> {
         found
     }
 
-    /// A larger segment than the path was known to carry is lost: that is news of its size, not of congestion.
+    /// Returns whether only an MTU probe is lost: a sign of the path's size, not of congestion.
     fn is_only_probe_lost(&mut self, now: Instant) -> bool {
         let Some(probe) = self.mtu.probe() else { return false };
         let board = self.loss.board();
@@ -118,8 +118,8 @@ impl Feedback<'_> {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let space = self.space();
         self.loss.begin_fast(before, self.config.recovery, space);
-        // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
-        // neither hold the first resend back nor let a burst out.
+        // If a timer found the loss, no ACK sets the window. The window of an earlier recovery must neither hold back
+        // the first retransmission nor let a burst leave.
         self.loss.regauge(0, Safety::Doubtful, space);
         self.loss.forget_timed();
         self.timers.disarm(Timer::TailProbe);
@@ -133,7 +133,7 @@ impl Feedback<'_> {
         });
     }
 
-    /// Recovery is over: everything arrived, or nothing had been lost.
+    /// Ends recovery: everything arrived, or nothing had been lost.
     #[cold]
     pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
         let was = self.loss.end(end, self.sending.nxt());
@@ -145,7 +145,7 @@ impl Feedback<'_> {
         } else {
             self.mtu.settle();
         }
-        // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
+        // After a timeout the window grows on from slow start, so agents have nothing to restore.
         if was == Phase::Fast || end == Recovered::Undone {
             let view = send_view(self.sending, self.path, self.loss);
             self.senders.on_recovered(end, &view);

@@ -1,8 +1,7 @@
-//! Sending: which numbers have left and come back acknowledged, what the program gave, and what the peer's window
-//! takes of it.
+//! Sending: the numbers that were sent and acknowledged, the program's data, and the peer's window.
 //!
-//! This part knows no timer and no agent, and not which segments are under way. Its fields are private to it and to
-//! its submodule `window`.
+//! This part knows no timer, no agent and not which segments are in flight. Its fields are private to it and to its
+//! submodule `window`.
 //!
 //! Invariant (checked after every event in debug builds)
 //! - C1: `una <= nxt <= max`. The scoreboard spans exactly una..nxt (less the SYN); that is checked at the connection.
@@ -19,7 +18,7 @@ use crate::{Instant, Moment, Seq};
 #[derive(Debug)]
 pub(super) struct Sending {
     iss: Seq,
-    /// Our SYN is acknowledged. Asked of the numbers, it would come out wrong once they have wrapped.
+    /// Our SYN is acknowledged. A comparison of numbers would fail once they have wrapped.
     opened: bool,
     una: Seq,
     nxt: Seq,
@@ -30,30 +29,30 @@ pub(super) struct Sending {
     wl2: Seq,
     /// The largest window the peer ever offered, for sender SWS avoidance and RFC 5961's ACK check.
     max_wnd: u32,
-    /// Nothing below is sent again: `una`, or what routing raised it to.
+    /// The lower bound of retransmissions: `una`, or a higher number from routing.
     highest_ack: Seq,
     /// End of the urgent data that the application gave.
     urgent_end: Option<Seq>,
     buffer: SendBuffer,
-    /// The application has closed: FIN follows the last byte.
+    /// The application has closed: a FIN follows the last byte.
     fin_wanted: bool,
     fin_sent: bool,
     /// Payload of a full segment, options taken off.
     mss: u32,
     last_sent_at: Moment,
-    /// Since when something has been unacknowledged, for the user timeout.
+    /// The start of the wait for an acknowledgment, for the user timeout.
     waiting_since: Moment,
-    /// The form of ACK requests that was agreed on, for the agents.
+    /// The agreed form of ACK requests, for the agents.
     ack_requests: Option<AckRequestForm>,
     /// `None` if the owner of cwnd takes no turns.
     turn: Option<Turn>,
     /// The application lacked data, or room in the peer's window, when more could have left.
     app_limited: bool,
-    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
+    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): a part of a packet waits for more.
     more_comes: bool,
-    /// We reduced the window: the next new segment says so (RFC 3168 §6.1.2).
+    /// The window was reduced: the next new segment carries CWR (RFC 3168 §6.1.2).
     cwr: bool,
-    /// The allowance that the agents gave last, for the trace and for buffer tuning.
+    /// The agents' last allowance, for the trace and for buffer tuning.
     last_allowed: u64,
 }
 
@@ -127,19 +126,19 @@ impl Sending {
         if self.opened { self.una } else { self.iss + 1 }
     }
 
-    /// Bytes that the application gave and that never left.
+    /// Bytes of the application that have never left.
     #[inline]
     pub(super) fn unsent(&self) -> u32 {
         (self.first_held() + self.buffer.len()).bytes_since(self.nxt)
     }
 
-    /// Payload that has left and that nothing acknowledges.
+    /// Payload that has left and is not acknowledged.
     pub(super) fn outstanding(&self) -> u32 {
         let sent = self.nxt.bytes_since(self.first_held());
         sent - u32::from(self.fin_sent && sent > 0)
     }
 
-    /// The bytes of a segment, as they lie in the buffer until more is written or they are acknowledged.
+    /// The bytes of a segment in the buffer, valid until more is written or they are acknowledged.
     pub(super) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
         if len == 0 {
             return (&[], &[]);
@@ -173,13 +172,13 @@ impl Sending {
         self.max = self.max.max(end);
     }
 
-    /// A window probe that the peer refused goes again with what follows it, not alone: it is taken back.
+    /// Takes back a window probe that the peer refused, so that its byte leaves again together with later data.
     pub(super) fn take_back(&mut self, now: Instant, to: Option<Seq>) {
         self.nxt = to.unwrap_or(self.nxt);
         self.last_sent_at = Moment::at(now);
     }
 
-    /// Everything below `ack` is acknowledged. Answers how much payload that is.
+    /// Takes a cumulative ACK up to `ack`. Returns the bytes of payload that it covers.
     pub(super) fn acknowledge(&mut self, ack: Seq) -> u32 {
         let data = ack.bytes_since(self.first_held()).min(self.buffer.len());
         self.buffer.consume(data);
@@ -190,14 +189,14 @@ impl Sending {
         data
     }
 
-    /// An ACK covers a probe byte that was taken back: it had arrived after all. Answers whether that is so.
+    /// Returns whether an ACK covers a probe byte that was taken back: it had arrived after all.
     pub(super) fn catch_up(&mut self) -> bool {
         let is_behind = self.nxt < self.una;
         self.nxt = self.nxt.max(self.una);
         is_behind
     }
 
-    /// All that has left is acknowledged.
+    /// Returns whether everything that has left is acknowledged.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.una == self.nxt
@@ -221,7 +220,7 @@ impl Sending {
         self.waiting_since = Moment::at(now);
     }
 
-    /// The wait for an answer is over. The next segment begins another one.
+    /// Ends the wait for an answer. The next segment starts another one.
     pub(super) fn stop_waiting(&mut self) {
         self.waiting_since = Moment::NEVER;
     }
@@ -230,7 +229,7 @@ impl Sending {
         self.highest_ack
     }
 
-    /// Routing says that everything below has arrived. Believed only within what is in flight.
+    /// Takes news from routing that everything below `seq` has arrived. It counts only within the data in flight.
     pub(super) fn raise_highest_ack(&mut self, seq: Seq) -> bool {
         let is_news = self.una < seq && seq <= self.nxt && self.highest_ack < seq;
         if is_news {
@@ -256,7 +255,7 @@ impl Sending {
         self.more_comes = more_comes;
     }
 
-    /// All that was written so far is urgent.
+    /// Marks all data written so far as urgent.
     pub(super) fn mark_urgent(&mut self) {
         self.urgent_end = Some(self.first_held() + self.buffer.len());
     }
@@ -285,13 +284,13 @@ impl Sending {
         self.fin_sent
     }
 
-    /// Nothing that the program gave waits to leave, nor its FIN.
+    /// Returns whether all data of the program has left, and its FIN too.
     #[inline]
     pub(super) fn has_sent_all(&self) -> bool {
         self.unsent() == 0 && self.fin_wanted == self.fin_sent
     }
 
-    /// We reduced the window, and the next new segment is to say so, or has.
+    /// Sets whether the next new segment owes the peer CWR, because the window was reduced.
     pub(super) fn set_cwr(&mut self, is_owed: bool) {
         self.cwr = is_owed;
     }
@@ -325,14 +324,14 @@ impl Sending {
         self.app_limited = is_limited;
     }
 
-    /// Takes note of what the agents allow. Answers whether it is something else than before.
+    /// Notes the agents' allowance. Returns whether it has changed.
     pub(super) fn note_allowed(&mut self, bytes: u64) -> bool {
         let is_news = self.last_allowed != bytes;
         self.last_allowed = bytes;
         is_news
     }
 
-    /// Room for twice what may be in flight, so that the application keeps the window full.
+    /// Makes room for twice the bytes that may be in flight, so that the application keeps the window full.
     pub(super) fn tune_buffer(&mut self, most: u32) {
         let wanted = u32::try_from(2 * self.last_allowed.min(1 << 30)).unwrap_or(u32::MAX);
         let limit = wanted.min(most);
@@ -341,7 +340,7 @@ impl Sending {
         }
     }
 
-    /// The end: nothing leaves any more.
+    /// The end: nothing leaves after this.
     pub(super) fn drop_buffer(&mut self) {
         self.buffer = SendBuffer::new(0);
     }
@@ -358,7 +357,7 @@ impl Sending {
 
 #[cfg(test)]
 impl Sending {
-    /// As though the SYN had left so long ago.
+    /// Pretends that the SYN left that long ago.
     pub(super) fn pretend_iss(&mut self, iss: Seq) {
         self.iss = iss;
     }

@@ -1,4 +1,4 @@
-//! Makes a connection: actively, from a SYN, or from a SYN cookie.
+//! Makes a connection: an active one, one from a SYN, or one from a SYN cookie.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::tcp::timers::Timers;
 use crate::trace::{Lacking, StateName, TraceKind};
 use crate::wire::{Flags, SourceRoute, TcpOptions, TcpView};
 
-/// Everything that a new connection is made of.
+/// The parts of a new connection.
 pub(crate) struct Setup {
     pub(crate) number: u32,
     pub(crate) flow: Flow,
@@ -33,14 +33,14 @@ pub(crate) struct Setup {
     pub(crate) ts_offset: u32,
     pub(crate) link_mtu: u16,
     pub(crate) path_mtu: Option<u16>,
-    /// The endpoint's; the connection's own settings may want it besides.
+    /// The endpoint's choice; the connection's own settings may also switch it on.
     pub(crate) ack_merge: AckMerge,
     pub(crate) source_route: Option<Box<SourceRoute>>,
     /// RCV.NXT of the connection that made way for this one.
     pub(crate) follows: Option<Seq>,
 }
 
-/// What a SYN cookie had room for.
+/// The options that a SYN cookie has room for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CookieOpening {
     pub(crate) mss: u16,
@@ -62,7 +62,7 @@ impl Setup {
         connection
     }
 
-    /// A SYN came to a listener.
+    /// Opens a connection for a SYN to a listener.
     pub(crate) fn open_passive(self, cx: &mut Cx<'_>, syn: &TcpView<'_>) -> Connection {
         let mut connection = self.make(Origin::Passive);
         connection.enter(cx, StateName::SynReceived);
@@ -71,7 +71,7 @@ impl Setup {
         connection
     }
 
-    /// An ACK brought back a valid cookie: the handshake is over, and it could carry little.
+    /// Opens a connection for an ACK with a valid cookie. The handshake is over, and it agreed on little.
     pub(crate) fn open_from_cookie(
         self,
         cx: &mut Cx<'_>,

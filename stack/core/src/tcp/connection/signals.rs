@@ -1,8 +1,8 @@
-//! Signals reach a connection besides segments and the calls of its program. A timer runs out, ICMP reports an error
-//! (RFC 5927), or routing freezes a connection or says what has arrived (`elfn`, TCP-pgy).
+//! Signals that reach a connection, apart from segments and calls of the program. A timer runs out, ICMP reports an
+//! error (RFC 5927), or routing freezes a connection or reports an arrival (`elfn`, TCP-pgy).
 //!
-//! A deadline may come early, late or twice; what is not due does nothing. Nothing that is heard of the path ends an
-//! established connection, or moves `snd_una`.
+//! A deadline may come early, late or twice; a timer that is not due does nothing. News of the path never ends an
+//! established connection, and never moves `snd_una`.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
 use crate::{Instant, Moment, Seq};
 
-/// Probes of a closed window are never further apart than this (RFC 9293 §3.8.6.1 lets them back off).
+/// The longest interval of probes of a closed window (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
-/// With an RTO of 200 ms this takes a quarter of an hour.
+/// The number of probes once the application has left: a quarter of an hour with an RTO of 200 ms.
 const MOST_PROBES_OF_NOBODY: u8 = 23;
-/// Whatever the application asks for, asking more often would be a flood, and without a pause never end.
+/// The shortest interval, whatever the application asks for: faster probes would be a flood.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
-/// After this long without an event the buffers give their memory back.
+/// The time without an event after which the buffers free memory.
 pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 /// Faster probing than this would be a flood.
 const SHORTEST_PROBE: Duration = Duration::from_millis(10);
 
-/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
+/// The number of retransmissions after which application and path get a report (RFC 9293 §3.8.3, R1).
 const R1: u32 = 3;
 
-/// A timer runs out.
+/// Timers that run out.
 impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         if self.receiving.ledger().deadline() <= cx.now {
@@ -56,7 +56,7 @@ impl Connection {
                 self.feedback().detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
-            Timer::Pace => {} // It only wakes the sender: what may leave is asked anew.
+            Timer::Pace => {} // It only wakes the sender, which then checks what may leave.
             Timer::KeepAlive => self.on_keep_alive_timer(cx),
             Timer::UserTimeout => self.on_user_timeout(cx),
             Timer::Linger => self.finish(cx, CloseReason::Finished),
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
+    /// RFC 6298 §5.4 to 5.6: retransmits the first unacknowledged segment and doubles the wait.
     #[cold]
     fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
         let rto = self.rto();
@@ -117,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// The window is closed and data waits (RFC 9293 §3.8.6.1): probes ask for room at growing intervals, as long as
-    /// the peer answers (MUST-36, MUST-37). Once the application has left, their number is bounded. A peer could
-    /// otherwise keep as many connections as it likes (RFC 6429 §3).
+    /// Probes a closed window while data waits (RFC 9293 §3.8.6.1), at growing intervals, as long as the peer answers
+    /// (MUST-36, MUST-37). Once the application has left, the number of probes is bounded. Otherwise a peer could keep
+    /// any number of connections alive (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
         if !self.ladder().is_blocked_by_window() {
             return;
@@ -132,7 +132,7 @@ impl Connection {
         self.arm_persist(cx.now);
     }
 
-    /// First after an RTO (SHLD-29), then twice as long each time (SHLD-30).
+    /// Waits one RTO at first (SHLD-29), then twice as long each time (SHLD-30).
     #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let doublings = u32::from(self.urges.window_probes_sent().min(10));
@@ -146,7 +146,7 @@ impl Connection {
             return;
         }
         if !self.loss.board().is_empty() || self.sending.unsent() > 0 {
-            // Data under way asks the same question (MUST-26: only when idle).
+            // Data in flight tests the peer as well (MUST-26: only when idle).
             self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
         }
@@ -162,13 +162,13 @@ impl Connection {
         self.timers.arm(Timer::KeepAlive, now + wait.max(SHORTEST_KEEP_ALIVE));
     }
 
-    /// From now on, unless something is waited for already.
+    /// Starts the wait now, unless one is already running.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
         let patience = self.patience();
         wait_for_ack(now, patience, &mut self.sending, &mut self.timers);
     }
 
-    /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
+    /// R2 of RFC 9293 §3.8.3: an acknowledgment is overdue for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
         let Some(since) = self.sending.waiting_since().get() else { return };
         let due = since + self.patience();
@@ -179,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// How long to wait for an acknowledgment before giving up; three minutes at least for a SYN (MUST-23).
+    /// The time to wait for an acknowledgment before giving up; for a SYN at least three minutes (MUST-23).
     pub(super) fn patience(&self) -> Duration {
         if self.state.is_synchronized() { self.options().user_timeout } else { self.config.syn_timeout }
     }
@@ -189,11 +189,11 @@ impl Connection {
         self.finish(cx, CloseReason::TimedOut);
     }
 
-    /// A segment that keeps vanishing may be too large for a path that does not say so.
+    /// Suspects that a segment lost several times is too large for a path that reports no error.
     fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
         let Some(front) = self.loss.board().front() else { return };
         let size = self.opening.packet_of(front.payload_len());
-        // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
+        // Data outside a window that shrank was refused, whatever the path carries; the peer then answered.
         let was_answered = self.sending.last_sent_at() < self.receiving.last_arrival();
         let was_refused = self.sending.window() < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
@@ -215,10 +215,10 @@ impl Connection {
     }
 }
 
-/// The path is heard of.
+/// News of the path.
 impl Connection {
-    /// An ICMP error quotes a segment of ours. It is advice, when the quoted number is one in flight (RFC 5927
-    /// §4.1): a blind attacker has to guess it.
+    /// Takes an ICMP error that quotes a segment of ours. It counts as advice if the quoted number is in flight (RFC
+    /// 5927 §4.1), which a blind attacker has to guess.
     pub(crate) fn handle_icmp(
         &mut self,
         cx: &mut Cx<'_>,
@@ -233,7 +233,7 @@ impl Connection {
         }
         match kind {
             IcmpKind::PacketTooBig { .. } => self.lower_mtu(cx, lowered_mtu),
-            // Source quench says nothing that loss does not (RFC 6633, MUST-55).
+            // Source quench adds nothing to a loss (RFC 6633, MUST-55).
             IcmpKind::SourceQuench => {}
             IcmpKind::Unreachable { code } => {
                 cx.trace(TraceKind::IcmpError { kind: 3, code });
@@ -252,8 +252,8 @@ impl Connection {
         }
     }
 
-    /// Nobody answers for the next hop's address. Only our own link can say so, and so it is believed where an attempt
-    /// to open is still waiting (RFC 5461 §4.1).
+    /// Handles an unanswered address resolution of the next hop. Only our own link can report it, so it ends an attempt
+    /// to open (RFC 5461 §4.1).
     pub(crate) fn handle_undelivered(&mut self, cx: &mut Cx<'_>) {
         const HOST_UNREACHABLE: (u8, u8) = (3, 1);
         let (kind, code) = HOST_UNREACHABLE;
@@ -265,7 +265,7 @@ impl Connection {
         self.opening.remote().is_ipv6() && code == 4
     }
 
-    /// "No such protocol or port" ends an attempt to open (SHLD-26); everything else is passed on as a soft error
+    /// "No such protocol or port" ends an attempt to open (SHLD-26). All other errors are passed on as soft errors
     /// (MUST-56, RFC 5461).
     fn note_icmp(&mut self, cx: &mut Cx<'_>, error: (u8, u8), is_hard: bool) {
         if is_hard && self.state == StateName::SynSent {
@@ -275,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// What is too large is sent again in smaller pieces at once, and cwnd is left alone (RFC 1191 §6.5).
+    /// Resends larger segments in smaller pieces at once, and leaves cwnd alone (RFC 1191 §6.5).
     fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
         let Some(size) = lowered.filter(|size| *size >= smallest_mtu(self.opening.remote())) else {
             cx.dropped(DropReason::IcmpUnverified);
@@ -283,7 +283,7 @@ impl Connection {
         };
         if self.mtu.on_icmp(size) {
             self.feedback().path_mtu_changed(cx, MtuHow::Icmp);
-            // A router has dropped everything larger than it carries, even what we do not make smaller.
+            // A router has dropped everything larger than it carries, even packets that stay above our floor.
             self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.sending.mss()));
         }
     }
@@ -298,10 +298,10 @@ impl Connection {
         (is_recent && self.stats.bytes_received > 0).then_some(self.receiving.nxt())
     }
 
-    /// Routing speaks.
+    /// Takes an event of routing.
     pub(crate) fn handle_path(&mut self, cx: &mut Cx<'_>, event: &PathEvent, path: &Path) {
         if hops::route(cx, path, &mut self.path) == hops::Known::Nothing {
-            self.receiving.forget_hop_limit(); // The next segment tells.
+            self.receiving.forget_hop_limit(); // The next segment counts hops anew.
         }
         self.path.link_bps = path.link_bps;
         if !self.state.is_synchronized() {
@@ -322,7 +322,7 @@ impl Connection {
 
     fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {
         if self.loss.board().is_empty() {
-            return; // Nothing is under way that a timeout could punish.
+            return; // Without data in flight, there is no timeout to prevent.
         }
         if !self.timers.is_armed(Timer::Frozen) {
             cx.trace(TraceKind::Frozen);
@@ -339,7 +339,7 @@ impl Connection {
         self.timers.arm(Timer::Frozen, now + self.urges.probe_every());
     }
 
-    /// Any acceptable ACK shows that the path is back; the RTO is what it was.
+    /// Any acceptable ACK shows that the path is back; the RTO stays as before.
     pub(super) fn thaw_on(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         if !self.timers.is_armed(Timer::Frozen) || (news.advanced == 0 && !news.is_dup) {
             return;
@@ -352,7 +352,7 @@ impl Connection {
         }
     }
 
-    /// Believed only within what is in flight; nothing is sampled and nothing grows by it.
+    /// Counts only within the data in flight; it gives no sample and no growth.
     fn raise_highest_ack(&mut self, cx: &mut Cx<'_>, seq: Seq) {
         if self.sending.raise_highest_ack(seq) {
             self.urges.forget_timeouts_above();
@@ -360,8 +360,8 @@ impl Connection {
         }
     }
 
-    /// After a timeout: once, something above or the last segment below asks; if that stays unanswered the raised
-    /// number is given up, else a lost last ACK would leave both sides waiting for ever.
+    /// After a first timeout, a segment above the raised number or the last one below asks for an ACK. After a second,
+    /// the raised number is dropped. Otherwise a lost last ACK would leave both sides waiting for ever.
     fn lower_highest_ack(&mut self) {
         let highest_ack = self.sending.highest_ack();
         if highest_ack <= self.sending.una() {
@@ -378,7 +378,7 @@ fn smallest_mtu(remote: &End) -> u16 {
     if remote.is_ipv4() { 68 } else { 1280 }
 }
 
-/// From now on, unless something is waited for already.
+/// Starts the wait now, unless one is already running.
 pub(super) fn wait_for_ack(now: Instant, patience: Duration, sending: &mut Sending, timers: &mut Timers) {
     if sending.waiting_since() == Moment::NEVER {
         sending.wait_from(now);

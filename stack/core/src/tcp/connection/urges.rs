@@ -1,24 +1,24 @@
-//! Urges: segments that must leave besides data and owed ACKs, and counts of those that have. Each urge ends when its
-//! segment has left.
+//! Urges: segments that must leave besides data and owed ACKs, and their counts. Each urge ends when its segment has
+//! left.
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// Interval of limited answers in the long run, per connection: a limit shared by all of them would tell an attacker
-/// about connections that are not its own.
+/// The long-run interval of limited answers for each connection. A shared limit would reveal other connections to an
+/// attacker.
 const ANSWER_EVERY: Duration = Duration::from_secs(1);
 
-/// Limited answers that may leave at once after a silence. With [`ANSWER_EVERY`], 10 leave in 5 s at the most, as in
-/// RFC 5961 §7. A peer that probes a closed window from 200 ms on and doubles that gets each probe answered.
+/// Limited answers that may leave at once after a silence. With [`ANSWER_EVERY`], at most 10 leave in 5 s, as in RFC
+/// 5961 §7. A peer that probes a closed window after 200 ms, and doubles the interval, gets an answer to each probe.
 const ANSWERS_AT_ONCE: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Urges {
     syn: bool,
-    /// The connection was aborted and says so.
+    /// The connection was aborted and owes a RST.
     rst: bool,
-    /// What routing said has arrived leaves nothing above it to send: the last segment asks again.
+    /// The number from routing leaves nothing lost above it: the last segment below goes again.
     below_highest_ack: bool,
     /// Timeouts since `highest_ack` was raised above `una`.
     timeouts_above: u8,
@@ -27,10 +27,10 @@ pub(super) struct Urges {
     frozen_probe: bool,
     tail_probe: bool,
     keep_alives_sent: u8,
-    /// Each limited answer pays for a while; those for more than a few whiles ahead do not leave (RFC 5961 §7).
+    /// Each limited answer adds its interval; an answer too far ahead does not leave (RFC 5961 §7).
     answers_paid_until: Instant,
     window_probes_sent: u8,
-    /// Packets that have left, for their identifications.
+    /// The packets that have left, for identifications.
     packets_sent: u16,
     /// The interval of probes over a frozen path.
     probe_every_us: u32,
@@ -47,7 +47,7 @@ impl Urges {
             || self.tail_probe
     }
 
-    /// The end: a RST may still be due.
+    /// The end: only a RST may still be due.
     pub(super) fn finish(&mut self) {
         let Urges { rst, packets_sent, .. } = *self;
         *self = Urges { rst, packets_sent, ..Urges::default() };
@@ -69,23 +69,23 @@ impl Urges {
         self.syn = is_due;
     }
 
-    /// The last segment below `highest_ack` is to ask again.
+    /// Returns whether the last segment below `highest_ack` should ask for an ACK.
     pub(super) fn asks_below_highest_ack(&self) -> bool {
         self.below_highest_ack
     }
 
-    /// It has left, or something is acknowledged.
+    /// The segment has left, or new data is acknowledged.
     pub(super) fn ask_nothing_below(&mut self) {
         self.below_highest_ack = false;
     }
 
-    /// `highest_ack` is not below what a timeout has put in doubt any more.
+    /// `highest_ack` has moved, so earlier timeouts no longer count against it.
     pub(super) fn forget_timeouts_above(&mut self) {
         self.timeouts_above = 0;
     }
 
-    /// A timeout after `highest_ack` was raised: once, something above or the last segment below asks. Answers whether
-    /// that has stayed unanswered.
+    /// Counts a timeout after `highest_ack` was raised. After the first, a segment above or the last one below asks for
+    /// an ACK. Returns whether that stayed unanswered.
     pub(super) fn doubts_highest_ack(&mut self, has_lost_above: bool) -> bool {
         if self.timeouts_above == 0 {
             self.timeouts_above = 1;
@@ -114,7 +114,7 @@ impl Urges {
         self.window_probes_sent
     }
 
-    /// The window that was probed has opened, or what probed it is acknowledged.
+    /// The probed window has opened, or the probe is acknowledged.
     pub(super) fn forget_window_probes(&mut self) {
         self.window_probes_sent = 0;
     }
@@ -165,7 +165,7 @@ impl Urges {
         self.tail_probe = is_due;
     }
 
-    /// A limited answer may leave, and is paid for.
+    /// Returns whether a limited answer may leave; if so, it is counted.
     pub(super) fn pay_for_answer(&mut self, now: Instant) -> bool {
         let paid_until = self.answers_paid_until.max(now);
         if paid_until.since(now) > (ANSWERS_AT_ONCE - 1) * ANSWER_EVERY {
@@ -175,7 +175,7 @@ impl Urges {
         true
     }
 
-    /// Packets that had left before these do, for their identifications.
+    /// The packets that had left before these, for identifications.
     pub(super) fn count_packets(&mut self, leaving: u16) -> u16 {
         let before = self.packets_sent;
         self.packets_sent = before.wrapping_add(leaving);

@@ -1,4 +1,4 @@
-//! An agent's place at the ledger, with what it has not acknowledged.
+//! An agent's seat at the ledger, with its unacknowledged segments.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::{Instant, Moment};
 pub(super) struct Seat {
     pub(super) agent: Box<dyn ReceiverAgent>,
     pub(super) owed: Open,
-    /// Of a shadow; the connection counts what the live agent does.
+    /// Only for shadows; the connection counts the live agent's ACKs.
     pub(super) tally: Option<Box<Tally>>,
 }
 
-/// [`Owed`] in less room.
+/// [`Owed`] in less memory.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Open {
     pub(super) segments: u32,
@@ -28,7 +28,7 @@ pub(super) struct Open {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) acks: u64,
-    /// What the first segment of each would have waited, in all.
+    /// The total wait of the first segment of each ACK.
     pub(super) held_ns: u64,
 }
 
@@ -63,7 +63,7 @@ impl Seat {
         }
     }
 
-    /// Books an ACK: nothing is owed any more, and the agent hears of it. The note is the one before it heard.
+    /// Books an ACK, so that nothing is owed, and informs the agent. The note is from before that.
     pub(super) fn settle(&mut self, cx: &Cx<'_>, by: By, facts: &Facts<'_>) -> AckNote {
         let note = self.agent.note();
         let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };

@@ -1,25 +1,25 @@
-//! ACKs that were decided and wait for the link: which of them leave, and what they tell.
+//! Decided ACKs that wait for the link: it is settled here which of them leave, and with what content.
 //!
-//! A SACK block tells of the instant at which it leaves, and so must the number beside it: an older one would report a
-//! hole that is filled (RFC 2018 §3). Then an ACK whose news another one tells has none of its own, and does not leave.
-//! Without SACK, a sender counts duplicate ACKs, so that each of them leaves as it was decided.
+//! A SACK block reports the instant at which it leaves, and so must the number beside it. An older number would report
+//! a hole that is filled (RFC 2018 §3). An ACK is redundant, and does not leave, if another one carries its news.
+//! Without SACK, a sender counts duplicate ACKs, so each of them leaves as it was decided.
 
 use super::{AckKind, AckMerge, Aim, By, Cx, DecidedAck, Facts, QUEUE, Stretch};
 use crate::Seq;
 use crate::agent::AckNote;
 use crate::trace::TraceKind;
 
-/// A long read may bring this many segments of which each asks for a report of its own.
+/// The segments of a long read that each want a report of their own.
 const MOST_REPORTS: usize = 64;
 
-/// In the order in which they were decided; their numbers never decrease.
+/// The ACKs in the order of decision; their numbers never decrease.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// On the heap, since most connections are idle at most times.
+    /// On the heap, since most connections are idle most of the time.
     list: Vec<DecidedAck>,
 }
 
-/// What decides which of them go into others.
+/// The rules by which ACKs merge.
 #[derive(Clone, Copy)]
 pub(super) struct Merging {
     pub(super) merge: AckMerge,
@@ -54,7 +54,7 @@ impl Waiting {
         self.list.push(ack);
     }
 
-    /// One ACK is enough for the segments of a stretch. Each D-SACK stays.
+    /// Returns whether a waiting ACK makes this one redundant: one ACK is enough for a stretch. Each D-SACK stays.
     fn is_told_by_another(&mut self, cx: &mut Cx<'_>, ack: &mut DecidedAck) -> bool {
         let Some(stretch) = ack.part_of else { return false };
         let is_of_it = |other: &DecidedAck| other.part_of.is_some_and(|part| is_within(part, stretch));
@@ -76,7 +76,7 @@ impl Waiting {
         false
     }
 
-    /// A segment makes one of several stretches, or a stretch grows: one ACK is enough for all of it.
+    /// Merges the ACKs of one stretch after a segment has joined or extended stretches: one ACK is enough for it.
     pub(super) fn join(&mut self, cx: &mut Cx<'_>, stretch: Stretch) {
         let is_of_it = |ack: &DecidedAck| ack.part_of.is_some_and(|part| is_within(part, stretch));
         let mut is_told = self.list.iter().any(|ack| is_of_it(ack) && ack.twice.is_some());
@@ -92,8 +92,8 @@ impl Waiting {
         }
     }
 
-    /// The queue is full: the oldest in-order ACK goes into its successor. Where none waits, more of those that report
-    /// something else each may wait.
+    /// Makes room in a full queue: the oldest in-order ACK goes into its successor. If there is none, more ACKs with
+    /// different reports may wait.
     fn make_room(&mut self, cx: &mut Cx<'_>) {
         let oldest = self.list.iter().position(|ack| ack.kind == AckKind::InOrder);
         let has_reports = self.list.iter().any(DecidedAck::is_for_blocks);
@@ -103,7 +103,7 @@ impl Waiting {
         self.let_go(cx, oldest.unwrap_or(0));
     }
 
-    /// One goes into its successor, or where it is the last, into the one before it.
+    /// Removes an ACK: it goes into its successor, or into its predecessor if it is the last.
     fn let_go(&mut self, cx: &mut Cx<'_>, at: usize) {
         let gone = self.list.remove(at);
         if let Some(next) = self.list.get_mut(at) {
@@ -117,13 +117,13 @@ impl Waiting {
         }
     }
 
-    /// The newest that may ride on data.
+    /// The newest ACK that may ride on data.
     pub(super) fn take_newest_in_order(&mut self) -> Option<DecidedAck> {
         let at = self.list.iter().rposition(|ack| ack.kind == AckKind::InOrder)?;
         Some(self.list.remove(at))
     }
 
-    /// The next that leaves alone.
+    /// The next ACK that leaves alone.
     pub(super) fn pop(&mut self, cx: &mut Cx<'_>, merging: Merging, facts: &Facts<'_>) -> Option<DecidedAck> {
         let Merging { merge, has_sack } = merging;
         let has_blocks = |ack: &DecidedAck| has_sack && (facts.holes > 0 || ack.is_for_blocks());
@@ -136,13 +136,13 @@ impl Waiting {
         let mut ack = self.list.remove(0);
         if has_blocks(&ack) {
             ack.number = facts.rcv_nxt;
-            // It is the first to acknowledge what the others were the first to.
+            // It is now the first to acknowledge the data of the others.
             ack.echo = self.list.iter_mut().map(|other| other.echo.take()).fold(ack.echo, earlier);
         }
         Some(ack)
     }
 
-    /// Those that another one speaks for, as all of them tell what is so now. One always stays.
+    /// Removes the ACKs whose news another one carries, since all report the current state. One always stays.
     fn let_go_what_has_no_news(&mut self, cx: &mut Cx<'_>, rcv_nxt: Seq) {
         let mut at = 0;
         while self.list.len() > 1 && at < self.list.len() {
@@ -198,25 +198,25 @@ impl DecidedAck {
         cx.trace(TraceKind::AckMerged { number: self.number, decision: self.nth, into: other.nth });
     }
 
-    /// An older one goes into this one: its segments have waited longest, and a D-SACK of its own stays.
+    /// Merges an older ACK into this one: its segments have waited longest, and its D-SACK stays.
     fn take_over(&mut self, older: &DecidedAck) {
         self.echo = earlier(self.echo, older.echo);
         self.twice = self.twice.or(older.twice);
     }
 
-    /// It was decided because of what only SACK blocks tell.
+    /// Returns whether it was decided for news that only SACK blocks carry.
     fn is_for_blocks(&self) -> bool {
         self.twice.is_some() || self.part_of.is_some()
     }
 
-    /// It tells more than how far everything has come. A repeat is a copy on purpose.
+    /// Returns whether it reports more than the current number. A repeat is a deliberate copy.
     fn has_news(&self, rcv_nxt: Seq) -> bool {
         let is_above = self.part_of.is_some_and(|(_, end)| rcv_nxt < end);
         self.kind == AckKind::Repeat || self.twice.is_some() || is_above
     }
 }
 
-/// Of two timestamps of the peer's.
+/// The earlier of two timestamps of the peer.
 pub(super) fn earlier(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     let is_earlier = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
     [one, other].into_iter().flatten().reduce(|a, b| if is_earlier(a, b) { a } else { b })

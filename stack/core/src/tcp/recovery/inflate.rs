@@ -1,13 +1,13 @@
-//! Window inflation of RFC 6582 §3.2, for the compatible profile: each duplicate ACK inflates the window by the
-//! segment that left the network, and a partial ACK deflates it by what it acknowledged, less one segment.
+//! Window inflation of RFC 6582 §3.2, for the compatible profile. Each duplicate ACK inflates the window by one
+//! segment, which has left the network. A partial ACK deflates it by the acknowledged bytes, less one segment.
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inflate {
     inflation: u64,
     per_ack: u8,
-    /// Segments that may still leave for the ACK at hand.
+    /// Segments that may still leave for the current ACK.
     credit: u8,
-    /// The segment that was found lost goes at once, whatever the window says (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
+    /// The lost segment leaves at once, whatever the window is (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
     owes_resend: bool,
 }
 

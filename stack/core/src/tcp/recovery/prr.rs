@@ -1,16 +1,16 @@
-//! Proportional Rate Reduction (RFC 9937): during fast recovery, what leaves is in proportion to what arrives, so
-//! that the window glides down to ssthresh over one round trip instead of stopping.
+//! Proportional Rate Reduction (RFC 9937). During fast recovery, sending is in proportion to arrivals, so that the
+//! window shrinks to ssthresh over one round trip without a stop.
 
 /// Bytes throughout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     delivered: u64,
     out: u64,
-    /// What recovery may see delivered (`RecoverFS`).
+    /// The bytes that recovery may see delivered (`RecoverFS`).
     flight_at_start: u64,
 }
 
-/// What an ACK says of the recovery (`SafeACK`).
+/// The evidence of an ACK during recovery (`SafeACK`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Safety {
     /// It acknowledges new data, and shows no further loss.
@@ -27,13 +27,13 @@ impl Prr {
         self.out += bytes;
     }
 
-    /// Bytes that recovery has yet to see delivered. Without SACK, duplicate ACKs beyond them are made up (RFC 9937
+    /// Bytes that recovery has yet to see delivered. Without SACK, more duplicate ACKs than these are forged (RFC 9937
     /// §6.2).
     pub(crate) fn undelivered(&self) -> u64 {
         self.flight_at_start.saturating_sub(self.delivered)
     }
 
-    /// What may be in flight after an ACK that delivered `delivered` and left `pipe`.
+    /// The bytes that may be in flight after an ACK that delivered `delivered` and left `pipe`.
     pub(crate) fn on_ack(
         &mut self,
         delivered: u64,
@@ -46,12 +46,12 @@ impl Prr {
         let send = if pipe > ssthresh {
             (self.delivered * ssthresh).div_ceil(self.flight_at_start).saturating_sub(self.out)
         } else {
-            // What arrives may leave, and a segment more while all goes well (the reduction bounds).
+            // As many bytes leave as arrive, plus a segment while all goes well (the reduction bounds).
             let conserved = self.delivered.saturating_sub(self.out).max(delivered);
             let limit = conserved + if safety == Safety::Safe { mss } else { 0 };
             (ssthresh - pipe).min(limit)
         };
-        // The first retransmission leaves at once, lest the ACKs stop.
+        // The first retransmission leaves at once; otherwise the ACKs might stop.
         let send = if self.out == 0 { send.max(mss) } else { send };
         pipe + send
     }

@@ -1,4 +1,4 @@
-//! RACK (RFC 8985 §6): a segment is lost when one that was sent sufficiently later has arrived.
+//! RACK (RFC 8985 §6): a segment is lost if one that was sent sufficiently later has arrived.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) struct Rack {
     quarters: u8,
     /// Recoveries for which a widened window is kept.
     persist: u8,
-    /// `snd_nxt` at the last widening: once a round trip.
+    /// `snd_nxt` at the last widening, which happens once a round trip at most.
     widened_at: Option<Seq>,
 }
 
@@ -32,7 +32,7 @@ impl Rack {
         self.rtt
     }
 
-    /// Steps 1 to 3: takes up what an ACK delivered.
+    /// Steps 1 to 3: takes the newest segment that an ACK delivered.
     pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
@@ -43,7 +43,7 @@ impl Rack {
         self.reordering_seen |= reordered;
         let Some(newest) = newest else { return };
         let rtt = now.since(newest.sent_at);
-        // A resent segment whose ACK comes too early was acknowledged for its first copy: no evidence.
+        // An early ACK of a retransmitted segment belongs to its first copy, and is no evidence.
         if newest.was_resent && min_rtt.is_some_and(|min| rtt < min) {
             return;
         }
@@ -53,7 +53,7 @@ impl Rack {
         }
     }
 
-    /// A D-SACK says that something was sent again in vain: wait longer (step 4).
+    /// A D-SACK reports a needless retransmission, so the window grows (step 4).
     pub(crate) fn on_dsack(&mut self, snd_una: Seq, snd_nxt: Seq) {
         if self.widened_at.is_none_or(|at| at <= snd_una) {
             self.widened_at = Some(snd_nxt);
@@ -62,13 +62,13 @@ impl Rack {
         }
     }
 
-    /// The round trip of the last widening is over.
+    /// Ends the round trip of the last widening.
     pub(crate) fn passed(&mut self, una: Seq) {
         self.widened_at = self.widened_at.filter(|at| una < *at);
     }
 
-    /// A recovery that was needless shows reordering as well as a segment that comes late does: without this, a
-    /// path that reorders by more than a few segments would end in a recovery each time.
+    /// A needless recovery shows reordering, just as a late segment does. Without this rule, a path that reorders by
+    /// more than a few segments would cause a recovery each time.
     pub(crate) fn on_recovered(&mut self, end: Recovered) {
         self.reordering_seen |= end == Recovered::Undone;
         self.persist = self.persist.saturating_sub(1);
@@ -77,8 +77,8 @@ impl Rack {
         }
     }
 
-    /// How much later the delivered segment must have been sent. None at all while nothing was ever reordered and
-    /// either recovery runs or enough is SACKed for the classic rule.
+    /// The time by which the delivered segment must have been sent later. It is zero while nothing was ever reordered,
+    /// if recovery runs or enough segments are SACKed for the classic rule.
     pub(crate) fn window(
         &self,
         certain: Certainty,
@@ -96,7 +96,7 @@ impl Rack {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// In recovery, or the duplicate threshold is reached.
+    /// Recovery runs, or the duplicate threshold is reached.
     Enough,
     Little,
 }

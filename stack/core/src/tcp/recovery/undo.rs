@@ -1,29 +1,29 @@
-//! What is remembered of a loss so that it can be taken back: Eifel detection by timestamps (RFC 3522), D-SACK
-//! (RFC 3708) and F-RTO (RFC 5682).
+//! The memory of a loss that allows undo: Eifel detection by timestamps (RFC 3522), D-SACK (RFC 3708) and F-RTO (RFC
+//! 5682).
 
 use arrayvec::ArrayVec;
 
 use crate::Seq;
 
-/// Segments sent again that are remembered one by one; with more of them D-SACK denies nothing.
+/// The most retransmissions that are remembered one by one. Beyond them D-SACK proves nothing.
 const MOST_UNEXPLAINED: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undo {
-    /// Our timestamp on the segment at `snd_una`, if that was the first to be sent again since the loss was found.
+    /// The number and timestamp of the first retransmission since the loss, if that was the segment at `snd_una`.
     first_resend: Option<(Seq, u32)>,
     has_resent: bool,
-    /// First numbers of the segments sent again that no D-SACK has named yet.
+    /// First numbers of the retransmissions that no D-SACK has named so far.
     unexplained: ArrayVec<Seq, MOST_UNEXPLAINED>,
     has_more: bool,
     is_open: bool,
     has_timed_out: bool,
-    /// The recovery is over, and when this is acknowledged nothing that it sent can be under way any more.
+    /// Set when recovery is over: once this number is acknowledged, no retransmission can be in flight.
     until: Option<Seq>,
 }
 
 impl Undo {
-    /// A loss was found: from now on it may turn out to be none.
+    /// Begins with a loss, which may turn out to be none.
     pub(crate) fn begin() -> Undo {
         Undo { is_open: true, ..Undo::default() }
     }
@@ -46,16 +46,16 @@ impl Undo {
         }
     }
 
-    /// An ACK for the segment that was sent again first echoes an older timestamp: the first copy had arrived (RFC
-    /// 3522 §3.2). Where something else was sent again first, what `snd_una` waits for is a resend of an earlier
-    /// recovery, whose timestamp is older in any case.
+    /// Returns whether an ACK of the first retransmission echoes an older timestamp: the first copy had arrived (RFC
+    /// 3522 §3.2). If another segment was retransmitted first, `snd_una` belongs to an earlier recovery's
+    /// retransmission. Its timestamp is older in any case, and proves nothing.
     pub(crate) fn is_denied_by_echo(&self, snd_una: Seq, echo: u32) -> bool {
         let is_older = |(seq, ts): (Seq, u32)| seq < snd_una && (echo.wrapping_sub(ts) as i32) < 0;
         self.is_open && self.first_resend.is_some_and(is_older)
     }
 
-    /// A D-SACK names what came twice. Answers whether all that was sent again has now been named; what the
-    /// network doubled by itself says nothing of the loss.
+    /// Takes a D-SACK. Returns whether all retransmissions have now been named. A copy that the network itself made
+    /// proves nothing.
     pub(crate) fn is_denied_by_dsack(&mut self, (left, right): (Seq, Seq)) -> bool {
         let named = self.unexplained.iter().position(|seq| left <= *seq && *seq < right);
         let Some(named) = named.filter(|_| self.is_open) else { return false };
@@ -71,7 +71,7 @@ impl Undo {
         self.is_open = false;
     }
 
-    /// The recovery is over; what is sent again from now on does not belong to it.
+    /// Ends the recovery: later retransmissions do not belong to it.
     pub(crate) fn keep_until(&mut self, snd_nxt: Seq) {
         self.until = Some(snd_nxt);
     }
@@ -81,13 +81,13 @@ impl Undo {
     }
 }
 
-/// F-RTO: after a timeout, two new segments ask whether the ACKs were only late (RFC 5682 §2).
+/// F-RTO: after a timeout, two new segments test whether the ACKs were only late (RFC 5682 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frto {
     Off,
-    /// The first unacknowledged segment was sent again; the next ACK decides.
+    /// The first unacknowledged segment was retransmitted; the next ACK decides.
     FirstAck,
-    /// That ACK brought news: up to this many new segments go instead of old ones, and the next ACK decides.
+    /// That ACK brought news. Up to this many new segments leave instead of old ones, and the next ACK decides.
     SecondAck {
         new_left: u8,
     },

@@ -1,4 +1,4 @@
-//! Several segments in one packet, for a link that cuts it up: those that would leave one after the other anyway.
+//! Bundles: several segments in one packet, for a link that cuts it up. They would leave in a row anyway.
 
 use super::rungs::Ladder;
 use super::{SegmentPlan, What};
@@ -9,30 +9,30 @@ use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
 use crate::wire::{Checksums, Flags};
 
-/// What the link does for segments that leave by it.
+/// The help that a link gives to outgoing segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkHelp {
     pub(crate) checksums: Checksums,
-    /// It takes a payload from where it lies.
+    /// The link takes a payload from its place in the send buffer.
     pub(crate) lends: bool,
-    /// The largest packet that it cuts up, if it cuts any.
+    /// The largest packet that the link cuts up, if it cuts any.
     pub(crate) most_bytes: Option<u32>,
 }
 
-/// What `poll_transmit` wrote.
+/// The result of `poll_transmit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
     Packet {
-        /// Where the payload begins and how long it is, if it was left there.
+        /// Start and length of the payload, if it stayed in the send buffer.
         lent: Option<(Seq, u32)>,
-        /// Of several segments, the payload of each but the last.
+        /// For a bundle, the payload of each segment except the last.
         segment_bytes: Option<u16>,
     },
 }
 
 impl Ladder<'_> {
-    /// The plan with as many segments after its own as the ladder would let follow at once.
+    /// Extends the plan by the segments that the ladder would let follow at once.
     pub(super) fn bundled(
         &self,
         plan: SegmentPlan,
@@ -57,7 +57,7 @@ impl Ladder<'_> {
         }
     }
 
-    /// What the planned packet carries if nothing but data is lacking.
+    /// The payload of the planned packet if enough data were there.
     pub(super) fn full_packet(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> u32 {
         let mss = self.sending.mss();
         match link.most_bytes {
@@ -66,13 +66,13 @@ impl Ladder<'_> {
         }
     }
 
-    /// A link repeats the first segment's header: what may differ between segments keeps them apart. So does what
-    /// counts segments one by one.
+    /// A link repeats the first segment's header, so segments whose headers may differ stay apart. Mechanisms that
+    /// count segments singly also keep them apart.
     fn may_bundle(&self, plan: &SegmentPlan) -> bool {
         let is_urgent = self.sending.urgent_end().is_some_and(|end| plan.seq < end);
         let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
-        // Of packets that may be fragmented each has an identification of its own (RFC 6864).
+        // Packets that may be fragmented need an identification each (RFC 6864).
         plan.forbids_cutting(self.opening, self.mtu)
             && self.opening.source_route().is_none()
             && !plan.flags.contains(Flags::CWR)
@@ -85,7 +85,7 @@ impl Ladder<'_> {
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {
         let unsent = self.sending.unsent();
         let most = most.min(self.sending.usable_window());
-        // What is left over goes with the others where it would not wait for their ACK.
+        // The rest joins the bundle if it would not wait for an ACK.
         let takes_rest = unsent <= most && (!self.nagle || self.sending.is_fin_wanted());
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
@@ -95,7 +95,7 @@ impl Ladder<'_> {
         SegmentPlan { len, flags, ..plan }
     }
 
-    /// What follows in the scoreboard and is lost too, as long as it is cut where a link would cut.
+    /// Adds the lost segments that follow in the scoreboard, while their sizes match the link's cuts.
     #[cold]
     fn with_more_again(&self, mut plan: SegmentPlan, index: usize, most: u32) -> SegmentPlan {
         let is_whole = self.loss.board().get(index).payload_len() == plan.len;
@@ -118,7 +118,7 @@ impl Ladder<'_> {
     }
 }
 
-/// Of a bundle.
+/// The most payload of a bundle.
 fn most_payload(most_bytes: u32, allowed: &Allowance) -> u32 {
     most_bytes.min(MOST_PACKET_BYTES).saturating_sub(MOST_HEADER_BYTES).min(allowed.burst_bytes)
 }

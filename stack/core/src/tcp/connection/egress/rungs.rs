@@ -1,4 +1,4 @@
-//! The rungs: each looks at one reason to send, and changes nothing.
+//! The rungs. Each looks at one reason to send and changes nothing.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(in crate::tcp::connection) struct Ladder<'a> {
 }
 
 impl Ladder<'_> {
-    /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.
+    /// The ladder, top rung first. `allowed` is the agents' allowance; None if the connection is at rest.
     pub(super) fn next_segment(
         &self,
         now: Instant,
@@ -48,11 +48,11 @@ impl Ladder<'_> {
             return Some(plan);
         }
         if !self.state.is_synchronized() {
-            // Whatever did not fit is answered before the handshake is over, too.
+            // Even before the handshake is over, an unacceptable segment gets an answer.
             let answers = self.state == StateName::SynReceived && ledger.is_waiting();
             return answers.then(|| self.plan_ack());
         }
-        // An owed ACK rides on a segment that leaves now, and goes alone when none may.
+        // An owed ACK rides on a segment that leaves now. If none may leave, the ACK goes alone.
         if ledger.goes_alone() || self.opening.agreed().tell_in_window() && ledger.is_waiting() {
             return Some(self.plan_ack());
         }
@@ -111,13 +111,13 @@ impl Ladder<'_> {
         Some(plan)
     }
 
-    /// RFC 6582 §3.2 steps 3 and 5: what a third duplicate or a partial ACK shows to be lost goes at once, however
-    /// full the window is.
+    /// RFC 6582 §3.2 steps 3 and 5: a segment that a third duplicate or a partial ACK shows as lost leaves at once,
+    /// even with a full window.
     fn inflates(&self) -> bool {
         matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
     }
 
-    /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
+    /// Sends nothing below highest_ack again. If nothing is lost above it, the segment there asks for an ACK (after a
     /// timeout).
     fn next_to_resend(&self) -> Option<usize> {
         let above = self.loss.board().next_lost(self.sending.highest_ack());
@@ -174,8 +174,8 @@ impl Ladder<'_> {
         self.new_data(len, What::New).filter(|plan| !self.waits_for_more(plan, allowed, link))
     }
 
-    /// The application has said that more comes, and what there is would not fill a packet, nor the buffer: then no
-    /// more could come. What F-RTO asks with waits for nobody.
+    /// True if the application has announced more and the present data fills neither a packet nor the buffer. With a
+    /// full buffer no more could come. F-RTO's new segments never wait.
     fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
         if !self.sending.more_comes()
             || self.sending.is_fin_wanted()
@@ -202,10 +202,10 @@ impl Ladder<'_> {
         Some(SegmentPlan { what, seq: self.sending.nxt(), len, each: len, flags })
     }
 
-    /// Of a segment that ends with the last byte that we have: the peer need not wait for more (MUST-61). `len` are all
-    /// the bytes that leave.
+    /// The flags of a segment that ends with our last byte. PSH: the peer need not wait for more (MUST-61). `len`
+    /// counts all bytes that leave.
     pub(super) fn flags_of_the_last(&self, len: u32) -> Flags {
-        // FIN takes a number of its own, which has to fit the window too.
+        // A FIN takes a sequence number, which must fit the window too.
         let has_fin = self.sending.is_fin_wanted() && len < self.sending.usable_window();
         if has_fin { Flags::PSH | Flags::FIN } else { Flags::PSH }
     }
@@ -223,7 +223,7 @@ impl Ladder<'_> {
         len >= self.sending.largest_window() / 2 && (is_idle || !self.nagle)
     }
 
-    /// Something unsent is urgent: it waits for no ACK and for no more data.
+    /// Returns whether unsent data is urgent: it waits for no ACK and for no more data.
     fn is_urgent(&self) -> bool {
         self.sending.urgent_end().is_some_and(|end| self.sending.nxt() < end)
     }
@@ -250,7 +250,7 @@ impl Ladder<'_> {
         })
     }
 
-    /// All data has left, the FIN has not.
+    /// Returns whether all data has left, but the FIN has not.
     fn is_fin_due(&self) -> bool {
         self.sending.is_fin_wanted()
             && !self.sending.is_fin_sent()
@@ -268,7 +268,7 @@ impl Ladder<'_> {
             return None;
         }
         if self.sending.usable_window() > 0 {
-            // Overrides silly-window avoidance: what fits goes, before both ends wait for ever.
+            // Overrides silly-window avoidance: otherwise both ends could wait for ever.
             return self.new_data(self.sending.unsent().min(self.sending.mss()), What::New);
         }
         let probe = |seq, len, flags| SegmentPlan {
@@ -283,12 +283,12 @@ impl Ladder<'_> {
         } else if self.sending.unsent() > 0 {
             Some(probe(self.sending.nxt(), 1, Flags::PSH))
         } else {
-            // Only a FIN waits: a number that was acknowledged asks as well as one that does not fit.
+            // Only a FIN waits. A probe with an acknowledged number gets an answer just as one beyond the window does.
             self.is_fin_due().then(|| probe(self.sending.nxt() - 1, 0, Flags::default()))
         }
     }
 
-    /// One number below what is expected, and no data: whoever lives has to answer (SHLD-12).
+    /// One number below the expected one, without data: a live peer must answer (SHLD-12).
     fn plan_keep_alive(&self) -> Option<SegmentPlan> {
         self.urges.is_keep_alive_due().then(|| SegmentPlan {
             what: What::KeepAlive,
@@ -299,7 +299,7 @@ impl Ladder<'_> {
         })
     }
 
-    /// In the compatible profile only so many segments leave for an ACK.
+    /// The compatible profile lets only a few segments leave for each ACK.
     fn has_credit(&self) -> bool {
         match self.loss.recovery().gauge() {
             Some(Gauge::Inflate(inflate)) => inflate.may_send(),
@@ -307,13 +307,13 @@ impl Ladder<'_> {
         }
     }
 
-    /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs
-    /// say: out of turn, and as soon as that might.
+    /// F-RTO's two new segments (RFC 5682 §2.1) leave before lost data, which waits for their ACKs. They need no turn,
+    /// and leave as soon as retransmissions may.
     fn asks_with_new_data(&self) -> bool {
         matches!(self.loss.recovery().frto, Frto::SecondAck { new_left: 1.. })
     }
 
-    /// New data would take the room of what is lost. Only F-RTO asks with two new segments first (RFC 5682 §2.1).
+    /// Returns whether lost data goes first. Only F-RTO sends two new segments before it (RFC 5682 §2.1).
     fn is_resending(&self) -> bool {
         match self.loss.recovery().frto {
             Frto::SecondAck { new_left } => new_left == 0,
@@ -334,13 +334,13 @@ impl Ladder<'_> {
         now < from && now < self.paced_until(from)
     }
 
-    /// Pacing may space segments, not starve a connection.
+    /// Pacing may space segments, but must not starve a connection.
     pub(super) fn paced_until(&self, from: Instant) -> Instant {
         let since = self.sending.last_sent_at().get().unwrap_or(Instant::ZERO);
         from.min(since + self.loss.rtt().rto().max(PACE_MOST))
     }
 
-    /// Something waits, nothing but a probe is in flight, and the window is what holds it.
+    /// Returns whether data or a FIN waits, only a probe is in flight, and the window holds it back.
     pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
         let waits = self.sending.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
         let is_quiet = self.loss.board().is_empty() || self.has_probe_out();
@@ -348,7 +348,7 @@ impl Ladder<'_> {
         waits && is_quiet && self.state.may_send_data() && self.sending.usable_window() < wanted
     }
 
-    /// The byte at `snd_una` left to probe a closed window, and nothing followed it.
+    /// Returns whether a window probe is out alone: the byte at `snd_una`, with nothing after it.
     pub(in crate::tcp::connection) fn has_probe_out(&self) -> bool {
         self.urges.window_probes_sent() > 0
             && self

@@ -1,4 +1,4 @@
-//! Was the newest loss none? Timestamps, D-SACKs and F-RTO tell (RFC 3522, 3708, 5682).
+//! Decides whether the newest loss was none, by timestamps, D-SACKs and F-RTO (RFC 3522, 3708, 5682).
 
 use super::{Loss, Space};
 use crate::Instant;
@@ -8,8 +8,8 @@ use crate::tcp::scoreboard::Newest;
 use crate::trace::UndoneBy;
 
 impl Loss {
-    /// Tells RACK what arrived, unless it is an older copy; `sent_ts` is the timestamp that left with what arrived
-    /// newest.
+    /// Reports the newest arrival to RACK, unless it is an older copy. `sent_ts` is the timestamp of the newest segment
+    /// that arrived.
     pub(in crate::tcp::connection) fn note_delivered(
         &mut self,
         now: Instant,
@@ -23,7 +23,7 @@ impl Loss {
         self.recovery.rack.on_delivered(now, newest, news.delivered.reordered, min_rtt);
     }
 
-    /// Does this ACK show that the last loss was none? `has_unsent`: F-RTO has new data to ask with.
+    /// Returns the evidence if this ACK shows that the last loss was none. `has_unsent`: F-RTO has new data to send.
     pub(in crate::tcp::connection) fn is_denied(
         &mut self,
         news: &AckNews,
@@ -57,7 +57,7 @@ impl Loss {
             Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => Some(UndoneBy::Frto),
             Frto::SecondAck { new_left: 2 } if !news.is_dup => None,
             Frto::SecondAck { .. } if news.is_dup => {
-                // The loss was one. One of the new segments has arrived, and makes room for the next old one (step 3a).
+                // The loss was real. One of the new segments has arrived and makes room for the next old one (step 3a).
                 self.recovery.frto = Frto::Off;
                 let in_flight = self.board.flight().segments;
                 self.recovery.assumed_arrived = in_flight.saturating_sub(1).min(1);
@@ -71,9 +71,9 @@ impl Loss {
     }
 }
 
-/// An older timestamp answers a segment that was sent again: its first copy had arrived. The time of its last copy
-/// says nothing of other segments (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
-/// (RFC 7323 §4.3), and tells nothing.
+/// An echo older than the retransmission shows that the first copy had arrived. The time of the last copy then says
+/// nothing about other segments (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order (RFC
+/// 7323 §4.3), and proves nothing.
 fn is_first_copy(newest: &Newest, echo: Option<u32>, space: Space, sent_ts: Option<u32>) -> bool {
     let is_older = |(echo, sent): (u32, u32)| (echo.wrapping_sub(sent) as i32) < 0;
     newest.was_resent && newest.end <= space.una && echo.zip(sent_ts).is_some_and(is_older)

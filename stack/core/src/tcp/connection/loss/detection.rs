@@ -1,4 +1,4 @@
-//! ACKs and time show which segments are lost. Until they are mended, recovery says how much may be in flight.
+//! Finds lost segments by ACKs and by time. Until they are repaired, recovery bounds the bytes in flight.
 
 use super::{Loss, Space};
 use crate::Instant;
@@ -11,7 +11,7 @@ use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{LostBy, TraceKind};
 
 impl Loss {
-    /// New data is acknowledged. Answers whether that ends a recovery.
+    /// Weighs an ACK of new data. Returns how a recovery ended, if it did.
     pub(in crate::tcp::connection) fn weigh_advance(
         &mut self,
         cx: &mut Cx<'_>,
@@ -41,7 +41,7 @@ impl Loss {
         }
     }
 
-    /// A partial ACK: the segment it stops at is lost too (RFC 6582 §3.2).
+    /// Handles a partial ACK: the segment at its number is lost too (RFC 6582 §3.2).
     fn weigh_partial(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
         let segments = news.delivered.acked.segments;
         self.recovery.partial_acks += 1;
@@ -59,12 +59,12 @@ impl Loss {
         });
     }
 
-    /// An advance ends what duplicates had begun to show.
+    /// Resets the count of duplicates after an advance.
     pub(in crate::tcp::connection) fn forget_duplicates(&mut self) {
         self.recovery.dup_acks = 0;
     }
 
-    /// Counts a duplicate ACK, or one that tells of a hole. Answers what sender agents are asked about, if anything.
+    /// Counts a duplicate ACK, or one that reports a hole. Returns the event for the sender agents, if there is one.
     pub(in crate::tcp::connection) fn weigh_duplicate(
         &mut self,
         now: Instant,
@@ -72,8 +72,8 @@ impl Loss {
         space: Space,
         limited_transmit: bool,
     ) -> Option<DupAck> {
-        // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
-        // were lost.
+        // If the peer counts duplicates, an ACK that is none may be the first to report a hole: the duplicates before
+        // it were lost.
         let tells_of_hole = news.dup_count.is_some_and(|count| count > 0) && !self.board.is_empty();
         if !news.is_dup && !tells_of_hole {
             return None;
@@ -98,8 +98,8 @@ impl Loss {
         }
     }
 
-    /// A duplicate ACK without SACK stands for one segment that left the network: all of them in recovery (as
-    /// RFC 9937 counts), the first two outside of it (limited transmit, RFC 3042).
+    /// A duplicate ACK without SACK stands for one segment that left the network. In recovery each counts (as RFC 9937
+    /// does), outside of it only the first two (limited transmit, RFC 3042).
     fn assume_one_arrived(&mut self, limited_transmit: bool) {
         let most = self.board.flight().segments.saturating_sub(1);
         let limit = match self.recovery.phase {
@@ -113,8 +113,8 @@ impl Loss {
         }
     }
 
-    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
-    /// by which, and whether there are any that were not known to be.
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Returns the
+    /// rule, and whether there are new losses.
     pub(in crate::tcp::connection) fn detect(
         &mut self,
         cx: &mut Cx<'_>,
@@ -128,7 +128,7 @@ impl Loss {
         } else if space.has_sack {
             (LostBy::Sack, sacked > 0 && self.board.mark_lost_by_sack(self.dup_threshold, space.mss))
         } else {
-            // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
+            // RFC 6582 §3.2 step 1: ignores duplicates that our own retransmissions caused.
             let is_due = self.recovery.phase == Phase::Open && self.recovery.point < space.una;
             let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
             (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
@@ -162,7 +162,7 @@ impl Loss {
         found
     }
 
-    /// How much may be in flight until the next ACK.
+    /// Computes how much may be in flight until the next ACK.
     pub(in crate::tcp::connection) fn gauge(&mut self, news: &AckNews, safety: Safety, space: Space) {
         if self.recovery.phase != Phase::Fast {
             return;
@@ -172,7 +172,7 @@ impl Loss {
             (false, true, _) | (false, _, true) => u64::from(space.mss),
             _ => 0,
         };
-        // What delivers nothing, such as the peer's own data, lets nothing out (packet conservation).
+        // A segment that delivers nothing, such as the peer's own data, lets nothing leave (packet conservation).
         if delivered > 0 {
             self.regauge(delivered, safety, space);
         }

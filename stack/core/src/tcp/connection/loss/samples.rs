@@ -1,4 +1,4 @@
-//! Round trips: which of them the RTO is made of, and which the agents hear.
+//! Round-trip samples for the RTO and for the agents.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
 impl Loss {
-    /// New data up to `end` has left, and is timed unless other data is.
+    /// Times new data up to `end`, unless other data is being timed.
     pub(in crate::tcp::connection) fn time(&mut self, now: Instant, end: Seq) {
         if self.timed_at == Moment::NEVER {
             (self.timed_end, self.timed_at) = (end, Moment::at(now));
         }
     }
 
-    /// What is sent again measures nothing.
+    /// Stops the timing: retransmitted data measures nothing.
     pub(in crate::tcp::connection) fn forget_timed(&mut self) {
         self.timed_at = Moment::NEVER;
     }
 
-    /// The one timed segment is acknowledged.
+    /// Returns when the timed segment left, if this ACK covers it.
     fn take_timed(&mut self, ack: Seq) -> Option<Instant> {
         if ack < self.timed_end {
             return None;
@@ -32,10 +32,10 @@ impl Loss {
         std::mem::replace(&mut self.timed_at, Moment::NEVER).get()
     }
 
-    /// RTO hears of the segment that the ACK waited for, holds and all; agents hear of the newest, which tells the
-    /// path. An ACK that covers what was sent again for a loss tells nothing (Karn, RFC 6298 §3); one that covers a
-    /// tail probe does, or else a receiver that holds its ACKs would be probed each time. After a needless timeout the
-    /// RTO hears of new data first. `age` is that of our timestamp that came back, in milliseconds.
+    /// Takes the samples of an ACK. The RTO gets the segment that the ACK waited for, with all waiting; agents get the
+    /// newest, which measures the path. An ACK of a retransmission gives no sample (Karn, RFC 6298 §3). An ACK of a
+    /// tail probe does: otherwise each wait of a slow receiver would cause a probe. After a needless timeout the RTO
+    /// starts with new data. `age` is the age of our echoed timestamp, in milliseconds.
     pub(in crate::tcp::connection) fn take_samples(
         &mut self,
         cx: &mut Cx<'_>,
@@ -59,7 +59,7 @@ impl Loss {
         newest
     }
 
-    /// `of_path`: a sample that leaves out what the peer waited, where there is one.
+    /// Takes a sample. `of_path` is a sample without the peer's waiting time, if there is one.
     pub(in crate::tcp::connection) fn take_rtt(
         &mut self,
         cx: &mut Cx<'_>,
@@ -77,8 +77,8 @@ impl Loss {
         });
     }
 
-    /// RFC 4015: the RTO stays doubled until new data measures the path, then is at least what that sample asks for.
-    /// A receiver that waits for more than may be sent would else be timed out for every ACK.
+    /// RFC 4015: the RTO stays doubled until new data measures the path. Then it is at least what the sample demands.
+    /// Otherwise a receiver that waits for more than the sender may send would cause a timeout for every ACK.
     pub(super) fn learn_from_needless_timeout(&mut self) {
         if self.recovery.undo().is_none_or(|undo| !undo.has_timed_out()) {
             return;
@@ -86,25 +86,25 @@ impl Loss {
         self.recovery.was_delayed = true;
         self.rtt.on_needless_timeout();
         if self.rto_held > 0 && self.rtt.backoff() == 0 {
-            // Held as it was, there would never be a sample.
+            // If it were held, there would never be a sample.
             self.rtt.on_timeout();
         }
     }
 
-    /// After a timeout. Agents may have so many leave the RTO as it is.
+    /// Backs off after a timeout. Agents may exempt the first few.
     pub(in crate::tcp::connection) fn back_off(&mut self) {
         if self.recovery.timeouts > self.rto_held.into() {
             self.rtt.on_timeout();
         }
     }
 
-    /// After the timeout of a SYN: before a path is known nothing excuses to ask it as often (RFC 6298 §5.5).
+    /// Backs off after the timeout of a SYN: on an unknown path no agent may repeat it faster (RFC 6298 §5.5).
     pub(in crate::tcp::connection) fn back_off_syn(&mut self) {
         self.rtt.on_timeout();
     }
 
-    /// The handshake is over. Answers how many of its timers ran out. A SYN that timed out leaves three seconds to wait
-    /// for the first ACK (RFC 6298 §5.7).
+    /// Ends the handshake. Returns how many of its timers ran out. After a SYN timeout, the first ACK has three seconds
+    /// (RFC 6298 §5.7).
     pub(in crate::tcp::connection) fn take_syn_timeouts(&mut self) -> u32 {
         let nth = std::mem::take(&mut self.recovery.timeouts);
         if nth > 0 {
@@ -114,8 +114,8 @@ impl Loss {
     }
 }
 
-/// The oldest segment that an ACK covers was what it waited for, unless an earlier ACK was lost: the echo tells
-/// (RFC 7323 §4.1), as exactly as its clock ticks.
+/// The sample for the RTO. An ACK usually waited for the oldest segment that it covers. If an earlier ACK was lost, the
+/// echo gives a better bound (RFC 7323 §4.1), as exact as its clock.
 fn waited_for((newest, oldest): (Duration, Duration), age: Option<u32>) -> Duration {
     let Some(age) = age else { return oldest };
     oldest.min(Duration::from_millis(u64::from(age) + 1)).max(newest)

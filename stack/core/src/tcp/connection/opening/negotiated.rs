@@ -1,20 +1,20 @@
-//! The agreement that a handshake leaves.
+//! The agreement of a handshake.
 
 use crate::agent::{AckRequestForm, Needs};
 use crate::trace::Lacking;
 use crate::wire::OfferFlags;
 
-/// What both sides agreed on in the handshake.
+/// The options that both sides agreed on in the handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp::connection) struct Negotiated {
     pub(in crate::tcp::connection) timestamps: bool,
     pub(in crate::tcp::connection) sack: bool,
-    /// The peer's data may be marked, and is heard. Ours: see `sends_ect`.
+    /// The peer may mark its data, and marks are echoed. For our data see `sends_ect`.
     pub(in crate::tcp::connection) ecn: bool,
     pub(in crate::tcp::connection) scale: Option<Scale>,
-    /// The news that the two ends agreed to exchange by our own option.
+    /// The notes that the two ends agreed to exchange in our own option.
     pub(super) offer: OfferFlags,
-    /// Our senders may ask for ACKs by ACK-rate requests.
+    /// True if our senders may ask for ACKs by ACK-rate requests.
     pub(in crate::tcp::connection) tell_ack_rate: bool,
     pub(in crate::tcp::connection) use_ack_rate: bool,
 }
@@ -30,14 +30,14 @@ impl Negotiated {
         self.offer.contains(OfferFlags::USE_CWND)
     }
 
-    /// Our data segments carry cwnd where others carry the window, and a number that was told before: what they say of
-    /// our receiving is what the last pure ACK said.
+    /// Our data segments carry cwnd in the window field. Their ACK number was sent before; the last pure ACK gives
+    /// number and window.
     #[inline]
     pub(in crate::tcp::connection) fn tell_in_window(&self) -> bool {
         self.offer.contains(OfferFlags::TELL_IN_WINDOW)
     }
 
-    /// The same of the peer's.
+    /// The same for the peer's data segments.
     #[inline]
     pub(in crate::tcp::connection) fn use_in_window(&self) -> bool {
         self.offer.contains(OfferFlags::USE_IN_WINDOW)
@@ -53,7 +53,7 @@ impl Negotiated {
         self.offer.contains(OfferFlags::USE_DUP_COUNT)
     }
 
-    /// Our senders may ask for an ACK after so many segments.
+    /// Our senders may request an ACK after a count of segments.
     #[inline]
     pub(in crate::tcp::connection) fn tell_ack_after(&self) -> bool {
         self.offer.contains(OfferFlags::TELL_ACK_AFTER)
@@ -64,13 +64,13 @@ impl Negotiated {
         self.offer.contains(OfferFlags::USE_ACK_AFTER)
     }
 
-    /// How sender agents may ask for an ACK.
+    /// The form of the sender agents' ACK requests.
     pub(in crate::tcp::connection) fn ack_requests(&self) -> Option<AckRequestForm> {
         let rate = self.tell_ack_rate.then_some(AckRequestForm::Rate);
         if self.tell_ack_after() { Some(AckRequestForm::After) } else { rate }
     }
 
-    /// Segments have notes for the peer.
+    /// Returns whether segments carry notes for the peer.
     pub(in crate::tcp::connection) fn tells_anything(&self) -> bool {
         self.tell_cwnd()
             || self.tell_in_window()
@@ -79,7 +79,7 @@ impl Negotiated {
             || self.tell_ack_rate
     }
 
-    /// What the receiver agent asked for in vain; it follows its written fallback.
+    /// The needs that the receiver agent asked for in vain; it follows its written fallback.
     pub(in crate::tcp::connection) fn receiver_lacks(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
         those([
             (needs.peer_cwnd && !self.use_cwnd(), Lacking::PeerCwnd),
@@ -89,7 +89,7 @@ impl Negotiated {
         ])
     }
 
-    /// The same of the sender agents.
+    /// The same for the sender agents.
     pub(in crate::tcp::connection) fn senders_lack(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
         those([
             (needs.cwnd_in_window && !self.tell_in_window(), Lacking::CwndInWindow),
@@ -109,8 +109,8 @@ fn those<const N: usize>(lacking: [(bool, Lacking); N]) -> impl Iterator<Item = 
 /// Window scaling (RFC 7323 §2): on when both sides offered it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp::connection) struct Scale {
-    /// For the windows that the peer tells us.
+    /// Shift of the windows that the peer sends.
     pub(in crate::tcp::connection) snd: u8,
-    /// For the windows that we tell.
+    /// Shift of the windows that we send.
     pub(in crate::tcp::connection) rcv: u8,
 }

@@ -1,4 +1,4 @@
-//! Our SYN offers options, and the peer's SYN settles which of them both ends use.
+//! Our SYN offers options. The peer's SYN decides which of them both ends use.
 
 use super::{Negotiated, Opening, Scale};
 use crate::Instant;
@@ -7,7 +7,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::connection::Origin;
 use crate::wire::{Flags, HopwiseOption, OfferFlags, RateRequest, TcpOptions, TcpView, Timestamps};
 
-/// The needs of our agents, which decide what our SYN offers.
+/// The needs of our agents, which decide the offers of our SYN.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp::connection) struct Wishes {
     pub(in crate::tcp::connection) receiver: Needs,
@@ -34,7 +34,7 @@ impl Wishes {
 }
 
 impl Opening {
-    /// A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1); a SYN-ACK too.
+    /// A SYN or SYN-ACK that is lost twice may have met a router that drops ECN (RFC 3168 §6.1.1.1).
     pub(in crate::tcp::connection) fn syn_flags(
         &self,
         is_reply: bool,
@@ -72,7 +72,7 @@ impl Opening {
         }
     }
 
-    /// The options of our SYN-ACK: what both ends have. It echoes the timestamp of the peer's SYN.
+    /// The options of our SYN-ACK: the common ones. It echoes the timestamp of the peer's SYN.
     #[cold]
     pub(in crate::tcp::connection) fn syn_ack_options(
         &self,
@@ -107,7 +107,7 @@ impl Opening {
         }
     }
 
-    /// The intersection: I tell what you use, I use what you tell.
+    /// The intersection: each end may send a note that the other end uses.
     fn agreed_offer(&self, syn: &TcpView<'_>, wishes: Wishes) -> OfferFlags {
         let is_reply = syn.flags.contains(Flags::ACK);
         let theirs = match syn.options.hopwise {
@@ -116,7 +116,7 @@ impl Opening {
         };
         let mine = wishes.offer();
         let both = |own, other| mine.contains(own) && theirs.contains(other);
-        // Whoever opens asks, and a listener agrees: nothing else shows both that the other one knows.
+        // The opener asks and the listener agrees; by no other order do both ends know of the other's consent.
         let tell_in_window = is_reply && both(OfferFlags::TELL_IN_WINDOW, OfferFlags::USE_IN_WINDOW);
         let use_in_window = self.origin == Origin::Passive
             && wishes.receiver.peer_cwnd

@@ -5,15 +5,15 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::connection::ends::Ends;
 use crate::tcp::mtu::MtuSearch;
 
-/// What a peer that names no MSS can take (RFC 9293 MUST-15).
+/// The MSS of a peer that names none (RFC 9293 MUST-15).
 const DEFAULT_MSS_V4: u16 = 536;
 const DEFAULT_MSS_V6: u16 = 1220;
 /// Fixed part of a TCP header.
 const TCP_HEADER: u16 = 20;
 /// Timestamps with their padding.
 const TIMESTAMPS_LEN: u32 = 12;
-/// Segments with less room for payload and options are not worth their headers, whatever a peer or a path says. RFC
-/// 9293 §3.7.1 knows no floor; attackers do.
+/// Segments with less room for payload and options are not worth their headers, even if a peer or a path demands it.
+/// RFC 9293 §3.7.1 has no floor, which attackers exploit.
 const LEAST_ROOM: u32 = 48;
 /// An IPv4 header has 40 octets of options at most.
 const SOURCE_ROUTE_MOST: u32 = 40;
@@ -23,18 +23,18 @@ impl Opening {
         self.peer_mss
     }
 
-    /// What the largest packet that reaches us may carry (RFC 9293 MUST-67, RFC 6691).
+    /// The MSS that our link allows (RFC 9293 MUST-67, RFC 6691).
     pub(in crate::tcp::connection) fn own_mss(&self, link_mtu: u16) -> u16 {
         link_mtu.saturating_sub(self.ip_header_len() + TCP_HEADER)
     }
 
-    /// Payload of a full segment. RFC 9293 §3.7.1: what fits the peer, the path and our own setting, less the options
-    /// that every segment carries (RFC 6691).
+    /// Payload of a full segment. RFC 9293 §3.7.1: it must fit the peer, the path and our own setting, less the options
+    /// of every segment (RFC 6691).
     #[cold]
     pub(in crate::tcp::connection) fn full_payload(&self, mtu: &MtuSearch, config: &TcpConfig) -> u32 {
         let configured = u32::from(config.segment_bytes).max(1);
         let wanted = self.payload_of(mtu.size()).min(configured);
-        // What others say has a floor; our own link is believed.
+        // Limits from others have a floor; our own link's limit is exact.
         wanted.min(self.carried_by(mtu.link()).max(1))
     }
 
@@ -43,15 +43,15 @@ impl Opening {
         self.room_in(size).saturating_sub(self.option_bytes())
     }
 
-    /// Payload and TCP options of a packet of `size` octets. The peer's MSS leaves out what fixed headers take, and
-    /// nothing else.
+    /// Payload and TCP options of a packet of `size` octets. The peer's MSS excludes the fixed headers, and nothing
+    /// else.
     pub(in crate::tcp::connection) fn room_in(&self, size: u16) -> u32 {
         let from_path = size.saturating_sub(self.ip_header_len() + TCP_HEADER);
         let room = u32::from(from_path.min(self.peer_mss)).saturating_sub(self.route_bytes());
         room.max(LEAST_ROOM)
     }
 
-    /// Payload that leaves in a packet of `size` octets, however little that is.
+    /// Payload of a packet of `size` octets, without a floor.
     pub(in crate::tcp::connection) fn carried_by(&self, size: u16) -> u32 {
         u32::from(size).saturating_sub(self.header_bytes())
     }

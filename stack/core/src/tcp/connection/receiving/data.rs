@@ -1,4 +1,4 @@
-//! Payload comes in: what of it is new and fits, where it stands, and what the receiver agent hears of it.
+//! Takes arriving payload: cuts it to the window, inserts it and reports it to the receiver agent.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::trace::{DropReason, TraceKind};
 use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
 
 impl Receiving {
-    /// The four cases of RFC 9293 §3.4. A zero window still lets ACK, RST and URG through (MUST-66), so a
-    /// segment that begins exactly where we are is looked at; its data finds no room.
+    /// The four cases of RFC 9293 §3.4. ACK, RST and URG pass even a zero window (MUST-66). A segment that begins
+    /// exactly at the expected number is therefore accepted, although its data finds no room.
     pub(in crate::tcp::connection) fn is_acceptable(&self, segment: &TcpView<'_>) -> bool {
         let (seq, len) = (segment.seq, segment.sequence_len());
         let (nxt, edge) = (self.nxt, self.edge);
@@ -27,7 +27,7 @@ impl Receiving {
         in_window(seq) || (len > 0 && in_window(seq + (len - 1)))
     }
 
-    /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
+    /// Notes data that has already arrived: the peer learns of it by D-SACK (RFC 2883).
     #[cold]
     pub(in crate::tcp::connection) fn note_old_duplicate(
         &mut self,
@@ -48,9 +48,9 @@ impl Receiving {
         }
     }
 
-    /// Urgent data stays in line. Answers whether the application is to learn how far it reaches (MUST-31, MUST-32).
+    /// Takes an urgent pointer. Returns whether the application should learn its new end (MUST-31, MUST-32).
     pub(in crate::tcp::connection) fn take_urgent(&mut self, segment: &TcpView<'_>) -> bool {
-        // The pointer names the first octet that is not urgent any more (MUST-62).
+        // The pointer names the first octet that is no longer urgent (MUST-62).
         let end = segment.seq + u32::from(segment.urgent);
         let is_news = self.urgent_end.map_or(self.read_to() < end, |known| known < end);
         if is_news {
@@ -59,8 +59,8 @@ impl Receiving {
         is_news
     }
 
-    /// Takes what is new of the payload and fits; the ledger decides which ACKs are owed. `rtt` came back with it.
-    /// Answers whether there is more to read.
+    /// Takes the new part of the payload that fits; the ledger decides which ACKs are owed. `rtt` is the sample of its
+    /// echo. Returns whether there is more to read.
     pub(in crate::tcp::connection) fn take_payload(
         &mut self,
         cx: &mut Cx<'_>,
@@ -73,7 +73,7 @@ impl Receiving {
         let (start, payload) = self.cut_to_window(arrived.segment);
         let is_beyond = payload.is_empty();
         if is_beyond {
-            // A probe of a closed window, or data that we have: either way the peer has to hear where we are.
+            // A probe of a closed window, or old data: either way the peer needs an ACK of the current state.
             self.note_old_duplicate(arrived, around.agreed, stats);
             let reason = if self.edge <= self.nxt { DropReason::NoBuffer } else { DropReason::OutOfWindow };
             self.refuse_payload(cx, reason, around);
@@ -100,7 +100,7 @@ impl Receiving {
         self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced), around);
     }
 
-    /// What of the payload is new and fits the window that was promised.
+    /// The part of the payload that is new and fits the promised window.
     fn cut_to_window<'a>(&self, segment: &TcpView<'a>) -> (Seq, &'a [u8]) {
         let start = first_byte(segment);
         let old = (self.nxt.bytes_since(start) as usize).min(segment.payload.len());
@@ -126,7 +126,7 @@ impl Receiving {
         }
     }
 
-    /// What the segment asks of our ACKs. Where it asks in both forms, the count of segments says more.
+    /// The segment's request for ACKs. If it has both forms, the count of segments wins.
     fn ack_request_of(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) -> Option<AckRequest> {
         let rate = match segment.options.rate_request {
             Some(RateRequest::Ask(rate)) if agreed.use_ack_rate => Some(AckRequest::Rate(rate)),
@@ -141,8 +141,8 @@ impl Receiving {
         }
     }
 
-    /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at, and `rtt` came back
-    /// with the first of them.
+    /// Reports the arrival to the receiver agent, once a segment. `len` counts the bytes that were handled. `rtt` is
+    /// the sample of the first segment.
     fn report_arrival(
         &mut self,
         cx: &mut Cx<'_>,
@@ -185,35 +185,35 @@ impl Receiving {
         if let Some(number) = self.ledger.on_arrival(cx, &heard, count, &facts) {
             self.last_ack_decided = number;
             if number < self.nxt {
-                // What is left of the read is the earliest that the next ACK acknowledges.
+                // The rest of the read is the earliest data that the next ACK acknowledges.
                 self.take_timestamp(cx.now, segment, agreed);
             }
         }
     }
 
-    /// Takes note of where the peer's FIN stands.
+    /// Notes the number of the peer's FIN.
     pub(in crate::tcp::connection) fn place_fin(&mut self, segment: &TcpView<'_>) {
         if segment.flags.contains(Flags::FIN) && self.fin.is_none() {
             let at = segment.seq + (segment.sequence_len() - 1);
-            // Its place must be within what we promised; else the data before it was cut, and it comes again.
+            // The FIN must be within the promised window; else the data before it was cut, and it comes again.
             if at <= self.edge && self.nxt <= at {
                 self.fin = Some(at);
             }
         }
     }
 
-    /// All data before the FIN has come.
+    /// Returns whether all data before the FIN has come.
     pub(in crate::tcp::connection) fn is_fin_next(&self) -> bool {
         self.fin == Some(self.nxt)
     }
 
-    /// The FIN has its number.
+    /// Takes the FIN's number.
     pub(in crate::tcp::connection) fn take_fin(&mut self) {
         self.nxt += 1;
         self.edge = self.edge.max(self.nxt);
     }
 
-    /// A FIN before the data in front of it is out of order, as data would be (RFC 5681 §4.2).
+    /// Answers a FIN that came before earlier data: it is out of order, as data would be (RFC 5681 §4.2).
     pub(in crate::tcp::connection) fn answer_early_fin(
         &mut self,
         cx: &mut Cx<'_>,
@@ -238,12 +238,12 @@ fn count(cx: &mut Cx<'_>, inserted: &Inserted, segments: u64, stats: &mut Connec
     }
 }
 
-/// The number of the payload: a SYN has one of its own before it.
+/// The number of the first byte of payload; a SYN takes the number before it.
 fn first_byte(segment: &TcpView<'_>) -> Seq {
     segment.seq + u32::from(segment.flags.contains(Flags::SYN))
 }
 
-/// Payload of one segment, of those that a read may carry.
+/// Payload of each segment in the read.
 fn bytes_each(arrived: &Arrived<'_>) -> usize {
     let len = arrived.segment.payload.len();
     arrived.segment_bytes.map_or(len, |each| len.min(each.into())).max(1)

@@ -1,4 +1,4 @@
-//! The peer's timestamps: which segments are old by them, and which one our segments echo (RFC 7323).
+//! The peer's timestamps: they show old segments, and one of them is echoed (RFC 7323).
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::tcp::connection::opening::Negotiated;
 use crate::wire::TcpView;
 use crate::{Instant, Seq};
 
-/// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
+/// After so long a silence an old timestamp means nothing: its clock may have wrapped (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// Ticks that a timestamp may be behind: two segments that leave at the turn of a tick may overtake each other. No
-/// clock may tick often enough for numbers to wrap within one (RFC 7323 §5.4).
+/// Ticks that a timestamp may be behind. Two segments that leave around a tick may overtake each other. No clock may
+/// tick so often that numbers wrap within one tick (RFC 7323 §5.4).
 const PAWS_GRACE: i32 = 1;
 
-/// No clock of timestamps ticks more slowly (RFC 7323 §5.4).
+/// The slowest clock that timestamps may have (RFC 7323 §5.4).
 const SLOWEST_TICK: Duration = Duration::from_secs(1);
 
 impl Receiving {
@@ -22,7 +22,7 @@ impl Receiving {
         self.ts_recent
     }
 
-    /// PAWS (RFC 7323 §5): the segment was sent before one that has come.
+    /// PAWS (RFC 7323 §5): returns whether the segment was sent before one that has already come.
     pub(in crate::tcp::connection) fn is_old_timestamp(&self, now: Instant, value: u32) -> bool {
         let is_old = (value.wrapping_sub(self.ts_recent) as i32) < -PAWS_GRACE;
         is_old && !self.is_timestamp_stale(now)
@@ -42,7 +42,7 @@ impl Receiving {
         }
     }
 
-    /// The segment's time stamp, if TS.Recent may become it.
+    /// The segment's timestamp, if TS.Recent may take it.
     pub(super) fn timestamp_of(
         &self,
         now: Instant,
@@ -58,21 +58,21 @@ impl Receiving {
         now.since(self.ts_recent_at) > PAWS_IDLE
     }
 
-    /// The connection before this one, between the same sockets, received up to there. It stands for the peer's first
+    /// Notes the end of the previous connection between the same sockets. This number stands for the peer's first
     /// number until that is known.
     #[cold]
     pub(in crate::tcp::connection) fn follow(&mut self, received: Seq) {
         self.irs = received;
     }
 
-    /// Nothing that is left of the connection before this one passes for this one's: by timestamps, else because the
-    /// peer's numbers begin above (RFC 7323 appendix B.2, RFC 6191 §2).
+    /// Returns whether old segments of the previous connection cannot pass for new ones. Timestamps or higher numbers
+    /// tell them apart (RFC 7323 appendix B.2, RFC 6191 §2).
     #[cold]
     pub(in crate::tcp::connection) fn is_told_from_before(&self, syn: &TcpView<'_>) -> bool {
         syn.options.timestamps.is_some() || self.irs < syn.seq
     }
 
-    /// A SYN that comes in TIME-WAIT is no old duplicate (RFC 6191 §2).
+    /// Returns whether a SYN in TIME-WAIT cannot be an old duplicate (RFC 6191 §2).
     #[cold]
     pub(in crate::tcp::connection) fn is_surely_new(&self, syn: &TcpView<'_>, agreed: &Negotiated) -> bool {
         match syn.options.timestamps {
@@ -84,14 +84,14 @@ impl Receiving {
         }
     }
 
-    /// Both clocks have ticked since something came: what a new connection says and hears is newer than all that
-    /// (RFC 7323 appendix B.2).
+    /// Returns whether both clocks have ticked since the last segment. All timestamps of a new connection are then
+    /// newer (RFC 7323 appendix B.2).
     #[cold]
     pub(in crate::tcp::connection) fn has_ticked_since(&self, now: Instant) -> bool {
         now.since(self.ts_recent_at) > SLOWEST_TICK
     }
 
-    /// Our timestamp that the segment brings back. One that comes back again tells less, and is left out.
+    /// The echo of our timestamp on this segment, if it is a new one. A repeated echo measures too much.
     #[inline]
     pub(in crate::tcp::connection) fn new_echo(
         &mut self,

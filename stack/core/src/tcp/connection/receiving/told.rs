@@ -1,4 +1,4 @@
-//! Our segments tell more of the peer's data than number and window: congestion marks, and SACK blocks.
+//! The parts of our segments beside number and window that report on the peer's data: ECN echo and SACK blocks.
 
 use super::Receiving;
 use crate::Seq;
@@ -10,7 +10,7 @@ use crate::trace::TraceKind;
 use crate::wire::{Ecn, Flags, HopwiseOption, SackBlock, TcpOptions, TcpView};
 
 impl Receiving {
-    /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
+    /// RFC 3168 §6.1.3: a mark is echoed until the peer confirms it with CWR.
     pub(in crate::tcp::connection) fn take_ecn_mark(
         &mut self,
         cx: &mut Cx<'_>,
@@ -29,7 +29,7 @@ impl Receiving {
         }
     }
 
-    /// ACKs say that a mark was seen.
+    /// Returns whether ACKs echo a mark.
     #[inline]
     pub(in crate::tcp::connection) fn echoes_mark(&self) -> bool {
         self.ecn_echo
@@ -44,7 +44,7 @@ impl Receiving {
         }
     }
 
-    /// The window field told it.
+    /// Takes the peer's cwnd from the window field.
     pub(in crate::tcp::connection) fn take_peer_cwnd(&mut self, segments: u16) {
         self.peer_cwnd = Some(segments);
     }
@@ -58,8 +58,8 @@ impl Receiving {
         held.map(|(from, to)| (self.nxt + from, self.nxt + to))
     }
 
-    /// A D-SACK goes first, and then the stretch that it is part of (RFC 2883 §4). The stretch that the ACK is about
-    /// follows, and then the others above the hole, the newest first (RFC 2018 §4).
+    /// Orders the blocks. A D-SACK goes first, followed by the stretch around it (RFC 2883 §4). Next is the stretch
+    /// that the ACK is about, and last the others above the hole, newest first (RFC 2018 §4).
     #[inline(never)]
     pub(in crate::tcp::connection) fn order_sack_blocks(
         &self,

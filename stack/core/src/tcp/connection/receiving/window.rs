@@ -1,4 +1,4 @@
-//! The window that we let the peer send into, and the buffer behind it.
+//! The receive window and the buffer behind it.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::AckKind;
 use crate::{Instant, Seq};
 
-/// A receiver that knows no RTT yet tunes its buffer this often.
+/// The interval of buffer tuning before an RTT is known.
 const TUNING_WITHOUT_RTT: Duration = Duration::from_millis(100);
 
-/// Receive-buffer tuning: the window follows twice what the application reads in a round trip, so that it never
-/// limits a sender that is only beginning to grow, and what the next one will bring while that still grows. A
-/// sender that loses something at the end of slow start needs room for one and a half windows above the hole.
+/// Receive-buffer tuning. The window is twice what the application reads in a round trip, plus the growth that is
+/// expected, so that it never limits a sender that still grows. A sender that loses a segment at the end of slow start
+/// needs room for one and a half windows above the hole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
     since: Instant,
     read_bytes: u32,
-    /// In the round trip before.
+    /// Bytes read in the round trip before.
     read_before: u32,
 }
 
 impl Receiving {
-    /// What the peer may still send.
+    /// The bytes that the peer may still send.
     pub(in crate::tcp::connection) fn advertised_bytes(&self) -> u32 {
         self.edge.bytes_since(self.nxt)
     }
 
-    /// The right edge that may be promised now. It never moves left, and moves right by a worthwhile step only
-    /// (RFC 9293 §3.8.6.2.2).
+    /// The right edge that may be promised now. It never moves left, and moves right only by a worthwhile step (RFC
+    /// 9293 §3.8.6.2.2).
     fn window_edge(&self, memory: Memory, around: Around<'_>) -> Seq {
         let edge = self.edge.max(self.nxt);
         if !self.is_wider_by_a_step(memory, around) {
@@ -49,8 +49,7 @@ impl Receiving {
         self.nxt + whole_units(free, agreed)
     }
 
-    /// What the buffer can hold (RCV.BUFF). What was promised stays so. New promises would be broken where memory is
-    /// spent.
+    /// The capacity of the buffer (RCV.BUFF). Promises are kept; when memory is spent, new promises would be broken.
     fn most_held(&self, memory: Memory) -> u32 {
         match memory {
             Memory::Spent => self.buffer.most_as_it_is(),
@@ -58,29 +57,29 @@ impl Receiving {
         }
     }
 
-    /// A segment leaves with an ACK of this number, or of where we are now; answers the number. The window that it
-    /// may promise is read now.
+    /// Picks the ACK number of a leaving segment: the given one, or the current one. Updates the edge that the segment
+    /// may promise.
     pub(in crate::tcp::connection) fn tell_number(
         &mut self,
         memory: Memory,
         number: Option<Seq>,
         around: Around<'_>,
     ) -> Seq {
-        // A segment that carries more than the frozen number says so: a newer number is never wrong.
+        // A segment without a decided ACK carries the current number: a newer number is never wrong.
         let number = number.unwrap_or(self.nxt);
         self.edge = self.window_edge(memory, around);
         self.last_told = number;
         number
     }
 
-    /// The number of the last segment that told our window.
+    /// The number of the last segment that carried our window.
     pub(in crate::tcp::connection) fn last_told(&self) -> Seq {
         self.last_told
     }
 
-    /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised; what
-    /// that adds is promised too, and the buffer has room for it. Segments smaller than a few units may use that room
-    /// up: then the field is rounded down, and the edge moves back by less than a unit (RFC 7323 §2.4).
+    /// The window field for an ACK of `number`. It is rounded up, so that a promised edge stays promised; the buffer
+    /// has room for the extra bytes. Segments smaller than a few units may use that room up. The field is then rounded
+    /// down, and the edge moves back by less than a unit (RFC 7323 §2.4).
     pub(in crate::tcp::connection) fn promise_window(&mut self, number: Seq, agreed: &Negotiated) -> u16 {
         let shift = agreed.scale.map_or(0, |scale| scale.rcv);
         let promised = self.edge.bytes_since(number);
@@ -95,7 +94,7 @@ impl Receiving {
         field
     }
 
-    /// The application read: the window may have to reopen, and the buffer may have to grow.
+    /// After a read by the application, the window may have to reopen and the buffer may have to grow.
     pub(in crate::tcp::connection) fn after_read(
         &mut self,
         cx: &mut Cx<'_>,
@@ -108,8 +107,8 @@ impl Receiving {
         let read_to = self.read_to();
         self.urgent_end = self.urgent_end.filter(|end| read_to < *end);
         let promised = self.advertised.bytes_since(self.nxt);
-        // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one. One
-        // that waits for the link will read the window when it leaves.
+        // Only a peer that may be stuck gets an ACK at once; otherwise the agent's next ACK carries the window. An ACK
+        // that waits for the link reads the window when it leaves.
         if promised < 2 * self.segment_bytes(around.mss)
             && !self.ledger.is_waiting()
             && self.is_wider_by_a_step(cx.memory, around)
@@ -139,8 +138,7 @@ impl Receiving {
     }
 }
 
-/// Windows are told in units of the scale; promising less than a unit more than there is room for is not
-/// possible, so what is over is kept back.
+/// Rounds down to whole units of the scale, since a window cannot promise less than a unit.
 fn whole_units(bytes: u32, agreed: &Negotiated) -> u32 {
     let shift = agreed.scale.map_or(0, |scale| scale.rcv);
     let most = u32::from(u16::MAX) << shift;

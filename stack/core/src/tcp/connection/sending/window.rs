@@ -1,4 +1,4 @@
-//! The peer's window, and the room that it leaves.
+//! The peer's window and its free room.
 
 use super::Sending;
 use crate::Seq;
@@ -27,14 +27,14 @@ impl Sending {
         self.wl2 = segment.ack;
     }
 
-    /// RFC 9293 §3.10.7.4: the newest segment tells the window.
+    /// RFC 9293 §3.10.7.4: the newest segment sets the window.
     pub(in crate::tcp::connection) fn take_window(
         &mut self,
         segment: &TcpView<'_>,
         agreed: &Negotiated,
     ) -> WindowNews {
-        // One that is sent again has an old number, but what it newly acknowledges shows that it is news: the window
-        // counts from there.
+        // A retransmitted segment has an old number, but an ACK that advances shows that it is new. The window then
+        // counts from that ACK.
         let is_newer = self.wl1 < segment.seq
             || (self.wl1 == segment.seq && self.wl2 <= segment.ack)
             || self.una < segment.ack;
@@ -54,8 +54,8 @@ impl Sending {
         }
     }
 
-    /// The field tells cwnd instead, and the ACK that told its window may be lost: the edge stays where it was last
-    /// told.
+    /// Keeps the edge where a pure ACK put it, because this field carries cwnd. The ACK with the newest window may have
+    /// been lost.
     pub(in crate::tcp::connection) fn keep_edge(&mut self, ack: Seq) {
         if self.una < ack {
             self.wnd = self.wnd.saturating_sub(ack.bytes_since(self.una));
@@ -67,18 +67,18 @@ impl Sending {
         self.wnd
     }
 
-    /// The largest that the peer ever offered.
+    /// The largest window that the peer ever offered.
     pub(in crate::tcp::connection) fn largest_window(&self) -> u32 {
         self.max_wnd
     }
 
-    /// Bytes that the peer's window still takes.
+    /// Bytes that fit in the rest of the peer's window.
     #[inline]
     pub(in crate::tcp::connection) fn usable_window(&self) -> u32 {
         (self.una + self.wnd).bytes_since(self.nxt)
     }
 
-    /// A probe, or what a shrinking window left outside.
+    /// Returns whether data lies beyond the window: a probe, or data that a shrinking window left outside.
     pub(in crate::tcp::connection) fn is_beyond_window(&self) -> bool {
         self.una + self.wnd < self.nxt
     }
