@@ -1,8 +1,8 @@
-//! The agents' contracts: what an agent may know is in an event or a view, what it may do is a return value.
+//! The agents' contracts. Events and views contain all that an agent may know; return values are all that it may do.
 //!
-//! A connection has one [receiver agent](ReceiverAgent), which decides *when to acknowledge*, and a list of
-//! [sender agents](SenderAgent), which decide *how much may be in flight, and not before when*. No agent has a
-//! timer, a back-pointer or state of the connection; none builds a segment.
+//! A connection has one [receiver agent](ReceiverAgent), which decides *when to acknowledge*. Its list of [sender
+//! agents](SenderAgent) decides *how much may be in flight, and not before when*. No agent has a timer, a back-pointer
+//! or state of the connection; none builds a segment.
 
 mod ack_request;
 mod base_station;
@@ -30,8 +30,8 @@ pub use sender::{
     Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, SenderAgents, Sent, SentKind, Tunables,
 };
 
-/// Writes the empty bodies of the events that an agent does not listen to, so that ignoring one is a line that
-/// a reader sees: `ignores!(on_sent, on_path);`
+/// Writes the empty bodies of the events that an agent ignores, so that a reader sees them in one line:
+/// `ignores!(on_sent, on_path);`
 #[macro_export]
 macro_rules! ignores {
     ($($event:ident),+ $(,)?) => { $( $crate::ignores!(@one $event); )+ };

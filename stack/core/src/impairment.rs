@@ -1,5 +1,5 @@
-//! Packets on a bad link: lost, delayed, reordered, repeated, spoilt and slowed down, by a seed. Links on Linux and
-//! worlds for tests share it; the machines of this crate do not see it.
+//! A bad link: packets are lost, delayed, reordered, duplicated, corrupted and slowed down, by a seed. Links on Linux
+//! and test worlds share it; the machines of this crate do not see it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Impairment {
     /// Chance that a copy of the packet follows, `duplicate_after` later.
     pub duplicate_ppm: u32,
     pub duplicate_after: Duration,
-    /// Chance that one bit of the packet is turned over.
+    /// Chance that one bit of the packet is flipped.
     pub corrupt_ppm: u32,
     /// Chance that the packet takes `reorder_by` longer, so that others may overtake it.
     pub reorder_ppm: u32,
@@ -21,14 +21,14 @@ pub struct Impairment {
     pub delay: Duration,
     /// Each packet takes up to this much longer, without overtaking others.
     pub jitter: Duration,
-    /// Rate of the bottleneck; 0: no limit.
+    /// Rate of the bottleneck; 0 means no limit.
     pub bits_per_second: u64,
-    /// Packets that may wait; one more is lost. The link says which packets wait.
+    /// Packets that may wait; one more is lost. The link counts the waiting packets.
     pub queue_packets: usize,
 }
 
 impl Impairment {
-    /// Each packet passes at once.
+    /// Settings under which each packet passes at once.
     pub const NONE: Impairment = Impairment {
         loss_ppm: 0,
         duplicate_ppm: 0,
@@ -42,7 +42,7 @@ impl Impairment {
         queue_packets: 1000,
     };
 
-    /// Refuses settings under which nothing works.
+    /// Rejects settings under which nothing works.
     pub fn check(&self) -> Result<(), &'static str> {
         let chances = [self.loss_ppm, self.duplicate_ppm, self.corrupt_ppm, self.reorder_ppm];
         if chances.iter().any(|chance| *chance > 1_000_000) {
@@ -55,19 +55,19 @@ impl Impairment {
     }
 }
 
-/// The way of a packet through the link.
+/// A packet's passage through the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Time at which the bottleneck has sent it.
+    /// The time at which the bottleneck has sent it.
     pub left: Instant,
     pub at: Instant,
     /// Arrival of its copy.
     pub again: Option<Instant>,
-    /// The bit that is turned over: see [`turn_over`].
+    /// The bit to flip: see [`turn_over`].
     pub spoils: Option<u64>,
 }
 
-/// Why a packet was lost.
+/// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     Chance,
@@ -78,7 +78,7 @@ pub enum Loss {
 #[derive(Debug)]
 pub struct Impairer {
     random: SplitMix64,
-    /// Time at which the bottleneck has sent all that it was given.
+    /// The time at which the bottleneck has sent all packets so far.
     free_at: Instant,
     /// The latest arrival of a packet that was not reordered.
     latest: Instant,
@@ -89,8 +89,8 @@ impl Impairer {
         Impairer { random: SplitMix64::new(seed), free_at: Instant::ZERO, latest: Instant::ZERO }
     }
 
-    /// Decides about a packet that meets `waiting` others. Each packet draws as often as any other, so that one setting
-    /// does not change what another does.
+    /// Decides about a packet that finds `waiting` others. Each packet draws equally often, so that one setting does
+    /// not change the effect of another.
     pub fn decide(
         &mut self,
         config: &Impairment,
@@ -131,7 +131,7 @@ impl Impairer {
     }
 }
 
-/// Turns over a bit, counted round and round.
+/// Flips a bit; `bit` wraps around the packet.
 pub fn turn_over(packet: &mut [u8], bit: u64) {
     let bits = packet.len() as u64 * 8;
     if let Some(at) = bit.checked_rem(bits) {

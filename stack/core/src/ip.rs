@@ -1,6 +1,5 @@
-//! IP besides its headers: which addresses mean what, fragments put together, when an ICMP error may be sent,
-//! what a path carries, which addresses are one host's, and UDP for routing daemons. Everything takes plain values
-//! and is bounded.
+//! IP apart from its headers: address rules, reassembly, the policy for ICMP errors, path MTUs, the addresses of a
+//! host, and UDP for routing daemons. All of it takes plain values and is bounded.
 
 pub mod addresses;
 pub mod icmp_policy;

@@ -1,4 +1,4 @@
-//! The one contract of everything that handles packets: endpoints, mesh nodes, proxies and test fixtures.
+//! The common contract of all machines: endpoints, mesh nodes, proxies and test fixtures.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -7,29 +7,28 @@ use std::time::Duration;
 use crate::Instant;
 use crate::trace::TraceEvent;
 
-/// One of a machine's links, numbered by whoever configured it.
+/// One of a machine's links, numbered by its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u16);
 
-/// Something that handles packets without doing I/O.
+/// A machine handles packets without doing I/O.
 ///
 /// 1. `now` never decreases.
-/// 2. A driver makes one mutation, then calls [`poll_transmit`](Machine::poll_transmit) for each link that has
-///    room until it answers `None`, then drains the trace, then waits until
-///    [`poll_timeout`](Machine::poll_timeout). A full radio never stops a wire.
-/// 3. `poll_timeout` is pure, absolute and complete; it is silent only about work that waits for room.
+/// 2. A driver makes one mutation. It then calls [`poll_transmit`](Machine::poll_transmit) for each link that has room
+///    until it returns `None`. It drains the trace and waits until [`poll_timeout`](Machine::poll_timeout). A full
+///    radio never stops a wire.
+/// 3. `poll_timeout` is pure, absolute and complete; it omits only work that waits for room.
 /// 4. A timeout may come early, late or twice.
-/// 5. Inside there is no clock, randomness, thread, shared lock, log, or iteration in hash order. Keys are given at
-///    construction.
+/// 5. A machine has no clock, randomness, thread, shared lock, log, or iteration in hash order. Its constructor gets
+///    the keys.
 /// 6. Machines name neighbours by IP address; links resolve them.
-/// 7. A frame that could not be delivered comes back with its packet. Each transmit carries an id that joins
-///    trace, capture and link events.
+/// 7. A frame that could not be delivered comes back with its packet. Each transmit carries an id that joins trace,
+///    capture and link events.
 pub trait Machine {
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>);
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>);
     fn handle_timeout(&mut self, now: Instant);
-    /// Appends the next packet for `link` to `out`, which the caller has cleared. It is called only when the link has
-    /// room.
+    /// Appends the next packet for `link` to `out`, which the caller has cleared. Call it only if the link has room.
     fn poll_transmit(
         &mut self,
         now: Instant,
@@ -37,34 +36,33 @@ pub trait Machine {
         payload: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit>;
-    /// The end of the packet that was polled last as [`Payload::Lent`], in two pieces. It is there up to the next
-    /// mutation, and empty where `out` has the whole packet.
+    /// The end of the packet that was last polled as [`Payload::Lent`], in two pieces. It is valid until the next
+    /// mutation, and empty if `out` has the whole packet.
     fn lent(&self) -> (&[u8], &[u8]);
     fn poll_timeout(&self) -> Option<Instant>;
-    /// The machine owns its ring of events; the driver empties it.
+    /// Empties the machine's ring of events.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
-    /// Says whether the trace will be read. A trace that will not be read need not be kept; drops are counted all the
-    /// same.
+    /// Sets whether the trace will be read. An unread trace need not be kept, but drops are always counted.
     fn keep_trace(&mut self, is_kept: bool);
 }
 
-/// The place of a packet's payload when a machine hands it out.
+/// The place of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// In the packet.
     Inline,
-    /// It may stay in the machine's buffer, for [`Machine::lent`] to show: the link takes a packet in pieces.
+    /// The payload may stay in the machine's buffer, for [`Machine::lent`]: the link takes a packet in pieces.
     Lent,
 }
 
-/// A packet that a link hands in.
+/// A packet from a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Rx<'a> {
     pub link: LinkId,
-    /// The neighbour that sent it, where the link knows.
+    /// The neighbour that sent it, if the link knows it.
     pub from: Option<IpAddr>,
     pub cast: Cast,
-    /// Payload bytes per segment when the link coalesced several into one read.
+    /// Payload bytes per segment if the link coalesced several into one read.
     pub segment_bytes: Option<u16>,
     /// Whole IP packet.
     pub packet: &'a [u8],
@@ -77,7 +75,7 @@ impl<'a> Rx<'a> {
     }
 }
 
-/// To whom the frame around a packet was addressed.
+/// The addressee of the frame around a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
     ToUs,
@@ -85,12 +83,12 @@ pub enum Cast {
     Overheard,
 }
 
-/// What goes with a packet that leaves.
+/// The companion of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     pub to: NextHop,
     pub class: QueueClass,
-    /// Payload bytes per segment when the link is to cut the packet into several.
+    /// Payload bytes per segment if the link should cut the packet into several.
     pub segment_bytes: Option<u16>,
     /// Joins trace, capture and link events.
     pub id: u64,
@@ -110,11 +108,10 @@ pub enum QueueClass {
     Routing,
 }
 
-/// What a link layer tells.
+/// A report of a link layer.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkEvent<'a> {
-    /// Hands the packet back, for local repair or salvage. Queued packets for that neighbour are the node's own
-    /// to purge.
+    /// Returns the packet, for local repair or salvage. The node itself must purge queued packets for that neighbour.
     NotDelivered {
         to: IpAddr,
         id: u64,
@@ -131,7 +128,7 @@ pub enum LinkEvent<'a> {
         peer: IpAddr,
         rtt: Duration,
         outage: Duration,
-        /// When it is expected to be gone; zero where nobody knows.
+        /// The expected time until it is gone; zero if unknown.
         within: Duration,
     },
     Gone {

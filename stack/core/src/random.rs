@@ -1,6 +1,6 @@
-//! Random numbers for worlds, faults and tests. The machines of this crate draw none.
+//! Random numbers for worlds, faults and tests. The machines of this crate use none.
 
-/// SplitMix64: small, and the same everywhere. It is no source of secrets.
+/// SplitMix64: small, and the same on every platform. Unsuitable for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -18,12 +18,12 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `bound - 1`; 0 when `bound` is 0. The bias of a modulus is far below what a run could show.
+    /// A number from 0 to `bound - 1`; 0 if `bound` is 0. The bias of the modulus is far too small to show in a run.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next_u64() % bound }
     }
 
-    /// True this many times in a million.
+    /// True with this chance in a million.
     pub fn per_million(&mut self, chance: u32) -> bool {
         chance > 0 && self.below(1_000_000) < u64::from(chance)
     }

@@ -1,5 +1,5 @@
-//! What must not be guessed from outside, all made from one key and no randomness: initial sequence numbers,
-//! ports, timestamp offsets, SYN cookies and the order of the connection table.
+//! Values that outsiders must not guess, all made from one key without randomness: initial sequence numbers, ports,
+//! timestamp offsets, SYN cookies and the order of the connection table.
 
 mod cookie;
 mod keyed_state;
@@ -20,10 +20,10 @@ use crate::{Instant, Seq};
 /// The clock of initial sequence numbers ticks every 4 µs (RFC 9293 §3.4.1).
 const ISN_TICK_NS: u64 = 4_000;
 
-/// A key a purpose, so that what one reveals says nothing about another.
+/// One key for each purpose, so that one purpose reveals nothing about another.
 ///
-/// Whoever makes an endpoint gives a new random key each time: the clock begins at zero again, and with the
-/// same key the same sequence numbers would come again.
+/// The maker of an endpoint must supply a new random key each time. The clock begins at zero again, and the same key
+/// would repeat the same sequence numbers.
 #[derive(Clone)]
 pub struct Secrets {
     table: (u64, u64),
@@ -58,27 +58,26 @@ impl Secrets {
         }
     }
 
-    /// For the maps that peers can fill: they cannot make all their keys meet in one bucket.
+    /// The hash of maps that peers can fill: they cannot make their keys collide.
     pub fn keyed_state(&self) -> KeyedState {
         KeyedState::new(self.table.0, self.table.1)
     }
 
-    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1): an old connection's
-    /// successor begins above it, and nobody else can tell where.
+    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1). The next connection of a flow begins
+    /// above the previous one, at a number that outsiders cannot predict.
     pub fn isn(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
         let clock = (now.0 / ISN_TICK_NS) as u32;
         Seq(clock) + hash_flow(&self.isn, local, remote, &[]) as u32
     }
 
-    /// Added to the clock that timestamps show, so that they tell neither uptime nor that two connections
-    /// have the same host behind them (RFC 7323 §5.4). The same for each incarnation of a connection, whose
-    /// timestamps must grow.
+    /// Added to the clock of timestamps. They then reveal neither uptime nor that two connections come from the same
+    /// host (RFC 7323 §5.4). It is the same for each incarnation of a connection, whose timestamps must grow.
     pub fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
         hash_flow(&self.timestamp, local, remote, &[]) as u32
     }
 }
 
-/// The keys are no business of a log.
+/// Keeps the keys out of logs.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").finish_non_exhaustive()
@@ -95,7 +94,7 @@ fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &
     hasher.finish()
 }
 
-/// Always 16 octets, so that no two flows are written alike; a mapped IPv6 address never gets here, since
+/// Always 16 octets, so that different flows give different bytes. A mapped IPv6 address never gets here, since
 /// [`is_valid_source`](crate::ip::is_valid_source) refuses it.
 fn write_ip(hasher: &mut SipHasher24, address: IpAddr) {
     let octets = match address {

@@ -1,4 +1,4 @@
-//! Sequence numbers: 32 bits that wrap, compared as RFC 9293 §3.4 says.
+//! Sequence numbers: 32 bits that wrap, compared as in RFC 9293 §3.4.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// `self - earlier` when `self` is not before `earlier`, else 0.
+    /// `self - earlier` if `self` is not before `earlier`, else 0.
     pub const fn bytes_since(self, earlier: Seq) -> u32 {
         let distance = self.0.wrapping_sub(earlier.0);
         if distance <= u32::MAX / 2 { distance } else { 0 }
@@ -25,7 +25,7 @@ impl Seq {
     }
 }
 
-/// Wrapping order; it is no total order, so `Ord` is deliberately absent.
+/// The wrapping order. It is not a total order, so `Ord` is deliberately absent.
 impl PartialOrd for Seq {
     fn partial_cmp(&self, other: &Seq) -> Option<std::cmp::Ordering> {
         Some((self.0.wrapping_sub(other.0) as i32).cmp(&0))
@@ -54,7 +54,7 @@ impl Sub<u32> for Seq {
     }
 }
 
-/// The wrapped distance; meaningful when `self` is known not to be before `rhs`.
+/// The wrapped distance; meaningful if `self` is known not to be before `rhs`.
 impl Sub<Seq> for Seq {
     type Output = u32;
 

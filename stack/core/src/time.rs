@@ -1,4 +1,4 @@
-//! Time as machines know it: nanoseconds since the run began, told by whoever drives them.
+//! Time of machines: nanoseconds since the run began, given by the driver.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -11,7 +11,7 @@ pub struct Instant(pub u64);
 impl Instant {
     /// The beginning of the run.
     pub const ZERO: Instant = Instant(0);
-    /// Later than anything that happens: "never".
+    /// Later than any event: "never".
     pub const FAR: Instant = Instant(u64::MAX);
 
     pub const fn from_micros(us: u64) -> Instant {
@@ -26,7 +26,7 @@ impl Instant {
         Instant(s.saturating_mul(1_000_000_000))
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -36,12 +36,12 @@ impl Instant {
     }
 }
 
-/// An instant, or never, in the room of an instant: connections hold many of them.
+/// An instant or never, as small as an instant: connections hold many of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Moment(u64);
 
 impl Moment {
-    /// Before every instant, as `None` is.
+    /// Before every instant, like `None`.
     pub(crate) const NEVER: Moment = Moment(0);
 
     pub(crate) const fn at(instant: Instant) -> Moment {

@@ -1,14 +1,14 @@
-//! The next deadline among very many: a heap in which each slot's entry can be found and moved.
+//! The next deadline among very many: a heap in which any slot's entry can be found and moved.
 
 use crate::Instant;
 
 /// Children of an entry. Four make the heap half as deep as two, and 16-byte siblings share a cache line.
 const ARITY: usize = 4;
-/// In `places`: the slot has no deadline.
+/// Marks in `places` a slot without a deadline.
 const ABSENT: u32 = u32::MAX;
 
-/// At most one deadline for each slot (a small number that names a connection). Equal deadlines are due in the
-/// order of their slots, so that a run does not depend on the order in which they were set.
+/// At most one deadline for each slot (a small number that names a connection). Equal deadlines are due in the order of
+/// their slots, so that a run is independent of the order in which they were set.
 ///
 /// 1. No entry is before its parent, the entry at (index - 1) / 4.
 /// 2. `places[slot]` is the index of that slot's entry.
@@ -34,7 +34,7 @@ impl TimerHeap {
         self.entries.get(*place as usize).map(|(at, _)| *at)
     }
 
-    /// How many slots have a deadline.
+    /// The number of slots with a deadline.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -73,7 +73,7 @@ impl TimerHeap {
         }
     }
 
-    /// Puts `entry` where another one stood, or as far up or down from there as it belongs.
+    /// Replaces an entry and restores the heap order.
     fn replace(&mut self, place: usize, entry: (Instant, u32)) {
         if entry <= self.entries[place] {
             self.sift_up(place, entry);

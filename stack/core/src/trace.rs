@@ -1,6 +1,6 @@
-//! The one observable: what a machine did and why, as small integer events in a bounded ring.
+//! The single source of observations: a machine's actions and their reasons, as small integer events in a bounded ring.
 //!
-//! Text, CSV, plots, metrics and capture comments are made from this stream and from nothing else.
+//! Text, CSV, plots, metrics and capture comments are made from this stream alone.
 
 pub mod comments;
 mod drop_reason;
@@ -14,8 +14,8 @@ pub use ring::{Totals, TraceRing};
 use crate::agent::{Basis, Because, By, Class, HopSource, LinkNews, Side, Why};
 use crate::{Instant, Seq};
 
-/// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
-/// number of the packet handed in, that the fact belongs to (0: neither).
+/// One fact. `conn` is 0 if no connection is involved. `packet` is the id of the transmit, or the running number of the
+/// received packet (0: neither).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
     pub now: Instant,
@@ -24,15 +24,15 @@ pub struct TraceEvent {
     pub kind: TraceKind,
 }
 
-/// One variant a fact.
+/// One variant for each kind of fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceKind {
-    /// A connection was given up for the sake of others, because there was too much of this.
+    /// A connection was given up because this resource was scarce.
     GaveWay(Scarce),
     /// The connection entered a state of RFC 9293 §3.3.2.
     State(StateName),
-    /// A segment came in and was looked at. `len` counts payload bytes, `flags` is the header's octet. A read that
-    /// joined `segments` of them is one event.
+    /// A segment came in and was checked. `len` counts payload bytes, `flags` is the header's octet. A read that joined
+    /// `segments` of them is one event.
     Received {
         seq: Seq,
         ack: Seq,
@@ -40,8 +40,8 @@ pub enum TraceKind {
         segments: u16,
         flags: u8,
     },
-    /// A segment that carries data, SYN, FIN or RST left. A bundle of `segments` of them is one event. So much was in
-    /// flight before it, and so much the sender agents allow, `u32::MAX` where they were not asked.
+    /// A segment with data, SYN, FIN or RST left; a bundle of `segments` of them is one event. `flight` was in flight
+    /// before it. `allowed` is the agents' allowance, `u32::MAX` if they were not consulted.
     Sent {
         seq: Seq,
         ack: Seq,
@@ -51,50 +51,50 @@ pub enum TraceKind {
         what: SentWhat,
         flight: u32,
         allowed: u32,
-        /// The ACK that rides on it; 0 where none does.
+        /// The decision of the ACK that rides on it; 0 if none does.
         decision: u16,
     },
-    /// A pure ACK left, whose number was `decided` when it was decided: one with SACK blocks tells what is so now.
+    /// A pure ACK left. `decided` is its number at the decision; with SACK blocks, `number` is the current one.
     AckSent {
         number: Seq,
         decided: Seq,
         repeat: bool,
-        /// 0 where none was made.
+        /// 0 if there was no decision.
         decision: u16,
     },
-    /// An ACK of `number` was decided, by whom and why; it leaves as soon as the link has room. The connection numbers
-    /// its decisions from 1 on, since several may name the same number; after 65535 comes 1.
+    /// An ACK of `number` was decided; it leaves as soon as the link has room. The connection numbers its decisions
+    /// from 1 on, since several may have the same number; after 65535 comes 1.
     AckDecided {
         number: Seq,
         decision: u16,
         by: By,
         why: Why,
     },
-    /// Data was put elsewhere than merely in the next place. `stretches` of data lie above holes now.
+    /// Data was placed out of order or fills a hole. `stretches` of data now lie above holes.
     Placed {
         class: Class,
         stretches: u32,
     },
-    /// In-order data was not acknowledged yet, and why. It will be after so long at the latest, as far as is known now:
-    /// `u32::MAX` where nothing keeps the trace.
+    /// In-order data has no ACK yet. As far as known now, it gets one after `due_us` at the latest; `u32::MAX` if the
+    /// trace is not kept.
     AckHeld {
         why: Why,
         due_us: u32,
-        /// What the agent made that time from.
+        /// The agent's basis for that time.
         basis: Option<Basis>,
     },
-    /// An ACK does not leave, since another one that waits tells its news, or since more waited than fit. That other
-    /// `decision` leaves for both.
+    /// An ACK does not leave: another waiting one carries its news, or the queue was full. The decision `into` leaves
+    /// for both.
     AckMerged {
         number: Seq,
         decision: u16,
         into: u16,
     },
-    /// A second full-sized segment was left unacknowledged, which RFC 9293 SHLD-19 would not (running count).
+    /// A second full-sized segment stayed unacknowledged, against RFC 9293 SHLD-19 (running count).
     SecondHeld {
         count: u32,
     },
-    /// What a shadow agent would have done.
+    /// The action that a shadow agent would have taken.
     ShadowAck {
         seat: u8,
         why: Why,
@@ -103,19 +103,19 @@ pub enum TraceKind {
         seat: u8,
         why: Why,
     },
-    /// A packet went no further.
+    /// A packet was dropped.
     Dropped(DropReason),
     /// The retransmission timer ran out for the `nth` time in a row.
     Timeout {
         nth: u32,
         rto_us: u32,
     },
-    /// Segments were found to be lost. A timeout is told as such.
+    /// Segments were found to be lost. A timeout is an event of its own.
     Lost {
         segments: u32,
         by: LostBy,
     },
-    /// Fast recovery began: the loss was found, and the window goes to `ssthresh`.
+    /// Fast recovery began: a loss was found, and the window goes to `ssthresh`.
     RecoveryBegan {
         by: LostBy,
         ssthresh: u32,
@@ -123,11 +123,11 @@ pub enum TraceKind {
         point: Seq,
     },
     RecoveryEnded,
-    /// The loss was none: by what that was seen.
+    /// The loss was none; the value names the evidence.
     Undone(UndoneBy),
-    /// The network marked instead of dropping; the window was reduced.
+    /// The network marked a segment instead of dropping it; the window was reduced.
     Marked,
-    /// A packet came that the network had marked (RFC 3168): ACKs echo it until the peer says that it heard.
+    /// A packet with a mark of the network came (RFC 3168): ACKs echo it until the peer confirms the echo.
     MarkSeen,
     /// A round trip was measured.
     Rtt {
@@ -135,56 +135,56 @@ pub enum TraceKind {
         srtt_us: u32,
         rto_us: u32,
     },
-    /// What the sender agents allow in flight, when it changed.
+    /// The sender agents' allowance has changed.
     Window {
         allowed: u32,
         flight: u32,
     },
-    /// The path carries packets of this size and no larger ones.
+    /// The largest packet size that the path carries.
     PathMtu {
         bytes: u16,
         how: MtuHow,
     },
-    /// A connection has its agents, by whom they were chosen.
+    /// A connection got its agents; the value is the source of the choice.
     Agents(ChosenBy),
-    /// Something that an agent wants and the peer does not offer: it follows its written fallback.
+    /// An agent's need is not met by the peer: it follows its written fallback.
     Fallback(Lacking),
-    /// An ICMP error was heard: advice only, never the end of a connection by itself.
+    /// An ICMP error came: advice only, never the end of a connection by itself.
     IcmpError {
         kind: u8,
         code: u8,
     },
-    /// How many links the data of the peer crosses, and who says so; none when nobody knows any more.
+    /// The number of links from the peer, and the source; None once the number is unknown again.
     Hops {
         from_peer: u8,
         source: Option<HopSource>,
     },
-    /// The route failed: RTO and cwnd are frozen until something is acknowledged.
+    /// The route failed: RTO and cwnd are frozen until an ACK comes.
     Frozen,
     Thawed,
-    /// A routing message moved highest_ack up.
+    /// A routing message raised highest_ack.
     HighestAckRaised {
         to: Seq,
     },
-    /// A base station was told of the link to a mobile.
+    /// A base station got a report on the link to a mobile.
     LinkTold {
         news: LinkNews,
     },
-    /// A base station keeps a packet, whole or as a copy: the number of data, or what a pure ACK acknowledges.
+    /// A base station keeps a packet, whole or as a copy. `number` is that of the data, or that of a pure ACK.
     Kept {
         from: Side,
         number: Seq,
         len: u32,
         because: Because,
     },
-    /// A base station sends what it had kept.
+    /// A base station sends a packet that it had kept.
     Released {
         from: Side,
         number: Seq,
         len: u32,
         because: Because,
     },
-    /// A base station says an ACK of the mobile's once more, or with this window in its name.
+    /// A base station repeats an ACK of the mobile, or sends one with this window in its name.
     Said {
         number: Seq,
         window: u16,
@@ -192,12 +192,12 @@ pub enum TraceKind {
     },
 }
 
-/// What an endpoint has only so much of.
+/// The bounded resources of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     /// Places for connections that their program has left.
     Orphans,
-    /// Memory for the buffers of these.
+    /// Memory for the buffers of these connections.
     OrphanBytes,
     /// Places in TIME-WAIT.
     TimeWaits,
@@ -210,9 +210,9 @@ pub enum Scarce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentWhat {
     New,
-    /// Sent again in fast recovery.
+    /// Retransmitted in fast recovery.
     Resent,
-    /// Sent again after a timeout.
+    /// Retransmitted after a timeout.
     AfterTimeout,
     /// A window probe, a keep-alive, or a probe of a frozen path.
     Probe,
@@ -222,27 +222,27 @@ pub enum SentWhat {
     Control,
 }
 
-/// A program's or listener's word goes before every rule, for what it names.
+/// The source of a choice of agents. For the agents that it names, a program or listener comes before every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenBy {
     Program,
-    /// The first that matched, counted from 0 as they were given.
+    /// The first rule that matched, counted from 0 in the order of the list.
     Rule(u16),
     Default,
 }
 
-/// By what a segment was seen to be lost.
+/// The evidence for a lost segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostBy {
-    /// By the time since something sent later arrived (RFC 8985).
+    /// The time since a later segment arrived (RFC 8985).
     Rack,
-    /// By what was SACKed above it (RFC 6675).
+    /// SACKed data above it (RFC 6675).
     Sack,
-    /// By duplicate ACKs (RFC 5681).
+    /// Duplicate ACKs (RFC 5681).
     DupAcks,
-    /// By an ACK of a part of what was in flight (RFC 6582).
+    /// A partial ACK (RFC 6582).
     PartialAck,
-    /// A sender agent said so.
+    /// A request of a sender agent.
     Agent,
 }
 
@@ -258,29 +258,29 @@ pub enum MtuHow {
     Icmp,
     BlackHole,
     Probe,
-    /// The timeouts that had lowered it were needless.
+    /// The timeouts that had lowered the size were needless.
     Undone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
     PeerCwnd,
-    /// It goes in the option instead, or not at all.
+    /// cwnd goes in the option instead, or not at all.
     CwndInWindow,
     DupCount,
     AckAfter,
     RateRequest,
-    /// Nothing has measured the path yet.
+    /// The path's RTT has not been measured yet.
     Rtt,
-    /// Nothing has said how long the path is.
+    /// The length of the path is unknown.
     Hops,
     /// The handshake went through a SYN cookie, which has room for MSS, window scale and SACK only.
     OptionsUnderCookie,
-    /// A flow without them passes a base station untouched.
+    /// A flow without timestamps passes a base station untouched.
     Timestamps,
-    /// So does one whose SYN exchange was not seen, where an agent needs it.
+    /// A flow whose SYN exchange was not seen also passes, if an agent needs it.
     Beginning,
-    /// A base station's memory has ended, and what it held went on.
+    /// A base station's memory has ended, and its held packets went on.
     Memory,
 }
 
@@ -305,17 +305,17 @@ impl StateName {
         !matches!(self, StateName::Closed | StateName::Listen | StateName::SynSent | StateName::SynReceived)
     }
 
-    /// A SYN of ours is under way.
+    /// A SYN of ours is in flight.
     pub const fn is_opening(self) -> bool {
         matches!(self, StateName::SynSent | StateName::SynReceived)
     }
 
-    /// New data may leave: our FIN has not.
+    /// New data may leave, since our FIN has not left.
     pub const fn may_send_data(self) -> bool {
         matches!(self, StateName::Established | StateName::CloseWait)
     }
 
-    /// The peer's FIN was taken: it sends no more.
+    /// The peer's FIN was taken: no more data comes.
     pub const fn peer_has_closed(self) -> bool {
         matches!(
             self,

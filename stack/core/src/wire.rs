@@ -1,12 +1,12 @@
-//! Bytes to values and back. Addresses, and what only some packets have (extension headers, ICMP), are read by
-//! smoltcp; the headers of IPv4 and TCP, their options and checksums are ours.
+//! Bytes to values and back. smoltcp reads addresses and rare parts (extension headers, ICMP). The headers of IPv4 and
+//! TCP, their options and checksums are our own code.
 //!
-//! Parsing borrows (the way back by a source route alone is allocated); emitting appends to the caller's buffer
-//! and copies payload and sums it in one go. What cannot be parsed is a
-//! [`DropReason`](crate::trace::DropReason), never a panic.
+//! Parsing borrows; only a reverse source route is allocated. Emitting appends to the caller's buffer, and copies and
+//! sums the payload in one pass. A packet that cannot be parsed gives a [`DropReason`](crate::trace::DropReason), never
+//! a panic.
 //!
-//! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a
-//! call they cost as much again as reading the header does.
+//! Functions on the path of every packet are `inline(always)`. The views are large: moving them through memory at a
+//! call would cost as much again as reading the header.
 
 pub mod bundle;
 pub mod checksum;

@@ -1,11 +1,11 @@
-//! What a sender asks of its peer's ACKs.
+//! A sender's requests for ACKs of its peer.
 
-/// What a data segment asks of the peer's ACKs, in our own TCP options.
+/// The request for ACKs in a data segment, in our own TCP options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRequest {
-    /// One ACK for each so many segments from now on (an ACK-rate request, TARR). 0 asks for one ACK at once.
+    /// One ACK for each so many segments from now on (an ACK-rate request, TARR). 0 requests one ACK at once.
     Rate(u8),
-    /// One ACK when so many segments have arrived, this one counted. 1 asks for one ACK at once.
+    /// One ACK after so many segments, this one included. 1 requests one ACK at once.
     After(u8),
 }
 
@@ -17,8 +17,8 @@ pub enum AckRequestForm {
 }
 
 impl AckRequest {
-    /// The request as one segment of a read makes it, with so many segments of the read behind it. The read's last
-    /// segment made it. A count holds for each segment.
+    /// The request of one segment of a read, with `behind` segments of the read behind it. The read's last segment
+    /// carries the request. A count holds for each segment.
     pub(crate) fn with_behind(self, behind: u32) -> Option<AckRequest> {
         match self {
             AckRequest::After(segments) => {

@@ -1,4 +1,4 @@
-//! What a base station does with the packets of a flow between a fixed end and a mobile one.
+//! A base station's treatment of the packets of a flow between a fixed end and a mobile one.
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use crate::trace::DropReason;
 use crate::wire::{Flags, SackBlock};
 use crate::{Instant, Seq};
 
-/// Decides, for one flow, what becomes of each packet, and what else is sent.
+/// Decides the fate of each packet of one flow, and which other packets are sent.
 ///
-/// An agent sees no bytes and owns none: packets that wait are the proxy's, which also sees to what no agent may
-/// break. No number is acknowledged that the mobile has not acknowledged; what is let through is not altered; packets
-/// leave in the order in which they came; where memory ends everything passes.
+/// An agent sees no bytes and owns none: waiting packets belong to the proxy, which also enforces the rules that bind
+/// all agents. The proxy acknowledges no number that the mobile has not acknowledged. It alters no forwarded packet,
+/// and keeps the order of packets. When memory ends, it forwards everything.
 pub trait BaseStationAgent: Debug + Send {
-    /// A flow that lacks it passes untouched, and the trace says so.
+    /// A flow without these passes untouched, and the trace reports it.
     fn requires(&self) -> Requires;
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate;
     fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders);
-    /// Only when due; afterwards `deadline()` is later than `now`.
+    /// Is called only when due; afterwards `deadline()` is later than `now`.
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders);
-    /// Memory has ended: what was held is on its way, and nothing more is held until the link is up again.
+    /// Memory has ended. Held packets are on their way, and no more are held until the link is up again.
     fn on_overflow(&mut self, now: Instant);
-    /// Whether it takes data back that the link to the mobile has given up.
+    /// Returns whether it takes back data that the link to the mobile has given up.
     fn takes_back(&self) -> bool;
-    /// Pure, absolute, complete.
+    /// Pure, absolute and complete: no other call is needed.
     fn deadline(&self) -> Option<Instant>;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
 }
 
-/// A spec that was read; each call serves one flow.
+/// A parsed spec; each call serves one flow.
 pub type MakeServes = Arc<dyn Fn() -> Serves + Send + Sync>;
 
 /// Reads specs of base-station agents.
@@ -40,7 +40,7 @@ pub trait BaseStationMaker: Send {
     fn base_station(&self, spec: &str) -> Result<MakeServes, BadSpec>;
 }
 
-/// What serves a flow at the base station.
+/// The server of a flow at the base station.
 #[derive(Debug)]
 pub enum Serves {
     Agent(Box<dyn BaseStationAgent>),
@@ -54,7 +54,7 @@ pub struct Split {
     pub buffer_bytes: u32,
     /// Makes the agents of the two connections.
     pub makers: [Box<dyn AgentMaker>; 2],
-    /// Serves a flow that cannot be split, since its beginning was not seen.
+    /// Serves a flow that cannot be split, because its SYN was not seen.
     pub unsplit: Box<dyn BaseStationAgent>,
 }
 
@@ -65,7 +65,7 @@ impl Debug for Split {
 }
 
 impl Serves {
-    /// The agent for a flow that is already under way.
+    /// The agent for a flow that has already begun.
     pub fn agent(self) -> Box<dyn BaseStationAgent> {
         match self {
             Serves::Agent(agent) => agent,
@@ -82,13 +82,13 @@ impl<A: BaseStationAgent + 'static> From<A> for Serves {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requires {
-    /// Without them nobody knows the sender's RTT.
+    /// Without timestamps the sender's RTT is unknown.
     pub timestamps: bool,
     /// The SYN exchange was seen, so that windows are known in bytes.
     pub beginning: bool,
 }
 
-/// An end of a flow, as the base station has it.
+/// An end of a flow, seen from the base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     Fixed,
@@ -121,10 +121,10 @@ pub struct Passing<'a> {
     /// Payload bytes.
     pub len: u32,
     pub flags: Flags,
-    /// Scaled, where the scale is known.
+    /// Scaled, if the scale is known.
     pub window: u32,
     pub sack: &'a [SackBlock],
-    /// The network has marked it.
+    /// The network has marked the packet.
     pub ce: bool,
     pub kind: Kind,
 }
@@ -140,15 +140,15 @@ impl Passing<'_> {
 pub enum Kind {
     /// With payload, and no flag that ends or begins a connection.
     Data,
-    /// A pure ACK without a mark, by what it says that its predecessors did not.
+    /// A pure ACK without a mark, classed by its news.
     Ack(Says),
-    /// SYN, FIN, RST, URG, ECE, CWR: never to be kept waiting behind a choice.
+    /// SYN, FIN, RST, URG, ECE, CWR: never delayed by an agent's choice.
     Control,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
-    /// It acknowledges more.
+    /// A higher number.
     More,
     /// The same number, the same window and the same blocks.
     Again,
@@ -160,10 +160,10 @@ pub enum Says {
     Less,
 }
 
-/// What a link layer tells of the link to the mobile.
+/// A link layer's report on the link to the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkNews {
-    /// `within`: when it is expected to be gone; zero where nobody knows.
+    /// `within` is the expected time until the link is gone; zero if unknown.
     GoingDown {
         rtt: Duration,
         outage: Duration,
@@ -183,41 +183,42 @@ impl LinkNews {
     }
 }
 
-/// What the proxy knows of a flow. The packet at hand is counted in all but `passed` and what waits.
+/// The proxy's knowledge of a flow. It includes the current packet, except in `passed` and in the counts of waiting
+/// packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowView {
     pub has_timestamps: bool,
     pub has_sack: bool,
     /// The SYN exchange was seen.
     pub is_whole: bool,
-    /// Which stack's SYN the fixed end's looks like.
+    /// The stack whose SYNs look like the fixed end's.
     pub dialect: Dialect,
-    /// The mobile's highest number.
+    /// The mobile's highest ACK number.
     pub acked: Option<Seq>,
-    /// The highest of its numbers that went on.
+    /// The mobile's highest ACK number that was forwarded.
     pub passed: Option<Seq>,
     pub passed_at: Option<Instant>,
-    /// As far as the mobile's window was ever open; where the scale is not known, nothing is.
+    /// The furthest edge of the mobile's window; None while the scale is unknown.
     pub promised: Option<Seq>,
     /// One past the highest byte that the fixed end has sent.
     pub data_end: Option<Seq>,
-    /// What the fixed end had in flight a round trip ago, by timestamps; 0 while nobody knows.
+    /// The bytes that the fixed end had in flight a round trip ago, by timestamps; 0 while unknown.
     pub window_bytes: u32,
     /// The largest payload seen.
     pub mss: u32,
-    /// From base station to mobile and back, by timestamps.
+    /// The round trip between base station and mobile, by timestamps.
     pub to_mobile: Rtt,
-    /// The fixed end's, both parts together, while nothing waits.
+    /// The fixed end's whole round trip, both parts, while no packet waits.
     pub whole: Rtt,
-    /// The mobile's packets that wait.
+    /// The mobile's waiting packets.
     pub held_acks: u32,
-    /// The fixed end's.
+    /// The fixed end's waiting packets.
     pub cached_packets: u32,
     pub cached_bytes: u32,
 }
 
 impl FlowView {
-    /// The part of what the fixed end has in flight that has come as far as here.
+    /// The part of the fixed end's data in flight that has reached the base station.
     pub fn flight_bytes(&self) -> u32 {
         match (self.data_end, self.acked) {
             (Some(end), Some(acked)) => end.bytes_since(acked),
@@ -229,20 +230,20 @@ impl FlowView {
         self.flight_bytes().div_ceil(self.mss.max(1))
     }
 
-    /// All that it has in flight, as far as anybody can tell.
+    /// All of the fixed end's data in flight, as far as known.
     pub fn window_segments(&self) -> u32 {
         self.window_bytes.max(self.flight_bytes()).div_ceil(self.mss.max(1))
     }
 }
 
-/// In which order the fixed end's SYN has its options.
+/// The order of options in the fixed end's SYN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// MSS, SACK, timestamps, window scale.
     Linux,
     /// MSS, window scale, SACK, timestamps.
     Bsd,
-    /// Another one, or the SYN was not seen.
+    /// Another order, or the SYN was not seen.
     #[default]
     Other,
 }
@@ -250,34 +251,34 @@ pub enum Dialect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Forward,
-    /// Goes on when the link has room, in the place of the flow's last pure ACK that still waits for that.
+    /// Replaces the flow's last pure ACK that still waits for room on the link.
     Replace(Because),
     Hold(Because),
-    /// Goes on, and a copy stays until it is forgotten.
+    /// Forwards the packet and keeps a copy until the agent forgets it.
     Copy(Because),
     Drop(DropReason),
 }
 
-/// Why a packet waits, leaves, or is said again.
+/// The reason why a packet waits, leaves, or is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
     GoingDown,
     Gone,
     Up,
-    /// The plan says now.
+    /// The plan's time has come.
     Planned,
-    /// The link did not go down as was told.
+    /// The link did not go down as announced.
     FalseAlarm,
-    /// Something that may not wait came behind it.
+    /// A packet that may not wait came behind it.
     NoWaiting,
     /// Memory has ended.
     NoRoom,
-    /// The mobile lacks it.
+    /// The mobile lacks the data.
     Hole,
-    /// A duplicate that the base station answers itself.
+    /// A duplicate ACK that the base station answers itself.
     Answered,
     TimedOut,
-    /// A newer one says the same and more.
+    /// A newer packet carries the same news and more.
     Newer,
     /// The last byte stays back.
     LastByte,
@@ -302,28 +303,28 @@ impl Because {
     }
 }
 
-/// What is to be done besides; the proxy obeys in this order, before the packet at hand goes its way.
+/// Additional tasks; the proxy executes them in this order, before the current packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The oldest of this side's packets that wait, so many; of copies those that the mobile has not acknowledged.
+    /// Releases this many of the side's oldest waiting packets; of copies, those that the mobile has not acknowledged.
     Release { of: Side, packets: u32, because: Because },
-    /// This side's packets that wait are dropped.
+    /// Drops the side's waiting packets.
     Discard { of: Side, reason: DropReason },
-    /// Cached data below this number is not needed any more.
+    /// Drops cached data below this number.
     Forget { below: Seq },
-    /// The mobile's newest ACK once more, at most once for each ACK, and not behind data of the mobile's.
+    /// Repeats the mobile's newest ACK, at most once for each ACK, and not behind data of the mobile.
     Repeat { because: Because },
-    /// Cached data once more; it stays cached.
+    /// Resends cached data; it stays cached.
     Resend { seq: Seq, because: Because },
-    /// An ACK in the mobile's name, of a number that it has acknowledged.
+    /// Sends an ACK in the mobile's name, with a number that the mobile has acknowledged.
     Acknowledge { number: Seq, window: Told, copies: u8 },
 }
 
-/// The window that an [`Order::Acknowledge`] tells.
+/// The window of an [`Order::Acknowledge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     Zero,
-    /// As the mobile's newest.
+    /// The window of the mobile's newest ACK.
     AsBefore,
 }
 
@@ -339,12 +340,12 @@ impl Orders {
         Orders::default()
     }
 
-    /// At most 8 a call.
+    /// Adds an order; at most 8 in a call.
     pub fn give(&mut self, order: Order) {
         self.0.push(order);
     }
 
-    /// All of a side's packets that wait.
+    /// Releases all of a side's waiting packets.
     pub fn release_all(&mut self, of: Side, because: Because) {
         self.give(Order::Release { of, packets: ALL_PACKETS, because });
     }

@@ -1,24 +1,24 @@
-//! How a connection comes by its agents: a spec is read once, and what was read makes the agents of each connection.
+//! The making of agents: a spec is parsed once, and the result makes the agents of each connection.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use super::{HostPair, ReceiverAgent, SenderAgents};
 
-/// The problem of a spec: what is wrong, where, and what would be accepted.
+/// The problem of a spec: the fault, its place, and the accepted values.
 pub type BadSpec = Box<dyn Error + Send + Sync>;
 
-/// Specs that were read. Each call makes new agents, at SYN, and cannot fail.
+/// Parsed specs. Each call makes new agents, at SYN, and cannot fail.
 pub type MakeReceiver = Arc<dyn Fn() -> Box<dyn ReceiverAgent> + Send + Sync>;
 pub type MakeShadows = Arc<dyn Fn() -> Vec<Box<dyn ReceiverAgent>> + Send + Sync>;
-/// Flows between the same two hosts may have something in common.
+/// Flows between the same two hosts may share state.
 pub type MakeSenders = Arc<dyn Fn(HostPair) -> SenderAgents + Send + Sync>;
 
-/// Reads specs of agents. Core knows none by name: an endpoint is given a maker and asks it when it gets rules, or
-/// when a program chooses agents.
+/// Parses specs of agents. Core knows no agent by name: an endpoint has a maker, and calls it for new rules and for
+/// agents that a program chooses.
 pub trait AgentMaker: Send {
     fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec>;
-    /// Agents that watch a live connection's arrivals and say what they would have done.
+    /// Agents that watch a live connection's arrivals and report what they would have done.
     fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec>;
     fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec>;
 }

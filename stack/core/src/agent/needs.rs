@@ -1,12 +1,12 @@
-//! What an agent wants of the peer and of the path.
+//! An agent's needs of the peer and of the path.
 
-/// What an agent asks for on SYN. What the peer lacks is traced once, and the agent follows its written
-/// fallback.
+/// The needs that an agent announces on SYN. If the peer lacks one, that is traced once, and the agent follows its
+/// written fallback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The peer tells its congestion window (receiver agents), or we tell ours (sender agents).
+    /// The peer sends its congestion window (for receiver agents), or we send ours (for sender agents).
     pub peer_cwnd: bool,
-    /// A sender agent would tell it in the window field of data segments, where the peer agrees.
+    /// A sender agent would send cwnd in the window field of data segments, if the peer agrees.
     pub cwnd_in_window: bool,
     /// ACKs carry the number of duplicate ACKs that this hole caused.
     pub dup_count: bool,

@@ -1,10 +1,10 @@
-//! What a connection knows of its path, and how routing is heard.
+//! A connection's knowledge of its path, and the events of routing.
 
 use std::time::Duration;
 
 use crate::Seq;
 
-/// Kept by the connection, read by both kinds of agent. A hop is a link: neighbours are 1 apart.
+/// Kept by the connection, read by both kinds of agents. A hop is a link: neighbours are 1 apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
     pub hops_to_peer: Option<(u8, HopSource)>,
@@ -20,8 +20,8 @@ pub enum HopSource {
     Config,
 }
 
-/// At a pure receiver this comes from the SYN exchange and from timestamps that come back. Those samples are
-/// inflated by the peer's waiting, so there it may only be used as a minimum, or coarsely.
+/// At a pure receiver, samples come from the SYN exchange and from echoed timestamps. Those contain the peer's waiting
+/// time, so they only serve as a minimum, or as a coarse value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rtt {
     pub latest: Option<Duration>,
@@ -35,12 +35,12 @@ pub enum PathEvent {
     RouteFailed,
     RouteFound,
     HopsChanged,
-    /// A routing message says that the peer's `rcv_nxt` has reached this number.
+    /// A routing message reports that the peer's `rcv_nxt` has reached this number.
     AckSeq(Seq),
 }
 
-/// `Freeze` stops the RTO, keeps cwnd and probes; any acceptable ACK thaws, and the RTO is armed again at its
-/// old value.
+/// `Freeze` stops the RTO, keeps cwnd and sends probes. Any acceptable ACK thaws, and the RTO is armed again at its old
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathReaction {
     None,

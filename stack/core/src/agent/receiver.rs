@@ -1,4 +1,4 @@
-//! When to acknowledge.
+//! The decision when to acknowledge.
 
 use std::fmt::{self, Debug};
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use super::{AckRequest, Needs, Path};
 use crate::Instant;
 
-/// Decides when in-order data is acknowledged, and whether an ACK is said again.
+/// Decides when in-order data is acknowledged, and whether an ACK is repeated.
 ///
-/// The ledger owns every MUST: whatever an agent answers, out-of-window segments, SYN, FIN and probes are
-/// answered, and in-order data is acknowledged before 500 ms are over.
+/// The ledger enforces every MUST. Whatever an agent decides, out-of-window segments, SYN, FIN and probes get answers,
+/// and in-order data gets its ACK before 500 ms are over.
 pub trait ReceiverAgent: Debug + Send {
     fn needs(&self) -> Needs;
-    /// Once per data segment, also when a read carries several.
+    /// Called for each data segment, also when a read carries several.
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict;
-    /// Only when due; afterwards `deadline()` is later than `now`.
+    /// Called only when due; afterwards `deadline()` is later than `now`.
     fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict;
-    /// Any ACK decided: its own, a repeat, forced or piggybacked.
+    /// Called for any decided ACK: the agent's own, a repeat, a forced or a piggybacked one.
     fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>);
-    /// Pure, absolute, complete.
+    /// Pure, absolute and complete: no other call is needed.
     fn deadline(&self) -> Option<Instant>;
-    /// Goes out with the ACK; frozen with the number when the ACK is decided.
+    /// The note that leaves with the ACK; it is frozen with the number at the decision.
     fn note(&self) -> AckNote;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
-    /// The source of the time until [`deadline`](ReceiverAgent::deadline), where the path's RTT, rate or gaps made it.
-    /// It is asked for after `on_arrival`, and only while the trace is kept.
+    /// The source of the time until [`deadline`](ReceiverAgent::deadline), if the path's RTT, rate or gaps gave it. It
+    /// is called after `on_arrival`, and only while the trace is kept.
     fn basis(&self, _now: Instant, _view: &RecvView<'_>) -> Option<Basis> {
         None
     }
 }
 
-/// A property of the path from which an agent made the length of a hold.
+/// The property of the path that gave the length of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     LeastRtt {
@@ -39,7 +39,7 @@ pub enum Basis {
     Rate {
         bytes_per_s: u64,
     },
-    /// Between segments that came in order.
+    /// The mean gap between in-order segments.
     MeanGap {
         us: u32,
     },
@@ -83,21 +83,21 @@ pub struct Arrival {
     pub now: Instant,
     pub class: Class,
     pub bytes: u32,
-    /// Since the last data segment of any class. The gap of a coalesced read is shared out evenly.
+    /// Time since the last data segment of any class. The segments of one read share its gap evenly.
     pub gap: Option<Duration>,
-    /// Since the last in-order one.
+    /// Time since the last in-order data segment.
     pub gap_in_order: Option<Duration>,
     pub push: bool,
     pub ce: bool,
-    /// What the sender asks of our ACKs, in the form that the handshake agreed on.
+    /// The sender's request for ACKs, in the agreed form.
     pub ack_request: Option<AckRequest>,
-    /// A round trip that a timestamp of ours tells, at an end that has nothing of its own under way. It is longer by
-    /// what the peer waited.
+    /// The round trip of an echoed timestamp, at an end without data of its own in flight. It contains the peer's
+    /// waiting time.
     pub rtt: Option<Duration>,
 }
 
 impl Arrival {
-    /// A segment with nothing beside its payload.
+    /// A segment with payload and nothing else.
     pub const fn new(now: Instant, class: Class, bytes: u32) -> Arrival {
         Arrival {
             now,
@@ -118,7 +118,7 @@ impl Arrival {
 pub struct RecvView<'a> {
     pub owed: Owed,
     pub path: &'a Path,
-    /// The sender's congestion window in segments, as last told.
+    /// The sender's last reported congestion window, in segments.
     pub peer_cwnd: Option<u16>,
     pub mss: u32,
     /// The window that we advertise, in bytes.
@@ -128,14 +128,14 @@ pub struct RecvView<'a> {
 }
 
 impl<'a> RecvView<'a> {
-    /// The view of a connection whose sender has told nothing and whose data came in order.
+    /// The view of a connection without news of the peer's cwnd and without holes.
     pub const fn new(owed: Owed, path: &'a Path, mss: u32, advertised: u32) -> RecvView<'a> {
         RecvView { owed, path, peer_cwnd: None, mss, advertised, holes: 0 }
     }
 }
 
-/// What one seat of the ledger has not acknowledged, the arrival at hand included. The live agent has a seat,
-/// and every shadow its own.
+/// The unacknowledged segments of one seat of the ledger, the current arrival included. The live agent has a seat, and
+/// so has every shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     pub segments: u32,
@@ -150,11 +150,11 @@ pub struct Owed {
 pub enum AckVerdict {
     Hold(Why),
     Now(Why),
-    /// The last number once more; nothing is owed.
+    /// The last number again, while no ACK is owed.
     Repeat(Why),
 }
 
-/// "count 3 of 5": enough for every agent, and the only source of trace text and capture comments.
+/// For example "count 3 of 5". It suffices for every agent, and is the only source of trace text and capture comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Why {
     pub rule: Rule,
@@ -167,13 +167,13 @@ impl Why {
         Why { rule, have, want }
     }
 
-    /// A reason that counts nothing.
+    /// A reason without a count.
     pub const fn plain(rule: Rule) -> Why {
         Why { rule, have: 0, want: 0 }
     }
 }
 
-/// `count 3 of 5`, or `not-in-order` where nothing is counted.
+/// `count 3 of 5`, or `not-in-order` without a count.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.rule.name())?;
@@ -219,7 +219,7 @@ impl Rule {
     }
 }
 
-/// An ACK was decided; `segments` and `bytes` are what it newly acknowledges.
+/// A decided ACK. `segments` and `bytes` count the newly acknowledged data.
 #[derive(Clone, Copy, Debug)]
 pub struct AckDecided {
     pub now: Instant,

@@ -1,4 +1,4 @@
-//! How much may be in flight, and not before when.
+//! The decision how much may be in flight, and not before when.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use super::{AckRequest, AckRequestForm, EnsembleMember, Needs, Path, PathEvent, PathReaction, Turn};
 use crate::{Instant, Seq};
 
-/// A list of these runs a connection's sending: the first owns cwnd and ssthresh, the others narrow what it
-/// allows. `not before` instants, freezing and the RTO are the connection's, so no agent has a timer.
+/// A list of these controls a connection's sending: the first owns cwnd and ssthresh, the others narrow its allowance.
+/// The `not before` instants, freezing and the RTO belong to the connection, so no agent has a timer.
 pub trait SenderAgent: Debug + Send {
     fn needs(&self) -> Needs;
-    /// Once, at SYN.
+    /// Called once, at SYN.
     fn tune(&self, tunables: &mut Tunables);
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>);
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>);
-    /// A fast retransmit that the agent asks for is honoured once a window.
+    /// A fast retransmit that the agent requests is granted once a window.
     fn on_dup_ack(&mut self, dup: &DupAck, view: &SendView<'_>) -> Option<FastRetransmit>;
-    /// `Some` from the owner of cwnd alone (asserted).
+    /// Returns `Some` only from the owner of cwnd (asserted).
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction>;
     fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>);
     /// `view.path` is already the new one.
     fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction;
     /// Pure; may only narrow (asserted).
     fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance;
-    /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
+    /// Adds the notes of the segment that begins at `first`; `allowed` is the allowance of the whole list.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
     /// The owner calls its window [`CWND_GAUGE`] and its threshold [`SSTHRESH_GAUGE`].
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
@@ -33,12 +33,12 @@ pub trait SenderAgent: Debug + Send {
 #[derive(Debug)]
 pub struct SenderAgents {
     pub owner: Owner,
-    /// They narrow what the owner allows, in this order.
+    /// They narrow the owner's allowance, in this order.
     pub others: Box<[Box<dyn SenderAgent>]>,
 }
 
 impl SenderAgents {
-    /// In the order of the list.
+    /// All agents in the order of the list.
     pub fn all(&self) -> impl Iterator<Item = &dyn SenderAgent> {
         std::iter::once(self.owner.agent()).chain(self.others.iter().map(|agent| &**agent))
     }
@@ -53,7 +53,7 @@ impl SenderAgents {
 #[derive(Debug)]
 pub enum Owner {
     Alone(Box<dyn SenderAgent>),
-    /// Its flow takes turns with others.
+    /// Its flow takes turns with other flows.
     Member(Box<dyn EnsembleMember>),
 }
 
@@ -96,8 +96,8 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// `flight` is RFC 6675's pipe. Nothing below `highest_ack` is sent again: it is `snd_una`, or what a routing
-/// message raised it to.
+/// The sender's view. `flight` is RFC 6675's pipe. `highest_ack` is the lower bound of retransmissions: `snd_una`, or a
+/// higher number from a routing message.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SendView<'a> {
@@ -106,7 +106,7 @@ pub struct SendView<'a> {
     pub highest_ack: Seq,
     pub snd_nxt: Seq,
     pub flight: Count,
-    /// What the program has given and has not left: it may have more for which there is no room yet.
+    /// Data of the program that has not left; it may have more, for which there is no room yet.
     pub unsent: Count,
     pub snd_wnd: u32,
     pub path: &'a Path,
@@ -114,7 +114,7 @@ pub struct SendView<'a> {
     /// The form of ACK requests that the peer understands.
     pub ack_requests: Option<AckRequestForm>,
     pub turn: Turn,
-    /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
+    /// The application, not the window, limits the flight: growing cwnd now would prove nothing.
     pub app_limited: bool,
 }
 
@@ -139,16 +139,16 @@ impl<'a> SendView<'a> {
     }
 }
 
-/// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner
-/// of cwnd returns it unchanged.
+/// In `Fast`, `so_far` starts from PRR (or from RFC 6582 inflation in the compatible profile), and the owner of cwnd
+/// returns it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovering {
     Fast { ssthresh: u64 },
     AfterTimeout,
 }
 
-/// What may leave: at most `flight_bytes` in flight, new data not before `new_from`, data sent again not before
-/// `resend_from`, at most `burst_bytes` back to back.
+/// The limits of sending: at most `flight_bytes` in flight, and at most `burst_bytes` back to back. New data waits
+/// until `new_from`, retransmissions until `resend_from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub flight_bytes: u64,
@@ -158,7 +158,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Where every list begins.
+    /// The start of every list.
     pub const UNLIMITED: Allowance = Allowance {
         flight_bytes: u64::MAX,
         new_from: Instant::ZERO,
@@ -166,7 +166,7 @@ impl Allowance {
         burst_bytes: u32::MAX,
     };
 
-    /// Whether this allows nothing that `wider` forbids.
+    /// Returns whether this allows nothing that `wider` forbids.
     pub fn is_within(&self, wider: &Allowance) -> bool {
         self.flight_bytes <= wider.flight_bytes
             && self.new_from >= wider.new_from
@@ -229,7 +229,7 @@ pub enum LossKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
     Full,
-    /// The loss was none (Eifel, F-RTO, D-SACK): give back what `on_loss` took.
+    /// The loss was none (Eifel, F-RTO, D-SACK): restores what `on_loss` took.
     Undone,
 }
 
@@ -241,7 +241,7 @@ pub struct Reduction {
     pub ssthresh: u64,
 }
 
-/// What a data segment tells the peer, in our own TCP options.
+/// The notes of a data segment for the peer, in our own TCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataNote {
     pub cwnd: Option<u16>,
@@ -254,6 +254,6 @@ pub struct Tunables {
     pub dup_threshold: u8,
     pub rto_min: Duration,
     pub rto_factor: u8,
-    /// Timeouts in a row that leave the RTO as it is; each further one doubles it. RFC 6298 §5.5 wants 0.
+    /// The number of timeouts in a row that leave the RTO as it is; each further one doubles it. RFC 6298 §5.5 wants 0.
     pub rto_held: u8,
 }

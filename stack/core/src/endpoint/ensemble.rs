@@ -124,8 +124,8 @@ impl Endpoint {
         self.tell_holder(now, between);
     }
 
-    /// A holder that had the turn alone was not asked so far. Its burst may be another one by now, or it needs no turn.
-    /// Answers whether the turn passes from it to the flow that asks.
+    /// Consults a holder that had the turn alone. Its burst may have changed, or it needs no turn any more. Returns
+    /// whether the turn passes to the flow that wants one.
     fn ask_lone_holder(&mut self, now: Instant, between: HostPair) -> bool {
         let lone = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty());
         let Some(holder) = lone.map(|ensemble| ensemble.holder) else { return false };
@@ -135,7 +135,7 @@ impl Endpoint {
         wanted.is_none()
     }
 
-    /// It goes through all flows that wait: they are few, and hardly one gives up.
+    /// Removes a waiting flow. The search is linear: few flows wait, and they rarely give up.
     fn wait_no_more(&mut self, now: Instant, slot: u32) {
         let Some(between) = self.between(slot) else { return };
         if let Some(ensemble) = self.ensembles.all.get_mut(&between) {
@@ -145,7 +145,7 @@ impl Endpoint {
         self.tell_holder(now, between);
     }
 
-    /// The holder's turn is over. If it wants another one, the flows that wait come first.
+    /// Ends the holder's turn. If it wants another one, the waiting flows come first.
     fn give_back(&mut self, now: Instant, slot: u32, wanted: Option<Seq>) {
         self.ensembles.deadlines.set(slot, Instant::FAR);
         let Some(between) = self.between(slot) else { return };
@@ -173,13 +173,13 @@ impl Endpoint {
         if holder.is_none() {
             self.ensembles.all.remove(&between);
         }
-        // A flow that wants no turn any more may send without one.
+        // A flow that wants no turn may send without one.
         for slot in skipped.into_iter().chain(holder) {
             self.touch(now, slot);
         }
     }
 
-    /// Answers whether the flow still wants the turn.
+    /// Returns whether the flow still wants the turn.
     fn hand_turn_to(&mut self, now: Instant, slot: u32, between: HostPair) -> bool {
         self.share(slot);
         let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
@@ -193,7 +193,7 @@ impl Endpoint {
         true
     }
 
-    /// The holder learns whether others wait. Its turn has a deadline from the time when the first one does.
+    /// Sets the holder's turn by whether others wait. The deadline starts when the first one does.
     fn tell_holder(&mut self, now: Instant, between: HostPair) {
         let Some(ensemble) = self.ensembles.all.get(&between) else { return };
         let holder = ensemble.holder;
@@ -210,7 +210,7 @@ impl Endpoint {
         self.check_ensemble(between);
     }
 
-    /// A flow of an ensemble shares what it knows of the path. Answers whether the holder is to look at it.
+    /// Lets a flow of an ensemble share its knowledge of the path. Returns whether the holder should look at it.
     fn share(&mut self, slot: u32) -> bool {
         self.ensemble_of(slot).is_some()
             && self.table.get_mut(slot).is_some_and(|entry| entry.conn.share_path())
@@ -245,7 +245,7 @@ impl Endpoint {
         let turn_of = |slot: u32| self.table.get(slot).and_then(|entry| entry.conn.turn());
         let holders = if ensemble.waiting.is_empty() { Turn::Alone } else { Turn::Holding };
         assert_eq!(turn_of(ensemble.holder), Some(holders), "T1");
-        // Thousands may wait: each of them is looked at when it comes, and when it is next.
+        // Thousands may wait: each one is checked when it joins, and when it is next.
         let ends = ensemble.waiting.front().into_iter().chain(ensemble.waiting.back());
         ends.for_each(|slot| assert_eq!(turn_of(*slot), Some(Turn::Waiting), "T1"));
         let has_deadline = self.ensembles.deadlines.get(ensemble.holder).is_some();

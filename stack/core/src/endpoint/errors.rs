@@ -1,4 +1,4 @@
-//! Why a call was refused: small enums whose text says what to do.
+//! Errors of refused calls: small enums with a text that names the remedy.
 
 use std::error::Error;
 use std::fmt;
@@ -38,12 +38,12 @@ errors! {
     }
 }
 
-/// Why no connection was opened.
+/// The reasons why no connection was opened.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// No link and no route leads there.
+    /// No link and no route leads to the address.
     NoRoute(IpAddr),
-    /// Neither this host nor that link has the address, or none of the peer's family.
+    /// The local address is not ours, or the link has no address of the peer's family.
     NoLocalAddress,
     /// Broadcast, multicast, unspecified, or port 0 (MUST-46).
     NotUnicast(SocketAddr),
@@ -83,12 +83,12 @@ impl fmt::Display for ConnectError {
 
 impl Error for ConnectError {}
 
-/// Why there is no listener.
+/// The reasons why there is no listener.
 #[derive(Debug)]
 pub enum ListenError {
     PortInUse(u16),
     PortZero,
-    /// The address is none of ours.
+    /// The address is not ours.
     NotOurs(IpAddr),
     Agents(Box<dyn Error + Send + Sync>),
 }

@@ -1,5 +1,5 @@
-//! What the application is told. Each kind of news stands at most once per connection, and news of what is gone is
-//! swept out, so the queue is bounded by the number of connections.
+//! Events for the application. Each kind is queued at most once for each connection, and stale entries are swept out,
+//! so the number of connections bounds the queue.
 
 use super::Endpoint;
 use super::ids::{ConnId, ListenerId};
@@ -20,18 +20,18 @@ pub enum EventKind {
     Readable,
     /// There is room again after a send that did not fit.
     Writable,
-    /// Urgent data is on its way, or here: [`Endpoint::urgent_unread`] says how much (RFC 9293 MUST-32).
+    /// Urgent data is on its way or here; [`Endpoint::urgent_unread`] returns its length (RFC 9293 MUST-32).
     Urgent,
     /// The peer sends no more.
     PeerClosed,
-    /// Segments are sent again and again without an answer (RFC 9293 §3.8.3, R1).
+    /// Segments are retransmitted repeatedly without an answer (RFC 9293 §3.8.3, R1).
     Struggling,
-    /// An ICMP error was heard; the connection lives on (type and code as in IPv4).
+    /// An ICMP error came; the connection lives on (type and code as in IPv4).
     SoftError {
         icmp_type: u8,
         code: u8,
     },
-    /// It is over, and why.
+    /// The connection is over, for this reason.
     Closed(CloseReason),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum News {
 }
 
 impl Endpoint {
-    /// The next thing that happened. Call it until it answers `None`.
+    /// The next event. Call it until it returns `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         while let Some(news) = self.news.pop_front() {
             match news {
@@ -60,7 +60,7 @@ impl Endpoint {
         None
     }
 
-    /// A program that never asks is not kept news of connections that are gone.
+    /// Queues news. Stale entries are swept out, even if the program never polls.
     pub(super) fn push_news(&mut self, news: News) {
         let (table, listeners) = (&self.table, &self.listeners);
         self.news.push_back(news, |news| match news {

@@ -1,5 +1,5 @@
-//! ICMP at the endpoint: echo is answered, errors are handed to the connection they quote, and our own errors are
-//! few (RFC 1122 §3.2.2, RFC 4443 §2.4, RFC 5927).
+//! ICMP at the endpoint: it answers echo requests and passes errors to the quoted connection. It sends few errors of
+//! its own (RFC 1122 §3.2.2, RFC 4443 §2.4, RFC 5927).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use crate::trace::DropReason;
 use crate::wire::{Fault, IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
 use crate::{Instant, LinkEvent, Rx};
 
-/// Code 2 of "destination unreachable": nobody speaks that protocol.
+/// Code 2 of "destination unreachable": the protocol is not supported.
 const PROTOCOL_UNREACHABLE: u8 = 2;
 /// ICMPv6 parameter problem, code 1: unrecognized next header.
 const NEXT_HEADER_UNKNOWN: u8 = 1;
@@ -31,7 +31,7 @@ impl Endpoint {
         }
     }
 
-    /// Not to groups: that would let one packet raise many (RFC 1122 §3.2.2.6 allows silence).
+    /// Answers no group address: one packet could otherwise cause many (RFC 1122 §3.2.2.6 allows silence).
     fn answer_echo(
         &mut self,
         now: Instant,
@@ -64,7 +64,7 @@ impl Endpoint {
         self.enqueue_control(link, dst, packet)
     }
 
-    /// An error is advice to the connection whose segment it quotes; that one checks the number.
+    /// Passes an error to the connection whose segment it quotes; the connection checks the number.
     fn take_icmp_error(&mut self, now: Instant, kind: IcmpKind, quoted: &[u8]) -> Result<(), DropReason> {
         let Some(tcp) = QuotedTcp::read(quoted) else { return Ok(()) };
         let slot = self.table.slot_of(&flow_of(&tcp)).ok_or(DropReason::IcmpUnverified)?;
@@ -72,7 +72,7 @@ impl Endpoint {
         let before = self.table.get(slot).map(|entry| entry.conn.path_mtu());
         self.with(now, slot, |conn, cx| conn.handle_icmp(cx, kind, tcp.seq, lowered));
         let after = self.table.get(slot).map(|entry| entry.conn.path_mtu());
-        // Only what the connection believed is kept for the next one to that destination.
+        // Only a size that the connection believed is remembered for the destination.
         if let (Some(after), true) = (after, after < before) {
             self.path_mtus.lower(now, tcp.dst, after);
         }
@@ -89,7 +89,7 @@ impl Endpoint {
         self.send_error(now, rx, link, view, kind, ErrorKind::Other);
     }
 
-    /// IPv6 wants to hear of headers that are not understood.
+    /// Answers headers that are not understood, as IPv6 demands.
     #[cold]
     pub(super) fn refuse_headers(&mut self, now: Instant, rx: &Rx<'_>, link: usize) {
         if let Some((view, fault)) = IpView::faulty(rx.packet)
@@ -116,7 +116,7 @@ impl Endpoint {
         self.send_error(now, rx, link, view, kind, error);
     }
 
-    /// An ICMP error about a packet, if such may be sent at all, and not too many have been.
+    /// Sends an ICMP error about a packet, within the rules and the rate limit.
     pub(super) fn send_error(
         &mut self,
         now: Instant,
@@ -141,7 +141,7 @@ impl Endpoint {
         if !may_answer_with_error(&offender, error) {
             return;
         }
-        // What went to a group is answered by one of us.
+        // One of our own addresses answers for a group.
         let own = Some(view.dst).filter(|dst| self.links.is_ours(*dst));
         if let Some(own) = own.or_else(|| self.links.source_for(link, view.src)) {
             self.emit_error(now, link, (own, view.src), kind, rx.packet);
@@ -167,7 +167,7 @@ impl Endpoint {
         }
     }
 
-    /// Datagrams whose rest did not come in time; their senders are told if the first piece did.
+    /// Drops datagrams whose fragments did not all come in time. The sender gets an error if the first fragment came.
     pub(super) fn expire_fragments(&mut self, now: Instant) {
         let mut expired = Vec::new();
         self.fragments.expire(now, &mut |key, quote| expired.push((key, quote.map(<[u8]>::to_vec))));
@@ -181,8 +181,8 @@ impl Endpoint {
         }
     }
 
-    /// A packet for which no neighbour was found: a host tells itself of it as by an ICMP error (RFC 4861 §7.2.2). What
-    /// else links say of frames is of use to a mesh node alone, which keeps its undelivered packets to itself.
+    /// Handles a packet without a neighbour as if by an ICMP error (RFC 4861 §7.2.2). Other link events concern mesh
+    /// nodes only; a mesh node keeps its undelivered packets.
     pub(super) fn on_link_event(&mut self, now: Instant, event: &LinkEvent<'_>) {
         let LinkEvent::NotDelivered { packet, .. } = event else { return };
         let slot = QuotedTcp::read(packet).and_then(|tcp| self.table.slot_of(&flow_of(&tcp)));
@@ -192,13 +192,13 @@ impl Endpoint {
     }
 }
 
-/// Of a segment of ours.
+/// The flow of our quoted segment.
 fn flow_of(tcp: &QuotedTcp) -> Flow {
     Flow { local: SocketAddr::new(tcp.src, tcp.src_port), remote: SocketAddr::new(tcp.dst, tcp.dst_port) }
 }
 
-/// The size that an ICMP message allows. Routers older than RFC 1191 leave it out: then the next plateau below
-/// what was too large.
+/// The size that an ICMP message allows. Routers older than RFC 1191 omit it; the next plateau below the dropped
+/// packet's size is then taken.
 fn lowered_mtu(kind: IcmpKind, quoted: &[u8]) -> Option<u16> {
     let IcmpKind::PacketTooBig { mtu } = kind else { return None };
     if mtu > 0 {

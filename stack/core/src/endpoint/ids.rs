@@ -1,7 +1,7 @@
 //! Names of connections and listeners.
 
-/// Names a connection. Once the application has let go of it, the name is good for questions alone, until the
-/// connection has ended.
+/// Names a connection. Once the application has released it, the name only serves queries, until the connection has
+/// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
     pub(super) slot: u32,
@@ -9,7 +9,7 @@ pub struct ConnId {
 }
 
 impl ConnId {
-    /// A small number that one connection of an endpoint has at a time.
+    /// A small number that only one connection of an endpoint has at a time.
     pub fn slot(self) -> usize {
         self.slot as usize
     }

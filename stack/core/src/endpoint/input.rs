@@ -1,4 +1,4 @@
-//! A packet comes in: IP, then whoever it is for.
+//! An arriving packet: IP first, then the layer above.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::trace::DropReason;
 use crate::wire::{Checksums, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol};
 use crate::{Cast, Instant, Rx, Seq};
 
-/// A segment, and the connection that it is for.
+/// A segment and its connection.
 pub(super) struct Incoming<'a> {
     pub(super) flow: Flow,
     pub(super) link: usize,
@@ -53,7 +53,7 @@ impl Endpoint {
             self.dropped(now, DropReason::FragmentsFull);
         }
         match whole? {
-            // No link looks into fragments.
+            // No link verifies checksums of fragments.
             Some(datagram) => {
                 self.take_datagram(now, rx, link, &view.reassembled(&datagram)?, self.config.checksums)
             }
@@ -62,8 +62,8 @@ impl Endpoint {
     }
 
     pub(super) fn check_addresses(&self, link: usize, view: &IpView<'_>) -> Result<(), DropReason> {
-        // A martian source can be answered to by nobody (RFC 9293 MUST-63). Only a link that stays within the host
-        // brings back what has our own address.
+        // No host can answer a martian source (RFC 9293 MUST-63). Only a link within the host may bring packets from
+        // our own address.
         let loopback = self.links.loopback(link);
         let comes_back = loopback == Loopback::Refused && self.links.is_ours(view.src);
         if !is_valid_source(view.src, loopback) || comes_back || self.links.is_broadcast(view.src) {
@@ -121,7 +121,7 @@ impl Endpoint {
             segment_bytes: rx.segment_bytes,
             source_route: view.source_route.as_deref(),
         };
-        // The addresses of a connection were looked at when it was opened.
+        // A connection's addresses were checked when it was opened.
         if let Some(slot) =
             self.table.slot_of_packet((&view.src, segment.src_port), (&view.dst, segment.dst_port))
         {
@@ -139,7 +139,7 @@ impl Endpoint {
         self.take_stray(now, &Incoming { flow, link, arrived: &arrived }, None)
     }
 
-    /// `above`: where the numbers of the connection end in whose place this one would begin.
+    /// Handles a segment without a connection. `above` is the end of the numbers of a connection that gives way to it.
     #[cold]
     fn take_stray(
         &mut self,
@@ -189,7 +189,7 @@ impl Endpoint {
         }
     }
 
-    /// TIME-WAIT ended early for a SYN that is surely new.
+    /// Opens a connection for a SYN that is surely new and has ended TIME-WAIT.
     fn reopen(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
         let above = self.table.get(slot).map(|entry| entry.conn.sent_up_to());
         self.touch(now, slot);
@@ -198,7 +198,7 @@ impl Endpoint {
         }
     }
 
-    /// A RST for a segment that no connection wants (RFC 9293 §3.10.7.1), never for a RST.
+    /// Sends a RST for a segment without a connection (RFC 9293 §3.10.7.1), but never for a RST.
     #[cold]
     pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
         let segment = &incoming.arrived.segment;
@@ -215,7 +215,7 @@ impl Endpoint {
         self.send_bare(now, &incoming.flow, link, Bare { seq, ack, flags, window: 0, options: &options })
     }
 
-    /// A segment that belongs to no connection: a RST, or a SYN-ACK with a cookie.
+    /// Sends a segment without a connection: a RST, or a SYN-ACK with a cookie.
     pub(super) fn send_bare(
         &mut self,
         _now: Instant,

@@ -1,4 +1,4 @@
-//! The endpoint's links: which one a packet takes, who is next on it, and what waits for room.
+//! The endpoint's links: the choice of a link and of the next hop, and the packets that wait for room.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -10,8 +10,8 @@ use crate::tcp::connection::LinkHelp;
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop, QueueClass, Transmit};
 
-/// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link: as many as packets that a driver may
-/// read before it asks for what follows from them.
+/// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link. A driver may read as many packets before it
+/// polls for the answers.
 const CONTROL_QUEUE: usize = 500;
 
 pub(super) struct Links {
@@ -22,13 +22,13 @@ pub(super) struct Links {
 struct Link {
     config: LinkConfig,
     help: LinkHelp,
-    /// Connections that may have something to send, as slot and generation, each once here or below.
+    /// Connections that may have data to send, as slot and generation. Each is in one of the two queues, once.
     opening: Swept<(u32, u32)>,
     queued: Swept<(u32, u32)>,
     control: VecDeque<Control>,
 }
 
-/// A whole packet that belongs to no connection.
+/// A whole packet without a connection.
 struct Control {
     to: NextHop,
     packet: Vec<u8>,
@@ -64,13 +64,13 @@ impl Links {
         self.links.iter().any(|link| link.config.has_address(address))
     }
 
-    /// A link stays within the host when we have a loopback address there.
+    /// A link stays within the host if it has a loopback address.
     pub(super) fn loopback(&self, link: usize) -> Loopback {
         let stays = self.config(link).addresses.iter().any(|prefix| prefix.address().is_loopback());
         if stays { Loopback::Allowed } else { Loopback::Refused }
     }
 
-    /// All subnets that we are in.
+    /// All subnets of our addresses.
     pub(super) fn subnets(&self) -> impl Iterator<Item = &Prefix> {
         self.links.iter().flat_map(|link| &link.config.addresses)
     }
@@ -79,7 +79,7 @@ impl Links {
         self.subnets().any(|subnet| subnet.is_broadcast(address))
     }
 
-    /// The link that leads to an address: one that has it in a subnet, or a route; the longest prefix wins.
+    /// The link to an address, by its subnets and the routes; the longest prefix wins.
     pub(super) fn towards(&self, to: IpAddr) -> Option<usize> {
         let own =
             self.links.iter().enumerate().flat_map(|(index, link)| {
@@ -89,7 +89,7 @@ impl Links {
         longest_match(own.chain(routes), to).and_then(|(_, link)| link)
     }
 
-    /// The address that a connection over this link comes from (MUST-44).
+    /// The source address of a connection over this link (MUST-44).
     pub(super) fn source_for(&self, link: usize, to: IpAddr) -> Option<IpAddr> {
         let addresses = &self.links[link].config.addresses;
         let same_family = addresses.iter().filter(|prefix| prefix.address().is_ipv4() == to.is_ipv4());
@@ -115,18 +115,18 @@ impl Links {
         matches!(to, IpAddr::V4(v4) if v4.is_broadcast()) || self.is_broadcast(to)
     }
 
-    /// What the link does for TCP segments.
+    /// The link's help with TCP segments.
     pub(super) fn help(&self, link: usize) -> &LinkHelp {
         &self.links[link].help
     }
 
-    /// The same where it takes packets in pieces. Whoever sums up a payload copies it at once.
+    /// The help of a link that takes payloads in place. A checksum pass would copy the payload anyway.
     pub(super) fn lending(&self, link: usize) -> LinkHelp {
         let help = *self.help(link);
         LinkHelp { lends: help.checksums == Checksums::Trust, ..help }
     }
 
-    /// Where a packet goes that the link carries now.
+    /// The destination and size of a packet that the link carries now.
     #[inline]
     pub(super) fn transmit(&self, link: usize, to: IpAddr, segment_bytes: Option<u16>, id: u64) -> Transmit {
         let towards = |to| Transmit { to, class: QueueClass::Data, segment_bytes, id };
@@ -136,8 +136,8 @@ impl Links {
         }
     }
 
-    /// A connection may have something to send. The caller keeps each in at most once. Those that open go before the
-    /// others: a program waits for each, which has nothing else to do, and they send one small packet.
+    /// Queues a connection that may have data to send; the caller queues each at most once. Opening connections come
+    /// first: their programs wait for nothing else, and they send one small packet.
     pub(super) fn queue(
         &mut self,
         link: usize,
@@ -150,7 +150,7 @@ impl Links {
         queue.push_back(handle, is_alive);
     }
 
-    /// The one that was next has sent, and comes after the others.
+    /// Queues a connection that has just sent behind the others.
     pub(super) fn queue_again(&mut self, link: usize, handle: (u32, u32)) {
         self.links[link].queued.put_back(handle);
     }

@@ -20,10 +20,10 @@ use crate::trace::{DropReason, Scarce, TraceKind};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
 use crate::{Instant, Moment, Seq};
 
-/// How far above the numbers of the connection before it a new one in its place begins at least.
+/// The least distance of a new connection's numbers from those of the connection that it follows.
 const BEYOND: u32 = 1 << 17;
 
-/// The SYN-ACK has been sent twice by then, and an answer has had two seconds for the way.
+/// By then the SYN-ACK has been sent twice, and the answer has had two seconds.
 const MAY_BE_ANSWERED_MS: u32 = 3000;
 
 pub(super) struct Listener {
@@ -31,14 +31,14 @@ pub(super) struct Listener {
     choice: Choice,
     options: ListenOptions,
     half_open: usize,
-    /// Those, the oldest first.
+    /// The half-open connections, the oldest first.
     opening: Swept<ConnId>,
-    /// How many of `queue` are left to accept.
+    /// The number of entries of `queue` that can still be accepted.
     waiting: usize,
     queue: Swept<ConnId>,
-    /// Announcements among the news, never more than ever waited at once.
+    /// Queued announcements; never more than connections that waited at once.
     announced: usize,
-    /// When a cookie was last sent. Those that come long after are guesses, and are not looked at.
+    /// The time of the last cookie. Cookies that come long after it are guesses, and are ignored.
     cookie_sent_at: Moment,
 }
 
@@ -61,14 +61,14 @@ impl Listener {
         self.id
     }
 
-    /// It has sent cookies lately, and one of them may come back.
+    /// Returns whether a cookie of the listener may still come back.
     fn expects_cookies(&self, now: Instant) -> bool {
         self.cookie_sent_at.get().is_some_and(|at| now.since(at) <= COOKIE_LIFE)
     }
 }
 
 impl Endpoint {
-    /// The listener for a segment: the one at its very address goes before the one at all.
+    /// The listener for a segment: a listener at that address comes before one at all addresses.
     pub(super) fn listener_for(&self, local: SocketAddr) -> Option<&Listener> {
         let at_address = self.listeners.get(&(local.port(), Some(local.ip())));
         at_address.or_else(|| self.listeners.get(&(local.port(), None)))
@@ -78,7 +78,7 @@ impl Endpoint {
         self.listeners.values_mut().find(|listener| listener.id == id)
     }
 
-    /// One announcement has been heard. Answers whether it is still true.
+    /// Takes one announcement. Returns whether it is still true.
     pub(super) fn hear_of_waiting(&mut self, id: ListenerId) -> bool {
         let Some(listener) = self.listener_mut(id) else { return false };
         listener.announced = listener.announced.saturating_sub(1);
@@ -132,8 +132,8 @@ impl Endpoint {
         }
     }
 
-    /// Above all of the connection before it, where there was one: a fast connection outruns the clock of initial
-    /// numbers (RFC 9293 §3.6.1).
+    /// The initial number. It lies above all numbers of a connection that it follows: a fast connection outruns the
+    /// clock of initial numbers (RFC 9293 §3.6.1).
     pub(super) fn first_number(&self, now: Instant, flow: &Flow, above: Option<Seq>) -> Seq {
         let by_clock = self.secrets.isn(now, flow.local, flow.remote);
         above.map_or(by_clock, |above| by_clock.max(above + BEYOND))
@@ -199,8 +199,8 @@ impl Endpoint {
         Ok(slot)
     }
 
-    /// Where a listener has no place left for a handshake: the oldest one makes room, unless it may still be answered.
-    /// Made-up addresses never answer, and would keep the queue full for as long as a SYN-ACK is sent again.
+    /// Frees a place for a handshake: the oldest one gives way, unless it may still be answered. Forged addresses never
+    /// answer; they would fill the queue for as long as a SYN-ACK is retransmitted.
     fn oldest_handshake_gives_way(&mut self, now: Instant, id: ListenerId) -> bool {
         loop {
             let Some(oldest) = self.listener_mut(id).and_then(|listener| listener.opening.pop_front()) else {
@@ -221,7 +221,7 @@ impl Endpoint {
         }
     }
 
-    /// A handshake that is over moves its connection from the half-open ones to those that wait for `accept`.
+    /// Moves a connection after its handshake from the half-open ones to those that wait for `accept`.
     pub(super) fn hand_over(&mut self, _now: Instant, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let is_done =
@@ -244,7 +244,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection that is forgotten before anybody accepted it makes room for another.
+    /// Frees the place of a connection that was forgotten before it was accepted.
     pub(super) fn leave_listener(&mut self, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let (is_half_open, id) = (entry.is_half_open, entry.listener);
@@ -256,7 +256,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers a SYN and keeps nothing: our initial number says what has to be remembered.
+    /// Answers a SYN and keeps nothing: our initial number contains the state.
     fn answer_with_cookie(
         &mut self,
         now: Instant,
@@ -305,14 +305,14 @@ impl Endpoint {
         (now.as_millis() as u32).wrapping_add(self.secrets.ts_offset(flow.local, flow.remote))
     }
 
-    /// The first copy of a SYN was answered with a cookie and the second one kept, as the queue had room by then:
-    /// the peer may go on from either answer.
+    /// Returns whether an ACK answers a cookie although its connection is half open. The first copy of the SYN got the
+    /// cookie, the second one a place. The peer may go on from either answer.
     pub(super) fn is_cookie_of_half_open(&self, now: Instant, slot: u32, incoming: &Incoming<'_>) -> bool {
         let is_half_open = self.table.get(slot).is_some_and(|entry| entry.is_half_open);
         is_half_open && self.cookie_of(now, incoming).is_some()
     }
 
-    /// The MSS in the cookie that an ACK brings back, where the listener may have sent one.
+    /// The MSS in the cookie of an ACK, if the listener may have sent one.
     fn cookie_of(&self, now: Instant, incoming: &Incoming<'_>) -> Option<u16> {
         let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
         let listener = self.listener_for(flow.local)?;
@@ -322,7 +322,7 @@ impl Endpoint {
         expects.then(|| cookie.decode(&self.secrets, now, ack.ack - 1)).flatten()
     }
 
-    /// An ACK for which there is no connection may bring a cookie back.
+    /// Handles an ACK without a connection: it may contain a cookie.
     fn take_cookie_ack(
         &mut self,
         now: Instant,
@@ -360,7 +360,7 @@ fn cookie_flow(flow: &Flow, peer_isn: Seq) -> CookieFlow {
     CookieFlow { local: flow.local, remote: flow.remote, peer_isn }
 }
 
-/// What the cookie can carry of the SYN's offer: nothing without timestamps.
+/// The part of the SYN's offer that a cookie can carry: none without timestamps.
 fn cookie_options(config: &TcpConfig, syn: &TcpView<'_>) -> Option<CookieOptions> {
     syn.options.timestamps.filter(|_| config.timestamps).map(|_| CookieOptions {
         wscale: syn.options.window_scale.filter(|_| config.window_scale),

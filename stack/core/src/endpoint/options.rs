@@ -1,4 +1,4 @@
-//! How to open a connection, and how to wait for one.
+//! Options of opening a connection, and of listening.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use super::rules::AgentChoice;
 use crate::tcp::TcpConfig;
 use crate::wire::SourceRoute;
 
-/// How to open a connection; everything has a default.
+/// Options of opening a connection; everything has a default.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
-    /// Our address and port; what is absent is chosen.
+    /// Our address and port; an absent one is chosen.
     pub local_ip: Option<IpAddr>,
     pub local_port: Option<u16>,
     /// Agents for this connection alone, before every rule.
     pub agents: AgentChoice,
     pub tcp: Option<Arc<TcpConfig>>,
-    /// Goes before what the peer's packets say (RFC 9293 MUST-51, MUST-52). IPv4 only.
+    /// Overrides the route of the peer's packets (RFC 9293 MUST-51, MUST-52). IPv4 only.
     pub source_route: Option<SourceRoute>,
 }
 
@@ -24,7 +24,7 @@ pub struct ConnectOptions {
 pub struct ListenOptions {
     /// Connections that may wait to be accepted.
     pub backlog: usize,
-    /// Handshakes under way; beyond it SYN cookies are sent, or SYNs dropped.
+    /// The number of handshakes; beyond it SYN cookies are sent, or SYNs dropped.
     pub half_open: usize,
     pub cookies: Cookies,
     pub agents: AgentChoice,
@@ -43,7 +43,7 @@ impl Default for ListenOptions {
     }
 }
 
-/// When a listener answers a SYN without keeping anything.
+/// The cases in which a listener answers a SYN without keeping state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cookies {
     Never,

@@ -1,5 +1,5 @@
-//! How routing and an endpoint on the same node talk: routing tells of routes and of what has arrived at a peer,
-//! the endpoint tells what has arrived here.
+//! The interface of routing and endpoint on one node. Routing reports routes and the arrivals at a peer; the endpoint
+//! reports its own arrivals.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::{Instant, Seq};
 
 /// Implemented by [`Endpoint`], called by the node that routes for it.
 pub trait PathSeam {
-    /// `ports` (the peer's, ours) name one connection and go with `AckSeq` alone; without them every connection
-    /// to the peer hears of it. `path` is what routing knows now.
+    /// `ports` (the peer's, ours) name one connection and are given only with `AckSeq`; without them every connection
+    /// to the peer gets the event. `path` is routing's current knowledge.
     fn handle_path(
         &mut self,
         now: Instant,
@@ -24,9 +24,9 @@ pub trait PathSeam {
     fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq));
 }
 
-/// Flows that a routing message speaks of.
+/// The most flows in one routing message.
 const MOST_HINTS: usize = 8;
-/// A flow that has been silent longer has nothing under way worth a hint.
+/// A flow that has been silent longer has no data in flight worth a hint.
 const LATELY: Duration = Duration::from_secs(10);
 
 impl PathSeam for Endpoint {

@@ -1,4 +1,4 @@
-//! Which agents a connection gets: rules by direction, port and address, resolved once, at SYN.
+//! The agents of a connection: rules by direction, port and address, applied once, at SYN.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ pub enum Direction {
     Incoming,
 }
 
-/// What a rule asks of a connection; what is absent matches everything.
+/// The conditions of a rule; an absent one matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Match {
     pub direction: Option<Direction>,
-    /// The port that was connected to, whoever opened.
+    /// The port that was connected to, on either side.
     pub port: Option<u16>,
-    /// Who opened the connection.
+    /// The end that opened the connection.
     pub from: Option<Prefix>,
-    /// Who was connected to.
+    /// The end that was connected to.
     pub to: Option<Prefix>,
 }
 
-/// The agents of the connections that match; what is absent stays as the endpoint's default.
+/// The agents of matching connections; an absent one stays the endpoint's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub matches: Match,
@@ -49,7 +49,7 @@ impl Match {
     }
 }
 
-/// What the application said for one connection; it goes before every rule.
+/// The application's choice for one connection; it comes before every rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentChoice {
     pub receiver: Option<String>,
@@ -57,7 +57,7 @@ pub struct AgentChoice {
     pub shadows: Option<String>,
 }
 
-/// What a program chose, with its specs read.
+/// A program's choice with its specs parsed.
 #[derive(Clone)]
 pub(super) struct Choice {
     specs: AgentChoice,
@@ -76,7 +76,7 @@ impl Choice {
         })
     }
 
-    /// The choice, with another one's agents where it says nothing.
+    /// The choice, completed from another one where it is empty.
     fn over(&self, other: &Chosen, by: ChosenBy) -> Arc<Chosen> {
         let spec = |own: &Option<String>, other: &String| own.as_ref().unwrap_or(other).clone();
         Arc::new(Chosen {
@@ -93,9 +93,9 @@ impl Choice {
     }
 }
 
-/// What a connection gets, and who said so.
+/// A connection's agents, and the source of the choice.
 pub(super) struct Chosen {
-    /// As they are shown.
+    /// The specs for display.
     pub(super) specs: AgentSpecs,
     pub(super) receiver: MakeReceiver,
     pub(super) senders: MakeSenders,
@@ -110,7 +110,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Refuses a spec that the maker cannot read.
+    /// Fails on a spec that the maker cannot read.
     pub(super) fn new(
         rules: &[Rule],
         default: &AgentSpecs,

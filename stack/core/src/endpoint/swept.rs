@@ -1,12 +1,12 @@
-//! A queue whose entries go stale when nobody takes them out, and are then swept out.
+//! A queue that sweeps out stale entries.
 
 use std::collections::VecDeque;
 
 /// A shorter queue is not worth sweeping.
 const WORTH_SWEEPING: usize = 64;
 
-/// Holds at most twice as many entries as were alive when it was last swept, or [`WORTH_SWEEPING`]. Sweeping costs
-/// a constant for each entry that came in since.
+/// Holds at most twice as many entries as were alive at the last sweep, or [`WORTH_SWEEPING`]. A sweep costs a constant
+/// for each entry that came in since.
 #[derive(Debug)]
 pub(super) struct Swept<T> {
     queue: VecDeque<T>,
@@ -26,12 +26,12 @@ impl<T> Swept<T> {
         self.queue.push_back(entry);
     }
 
-    /// For what was just taken out.
+    /// Puts an entry that was just taken out at the end.
     pub(super) fn put_back(&mut self, entry: T) {
         self.queue.push_back(entry);
     }
 
-    /// For what was just taken out and is still the next.
+    /// Puts an entry that was just taken out back to the front.
     pub(super) fn put_first(&mut self, entry: T) {
         self.queue.push_front(entry);
     }

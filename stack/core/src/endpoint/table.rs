@@ -1,5 +1,5 @@
-//! The connections of an endpoint: by handle, and by flow. Keyed hashing, so that nobody outside can choose
-//! flows that collide; no iteration in hash order.
+//! The connections of an endpoint, by handle and by flow. Hashing is keyed, so that outsiders cannot choose flows that
+//! collide. Iteration never follows the hash order.
 
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
@@ -14,26 +14,26 @@ use crate::secrets::KeyedState;
 use crate::tcp::Flow;
 use crate::tcp::connection::{Connection, Ends};
 
-/// A connection with what the endpoint keeps beside it.
+/// A connection and the endpoint's state for it.
 pub(super) struct Entry {
     pub(super) conn: Connection,
     pub(super) chosen: Arc<Chosen>,
     pub(super) link: usize,
     pub(super) generation: u32,
-    /// The listener that has not handed it out yet.
+    /// The listener that has not handed out the connection yet.
     pub(super) listener: Option<ListenerId>,
     pub(super) owner: Owner,
-    /// Its handshake is under way and counts against the listener's queue.
+    /// The handshake is unfinished and counts against the listener's queue.
     pub(super) is_half_open: bool,
-    /// It stands in its link's queue of those that may have something to send.
+    /// The connection is in its link's queue.
     pub(super) is_queued: bool,
-    /// It stands in the queue of those with news for the application.
+    /// The connection is in the queue of news for the application.
     pub(super) is_reported: bool,
     pub(super) place: Place,
 }
 
 impl Entry {
-    /// Whether it has news that the queue does not hold yet; from now on it counts as held there.
+    /// Returns whether it has news that the queue does not hold yet; from now on it counts as queued.
     pub(super) fn begins_to_report(&mut self) -> bool {
         let has_news = self.owner == Owner::Application && self.conn.events.any();
         has_news && !std::mem::replace(&mut self.is_reported, true)
@@ -42,20 +42,20 @@ impl Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// The handshake is under way, or nobody has accepted it.
+    /// The handshake is unfinished, or the connection is not accepted yet.
     Listener,
     Application,
-    /// The application has left; it ends by itself.
+    /// The application has left; the connection ends by itself.
     Nobody,
 }
 
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Slots by flow. The flow stands in the connection alone, which a packet comes to in any case.
+    /// Slots by flow. Only the connection stores the flow; a packet reads the connection in any case.
     by_flow: HashTable<u32>,
     hasher: KeyedState,
-    /// Where the last packet belonged, as long as its slot is known by its flow.
+    /// The slot of the last packet, while it can be found by its flow.
     last_found: Option<u32>,
 }
 
@@ -103,7 +103,7 @@ impl Table {
         self.free.push(slot);
     }
 
-    /// Packets find the connection no more, and its flow may have another one.
+    /// Removes the flow of a connection, so that packets miss it and a new connection may take the flow.
     pub(super) fn detach(&mut self, slot: u32) {
         let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
         let hash = self.hasher.hash_one(entry.conn.flow());
@@ -120,7 +120,7 @@ impl Table {
         self.by_flow.find(self.hasher.hash_one(flow), is_it).copied()
     }
 
-    /// The same for a packet that came in, which often belongs where the one before it did.
+    /// The slot for an arriving packet, which is often that of the packet before.
     pub(super) fn slot_of_packet(&mut self, src: (&IpAddr, u16), dst: (&IpAddr, u16)) -> Option<u32> {
         let is_it = |slot: &u32| {
             self.get(*slot).is_some_and(|entry| {
@@ -159,17 +159,17 @@ impl Table {
         self.get(id.slot).filter(|entry| entry.generation == id.generation).map(|_| id.slot)
     }
 
-    /// Whether its handshake is under way.
+    /// Returns whether the handshake is unfinished.
     pub(super) fn is_half_open(&self, id: ConnId) -> bool {
         self.get(id.slot).is_some_and(|entry| entry.generation == id.generation && entry.is_half_open)
     }
 
-    /// Whether that generation of the slot has not been forgotten.
+    /// Returns whether that generation of the slot still exists.
     pub(super) fn is_named(&self, (slot, generation): (u32, u32)) -> bool {
         self.get(slot).is_some_and(|entry| entry.generation == generation)
     }
 
-    /// In the order of slots.
+    /// All entries in the order of slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (0u32..).zip(&self.slots).filter_map(|(slot, entry)| match entry {
             Slot::Used(entry) => Some((slot, &**entry)),

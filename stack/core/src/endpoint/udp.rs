@@ -14,12 +14,12 @@ use crate::{Instant, LinkId, QueueClass, Rx, Transmit};
 
 const UDP_HEADER: usize = 8;
 
-/// Why a datagram was not taken.
+/// The reasons why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpSendError {
     Socket(UdpError),
     NoRoute(IpAddr),
-    /// It does not fit the link, and we do not fragment.
+    /// The datagram exceeds the link's MTU, and we do not fragment.
     TooBig {
         most: usize,
     },
@@ -38,7 +38,7 @@ impl fmt::Display for UdpSendError {
 impl Error for UdpSendError {}
 
 impl Endpoint {
-    /// Takes what comes to `local`, or without it to any address of ours.
+    /// Receives datagrams to `local`, or without it to any address of ours.
     pub fn udp_bind(
         &mut self,
         local: Option<IpAddr>,
@@ -60,7 +60,7 @@ impl Endpoint {
         self.udp.recv(id)
     }
 
-    /// `via` names a link where the address does not, as for groups.
+    /// Sends a datagram. `via` names a link if the address does not lead to one, as with groups.
     pub fn udp_send(
         &mut self,
         id: UdpId,

@@ -1,33 +1,31 @@
-//! What an address may be used for, whatever our own addresses are.
+//! The uses of an address, whatever our own addresses are.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Whether 127/8 and ::1 are taken as sources: only from a link that stays within the host (RFC 1122
-/// §3.2.1.3).
+/// The rule for 127/8 and ::1 as sources: allowed only from a link that stays within the host (RFC 1122 §3.2.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loopback {
     Refused,
     Allowed,
 }
 
-/// Whether a packet from there can be answered: the address names one host (RFC 1122 §3.2.1.3, RFC 4291
-/// §2.5).
+/// Returns whether a packet from there can be answered: the address names one host (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
 pub fn is_valid_source(address: IpAddr, loopback: Loopback) -> bool {
     is_unicast_destination(address) && (loopback == Loopback::Allowed || !address.is_loopback())
 }
 
-/// Whether the address names one host, as far as it tells by itself. The broadcast address of a subnet does
-/// not: see [`Prefix::is_broadcast`](super::Prefix::is_broadcast).
+/// Returns whether the address names one host, judged by itself. It cannot recognise a subnet's broadcast address: see
+/// [`Prefix::is_broadcast`](super::Prefix::is_broadcast).
 pub fn is_unicast_destination(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !is_this_network(v4) && !v4.is_multicast() && !is_reserved(v4),
-        // An IPv4 address in IPv6 clothes is for interfaces between programs. On the wire it is a way round
-        // filters, and our keyed hashes take it for its IPv4 twin.
+        // An IPv4 address mapped to IPv6 serves interfaces between programs. On the wire it would bypass filters, and
+        // our keyed hashes could not tell it from the IPv4 address.
         IpAddr::V6(v6) => !v6.is_unspecified() && !v6.is_multicast() && v6.to_ipv4_mapped().is_none(),
     }
 }
 
-/// 0/8: only for hosts that do not know their address yet (RFC 1122 §3.2.1.3 a, b).
+/// 0/8 is only for hosts that do not know their address yet (RFC 1122 §3.2.1.3 a, b).
 fn is_this_network(address: Ipv4Addr) -> bool {
     address.octets()[0] == 0
 }

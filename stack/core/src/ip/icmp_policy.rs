@@ -1,4 +1,4 @@
-//! Whether a packet may be answered with an ICMP error: else errors multiply, or fall on bystanders.
+//! The policy for ICMP errors, which keeps them from multiplying and from hitting bystanders.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::Cast;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// Which error is to be sent.
+/// The kind of error to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// "Fragmentation needed" in IPv4, Packet Too Big in IPv6.
@@ -26,26 +26,26 @@ pub enum ErrorKind {
 pub struct Offender<'a> {
     pub src: IpAddr,
     pub dst: IpAddr,
-    /// To whom its frame was addressed.
+    /// The addressee of its frame.
     pub cast: Cast,
-    /// The protocol behind all IP headers.
+    /// The protocol after all IP headers.
     pub protocol: u8,
-    /// The type field, if `protocol` is ICMP or ICMPv6 and this is the fragment that has it.
+    /// The type field, if `protocol` is ICMP or ICMPv6 and this fragment contains it.
     pub icmp_type: Option<u8>,
     pub fragment_offset_bytes: u16,
-    /// The subnets of our links, whose broadcast addresses are not evident.
+    /// The subnets of our links, to recognise their broadcast addresses.
     pub subnets: &'a [Prefix],
-    /// Allowed where the packet came over a link that stays within the host.
+    /// Allowed if the packet came over a link that stays within the host.
     pub loopback: Loopback,
 }
 
-/// RFC 1122 §3.2.2 and RFC 4443 §2.4 e. The rate limit is asked after this.
+/// RFC 1122 §3.2.2 and RFC 4443 §2.4 e. The rate limit comes after this check.
 pub fn may_answer_with_error(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let from_one = is_valid_source(packet.src, packet.loopback) && !is_broadcast(packet, packet.src);
     from_one && !is_about_error(packet) && is_addressed_well(packet, error) && is_fragment_well(packet, error)
 }
 
-/// Whether an ICMP message of that type is an error or a redirect.
+/// Returns whether an ICMP message of that type is an error or a redirect.
 pub fn is_icmp_error(protocol: u8, icmp_type: u8) -> bool {
     match protocol {
         // Unreachable, source quench, redirect, time exceeded, parameter problem (RFC 1122 §3.2.2).
@@ -59,13 +59,14 @@ pub fn is_icmp_error(protocol: u8, icmp_type: u8) -> bool {
 fn is_about_error(packet: &Offender<'_>) -> bool {
     match packet.icmp_type {
         Some(icmp_type) => is_icmp_error(packet.protocol, icmp_type),
-        // ICMP of a type that nobody can see might be an error.
+        // ICMP of an unknown type might be an error.
         None => matches!(packet.protocol, ICMP | ICMPV6),
     }
 }
 
-/// To us alone, by frame and by address. In IPv6 two errors may follow a packet to a group: path MTU
-/// discovery for multicast needs the one, and the option's own type asks for the other (RFC 4443 §2.4 e.3).
+/// The packet must be addressed to us alone, by frame and by address. In IPv6 two errors may follow a packet to a
+/// group. Path MTU discovery for multicast needs the one, and the option's own type asks for the other (RFC 4443 §2.4
+/// e.3).
 fn is_addressed_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let to_one = is_unicast_destination(packet.dst) && !is_broadcast(packet, packet.dst);
     match packet.cast {
@@ -75,8 +76,8 @@ fn is_addressed_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     }
 }
 
-/// Only the first fragment tells what the packet was (RFC 1122 §3.2.2). RFC 4443 has no such rule: an IPv6
-/// fragment that is too big must be answered, or its sender never learns the path MTU.
+/// Only the first fragment shows the kind of packet (RFC 1122 §3.2.2). RFC 4443 has no such rule: a too large IPv6
+/// fragment must be answered, or its sender never learns the path MTU.
 fn is_fragment_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let is_about_it = packet.dst.is_ipv6() && error == ErrorKind::Fragment;
     packet.fragment_offset_bytes == 0 || is_about_it || may_follow_group(packet, error)

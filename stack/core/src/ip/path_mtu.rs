@@ -1,4 +1,4 @@
-//! What the path to a destination carries, as far as it was told (RFC 1191, RFC 8201).
+//! The path MTUs that routers have reported for destinations (RFC 1191, RFC 8201).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// No IPv4 link carries less (RFC 791 §3.2); a smaller number is a mistake or an attack.
+/// The least MTU of an IPv4 link (RFC 791 §3.2); a smaller number is a mistake or an attack.
 const FLOOR_V4: u16 = 68;
-/// No IPv6 link carries less (RFC 8200 §5).
+/// The least MTU of an IPv6 link (RFC 8200 §5).
 const FLOOR_V6: u16 = 1280;
-/// After this the path may have changed for the better, and is tried again (RFC 1191 §6.3, RFC 8201 §5.3).
+/// After this time the path may have improved, and is tried again (RFC 1191 §6.3, RFC 8201 §5.3).
 const AGE: Duration = Duration::from_secs(600);
 
 /// The common MTUs of RFC 1191 §7.1.
 const PLATEAUS: [u16; 11] = [65_535, 32_000, 17_914, 8166, 4352, 2002, 1492, 1006, 508, 296, FLOOR_V4];
 
-/// The next plateau below a packet of that length which was too big: what to try when an old router names no
-/// MTU (RFC 1191 §5). `len` is the quoted header's total length.
+/// The next plateau below the length of a dropped packet, for an old router that reports no MTU (RFC 1191 §5). `len` is
+/// the quoted header's total length.
 pub fn plateau_below(len: u16) -> u16 {
     PLATEAUS.into_iter().find(|&plateau| plateau < len).unwrap_or(FLOOR_V4)
 }
@@ -34,8 +34,8 @@ impl Entry {
     }
 }
 
-/// Bounded; the entry that was set longest ago gives way. What it does not know is bounded by the link alone,
-/// so callers take the lesser of this and the link's MTU.
+/// A bounded cache; the entry with the oldest value gives way. Without an entry only the link limits the size, so
+/// callers take the lesser of this and the link's MTU.
 #[derive(Debug)]
 pub struct PathMtuCache {
     limit: usize,
@@ -57,11 +57,11 @@ impl PathMtuCache {
         self.entries.get(&dst).filter(|entry| entry.is_fresh(now)).map(|entry| entry.mtu)
     }
 
-    /// Something was too big; `mtu` is what the router said, or [`plateau_below`] the quoted length if it
-    /// said 0. Gives the new value if it is lower than what was known. Verify the quote first (RFC 5927 §7).
+    /// Takes a report about a dropped packet. `mtu` is the router's value, or [`plateau_below`] the quoted length if
+    /// that is 0. Returns the new value if it is lower than before. Verify the quote first (RFC 5927 §7).
     ///
-    /// IPv4 goes no lower than 68 (RFC 1191 §3). An IPv6 router that says less than 1280 is not believed at
-    /// all (RFC 8201 §4): such a message can only be forged.
+    /// The value for IPv4 is at least 68 (RFC 1191 §3). A report below 1280 for IPv6 is ignored (RFC 8201 §4): it can
+    /// only be forged.
     pub fn lower(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
         if dst.is_ipv6() && mtu < FLOOR_V6 {
             return None;
@@ -69,7 +69,7 @@ impl PathMtuCache {
         let mtu = mtu.max(FLOOR_V4);
         match self.get(now, dst) {
             Some(known) if known < mtu => return None,
-            // Still no better: that is news about the age, not about the size.
+            // The size is confirmed, so only the age is renewed.
             Some(known) if known == mtu => {
                 self.set(now, dst, mtu);
                 return None;
@@ -80,8 +80,8 @@ impl PathMtuCache {
         Some(mtu)
     }
 
-    /// A probe of that size arrived (RFC 4821 §7.6). Gives the new value if it is higher than what was known;
-    /// where nothing is known, nothing is limited and there is nothing to raise.
+    /// Takes the arrival of a probe (RFC 4821 §7.6). Returns the new value if it is higher than before; without an
+    /// entry there is no limit to raise.
     pub fn raise(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
         let known = self.get(now, dst)?;
         if mtu <= known {
@@ -96,7 +96,7 @@ impl PathMtuCache {
             return;
         }
         if !self.entries.contains_key(&dst) && self.entries.len() >= self.limit {
-            // Ties go by address, so that a run repeats itself. Scanned only when a new destination shrinks.
+            // Ties are broken by address, so that a run is repeatable. The scan is needed only for a new destination.
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.since).map(|(&dst, _)| dst);
             oldest.map(|oldest| self.entries.remove(&oldest));
         }

@@ -1,6 +1,6 @@
-//! An address and how many of its bits are the network's: "10.7.0.0/16".
+//! An address and the number of its network bits: "10.7.0.0/16".
 //!
-//! By hand: `ipnet` gives a /31 a broadcast address, and its errors do not say what would be accepted.
+//! Not `ipnet`: it gives a /31 a broadcast address, and its errors do not name the accepted values.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,7 +31,7 @@ impl Prefix {
         self.address
     }
 
-    /// How many leading bits are the network's.
+    /// The number of leading network bits.
     pub fn bits(&self) -> u8 {
         self.len
     }
@@ -54,7 +54,7 @@ impl Prefix {
         self.broadcast().is_some_and(|broadcast| address == IpAddr::V4(broadcast))
     }
 
-    /// Where two addresses of one family differ within the network's part.
+    /// The bits of the network part in which two addresses of one family differ.
     fn host_bits(&self, a: IpAddr, b: IpAddr) -> u128 {
         let host_len = u32::from(width(a) - self.len);
         // A shift by all 128 bits of ::/0 would overflow.
@@ -62,7 +62,7 @@ impl Prefix {
     }
 }
 
-/// The value of the longest prefix that contains `address`; of equal ones the first.
+/// The entry of the longest prefix that contains `address`; of equal ones the first.
 pub fn longest_match<'a, T>(
     table: impl IntoIterator<Item = (&'a Prefix, T)>,
     address: IpAddr,
@@ -101,7 +101,7 @@ impl FromStr for Prefix {
         let Some((address, len)) = text.split_once('/') else { return Err(PrefixError::NoLength) };
         let address: IpAddr = address.parse().map_err(|_| PrefixError::Address)?;
         let longest = width(address);
-        // `parse` would take "+8" as well, and then print another text than it read.
+        // `parse` would also accept "+8", which would not be printed as it was read.
         if len.is_empty() || len.len() > 3 || !len.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(PrefixError::Length { longest });
         }
@@ -110,7 +110,7 @@ impl FromStr for Prefix {
     }
 }
 
-/// What is wrong with a prefix.
+/// The fault of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixError {
     NoLength,

@@ -1,10 +1,10 @@
-//! How often something may be answered: ICMP errors (RFC 4443 §2.4 f), echo replies, challenge ACKs.
+//! Rate limits of answers: ICMP errors (RFC 4443 §2.4 f), echo replies, challenge ACKs.
 
 use crate::Instant;
 
 const TOKEN: u64 = 1_000_000_000;
 
-/// Whether there was a token.
+/// The result of taking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
@@ -12,10 +12,10 @@ pub enum Taken {
     Refused,
 }
 
-/// Tokens come at a steady rate and up to `burst` of them wait. It begins full.
+/// Tokens come at a steady rate, and up to `burst` of them wait. It begins full.
 ///
-/// The credit is counted in billionths of a token, and a nanosecond brings `per_second` of those; so nothing
-/// is rounded, however often it is asked.
+/// The credit is counted in billionths of a token, and a nanosecond adds `per_second` of those. No call therefore
+/// causes a rounding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     per_second: u32,
@@ -30,7 +30,7 @@ impl TokenBucket {
         TokenBucket { per_second, full, credit: full, counted_to: Instant::ZERO }
     }
 
-    /// What RFC 4443 §2.4 f proposes for errors of a device that is no big router: ten a second, ten at once.
+    /// The proposal of RFC 4443 §2.4 f for errors of a small device: ten a second, ten at once.
     pub const fn for_icmp_errors() -> TokenBucket {
         TokenBucket::new(10, 10)
     }

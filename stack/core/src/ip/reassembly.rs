@@ -1,8 +1,8 @@
-//! Fragments put together again, in bounded memory (RFC 791 §3.2, RFC 815, RFC 8200 §4.5).
+//! Reassembly of fragments in bounded memory (RFC 791 §3.2, RFC 815, RFC 8200 §4.5).
 //!
-//! A datagram whose fragments overlap is given up whole, whatever it carried (RFC 5722). RFC 791 would let
-//! the later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so
-//! IPv4 is treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
+//! A datagram with overlapping fragments is dropped whole (RFC 5722). RFC 791 would let the later fragment win in IPv4.
+//! No honest sender depends on that, and it is used to fool filters, so IPv4 gets the same rule. An exact copy of a
+//! fragment is no overlap: networks duplicate packets.
 
 mod shares;
 
@@ -13,18 +13,18 @@ use crate::Instant;
 use crate::trace::DropReason;
 use shares::{Share, Shares};
 
-/// A datagram of 65,515 bytes over the least MTU that IPv4 hosts may count on (576) comes in 119 fragments.
+/// A datagram of 65,515 bytes over the least MTU of IPv4 hosts (576) comes in 119 fragments.
 const MAX_FRAGMENTS: usize = 128;
-/// What a fragment costs besides its bytes: its entry, the spare room of the list, the allocator's header.
-/// Without it, a flood of eight-byte fragments would be nearly free.
+/// The cost of a fragment besides its bytes: its entry, the list's spare room, the allocator's header. Without it, a
+/// flood of eight-byte fragments would be nearly free.
 const FRAGMENT_OVERHEAD_BYTES: usize = 64;
-/// An ICMPv6 error of at most 1,280 bytes has room for this much of the packet it is about (RFC 4443 §2.4 c).
+/// An ICMPv6 error of at most 1,280 bytes has room for this much of the quoted packet (RFC 4443 §2.4 c).
 const MAX_QUOTE_BYTES: usize = 1232;
 
-/// What the fragments of one datagram have in common (RFC 791 §3.2, RFC 8200 §4.5).
+/// The common fields of a datagram's fragments (RFC 791 §3.2, RFC 8200 §4.5).
 ///
-/// In IPv6 `protocol` is the fragment header's Next Header. Fragments that disagree about it stay apart and
-/// time out, so that the protocol of a whole datagram is never in doubt.
+/// In IPv6 `protocol` is the fragment header's Next Header. Fragments with different values stay apart and time out, so
+/// that the protocol of a whole datagram is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FragmentKey {
     pub src: IpAddr,
@@ -33,14 +33,14 @@ pub struct FragmentKey {
     pub id: u32,
 }
 
-/// How much may wait, and how long.
+/// The limits of waiting fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Incomplete datagrams at once.
+    /// Incomplete datagrams at a time.
     pub datagrams: usize,
-    /// Bytes held for all of them.
+    /// Bytes of all incomplete datagrams.
     pub bytes: usize,
-    /// Counted from the fragment that came first (RFC 8200 §4.5, RFC 1122 §3.3.2).
+    /// Time since the fragment that came first (RFC 8200 §4.5, RFC 1122 §3.3.2).
     pub timeout: Duration,
 }
 
@@ -53,9 +53,9 @@ impl Default for Limits {
 /// Incomplete datagrams, oldest first.
 ///
 /// 1. `partials` is in the order of `deadline`, for `now` never decreases and the timeout is one value.
-/// 2. The fragments of a datagram do not overlap; so it is complete when their lengths add up to its end.
+/// 2. The fragments of a datagram do not overlap. It is thus complete when their lengths add up to its end.
 /// 3. `held_bytes` is the cost of all partials, and at most `limits.bytes`.
-/// 4. `shares` says of each source how many of the partials are its own, and what they cost.
+/// 4. `shares` counts the partials of each source, and their cost.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: Limits,
@@ -70,12 +70,12 @@ impl Reassembler {
         Reassembler { limits, partials: Vec::new(), held_bytes: 0, shares: Shares::default(), gave_way: 0 }
     }
 
-    /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and
-    /// gives the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would
-    /// quote; it is kept from the first fragment only.
+    /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram. Returns the
+    /// datagram's payload once it is complete. `quote` is the part for an ICMP error; it is kept from the first
+    /// fragment only.
     ///
-    /// When there is no room, the oldest other datagram of the [`Source`](super::Source) that holds the most gives way:
-    /// see [`take_gave_way`](Self::take_gave_way). A flood from one source costs nobody else a datagram.
+    /// If there is no room, the [`Source`](super::Source) that holds the most loses its oldest other datagram: see
+    /// [`take_gave_way`](Self::take_gave_way). A flood from one source thus costs no other source a datagram.
     pub fn insert(
         &mut self,
         now: Instant,
@@ -87,7 +87,7 @@ impl Reassembler {
     ) -> Result<Option<Vec<u8>>, DropReason> {
         let piece = Span::check(key, offset, more, payload.len())?;
         if piece.is_atomic() {
-            // It is whole by itself and must not meet others of the same identification (RFC 6946 §4).
+            // A whole datagram must not meet fragments with the same identification (RFC 6946 §4).
             return Ok(Some(payload.to_vec()));
         }
         let index = self.find_or_open(now, key)?;
@@ -117,14 +117,14 @@ impl Reassembler {
         Ok(Some(whole.join()))
     }
 
-    /// When [`expire`](Self::expire) has something to do.
+    /// The time of the next call of [`expire`](Self::expire).
     pub fn next_deadline(&self) -> Option<Instant> {
         self.partials.first().map(|partial| partial.deadline)
     }
 
-    /// Gives up what has waited too long. The sink gets each such datagram's key and, if its first fragment
-    /// came, that one's quote: only then a Time Exceeded may be sent (RFC 792, RFC 8200 §4.5). Datagrams
-    /// given up for an overlap were reported when that happened, and leave silently.
+    /// Drops datagrams that have waited too long. The sink gets each key and, if the first fragment came, its quote:
+    /// only then may a Time Exceeded be sent (RFC 792, RFC 8200 §4.5). Datagrams dropped for an overlap were reported
+    /// at that time, and leave silently.
     pub fn expire(&mut self, now: Instant, sink: &mut dyn FnMut(FragmentKey, Option<&[u8]>)) {
         while self.partials.first().is_some_and(|oldest| oldest.deadline <= now) {
             let partial = self.remove(0);
@@ -134,18 +134,18 @@ impl Reassembler {
         }
     }
 
-    /// How many datagrams gave way to newer ones since the last call: each is a
-    /// [`FragmentsFull`](DropReason::FragmentsFull) to be counted.
+    /// The number of datagrams that gave way to newer ones since the last call. Each counts as one
+    /// [`FragmentsFull`](DropReason::FragmentsFull).
     pub fn take_gave_way(&mut self) -> u32 {
         std::mem::take(&mut self.gave_way)
     }
 
-    /// What is held for all incomplete datagrams, with what each fragment costs besides its payload.
+    /// The bytes of all incomplete datagrams, with the overhead of each fragment.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Incomplete datagrams, with those that were given up and are remembered until their time is over.
+    /// Incomplete datagrams, including dropped ones that are remembered until their timeout.
     pub fn datagrams(&self) -> usize {
         self.partials.len()
     }
@@ -166,8 +166,8 @@ impl Reassembler {
         Ok(self.partials.len() - 1)
     }
 
-    /// The oldest of these datagrams of the address that holds the most of the source that holds the most, when `src`
-    /// is given `more`.
+    /// The datagram that gives way: first by the source that holds the most, then by its address that holds the most,
+    /// then the oldest. `src` counts with `more` added.
     fn of_the_greediest(
         &self,
         these: impl DoubleEndedIterator<Item = usize>,
@@ -176,20 +176,20 @@ impl Reassembler {
         more: usize,
     ) -> usize {
         let weight = |&index: &usize| self.shares.weight(self.partials[index].key.src, &held, (src, more));
-        // Of equal ones the last is taken.
+        // Of equal ones, `max_by_key` takes the last.
         these.rev().max_by_key(weight).expect("there is one that may give way")
     }
 
-    /// Frees `cost` bytes by giving up others; returns where the datagram at `index` is now. One that would not fit
-    /// even alone is given up itself.
+    /// Frees `cost` bytes by dropping others; returns the new index of the datagram at `index`. A datagram too large
+    /// for the limit is dropped itself.
     fn make_room(&mut self, mut index: usize, cost: usize) -> Result<usize, DropReason> {
         if self.partials[index].cost_bytes + cost > self.limits.bytes {
             self.remove(index);
             return Err(DropReason::FragmentsFull);
         }
         while self.held_bytes + cost > self.limits.bytes {
-            // A spoiled one holds no bytes, and forgetting it would let its overlap through. This one fits alone, so
-            // others hold what is too much.
+            // A spoiled datagram holds no bytes, and without its entry the overlap would pass. This datagram fits
+            // alone, so others hold the excess.
             let others = (0..self.partials.len())
                 .filter(|&other| other != index && self.partials[other].cost_bytes > 0);
             let src = self.partials[index].key.src;
@@ -223,7 +223,7 @@ impl Reassembler {
     }
 }
 
-/// Where a fragment's payload belongs.
+/// The place of a fragment's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u32,
@@ -232,9 +232,9 @@ struct Span {
 }
 
 impl Span {
-    /// Refuses what no sender that knows RFC 791 §3.2 or RFC 8200 §4.5 makes.
+    /// Rejects fragments that no sender makes under RFC 791 §3.2 or RFC 8200 §4.5.
     fn check(key: FragmentKey, offset: u16, more: bool, len: usize) -> Result<Span, DropReason> {
-        // IPv4 counts its own header, of 20 bytes at least, in the 65,535.
+        // In IPv4 the 65,535 bytes include the header, of 20 bytes at least.
         let longest: u32 = if key.dst.is_ipv4() { 65_515 } else { 65_535 };
         let len = u32::try_from(len).map_err(|_| DropReason::FragmentInvalid)?;
         let start = u32::from(offset);
@@ -250,21 +250,21 @@ impl Span {
     }
 }
 
-/// What becomes of a fragment beside those that came before it.
+/// The relation of a fragment to those that came before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
     New,
-    /// One of them came again.
+    /// A repetition of one of them.
     Copy,
-    /// It overlaps one of them, or contradicts where the datagram ends, or there are too many.
+    /// It overlaps one of them, contradicts the end of the datagram, or there are too many.
     Conflict,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Collecting,
-    /// Given up, but remembered: else the fragments still under way would begin it anew, and could be
-    /// completed by whoever caused the overlap (RFC 5722 §3 discards them too).
+    /// Dropped, but remembered. Otherwise later fragments would start it anew, and the originator of the overlap could
+    /// complete it (RFC 5722 §3 discards them too).
     Spoiled,
 }
 
@@ -273,7 +273,7 @@ struct Partial {
     key: FragmentKey,
     deadline: Instant,
     health: Health,
-    /// In order of `span.start`.
+    /// The fragments in the order of `span.start`.
     pieces: Vec<Piece>,
     payload_bytes: u32,
     cost_bytes: usize,
@@ -313,7 +313,7 @@ impl Partial {
         if full || self.is_beyond_end(span) { Fit::Conflict } else { Fit::New }
     }
 
-    /// Whether something would lie behind the last fragment. It is the highest that came, if it came at all.
+    /// Returns whether data would lie behind the last fragment, which is the highest one.
     fn is_beyond_end(&self, span: Span) -> bool {
         self.pieces.last().is_some_and(|highest| {
             let behind_last = !highest.span.more && span.start >= highest.span.end;
@@ -346,7 +346,7 @@ impl Partial {
         whole
     }
 
-    /// Forgets everything but that there was such a datagram; returns the bytes that this frees.
+    /// Keeps only the entry of such a datagram; returns the freed bytes.
     fn spoil(&mut self) -> usize {
         self.health = Health::Spoiled;
         self.pieces = Vec::new();

@@ -1,19 +1,19 @@
-//! Whose an address is, where hosts share something out among those who ask for it.
+//! Identifies hosts by their addresses, to divide resources among them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses that one host can take at will. Shares are counted by it: a host gets no second share by a second
-/// address.
+/// The addresses that one host can take at will. Shares are counted by source, so a host gets no second share by a
+/// second address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(IpAddr);
 
-/// A host picks the other 64 bits of its address by itself (RFC 4291 §2.5.1, RFC 8981).
+/// The network bits of IPv6: a host chooses the other 64 bits itself (RFC 4291 §2.5.1, RFC 8981).
 const NETWORK: u128 = !(u64::MAX as u128);
 
 impl Source {
-    /// The loopback is one source, with all of its addresses. Each IPv6 network of 64 bits is one. An IPv4 address
-    /// stands for itself, also where it is written as an IPv6 address.
+    /// All loopback addresses are one source. Each IPv6 network of 64 bits is one. An IPv4 address is a source of its
+    /// own, even if it is written as an IPv6 address.
     pub fn of(address: IpAddr) -> Source {
         Source(match address.to_canonical() {
             local if local.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),

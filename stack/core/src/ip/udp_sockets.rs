@@ -1,6 +1,6 @@
-//! UDP as routing daemons need it: bind, receive with the link and hop limit, send on a chosen link.
+//! UDP for routing daemons: bind, receive with link and hop limit, send on a chosen link.
 //!
-//! Headers and checksums are the caller's; here are only the sockets and their queues, all bounded.
+//! The caller handles headers and checksums; here are only the sockets and their queues, all bounded.
 
 mod error;
 
@@ -13,11 +13,11 @@ use super::addresses::is_unicast_destination;
 use crate::trace::DropReason;
 use crate::{LinkId, QueueClass};
 
-/// A socket; numbers are not used again.
+/// A socket; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdpId(u64);
 
-/// How much there may be. The queue limits hold for each direction of each socket.
+/// Limits of UDP. The queue limits hold for each direction of each socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpLimits {
     pub sockets: usize,
@@ -34,8 +34,8 @@ impl Default for UdpLimits {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// Addresses besides the local one whose datagrams are taken: multicast groups, or the broadcast address
-    /// for a socket with a local address (one without takes broadcasts anyway).
+    /// More addresses whose datagrams are taken: multicast groups, or the broadcast address for a socket with a local
+    /// address (one without takes broadcasts anyway).
     pub groups: Vec<IpAddr>,
     pub hop_limit: u8,
     pub class: QueueClass,
@@ -47,7 +47,7 @@ impl Default for UdpOptions {
     }
 }
 
-/// A datagram as the network hands it in; its checksum is verified.
+/// A datagram from the network; its checksum is verified.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpArrival<'a> {
     pub from: SocketAddr,
@@ -57,7 +57,7 @@ pub struct UdpArrival<'a> {
     pub payload: &'a [u8],
 }
 
-/// A datagram as the socket's owner gets it.
+/// A datagram for the socket's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     pub from: SocketAddr,
@@ -67,11 +67,11 @@ pub struct Datagram {
     pub payload: Vec<u8>,
 }
 
-/// A datagram that is to leave.
+/// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingDatagram {
     pub socket: UdpId,
-    /// `None`: whoever routes it chooses the source.
+    /// `None`: the caller chooses the source.
     pub from: Option<IpAddr>,
     pub from_port: u16,
     pub to: SocketAddr,
@@ -92,7 +92,7 @@ pub struct UdpSockets {
     next_id: u64,
     sockets: BTreeMap<UdpId, Socket>,
     by_port: BTreeMap<(u16, Option<IpAddr>), UdpId>,
-    /// Of all sockets, in the order in which they were sent.
+    /// Datagrams of all sockets, in the order of sending.
     outgoing: VecDeque<OutgoingDatagram>,
 }
 
@@ -106,7 +106,7 @@ struct Socket {
     sending: Load,
 }
 
-/// What waits in a queue.
+/// The amount of data in a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     datagrams: usize,
@@ -167,8 +167,8 @@ impl UdpSockets {
         }
     }
 
-    /// `local: None` takes datagrams to any address of ours, of both families. A socket with that very
-    /// address and one without may share a port; the one with it is asked first.
+    /// `local: None` takes datagrams to any address of ours, of both families. A socket with an address and one without
+    /// may share a port; the one with the address comes first.
     pub fn bind(&mut self, local: Option<IpAddr>, port: u16, options: UdpOptions) -> Result<UdpId, UdpError> {
         if port == 0 {
             return Err(UdpError::PortZero);
@@ -194,23 +194,22 @@ impl UdpSockets {
         Ok(id)
     }
 
-    /// What was received and not read is gone; what was sent still leaves.
+    /// Closes a socket: unread datagrams are lost, queued ones still leave.
     pub fn close(&mut self, id: UdpId) -> Result<(), UdpError> {
         let socket = self.sockets.remove(&id).ok_or(UdpError::Closed)?;
         self.by_port.remove(&(socket.port, socket.local));
         Ok(())
     }
 
-    /// Whether some socket wants what is sent to that group.
+    /// Returns whether some socket is a member of the group.
     pub fn is_member(&self, group: IpAddr) -> bool {
         self.sockets.values().any(|socket| socket.takes_group(group))
     }
 
-    /// Hands a datagram to the socket that is meant: the one bound to its very address, else the one bound to
-    /// none; and to each socket on the port that has joined that address. It counts as taken if one took it.
+    /// Delivers a datagram to the socket bound to its address, else to the one without an address. Each socket on the
+    /// port that has joined the address gets it too. It is delivered if one socket took it.
     ///
-    /// The caller has checked that the address is ours, a broadcast, or a group that
-    /// [`is_member`](Self::is_member).
+    /// The caller has checked that the address is ours, a broadcast, or a group that [`is_member`](Self::is_member).
     pub fn deliver(&mut self, arrival: &UdpArrival<'_>) -> Result<(), DropReason> {
         let (to, port) = (arrival.to.ip(), arrival.to.port());
         let bound = self.by_port.get(&(port, Some(to))).or_else(|| self.by_port.get(&(port, None)));
@@ -227,7 +226,7 @@ impl UdpSockets {
         outcome
     }
 
-    /// The oldest datagram that was received and not yet read.
+    /// The oldest unread datagram.
     pub fn recv(&mut self, id: UdpId) -> Option<Datagram> {
         let socket = self.sockets.get_mut(&id)?;
         let datagram = socket.received.pop_front()?;
@@ -235,7 +234,7 @@ impl UdpSockets {
         Some(datagram)
     }
 
-    /// Queues a datagram to leave.
+    /// Queues a datagram.
     pub fn send(
         &mut self,
         id: UdpId,
@@ -262,18 +261,17 @@ impl UdpSockets {
         Ok(())
     }
 
-    /// Whether a datagram waits to leave.
+    /// Returns whether a datagram waits to leave.
     pub fn is_sending(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// The datagram that has waited longest.
+    /// The oldest queued datagram.
     pub fn poll_send(&mut self) -> Option<OutgoingDatagram> {
         self.poll_send_if(&mut |_| true)
     }
 
-    /// The one that has waited longest of those that `may_leave` accepts: so a link that is full does not
-    /// hold up what leaves by another.
+    /// The oldest queued datagram that `may_leave` accepts: a full link does not block datagrams for another one.
     pub fn poll_send_if(
         &mut self,
         may_leave: &mut dyn FnMut(&OutgoingDatagram) -> bool,

@@ -1,10 +1,9 @@
-//! SYN cookies: a handshake that is remembered by the peer instead of by us (RFC 4987 §3.6).
+//! SYN cookies: the peer, not this host, remembers the handshake (RFC 4987 §3.6).
 //!
-//! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can
-//! compute, over the four numbers, the peer's initial sequence number, the full age and the MSS. The mask
-//! hides age and MSS from those who do not see our answers; such a one guesses right once in 2^28, and who
-//! knows the mask of his own flow once in 2^24. Window scale, SACK and ECN ride in the timestamp, if there is
-//! one.
+//! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can compute. They
+//! cover the four numbers, the peer's initial sequence number, the full age and the MSS. The mask hides age and MSS
+//! from those who do not see our answers. Such an attacker guesses right once in 2^28; one who knows the mask of its
+//! own flow does so once in 2^24. Window scale, SACK and ECN are kept in the timestamp, if there is one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,27 +11,26 @@ use std::time::Duration;
 use super::{Secrets, hash_flow};
 use crate::{Instant, Seq};
 
-/// The MSS that a cookie can remember. Nobody asks for less than the least: an IPv4 path of 68 bytes has that
-/// much left for data.
+/// The MSS values of cookies. No peer needs less than the least: an IPv4 path of 68 bytes leaves that much for data.
 pub const COOKIE_MSS: [u16; 8] = [28, 256, 536, 1000, 1220, 1360, 1440, 1460];
-/// A cookie is good until the end of the period after its own: between 64 and 128 s.
+/// A cookie is valid until the end of the period after its own: between 64 and 128 s.
 const PERIOD_NS: u64 = 64_000_000_000;
 const AGES: u64 = 2;
-/// No cookie is good for longer.
+/// The longest life of a cookie.
 pub const COOKIE_LIFE: Duration = Duration::from_nanos(AGES * PERIOD_NS);
 
-/// The handshake that a cookie belongs to.
+/// The handshake of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieFlow {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// The sequence number of the peer's SYN; that of its ACK less one.
+    /// The sequence number of the peer's SYN, which is that of its ACK less one.
     pub peer_isn: Seq,
 }
 
 impl CookieFlow {
-    /// The initial sequence number to answer the SYN with. The connection will have the greatest MSS of
-    /// [`COOKIE_MSS`] that is not above the peer's.
+    /// The initial sequence number of the SYN-ACK. The connection gets the greatest MSS of [`COOKIE_MSS`] that is not
+    /// above the peer's.
     pub fn encode(&self, secrets: &Secrets, now: Instant, mss: u16) -> Seq {
         let class = COOKIE_MSS.iter().rposition(|&class| class <= mss).unwrap_or(0) as u8;
         let period = now.0 / PERIOD_NS;
@@ -40,7 +38,7 @@ impl CookieFlow {
         Seq(u32::from(top) << 24 | self.mac(secrets, period, class))
     }
 
-    /// The MSS, if `cookie`, which is the acknowledgment number less one, is ours and not too old.
+    /// The MSS, if `cookie` (the acknowledgment number less one) is ours and not too old.
     pub fn decode(&self, secrets: &Secrets, now: Instant, cookie: Seq) -> Option<u16> {
         let top = ((cookie.0 >> 24) as u8).wrapping_sub(self.mask(secrets));
         let class = top & 7;
@@ -51,7 +49,7 @@ impl CookieFlow {
         genuine.then(|| COOKIE_MSS[usize::from(class)])
     }
 
-    /// What to remember a SYN by, its repetitions having the same: nobody can choose SYNs that are taken for others.
+    /// A name for a SYN and its repetitions. An attacker cannot choose SYNs with the names of others.
     pub fn name(&self, secrets: &Secrets) -> u64 {
         hash_flow(&secrets.syn_name, self.local, self.remote, &self.peer_isn.0.to_be_bytes())
     }
@@ -75,8 +73,7 @@ const NO_SCALE: u8 = 0xf;
 const SACK: u32 = 1 << 4;
 const ECN: u32 = 1 << 5;
 
-/// What the timestamp of a SYN-ACK remembers. The peer can write what it likes into its echo; it would only
-/// lie about itself.
+/// The options in the timestamp of a SYN-ACK. A peer that forges its echo harms only itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieOptions {
     /// The shift that the peer's SYN offered; above 14 counts as 14 (RFC 7323 §2.3).
@@ -102,8 +99,8 @@ impl CookieOptions {
     }
 }
 
-/// The newest TSval with the options in its low bits that is not ahead of the clock: what the connection
-/// sends later must not look older to the peer (RFC 7323 §5.3). At most 63 ticks behind.
+/// The newest TSval, not ahead of the clock, with the options in its low bits. Later timestamps of the connection must
+/// not look older to the peer (RFC 7323 §5.3). It is at most 63 ticks behind.
 pub fn cookie_timestamp(ts_clock: u32, options: CookieOptions) -> u32 {
     let behind = ts_clock.wrapping_sub(options.bits()) & OPTION_MASK;
     ts_clock.wrapping_sub(behind)

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use siphasher::sip::SipHasher13;
 
-/// SipHash-1-3: every packet passes here, and nobody outside ever sees a hash.
+/// SipHash-1-3: it runs for every packet, and outsiders never see a hash.
 #[derive(Clone, Copy)]
 pub struct KeyedState {
     key0: u64,
@@ -26,7 +26,7 @@ impl BuildHasher for KeyedState {
     }
 }
 
-/// The keys are no business of a log.
+/// Keeps the keys out of logs.
 impl fmt::Debug for KeyedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyedState").finish_non_exhaustive()

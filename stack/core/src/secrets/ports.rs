@@ -4,11 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{Secrets, hash_flow};
 
-/// RFC 6056 shows a table of ten. The larger it is, the less one destination learns from its own ports about
-/// connections to others that share a counter.
+/// RFC 6056 uses a table of ten. In a larger table, fewer destinations share a counter, so one destination learns less
+/// about connections to others.
 const COUNTERS: usize = 1024;
 
-/// The ports that are given to whoever asks for any; both ends belong to it.
+/// The ports for sockets without a port of their own; both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -16,7 +16,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// Ends in either order. Port 0 is left out: it means "none".
+    /// Takes the ends in either order. Port 0 is excluded: it means "none".
     pub fn new(a: u16, b: u16) -> PortRange {
         let first = a.min(b).max(1);
         PortRange { first, last: a.max(b).max(first) }
@@ -34,7 +34,7 @@ impl Default for PortRange {
     }
 }
 
-/// State of a port towards one destination.
+/// The use of a port towards one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortUse {
     Free,
@@ -43,12 +43,12 @@ pub enum PortUse {
     Taken,
 }
 
-/// Ports that are looked at for a free one after one was found that would make way: where nearly all are in use, a
-/// search through all would cost more than the connection.
+/// The ports that are tried for a free one after one that would make way. With nearly all ports in use, a full search
+/// would cost more than the connection.
 const LOOKS: u32 = 64;
 
-/// Ports for active opens. To each destination they go up one by one from a secret place, so that a port
-/// comes again as late as possible; and each destination's place says nothing about another's.
+/// Ports for active opens. For each destination they count up from a secret start, so that a port repeats as late as
+/// possible. One destination's start reveals nothing about another's.
 #[derive(Clone, Debug)]
 pub struct PortPicker {
     range: PortRange,
@@ -62,8 +62,7 @@ impl PortPicker {
         PortPicker { range, counters: counters.collect() }
     }
 
-    /// The next port for a connection from `local` to `remote` that is free, else one that makes way; `None` when all
-    /// are taken.
+    /// The next free port for a connection from `local` to `remote`, else one that makes way; `None` if all are taken.
     pub fn next(
         &mut self,
         secrets: &Secrets,
@@ -71,7 +70,7 @@ impl PortPicker {
         remote: SocketAddr,
         port_use: &dyn Fn(u16) -> PortUse,
     ) -> Option<u16> {
-        // The local port is what is looked for, so it takes no part.
+        // The local port is the result, so the hash leaves it out.
         let local = SocketAddr::new(local, 0);
         let offset = hash_flow(&secrets.port_offset, local, remote, &[]) as u32;
         let index = hash_flow(&secrets.port_counter, local, remote, &[]) as usize % COUNTERS;

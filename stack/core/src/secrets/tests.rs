@@ -99,7 +99,7 @@ proptest! {
     fn a_later_incarnation_begins_above_an_earlier_one(
         key: [u8; 32],
         start_ns in 0u64..1 << 60,
-        // Half the number space, which is as far as "above" has a meaning.
+        // Half the number space, the limit of "above".
         later_us in 4u64..(1 << 31) * 4,
         port in 1u16..,
     ) {

@@ -1,8 +1,8 @@
-//! The trace's words about single packets: what the comments of captures say.
+//! Comments on single packets, made from the trace, for captures.
 //!
-//! A [`Comments`] hears the events of one machine in their order. A packet that leaves has its comment with the event
-//! that tells of it; one that came has its comment once nothing more is said of it. Numbers of ACKs count from the
-//! first number of the peer's that was seen, as Wireshark's do.
+//! A [`Comments`] takes the events of one machine in their order. A packet that leaves has its comment with its own
+//! event. A packet that came has its comment once all its events are known. ACK numbers count from the peer's first
+//! seen number, as in Wireshark.
 
 mod conn;
 mod must;
@@ -17,12 +17,12 @@ use crate::{Endpoint, Instant, Seq};
 
 use conn::{Conn, Decision};
 
-/// Connections that are remembered; the oldest is forgotten first.
+/// The connections that are remembered; the oldest is dropped first.
 const MOST_CONNECTIONS: usize = 4096;
-/// Times that a connection's names are asked for, as long as its hops are unknown.
+/// The most look-ups of a connection's names while its hops are unknown.
 const MOST_ASKED: u8 = 8;
 
-/// Answers with what is known of a connection by its number in the trace.
+/// Looks up a connection's names by its number in the trace.
 pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 
 /// Names of a connection's agents and paths, which the trace does not have.
@@ -30,9 +30,9 @@ pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 pub struct ConnNames {
     pub receiver: String,
     pub senders: String,
-    /// The list of receiver agents that watch.
+    /// The list of shadow agents.
     pub shadows: String,
-    /// The configuration's rule that chose them; nothing where they are the default.
+    /// The configuration's rule that chose them; None for the default agents.
     pub rule: Option<String>,
     pub hops: Option<u8>,
 }
@@ -43,23 +43,23 @@ impl ConnNames {
         let id = endpoint.by_trace_number(conn)?;
         let info = endpoint.info(now, id).ok()?;
         let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
-        // As refusals name places of the file.
+        // The rule's name in the form of the configuration's error messages.
         let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
         let (receiver, senders, shadows) = (info.receiver, info.senders, info.shadows);
         Some(ConnNames { receiver, senders, shadows, rule, hops })
     }
 
-    /// A connection that was over before anyone asked has these.
+    /// The names of a connection that ended before they were looked up.
     fn unknown() -> ConnNames {
         let (receiver, senders) = ("the receiver agent".into(), "the sender agents".into());
         ConnNames { receiver, senders, ..ConnNames::default() }
     }
 }
 
-/// What is said of one packet. The packets that it speaks of have the numbers under which they came.
+/// The comment on one packet. It refers to other packets by their running numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comment {
-    /// Empty where there is nothing to say.
+    /// Empty if there is no comment.
     pub text: String,
     /// The ACK in it was decided for this packet.
     pub answers: Option<u64>,
@@ -68,7 +68,7 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// The text with the frames that it speaks of; `frame` says which frame of the file a packet is, if it is one.
+    /// The text with frame numbers; `frame` returns the frame of a packet in the file, if there is one.
     pub fn with_frames(&self, frame: impl Fn(u64) -> Option<u64>) -> String {
         let mut text = self.text.clone();
         if let Some(answered) = self.answers.and_then(&frame) {
@@ -92,7 +92,7 @@ pub struct Comments {
     arrival: Option<Arrival>,
 }
 
-/// The packet that came last, with what was said of it.
+/// The newest packet with its comment so far.
 #[derive(Debug, Default)]
 pub(super) struct Arrival {
     packet: u64,
@@ -100,10 +100,10 @@ pub(super) struct Arrival {
     text: String,
     /// Number, length in sequence space, payload and flags of its segment.
     pub(super) segment: Option<Segment>,
-    /// It newly acknowledges so many bytes, unless it is dropped.
+    /// The number of newly acknowledged bytes, unless it is dropped.
     newly: u32,
     pub(super) dropped: Option<DropReason>,
-    /// The place of its data, unless that is merely the next one.
+    /// The place of its data, unless it is in order.
     place: Option<&'static str>,
 }
 
@@ -136,19 +136,19 @@ impl Comments {
         Comments { names, connections: BTreeMap::new(), arrival: None }
     }
 
-    /// The packet of that number came: the events that follow are its own, until another comes or it is
+    /// Begins the packet of that number. The next events belong to it, until another one comes or it is
     /// [taken](Comments::of_arrival).
     pub fn arrives(&mut self, packet: u64) {
         self.arrival = Some(Arrival { packet, ..Arrival::default() });
     }
 
-    /// The comment of the packet that came last.
+    /// The comment on the newest packet.
     pub fn of_arrival(&mut self) -> Comment {
         let text = self.arrival.take().map(Arrival::told).unwrap_or_default();
         Comment { text, ..Comment::default() }
     }
 
-    /// Takes the next event. Answers the comment where the event tells of a packet that leaves.
+    /// Takes the next event. Returns a comment if the event is about a packet that leaves.
     pub fn hear(&mut self, event: &TraceEvent) -> Option<Comment> {
         match event.kind {
             TraceKind::AckSent { number, repeat, decision, .. } => {
@@ -187,7 +187,7 @@ impl Comments {
         }
     }
 
-    /// Shadows are known by their places in the list, counted from 0 as in metrics and in the trace.
+    /// Shadows are named by their places in the list, counted from 0 as in metrics and in the trace.
     fn hear_of_shadow(&mut self, event: &TraceEvent, seat: u8, what: &str, why: Why) {
         let shadows = self.conn(event.conn).names.shadows.clone();
         if let Some(arrival) = of(&mut self.arrival, event) {
@@ -198,7 +198,7 @@ impl Comments {
     fn hear_of_drop(&mut self, event: &TraceEvent, reason: DropReason) {
         let next = self.connections.get(&event.conn).and_then(|conn| conn.expected);
         let Some(arrival) = of(&mut self.arrival, event) else { return };
-        // Most checks come before its ACK is looked at.
+        // Most checks come before the ACK counts.
         arrival.newly = 0;
         arrival.dropped = Some(reason);
         if reason != DropReason::OutOfWindow {
@@ -210,7 +210,7 @@ impl Comments {
         }
     }
 
-    /// The agents were asked after the packet that came last, and nothing has left since.
+    /// The agents were consulted after the newest packet, and no packet has left since.
     fn hear_of_window(&mut self, event: &TraceEvent, allowed: u32) {
         let senders = self.conn(event.conn).names.senders.clone();
         let arrival = self.arrival.as_mut().filter(|arrival| arrival.conn == event.conn && event.conn != 0);
@@ -246,7 +246,7 @@ impl Comments {
         }
     }
 
-    /// An arrival tells of the path, and of losses.
+    /// Adds the events about the path and about losses.
     fn hear_of_path(&mut self, event: &TraceEvent) {
         match event.kind {
             TraceKind::MarkSeen => self.conn(event.conn).marked = Some(event.packet),
@@ -293,7 +293,7 @@ impl Comments {
                 arrival.say(format_args!("the path's MTU is {bytes}, by {}", how.name()));
             }
             TraceKind::Thawed => arrival.say(format_args!("the path is back")),
-            // Those two are entered when our own FIN leaves.
+            // These two states are entered when our own FIN leaves.
             TraceKind::State(state) if !matches!(state, StateName::FinWait1 | StateName::LastAck) => {
                 arrival.say(format_args!("the state is {} now", state.name()));
             }
@@ -323,7 +323,7 @@ impl fmt::Debug for Comments {
     }
 }
 
-/// The arrival that the event belongs to: packets that leave have numbers of their own, and no timer has one.
+/// The arrival of an event. Packets that leave have numbers of their own, and timers have none.
 fn of<'a>(arrival: &'a mut Option<Arrival>, event: &TraceEvent) -> Option<&'a mut Arrival> {
     arrival.as_mut().filter(|arrival| arrival.packet == event.packet)
 }

@@ -1,4 +1,4 @@
-//! Why a packet went no further. From the network there is never an error, only a counted, traced drop.
+//! The reasons for drops. Packets from the network never cause an error, only a counted, traced drop.
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {

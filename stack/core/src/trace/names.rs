@@ -1,4 +1,4 @@
-//! The words that traces, metrics and captures print for the facts' values.
+//! The names of the facts' values in traces, metrics and captures.
 
 use super::{ChosenBy, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use crate::agent::{By, Class, HopSource};
@@ -82,7 +82,7 @@ impl LostBy {
         }
     }
 
-    /// With its clause, after "lost by".
+    /// The name with its clause, for use after "lost by".
     pub(super) const fn told(self) -> &'static str {
         match self {
             LostBy::Rack => "RACK (RFC 8985 §6.2)",

@@ -3,8 +3,8 @@
 use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
 use crate::Instant;
 
-/// Counts what a machine has sent and lost since it began. It counts for connections that are gone, too, and while
-/// nobody watches.
+/// Counts of a machine's sent and lost segments since its start. Connections that are gone are included, and the trace
+/// need not be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Segments that carried data, SYN, FIN or RST, in the order of [`SentWhat::ALL`].
@@ -19,7 +19,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What was sent more than once. A tail probe is counted apart, since it may be new data.
+    /// Retransmitted segments. A tail probe counts apart, since it may be new data.
     pub fn segments_retransmitted(&self) -> u64 {
         self.sent[SentWhat::Resent as usize] + self.sent[SentWhat::AfterTimeout as usize]
     }
@@ -33,7 +33,7 @@ impl Totals {
         *undone += other.undone;
     }
 
-    /// Each call names its fact, so that the compiler leaves of this what the fact needs.
+    /// Each call has a fixed kind of fact, so the compiler keeps only the matching branch.
     #[inline]
     fn count(&mut self, kind: &TraceKind) {
         match *kind {
@@ -47,14 +47,14 @@ impl Totals {
     }
 }
 
-/// Keeps the newest events and counts what it had to forget; counts drops and totals whether or not it keeps events.
+/// Keeps the newest events and counts overwritten ones. Counts drops and totals even if it keeps no events.
 #[derive(Debug)]
 pub struct TraceRing {
-    /// Grows up to `capacity`; from then on the oldest gives way.
+    /// Grows up to `capacity`; then the oldest event is overwritten.
     events: Vec<TraceEvent>,
     /// The oldest, once the ring is full; 0 before.
     oldest: usize,
-    /// `room`, or nothing while nothing is kept.
+    /// `room`, or 0 while no events are kept.
     capacity: usize,
     room: usize,
     forgotten: u64,
@@ -92,7 +92,7 @@ impl TraceRing {
         }
     }
 
-    /// Whether events are kept from here on. While they are not, the ring takes no memory.
+    /// Sets whether events are kept. If not, the ring takes no memory.
     pub fn keep(&mut self, is_kept: bool) {
         self.capacity = if is_kept { self.room } else { 0 };
         self.events = Vec::with_capacity(self.capacity);
@@ -114,12 +114,12 @@ impl TraceRing {
         self.oldest = 0;
     }
 
-    /// How often a packet was dropped for this reason.
+    /// The number of packets dropped for this reason.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// Events that were overwritten before anyone read them.
+    /// Events that were overwritten before they were read.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }

@@ -1,18 +1,17 @@
 //! Trace events as lines of text, and back.
 //!
-//! A trace begins with [`FIRST_LINE`] and [`COLUMN_NAMES`]; then comes one line an event, its columns separated
-//! by tabs:
+//! A trace begins with [`FIRST_LINE`] and [`COLUMN_NAMES`]. Each event is one line, with columns separated by tabs:
 //!
 //! | column | meaning |
 //! |---|---|
 //! | `time_s` | seconds since the run began, nine decimals |
-//! | `conn` | the connection's number in its endpoint; 0: none is concerned |
-//! | `packet` | the transmit, or the packet handed in, that the fact belongs to; 0: neither |
+//! | `conn` | the connection's number in its endpoint; 0: none |
+//! | `packet` | the id of the transmit, or the number of the received packet; 0: neither |
 //! | `event` | one of [`EVENT_NAMES`] |
-//! | `details` | `key=value` pairs separated by spaces; empty where the event says it all |
+//! | `details` | `key=value` pairs separated by spaces; may be empty |
 //!
-//! The pairs, by event: `rule`, `have` and `want` say why an ACK was sent or held ("count 3 of 5"), `reason` why a
-//! packet was dropped; names that end in `_us` are microseconds, lengths and windows are bytes, `flags` are the
+//! The pairs depend on the event. `rule`, `have` and `want` give the reason for an ACK sent or held ("count 3 of 5"),
+//! `reason` that for a drop. Names that end in `_us` are microseconds; lengths and windows are bytes. `flags` are the
 //! header's, joined by commas.
 
 use std::fmt::Write as _;
@@ -26,12 +25,12 @@ mod read;
 
 pub use read::{TraceLine, TraceParseError, TraceReader, parse_line};
 
-/// What every trace begins with; another number means that columns or pairs changed their meaning.
+/// The first line of every trace; another number means that columns or pairs have changed their meaning.
 pub const FIRST_LINE: &str = "# hopwise-trace 1";
-/// The second line.
+/// The second line of every trace.
 pub const COLUMN_NAMES: &str = "time_s\tconn\tpacket\tevent\tdetails";
 
-/// Collects the lines of a trace until whoever drives the machine writes them somewhere.
+/// Collects the lines of a trace until the driver writes them.
 #[derive(Debug)]
 pub struct TraceText {
     text: String,
@@ -51,7 +50,7 @@ impl TraceText {
         &self.text
     }
 
-    /// Forgets what was written so far, so that a long run needs no more memory than one drain of the ring.
+    /// Drops the text so far, so that a long run needs no more memory than one drain of the ring.
     pub fn clear(&mut self) {
         self.text.clear();
     }
@@ -126,7 +125,7 @@ event_names! {
     TraceKind::Said { .. } => "said",
 }
 
-/// The `details` column while it is being written.
+/// The `details` column during its construction.
 struct Details<'a> {
     out: &'a mut String,
     first: bool,
@@ -207,7 +206,7 @@ impl Details<'_> {
         self.seq("seq", seq).seq("ack", ack).number("len", len).flags(flags)
     }
 
-    /// How many segments it is, where it is more than one.
+    /// The number of segments, if it is more than one.
     fn bundle(&mut self, segments: u16) -> &mut Self {
         if segments > 1 { self.number("segments", segments) } else { self }
     }
@@ -226,7 +225,7 @@ impl Details<'_> {
         if want > 0 { self.number("have", have).number("want", want) } else { self }
     }
 
-    /// For how long an ACK is withheld, and from what that was made.
+    /// The length of a hold, and its basis.
     fn outlook(&mut self, due_us: u32, basis: Option<Basis>) -> &mut Self {
         let told = if due_us == u32::MAX { self } else { self.number("due_us", due_us) };
         match basis {
@@ -238,7 +237,7 @@ impl Details<'_> {
         }
     }
 
-    /// Which of the connection's decisions it is, where there is one.
+    /// The decision's number, if there is one.
     fn decision(&mut self, decision: u16) -> &mut Self {
         if decision == 0 { self } else { self.number("decision", decision) }
     }
@@ -285,7 +284,7 @@ impl Details<'_> {
     }
 }
 
-/// From the lowest bit of the header's octet up (RFC 9293 §3.1, RFC 3168 §6.1).
+/// Names from the lowest bit of the header's octet up (RFC 9293 §3.1, RFC 3168 §6.1).
 const FLAG_NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Bundles: several TCP segments that travel as one large packet until a link cuts them apart.
 //!
-//! A bundle is the packet that its segments would be if the path carried packets of any size: the first one's
-//! number, and the payload of all. FIN and PSH in it are those of its last segment, CWR is that of its first; what
-//! else the header says goes for all of them. [`Cutter`] does what a network card does with it, for links that
-//! have none.
+//! A bundle is the packet that its segments would be if the path carried packets of any size: the first segment's
+//! number, and the payload of all. Its FIN and PSH are those of the last segment, its CWR is that of the first. The
+//! rest of the header holds for all of them. [`Cutter`] does the work of a network card, for links without one.
 
 use super::ip::{IpView, protocol};
 use super::tcp::HEADER_LEN;
@@ -12,14 +11,14 @@ use crate::trace::DropReason;
 
 /// IPv4 and TCP headers with all the options that fit.
 pub const MOST_HEADER_BYTES: u32 = 60 + 60;
-/// No IP packet is larger (jumbograms aside, which are no bundles).
+/// The largest IP packet (a jumbogram is never a bundle).
 pub const MOST_PACKET_BYTES: u32 = 65_535;
 
-/// Cuts a bundle into its segments, checksums computed.
+/// Cuts a bundle into its segments and computes their checksums.
 #[derive(Clone, Debug)]
 pub struct Cutter<'a> {
     headers: &'a [u8],
-    /// Where the TCP header begins.
+    /// The start of the TCP header.
     tcp_at: usize,
     payload: &'a [u8],
     segment_bytes: usize,
@@ -29,7 +28,7 @@ pub struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// Refuses what is no whole TCP packet. What the checksum says is not looked at: it may be left to the link.
+    /// Fails unless `bundle` is a whole TCP packet. It ignores the checksum, which the link may have to fill in.
     pub fn new(bundle: &'a [u8], segment_bytes: u16) -> Result<Cutter<'a>, DropReason> {
         let ip = IpView::parse(bundle)?;
         if ip.protocol != protocol::TCP || ip.fragment.is_some() {
@@ -69,8 +68,8 @@ impl<'a> Cutter<'a> {
         true
     }
 
-    /// Makes a copy of the bundle's headers those of the segment with `at..end` of the payload; the TCP checksum
-    /// is left at zero.
+    /// Turns a copy of the bundle's headers into those of the segment with `at..end` of the payload. The TCP checksum
+    /// stays zero.
     fn address_segment(&self, headers: &mut [u8], at: usize, end: usize) {
         let payload_len = end - at;
         let total = headers.len() + payload_len;

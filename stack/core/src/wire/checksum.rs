@@ -3,26 +3,26 @@
 
 use std::net::IpAddr;
 
-/// Whether checksums are computed and verified here, or by the link.
+/// The place where checksums are computed and verified: here, or in the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
     Verify,
     Trust,
 }
 
-/// A partial ones-complement sum. It remembers whether an odd number of bytes went in, so that the pieces of
-/// a segment may be split anywhere.
+/// A partial ones-complement sum. It remembers whether the number of bytes so far is odd, so that the pieces of a
+/// segment may be split anywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Congruent modulo 2^16 - 1 to the sum of the 16-bit words in native byte order: RFC 1071 §2(B) allows
-    /// any order as long as the result is stored the way the words were loaded.
+    /// Congruent modulo 2^16 - 1 to the sum of the 16-bit words in native byte order. RFC 1071 §2(B) allows any order
+    /// if the result is stored as the words were loaded.
     words: u64,
-    /// The next byte is the second one of its word.
+    /// True if the next byte is the second one of its word.
     odd: bool,
 }
 
 impl Sum {
-    /// RFC 9293 §3.1 and RFC 8200 §8.1: the two pseudo-headers have the same sum, as the upper half of the
+    /// The sum of either pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1). Both are equal, since the upper half of the
     /// length is zero in IPv4.
     #[inline]
     pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u32) -> Sum {
@@ -44,7 +44,7 @@ impl Sum {
         self.chain(rest)
     }
 
-    /// Copies `src` to `dst`, which is as long, and sums it on the way.
+    /// Copies `src` to `dst`, which has the same length, and sums it on the way.
     #[inline]
     #[must_use]
     pub fn copy(self, src: &[u8], dst: &mut [u8]) -> Sum {
@@ -68,7 +68,7 @@ impl Sum {
         self.chain(rest)
     }
 
-    /// `add` for a header that is a few words, before they are bytes.
+    /// Adds a header of a few words before it is turned into bytes.
     #[inline]
     #[must_use]
     pub(super) fn add_words<const N: usize>(self, words: &[u32; N]) -> Sum {
@@ -77,7 +77,7 @@ impl Sum {
         Sum { words: self.words + sum, odd: false }
     }
 
-    /// `add` for a header, which is a few words long.
+    /// Adds a header of a few words.
     #[inline]
     #[must_use]
     pub(super) fn add_header(self, header: &[u8]) -> Sum {
@@ -87,19 +87,19 @@ impl Sum {
         Sum { words: self.words + sum, odd: false }
     }
 
-    /// The sum as it is, not complemented: what checksum offload wants to find in the field.
+    /// The sum without complement, as checksum offload expects it in the field.
     #[inline]
     pub fn fold(self) -> u16 {
         fold(self.words).to_be()
     }
 
-    /// The checksum, to be written with `to_be_bytes`; 0 over bytes that hold a correct one.
+    /// The checksum, for `to_be_bytes`; 0 over bytes that contain a correct one.
     #[inline]
     pub fn finish(self) -> u16 {
         !self.fold()
     }
 
-    /// RFC 1071 §2(B): words that begin at an odd byte sum to the byte-swapped value.
+    /// RFC 1071 §2(B): words that begin at an odd byte add up to the byte-swapped value.
     #[inline]
     fn chain(self, stretch: &[u8]) -> Sum {
         let words = sum_words(stretch);
@@ -124,13 +124,13 @@ fn address_words(address: IpAddr) -> u64 {
     }
 }
 
-/// What is copied and then summed at a time: small enough to be still in the first cache, and even, so that
-/// only the last stretch of a piece can be odd. It also keeps [`Lanes`] from running over.
+/// The bytes that are copied and then summed at a time: few enough for the first cache. The number is even, so that
+/// only the last stretch of a piece can be odd. It also keeps [`Lanes`] from overflow.
 const STRETCH: usize = 8192;
 const BLOCK: usize = 64;
 const LANES: usize = 8;
 
-/// The sum of the words of at most a stretch; it is below 2^37, so that a `Sum` has room for 2^27 of them.
+/// The sum of the words of at most one stretch. It is below 2^37, so a `Sum` has room for 2^27 of them.
 #[inline]
 fn sum_words(bytes: &[u8]) -> u64 {
     debug_assert!(bytes.len() <= STRETCH);
@@ -160,9 +160,9 @@ fn sum_short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Sums the 16-bit words in vectors of 32-bit ones. `whole` wraps, but what it lost can be told from `high`,
-/// the sum of the upper halves, which does not: one operation less per vector than summing both halves apart,
-/// and no more than any 128-bit vector unit can do.
+/// Sums the 16-bit words in vectors of 32-bit ones. `whole` wraps, but `high`, the sum of the upper halves, does not,
+/// and shows the loss. This takes one operation less per vector than two separate sums, and any 128-bit vector unit can
+/// do it.
 #[derive(Default)]
 struct Lanes {
     whole: [u32; LANES],
@@ -180,8 +180,7 @@ impl Lanes {
         }
     }
 
-    /// Not inlined, as the compiler would order the lanes to suit this sum, and the loads in the loop pay for
-    /// it.
+    /// Not inlined: the compiler would order the lanes for this sum, at the cost of the loads in the loop.
     #[inline(never)]
     fn total(&self) -> u64 {
         let halves = self.whole.iter().zip(self.high).map(|(whole, high)| {

@@ -1,5 +1,5 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443) in one vocabulary. Every message that concerns us has the same shape:
-//! type, code, checksum, four bytes that depend on the type, and a body.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443) in one form. Every message that concerns us has the same parts: type, code,
+//! checksum, four bytes that depend on the type, and a body.
 
 mod quoted;
 
@@ -11,9 +11,9 @@ use super::{Sum, protocol};
 use crate::trace::DropReason;
 
 const HEADER_LEN: usize = 8;
-/// RFC 1812 §4.3.2.3: an error of ours with its IP header is no longer than what every host takes.
+/// RFC 1812 §4.3.2.3: our errors, IP header included, are no longer than the packets that every host takes.
 const MAX_ERROR_PACKET_V4: usize = 576;
-/// RFC 4443 §2.4(c): as much as fits the smallest MTU.
+/// RFC 4443 §2.4(c): as many bytes as fit the smallest MTU.
 const MAX_ERROR_PACKET_V6: usize = 1280;
 
 mod v4 {
@@ -52,23 +52,23 @@ pub enum IcmpView<'a> {
     },
     Error {
         kind: IcmpKind,
-        /// As much as there is of the packet that the error is about, from its IP header on.
+        /// The quoted part of the packet that caused the error, from its IP header on.
         quoted: &'a [u8],
     },
-    /// What nobody here acts on: redirects, router and neighbour discovery, queries.
+    /// Messages that are ignored here: redirects, router and neighbour discovery, queries.
     Other {
         icmp_type: u8,
         code: u8,
     },
 }
 
-/// What went wrong with the quoted packet. Codes are those of the family.
+/// The fault of the quoted packet. Codes are those of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpKind {
     Unreachable {
         code: u8,
     },
-    /// In IPv4 `mtu` is 0 when the router is older than RFC 1191.
+    /// In IPv4 `mtu` is 0 if the router is older than RFC 1191.
     PacketTooBig {
         mtu: u32,
     },
@@ -79,12 +79,12 @@ pub enum IcmpKind {
         code: u8,
         pointer: u32,
     },
-    /// IPv4 only; nobody sends it any more, and who gets it ignores it (RFC 6633).
+    /// IPv4 only; deprecated and ignored (RFC 6633).
     SourceQuench,
 }
 
 impl IcmpKind {
-    /// Nobody listens at the port of a packet that came from `to`.
+    /// The error for a packet from `to` to a port without a socket.
     pub fn port_unreachable(to: IpAddr) -> IcmpKind {
         IcmpKind::Unreachable { code: if to.is_ipv4() { v4::CODE_PORT } else { v6::CODE_PORT } }
     }
@@ -153,7 +153,7 @@ fn read_echo(request: bool, header: [u8; HEADER_LEN], data: &[u8]) -> IcmpView<'
     if request { IcmpView::EchoRequest { id, seq, data } } else { IcmpView::EchoReply { id, seq, data } }
 }
 
-/// Appends a request; `src` and `dst` are the packet's, and choose the family.
+/// Appends a request; `src` and `dst` are those of the packet and determine the family.
 pub fn emit_echo_request(src: IpAddr, dst: IpAddr, id: u16, seq: u16, data: &[u8], out: &mut Vec<u8>) {
     let icmp_type = if src.is_ipv4() { v4::ECHO_REQUEST } else { v6::ECHO_REQUEST };
     emit(src, dst, (icmp_type, 0), echo_value(id, seq), data, out);
@@ -165,7 +165,7 @@ pub fn emit_echo_reply(src: IpAddr, dst: IpAddr, id: u16, seq: u16, data: &[u8],
     emit(src, dst, (icmp_type, 0), echo_value(id, seq), data, out);
 }
 
-/// Appends an error about `packet`, of which it quotes as much as may travel in one.
+/// Appends an error about `packet`, and quotes as much of it as fits.
 pub fn emit_error(src: IpAddr, dst: IpAddr, kind: IcmpKind, packet: &[u8], out: &mut Vec<u8>) {
     let (head, value) = if src.is_ipv4() { error_head_v4(kind) } else { error_head_v6(kind) };
     let room = match src {
@@ -216,7 +216,7 @@ fn emit(src: IpAddr, dst: IpAddr, head: (u8, u8), value: [u8; 4], body: &[u8], o
     out[start + 2..start + 4].copy_from_slice(&sum.finish().to_be_bytes());
 }
 
-/// Only ICMPv6 has the pseudo-header in its checksum (RFC 4443 §2.3).
+/// Only ICMPv6 includes the pseudo-header in its checksum (RFC 4443 §2.3).
 fn message_sum(src: IpAddr, dst: IpAddr, len: usize) -> Sum {
     match src {
         IpAddr::V4(_) => Sum::default(),

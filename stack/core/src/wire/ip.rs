@@ -1,4 +1,4 @@
-//! IPv4 and IPv6 as one: what the layers above need to know of a packet, whichever version carried it.
+//! IPv4 and IPv6 in one form: the facts that upper layers need about a packet of either version.
 
 mod source_route;
 mod v4;
@@ -39,7 +39,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the low two bits of the traffic class.
+    /// The value of the low two bits of the traffic class.
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 3 {
             0 => Ecn::NotEct,
@@ -54,40 +54,40 @@ impl Ecn {
     }
 }
 
-/// A received packet, its headers read and checked.
+/// A received packet with its headers read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpView<'a> {
     pub src: IpAddr,
     pub dst: IpAddr,
-    /// What `payload` is: the protocol after the extension headers. In a fragment it is what the whole
-    /// datagram's payload begins with.
+    /// The protocol of `payload`, after the extension headers. In a fragment it is the first protocol of the whole
+    /// datagram's payload.
     pub protocol: u8,
     pub hop_limit: u8,
     pub ecn: Ecn,
     pub dscp: u8,
-    /// Always true of IPv6, which routers never fragment.
+    /// Always true in IPv6, since routers never fragment it.
     pub dont_fragment: bool,
-    /// `payload` is a piece of a datagram. An IPv6 fragment that is a whole datagram (RFC 6946) is none.
+    /// Set if `payload` is a piece of a datagram. An IPv6 fragment that is a whole datagram (RFC 6946) does not count.
     pub fragment: Option<FragmentInfo>,
-    /// The way back, when the packet came by a source route.
+    /// The reverse route, if the packet came by a source route.
     pub source_route: Option<Box<SourceRoute>>,
     /// Bytes before `payload`: header, options and extension headers.
     pub header_len: usize,
     pub payload: &'a [u8],
 }
 
-/// Where a fragment belongs.
+/// The place of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentInfo {
     pub id: u32,
     /// In bytes, a multiple of 8.
     pub offset: u16,
-    /// This is not the last one.
+    /// More fragments follow.
     pub more: bool,
 }
 
 impl<'a> IpView<'a> {
-    /// Reads all headers of a whole packet; link padding behind it is cut off.
+    /// Reads all headers of a whole packet; link padding after it is cut off.
     #[inline(always)]
     pub fn parse(packet: &'a [u8]) -> Result<IpView<'a>, DropReason> {
         match packet.first().map(|byte| byte >> 4) {
@@ -98,33 +98,33 @@ impl<'a> IpView<'a> {
         }
     }
 
-    /// A packet that [`parse`](Self::parse) refuses, and why, where its sender has to be told (RFC 8200 §4).
+    /// A packet that [`parse`](Self::parse) refuses, with the fault, if its sender must get an error (RFC 8200 §4).
     #[cold]
     pub fn faulty(packet: &'a [u8]) -> Option<(IpView<'a>, Fault)> {
         packet.first().filter(|byte| **byte >> 4 == 6).and_then(|_| v6::faulty(packet))
     }
 
-    /// Why a fragment of IPv6 is of no use, where its sender has to be told (RFC 8200 §4.5).
+    /// The fault of an IPv6 fragment, if its sender must get an error (RFC 8200 §4.5).
     #[cold]
     pub fn fault_of_fragment(&self) -> Option<Fault> {
         let fragment = self.fragment.filter(|_| self.src.is_ipv6())?;
         v6::fault_of_fragment(self, fragment)
     }
 
-    /// Where in an IPv6 packet the number stands that says what follows its headers.
+    /// The place in an IPv6 packet of the number that names the protocol after its headers.
     pub fn protocol_at(packet: &[u8]) -> u32 {
         v6::protocol_at(packet)
     }
 
-    /// The datagram that fragments like this one made up. In IPv6 more extension headers may have hidden in
-    /// `payload`; they are walked now.
+    /// The datagram that such fragments made up. In IPv6, `payload` may begin with more extension headers, which are
+    /// walked now.
     pub fn reassembled<'b>(&self, payload: &'b [u8]) -> Result<IpView<'b>, DropReason> {
         let (protocol, payload, walked) = match self.src {
             IpAddr::V4(_) => (self.protocol, payload, 0),
             IpAddr::V6(_) => {
                 let walk = v6::walk_after_fragment(self.protocol, payload)?;
                 if walk.fragment.is_some() {
-                    // Else the piece would pass for a whole datagram; honest senders fragment once.
+                    // Otherwise the piece would pass for a whole datagram; honest senders fragment once.
                     return Err(DropReason::FragmentInvalid);
                 }
                 (walk.protocol, walk.payload, payload.len() - walk.payload.len())
@@ -141,7 +141,7 @@ impl<'a> IpView<'a> {
     }
 }
 
-/// A header to be written. Source and destination are of one family.
+/// A header to write. Source and destination are of one family.
 #[derive(Clone, Copy, Debug)]
 pub struct IpHeader<'a> {
     pub src: IpAddr,
@@ -157,7 +157,7 @@ pub struct IpHeader<'a> {
 }
 
 impl IpHeader<'static> {
-    /// As a host sends it that asks for nothing special; other fields go before `..IpHeader::plain(…)`.
+    /// The header of a host without special wishes; other fields go before `..IpHeader::plain(…)`.
     pub const fn plain(src: IpAddr, dst: IpAddr, protocol: u8) -> IpHeader<'static> {
         IpHeader {
             src,
@@ -183,9 +183,8 @@ impl IpHeader<'_> {
         }
     }
 
-    /// Appends the header of a packet with `payload_len` bytes after it. With a source route the destination
-    /// field is the first hop and the option lists the rest; checksums of the layers above take `dst` all the
-    /// same (RFC 9293 §3.1).
+    /// Appends the header of a packet with `payload_len` bytes after it. With a source route the destination field is
+    /// the first hop and the option lists the rest. Checksums of upper layers use `dst` nevertheless (RFC 9293 §3.1).
     #[inline]
     pub fn emit(&self, payload_len: usize, out: &mut Vec<u8>) {
         match (self.src, self.dst) {

@@ -1,5 +1,4 @@
-//! What we write, etherparse reads; what etherparse writes, we read. It shares no code with us or with
-//! smoltcp.
+//! etherparse reads our packets, and we read those of etherparse. It shares no code with us or with smoltcp.
 
 use std::net::IpAddr;
 
@@ -112,7 +111,7 @@ fn their_flags(tcp: &etherparse::TcpHeader) -> Flags {
     .fold(Flags::default(), |flags, (is_set, flag)| if is_set { flags | flag } else { flags })
 }
 
-/// The options that etherparse knows, as it lists them; it gives up at the experimental ones.
+/// The options that etherparse knows, in its order; it stops at the experimental ones.
 fn known_elements(options: &TcpOptions) -> Vec<TcpOptionElement> {
     let mut elements = Vec::new();
     elements.extend(options.mss.map(TcpOptionElement::MaximumSegmentSize));
@@ -327,7 +326,7 @@ fn their_icmp(src: IpAddr, dst: IpAddr, v4: Icmpv4Type, v6: Icmpv6Type, body: &[
     bytes
 }
 
-/// One of each extension header that both know, in the order that RFC 8200 recommends.
+/// One of each extension header that both support, in the order of RFC 8200.
 #[test]
 fn we_walk_the_extension_headers_of_etherparse() {
     let padding = [1, 4, 0, 0, 0, 0];

@@ -29,7 +29,7 @@ pub struct TcpView<'a> {
     pub seq: Seq,
     pub ack: Seq,
     pub flags: Flags,
-    /// As it stands in the header, not scaled.
+    /// The header's value, not scaled.
     pub window: u16,
     pub urgent: u16,
     pub options: TcpOptions,
@@ -50,7 +50,7 @@ impl<'a> TcpView<'a> {
         Ok(view)
     }
 
-    /// The view of what was checked, without its options. It is large: made in two steps, it stays where it is made.
+    /// The view of checked bytes, without its options. The view is large: made in two steps, it is never moved.
     #[inline(always)]
     pub(crate) fn fixed(checked: TcpBytes<'a>) -> TcpView<'a> {
         let TcpBytes { bytes, header, header_len } = checked;
@@ -83,7 +83,7 @@ impl<'a> TcpView<'a> {
     }
 }
 
-/// The bytes of a segment whose header is whole and whose checksum is right.
+/// The bytes of a segment with a whole header and a correct checksum.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpBytes<'a> {
     bytes: &'a [u8],
@@ -100,7 +100,7 @@ impl<'a> TcpBytes<'a> {
         checksums: Checksums,
     ) -> Result<TcpBytes<'a>, DropReason> {
         let header = bytes.first_chunk::<HEADER_LEN>().ok_or(DropReason::Truncated)?;
-        // In words of four bytes.
+        // The header length in bytes; its field counts words of four bytes.
         let header_len = usize::from(header[12] >> 4) * 4;
         if header_len < HEADER_LEN {
             return Err(DropReason::TcpMalformed);
@@ -117,7 +117,7 @@ impl<'a> TcpBytes<'a> {
     }
 }
 
-/// A segment's header to be written.
+/// A segment's header to write.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpHeader<'a> {
     pub src_port: u16,
@@ -137,8 +137,8 @@ impl TcpHeader<'_> {
         HEADER_LEN + self.options.emitted_len()
     }
 
-    /// Appends the segment. Its payload is in two pieces because it comes from a ring. With
-    /// [`Checksums::Trust`] the link finishes the checksum, and wants the pseudo-header's sum in its place.
+    /// Appends the segment. Its payload is in two pieces because it comes from a ring. With [`Checksums::Trust`] the
+    /// link completes the checksum, and expects the pseudo-header's sum in its place.
     #[inline(always)]
     pub fn emit(
         &self,
@@ -162,7 +162,7 @@ impl TcpHeader<'_> {
         append_payload(start, sum, |sum| sum.add_words(&words), payload, checksums, out);
     }
 
-    /// [`emit`](TcpHeader::emit) for a link that finishes the checksum, without the payload, which follows elsewhere.
+    /// [`emit`](TcpHeader::emit) for a link that completes the checksum and takes the payload from elsewhere.
     pub fn emit_head(&self, src: IpAddr, dst: IpAddr, payload_len: usize, out: &mut Vec<u8>) {
         let (mut header, header_len) = self.with_options();
         let sum = Sum::pseudo_header(src, dst, TCP, (header_len + payload_len) as u32);
@@ -187,7 +187,7 @@ impl TcpHeader<'_> {
         append_payload(start, sum, |sum| sum.add_header(&header[..header_len]), payload, checksums, out);
     }
 
-    /// All but the checksum, and how long it is.
+    /// The header without its checksum, and its length.
     fn with_options(&self) -> ([u8; HEADER_LEN + MAX_OPTIONS_LEN], usize) {
         let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
         let (fixed, options) = header.split_at_mut(HEADER_LEN);
@@ -196,7 +196,7 @@ impl TcpHeader<'_> {
         (header, header_len)
     }
 
-    /// All of a header as long as that, but for its options and the checksum.
+    /// The fixed part of a header of that length, without the checksum.
     #[inline]
     fn fixed_words(&self, header_len: usize) -> [u32; HEADER_LEN / 4] {
         [
@@ -209,7 +209,7 @@ impl TcpHeader<'_> {
     }
 }
 
-/// The only place where a segment's bytes come together and get their checksum. The header stands at `start`.
+/// The only place where a segment's bytes come together and get their checksum. The header begins at `start`.
 #[inline]
 fn append_payload(
     start: usize,

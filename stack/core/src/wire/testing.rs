@@ -1,4 +1,4 @@
-//! Strategies that the tests of all headers share.
+//! Strategies shared by the tests of all headers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -41,7 +41,7 @@ fn notes() -> impl Strategy<Value = Notes> {
     })
 }
 
-/// What a SYN may carry.
+/// Options of a SYN.
 pub(super) fn options_of_syn() -> impl Strategy<Value = TcpOptions> {
     let offer = any::<Option<u8>>();
     (
@@ -63,7 +63,7 @@ pub(super) fn options_of_syn() -> impl Strategy<Value = TcpOptions> {
         })
 }
 
-/// What a later segment may carry, whether it all fits or not.
+/// Options of a later segment, whether they all fit or not.
 pub(super) fn options_of_later_segment() -> impl Strategy<Value = TcpOptions> {
     (prop::option::of(timestamps()), sack(4), prop::option::of(notes()), prop::option::of(0..=127u8))
         .prop_map(|(timestamps, sack, notes, rate)| TcpOptions {
@@ -75,7 +75,7 @@ pub(super) fn options_of_later_segment() -> impl Strategy<Value = TcpOptions> {
         })
 }
 
-/// Flags and options that go together.
+/// Matching flags and options.
 pub(super) fn flags_and_options() -> impl Strategy<Value = (Flags, TcpOptions)> {
     let syn = any::<u8>().prop_map(|flags| Flags(flags) | Flags::SYN);
     let later = any::<u8>().prop_map(|flags| Flags(flags & !Flags::SYN.0));

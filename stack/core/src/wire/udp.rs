@@ -19,7 +19,7 @@ pub struct UdpView<'a> {
 }
 
 impl<'a> UdpView<'a> {
-    /// Reads the datagram; bytes beyond its length are cut off.
+    /// Reads the datagram; bytes after its length are cut off.
     pub fn parse(src: IpAddr, dst: IpAddr, bytes: &'a [u8]) -> Result<UdpView<'a>, DropReason> {
         if bytes.len() < HEADER_LEN {
             return Err(DropReason::Truncated);
@@ -30,8 +30,7 @@ impl<'a> UdpView<'a> {
             return Err(DropReason::UdpMalformed);
         }
         let datagram = bytes.get(..len).ok_or(DropReason::Truncated)?;
-        // RFC 8200 §8.1: without a header checksum of its own, IPv6 does not let the sender leave this one
-        // out.
+        // RFC 8200 §8.1: IPv6 has no header checksum, so its sender may not omit this one.
         let unsummed = header.checksum() == 0 && src.is_ipv4();
         if !unsummed && (header.checksum() == 0 || checksum(src, dst, datagram) != 0) {
             return Err(DropReason::UdpChecksum);
@@ -59,7 +58,7 @@ pub fn emit(src: IpAddr, dst: IpAddr, ports: (u16, u16), payload: &[u8], out: &m
     header.set_len(len as u16);
     let start = out.len();
     let sum = Sum::pseudo_header(src, dst, UDP, len as u32).append(&bytes, out).append(payload, out);
-    // RFC 768: zero says "no checksum", so a sum of zero travels as its other representation.
+    // RFC 768: zero means "no checksum", so a sum of zero is sent in its other form.
     let checksum = if sum.finish() == 0 { u16::MAX } else { sum.finish() };
     out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
 }

@@ -33,14 +33,14 @@ impl AgentMaker for Plain {
     }
 }
 
-/// A server, and peers at ports of one address that say what a test lets them say.
+/// A server, and peers at ports of one address that a test controls.
 struct Host {
     endpoint: Endpoint,
     listener: ListenerId,
     now: Instant,
-    /// What has left: to which port, and the segment's number, flags and length.
+    /// The segments that left: port of the peer, number, flags and length.
     left: Vec<(u16, Seq, Flags, usize)>,
-    /// The window that the last of them told.
+    /// The window of the newest of them.
     window: u16,
 }
 
@@ -101,7 +101,7 @@ impl Host {
         self.now = until;
     }
 
-    /// A connection whose peer takes so much, and the number that follows our SYN.
+    /// Opens a connection with this window of the peer; also returns the number after our SYN.
     fn open(&mut self, port: u16, window: u16) -> (ConnId, Seq) {
         self.open_unless_refused(port, window).expect("it has come in")
     }
@@ -112,7 +112,7 @@ impl Host {
         if self.endpoint.drops(DropReason::NoMemory) > before {
             return None;
         }
-        // Resets of those that made room may follow it.
+        // RSTs of connections that gave way may follow it.
         let ours = self.left.iter().rfind(|(to, ..)| *to == port).expect("a SYN-ACK").1 + 1;
         self.say(port, (1, ours), Flags::ACK, window, &[]);
         Some((self.endpoint.accept(self.now, self.listener).expect("it has come in"), ours))
@@ -124,7 +124,7 @@ impl Host {
         taken
     }
 
-    /// The program has answered and left, and the peer takes nothing.
+    /// The program has answered and left, and the peer takes no data.
     fn stuck(&mut self, port: u16, bytes: usize) {
         let (id, _) = self.open(port, 0);
         self.write(id, bytes);
@@ -140,7 +140,7 @@ impl Host {
         self.left.iter().filter(|(.., flags, _)| flags.contains(Flags::RST)).map(|(port, ..)| *port).collect()
     }
 
-    /// What the lanes say, against a look at each connection.
+    /// Compares the lanes with every connection.
     fn check(&self) {
         let Endpoint { table, account, .. } = &self.endpoint;
         let all: u64 = table.iter().map(|(_, entry)| u64::from(entry.conn.buffered())).sum();
@@ -295,7 +295,7 @@ fn where_a_shared_memory_is_spent_windows_promise_no_more_than_buffers_have() {
     assert!(take(&mut host, 10) > 40_000, "{}", host.window);
 }
 
-/// Segments may be larger than all that is granted.
+/// Segments may be larger than the guaranteed buffer.
 #[test]
 fn large_segments_keep_no_window_closed_where_memory_is_spent() {
     let mut host = Host::new(bounds());
@@ -322,7 +322,7 @@ fn large_segments_keep_no_window_closed_where_memory_is_spent() {
     assert!((0..3).any(|_| take(&mut host).1 > 40_000), "{}", host.window);
 }
 
-/// A window that closed while memory was spent opens by the peer's probe, which finds no room itself.
+/// A window that closed while memory was spent opens by the peer's probe, although the probe itself finds no room.
 #[test]
 fn a_probe_finds_the_window_open_once_there_is_memory_again() {
     let mut host = Host::new(bounds());
@@ -427,14 +427,14 @@ proptest! {
         for (step, port) in steps.into_iter().zip(1000..) {
             match step {
                 Step::Open { window, bytes } => {
-                    // Where too much is held by what nothing can be taken from, none is taken.
+                    // If the excess is held by connections that cannot give way, no new one is taken.
                     let Some((id, _)) = host.open_unless_refused(port, window) else { continue };
                     host.write(id, bytes);
                     open.push((id, port));
                 }
                 Step::Hear { nth, window } => {
                     let Some((_, port)) = open.get(nth).copied() else { continue };
-                    // All that has left for it has come.
+                    // All segments sent on it have arrived.
                     let of_it = host.left.iter().filter(|(to, ..)| *to == port);
                     let end = of_it.map(|(_, seq, flags, len)| {
                         *seq + *len as u32 + u32::from(flags.intersects(Flags::SYN | Flags::FIN))

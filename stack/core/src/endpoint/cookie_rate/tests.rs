@@ -43,7 +43,7 @@ fn a_repetition_that_comes_after_seconds_is_known_and_after_many_is_not() {
     }
 }
 
-/// Else one SYN, repeated, would take every token of those who come again.
+/// Otherwise one repeated SYN would take every token of other repeaters.
 #[test]
 fn who_repeats_itself_at_once_is_answered_once() {
     let (mut rate, secrets) = (CookieRate::new(1_000), secrets());
@@ -56,7 +56,7 @@ fn who_repeats_itself_at_once_is_answered_once() {
     assert!(take(1_000, 1), "a second later it may be answered again");
 }
 
-/// All who come again a second later are answered, though so many others come that few of them are.
+/// All repeated SYNs are answered a second later, although few of the flood's are.
 #[test]
 fn a_flood_hides_nobody_who_comes_again() {
     const A_SECOND: usize = 100_000;

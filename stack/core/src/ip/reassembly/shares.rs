@@ -1,19 +1,19 @@
-//! What each source has of the room for fragments.
+//! The share of each source in the memory for fragments.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::ip::Source;
 
-/// What is held for one source, or for one address of it.
+/// The share of one source, or of one of its addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) datagrams: usize,
     pub(super) bytes: usize,
 }
 
-/// Shares of those that hold something. An address counts beside its source, so that in a network of many hosts the
-/// one that floods is found.
+/// The shares of all holders. Each address counts in addition to its source, to find the flooding host in a network of
+/// many.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     sources: BTreeMap<Source, Share>,
@@ -26,7 +26,7 @@ impl Shares {
         change_at(&mut self.addresses, src, &change);
     }
 
-    /// What the source of `of` holds, and what `of` holds itself, when `src` is given `more`.
+    /// The weight of `of`: the share of its source, and its own, with `more` added for `src`.
     pub(super) fn weight(
         &self,
         of: IpAddr,
@@ -45,7 +45,7 @@ impl Shares {
     }
 }
 
-/// One that holds nothing is forgotten.
+/// Applies a change; an empty share is removed.
 fn change_at<K: Ord + Copy>(shares: &mut BTreeMap<K, Share>, key: K, change: impl Fn(&mut Share)) {
     let share = shares.entry(key).or_default();
     change(share);

@@ -20,7 +20,7 @@ fn default() -> Reassembler {
     Reassembler::new(Limits::default())
 }
 
-/// A fragment of which only place and filling matter.
+/// A fragment of which only place and content matter.
 fn put(
     all: &mut Reassembler,
     id: u32,
@@ -83,7 +83,7 @@ fn an_exact_copy_is_tolerated() {
 
 #[test]
 fn an_overlap_gives_up_the_datagram_and_what_follows_of_it() {
-    // (offset, length, more, filling) after [0, 16) and [32, 48) of 1s.
+    // (offset, length, more, content) after [0, 16) and [32, 48) of 1s.
     let overlaps = [
         (0, 16, true, 2),
         (0, 8, true, 1),
@@ -283,7 +283,7 @@ fn steps(ids: u32, longest: usize) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..200)
 }
 
-/// What an honest reader of the RFCs would make of the fragments of one key: all kept, compared pairwise.
+/// An independent model of the RFCs for the fragments of one key: all kept, compared pairwise.
 #[derive(Default)]
 struct Model {
     kept: Vec<Step>,
@@ -328,7 +328,7 @@ proptest! {
         for (start, end) in parts {
             let offset = u16::try_from(start).unwrap();
             let (more, part) = (end < payload.len(), &payload[start..end]);
-            // Copies that come after the whole is out begin a new one, which may complete only by copies.
+            // Copies after the completed datagram start a new one, which may complete only by copies.
             given.extend(all.insert(NOW, key(1), offset, more, part, &[]).unwrap());
         }
         prop_assert!(given.iter().all(|whole| *whole == payload));
@@ -398,7 +398,7 @@ fn the_source_that_holds_the_most_gives_way() {
     }
 }
 
-/// A /64 holds more than another, and in it one host more than the others.
+/// One /64 holds more than another, and one host in it more than the others.
 #[test]
 fn a_host_with_many_addresses_gives_way_and_so_does_one_host_of_many() {
     let address = |net: u16, host: u16| IpAddr::from([0xfd07, 0, 0, net, 0, 0, 0, host]);

@@ -1,4 +1,4 @@
-//! What the owner of a UDP socket did that cannot be done, and what to do instead.
+//! Errors of calls on a UDP socket, with their remedies.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub enum UdpError {
     TooManySockets {
         most: usize,
     },
-    /// No socket, or no socket any more, has that id.
+    /// No socket has that id, or it has been closed.
     Closed,
     NoDestination,
     OtherFamily,

@@ -83,7 +83,7 @@ fn a_cookie_with_one_bit_changed_is_none() {
 
 #[test]
 fn a_million_guesses_find_no_cookie() {
-    // An odd step visits the number space evenly. One in 2^28 would be let in.
+    // An odd step visits the number space evenly. One in 2^28 would pass.
     let secrets = secrets();
     let found = (0..1u32 << 20)
         .map(|n| Seq(n.wrapping_mul(0x9e37_79b1)))
@@ -144,7 +144,7 @@ proptest! {
         let value = cookie_timestamp(clock, options);
         prop_assert_eq!(CookieOptions::decode(value), options);
         prop_assert!(clock.wrapping_sub(value) < 64);
-        // Sent again later, it does not go back.
+        // Sent later, it does not go back.
         let again = cookie_timestamp(clock.wrapping_add(step), options);
         prop_assert!(again.wrapping_sub(value) <= step + 63);
     }

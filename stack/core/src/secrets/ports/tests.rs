@@ -53,7 +53,7 @@ fn ports_in_use_are_skipped() {
     assert_eq!(next, Some(5007));
 }
 
-/// Each of ten ports in turn, and a free one first.
+/// Each of ten ports in turn, but a free one first.
 #[test]
 fn ports_that_make_way_are_chosen_in_turn_where_none_is_free() {
     let secrets = secrets(1);
@@ -85,7 +85,7 @@ fn destinations_that_share_a_counter_begin_at_unrelated_places() {
     let places: BTreeSet<u16> = (1..=3000)
         .filter_map(|port| fresh.clone().next(&secrets, local(), remote(port), &|_| PortUse::Free))
         .collect();
-    // By chance 2,740; by the counters alone there could be no more than there are counters.
+    // By chance 2,740; the counters alone would give no more places than counters.
     assert!(places.len() > 2600, "3000 destinations begin at {} places", places.len());
 }
 

@@ -15,7 +15,7 @@ use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions,
 
 const MSS: u32 = 1000;
 
-/// Acknowledges everything at once.
+/// An agent that acknowledges everything at once.
 #[derive(Debug)]
 pub(crate) struct Each;
 
@@ -40,7 +40,7 @@ impl ReceiverAgent for Each {
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-/// A window of ten segments, whatever happens.
+/// An agent with a fixed window of ten segments.
 #[derive(Debug)]
 pub(crate) struct Ten;
 
@@ -59,7 +59,7 @@ impl SenderAgent for Ten {
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-/// One connection, and a peer that says what a test lets it say.
+/// One connection, and a peer that a test controls.
 struct Rig {
     conn: Connection,
     ring: TraceRing,
@@ -106,7 +106,7 @@ impl Rig {
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 
-    /// Without options, and with segments of [`MSS`].
+    /// An open connection without options, and with segments of [`MSS`].
     fn established() -> Rig {
         Rig::established_with(plain())
     }
@@ -174,7 +174,7 @@ impl Rig {
         self.conn.shutdown_write();
     }
 
-    /// Lets the next deadline come, unless the connection is over.
+    /// Runs the next deadline, unless the connection is over.
     fn wait_for_timer(&mut self) -> bool {
         let due = self.conn.deadline();
         if due == Instant::FAR {
@@ -186,7 +186,7 @@ impl Rig {
         true
     }
 
-    /// Everything that may leave now.
+    /// All segments that may leave now.
     fn leaves(&mut self) -> Vec<Left> {
         let mut left = Vec::new();
         let mut packet = Vec::new();
@@ -209,7 +209,7 @@ fn plain() -> TcpConfig {
     TcpConfig { sack: false, timestamps: false, window_scale: false, ecn: false, ..TcpConfig::modern() }
 }
 
-/// As though so much had been sent since the SYN.
+/// Pretends that so many bytes were sent since the SYN.
 fn age(rig: &mut Rig, bytes: u32) {
     let iss = rig.conn.sending.una() - bytes;
     rig.conn.sending.pretend_iss(iss);
@@ -237,7 +237,7 @@ fn when_snd_una_meets_iss_again_the_stream_does_not_shift() {
     assert_eq!((rig.conn.sending.buffer().len(), rig.conn.timers.deadline(Timer::Retransmit)), (0, None));
 }
 
-/// Two segments more, and this number lies half of the sequence space back.
+/// A number that lies half of the sequence space back after two more segments.
 fn long_before(number: Seq) -> Seq {
     number - ((1 << 31) - 3 * MSS / 2)
 }
@@ -319,12 +319,12 @@ fn a_keep_alive_without_an_interval_still_lets_time_pass() {
     assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
 }
 
-/// Segments from `from` to before `to`, counted from `snd_una`.
+/// A block from segment `from` to before segment `to`, counted from `snd_una`.
 fn block(rig: &Rig, from: u32, to: u32) -> SackBlock {
     SackBlock { left: rig.conn.sending.una() + from * MSS, right: rig.conn.sending.una() + to * MSS }
 }
 
-/// The ACK for the lower block was lost; RFC 8985 §6.2 step 3 compares with what earlier ACKs delivered.
+/// The ACK for the lower block was lost; RFC 8985 §6.2 step 3 compares with earlier ACKs.
 #[test]
 fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     let mut rig = Rig::established_with(TcpConfig { sack: true, ..plain() });
@@ -424,7 +424,7 @@ fn a_closed_window_whose_peer_is_gone_is_given_up() {
     }
 }
 
-/// RFC 3168 §6.1.2: one reduction a window, whatever its reason, and CWR says that it was made.
+/// RFC 3168 §6.1.2: one reduction a window, whatever the reason, and CWR reports it.
 #[test]
 fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     let mut rig = Rig::established();
@@ -445,7 +445,7 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     assert_eq!(marked, 0);
 }
 
-/// The peer's segments may be larger than those that it takes: less than two of them left is a peer that may be
+/// The peer's segments may be larger than those that it accepts. A peer with less than two segments of window may be
 /// stuck behind its own silly-window avoidance.
 #[test]
 fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours() {
@@ -460,7 +460,7 @@ fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours()
     assert_eq!(rig.leaves().len(), 1);
 }
 
-/// Allows nothing, ever.
+/// An agent that never allows any data.
 #[derive(Debug)]
 struct Never;
 

@@ -1,11 +1,11 @@
-//! The ledger's own rules, with an agent that does as it is told.
+//! The ledger's own rules, with a scripted agent.
 
 use super::*;
 use crate::agent::AckDecided;
 use crate::tcp::cx::Memory;
 use crate::trace::{TraceEvent, TraceRing};
 
-/// Acknowledges every `every`-th segment, or when `due` has come; never of itself when both are absent.
+/// Acknowledges every `every`-th segment, or when `due` has come; never by itself if both are absent.
 #[derive(Debug, Default)]
 struct Scripted {
     every: Option<u32>,
@@ -59,7 +59,7 @@ struct Bench {
 
 const MSS: u32 = 1000;
 
-/// An ACK's number, its echo, what came twice and what it is about, all in segments.
+/// An ACK's number, its echo, its duplicate range and its stretch, all in segments.
 type Told = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
 
 const HEARD: Heard = Heard {
@@ -145,7 +145,7 @@ impl Bench {
         self.hears(ms, Heard { class: Class::OutOfOrder, part_of: Some(segments(stretch)), ..HEARD }, 1);
     }
 
-    /// All up to this segment has come, and nothing lies beyond.
+    /// All segments up to this one have come, and none beyond.
     fn fills(&mut self, ms: u64, to: u32) {
         let bytes = Seq(to * MSS).bytes_since(self.rcv_nxt);
         (self.rcv_nxt, self.holes) = (Seq(to * MSS), 0);
@@ -273,7 +273,7 @@ fn a_coalesced_read_reaches_the_agent_as_its_segments() {
     bench.pop();
     bench.rcv_nxt += 3 * MSS - 500;
     bench.arrives(30, Class::InOrder, 3 * MSS - 500, 3);
-    // One was owed before: the first of the three completes a pair, the next two are another.
+    // One was owed before: the first of the three completes a pair, the next two form another.
     assert_eq!(bench.ledger.owed().in_order_total, 4);
     let numbers: Vec<u32> = std::iter::from_fn(|| bench.pop()).map(|ack| ack.number.0).collect();
     assert_eq!(numbers, [2000, 3500], "each names its own segment");
@@ -334,7 +334,7 @@ fn data_that_takes_an_ack_along_with_what_is_held_echoes_the_earlier() {
     assert_eq!((ride.number, ride.echo), (Seq(3000), Some(2)));
 }
 
-/// A block beside an older number would tell of a hole that is none, where ACKs merge and where they do not.
+/// A block beside an older number would report a false hole, with merged ACKs and without.
 #[test]
 fn a_report_of_what_came_twice_tells_all_that_has_come_since() {
     for merge in [AckMerge::Off, AckMerge::Read] {

@@ -171,7 +171,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// One ACK says what one for each segment would.
+/// One ACK has the same effect as one for each segment.
 fn assert_each_tells_the_same(board: &mut Scoreboard, una: Seq) -> Delivered {
     let highest_sacked = (0..board.len())
         .rev()

@@ -1,4 +1,4 @@
-//! One connection, as far as the trace has told of it. Its packets that leave get their comments here.
+//! The state of one connection, as far as the trace shows it. Its outgoing packets get their comments here.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use crate::agent::{Basis, By, Rule, Why};
 use crate::trace::{LostBy, SentWhat, TraceKind};
 use crate::{Instant, Seq};
 
-/// ACKs of a connection that were decided and have not left; the ledger lets 64 wait. The rest never will: their
-/// connection has ended, or the trace has a gap.
+/// The most decided ACKs that have not left; the ledger lets 64 wait. Any more will never leave: their connection has
+/// ended, or the trace has a gap.
 const MOST_DECIDED: usize = 96;
 
 #[derive(Debug, Default)]
 pub(super) struct Conn {
     pub(super) names: ConnNames,
-    /// The names were asked for so often: hops are known only after some packets.
+    /// The number of look-ups of the names: hops are known only after some packets.
     pub(super) asked: u8,
     decided: VecDeque<Decision>,
     held_since: Option<Instant>,
-    /// The packet whose ACK was withheld last.
+    /// The packet whose ACK was last withheld.
     pub(super) held_last: Option<u64>,
-    /// What the peer's numbers are counted from.
+    /// The base of the peer's relative numbers.
     base: Option<Seq>,
-    /// The number that is expected next, as far as the trace tells.
+    /// The expected number, as far as the trace shows it.
     pub(super) expected: Option<Seq>,
-    /// The most that the peer has acknowledged.
+    /// The highest number that the peer has acknowledged.
     acknowledged: Option<Seq>,
     /// Stretches of data above holes.
     pub(super) stretches: u32,
@@ -36,7 +36,7 @@ pub(super) struct Conn {
     pub(super) lost_by: Option<LostBy>,
 }
 
-/// An ACK that was decided.
+/// A decided ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
     number: Seq,
@@ -45,12 +45,12 @@ pub(super) struct Decision {
     by: By,
     why: Why,
     must: Option<Must>,
-    /// The place of the data that it was decided for, unless that is merely the next one.
+    /// The place of its data, unless the data was in order.
     place: Option<&'static str>,
-    /// The packet that came and is answered.
+    /// The packet that it answers.
     answers: Option<u64>,
     held: Option<Duration>,
-    /// Decided before it and gone into it.
+    /// The number of earlier decisions merged into it.
     merged: u32,
 }
 
@@ -59,7 +59,7 @@ impl Decision {
         Decision { number, nth, by, why, must: None, place: None, answers: None, held: None, merged: 0 }
     }
 
-    /// For that packet, by that MUST, of data that went there.
+    /// Adds the answered packet, the MUST and the place of the data.
     pub(super) fn on(
         self,
         answers: Option<u64>,
@@ -84,7 +84,7 @@ impl Decision {
         }
     }
 
-    /// With the arrival's place, where that is what made the agent answer, and what became of it until it left.
+    /// The reason, with the arrival's place if that made the agent answer, and with the wait until it left.
     fn as_it_leaves(&self, receiver: &str) -> String {
         let mut text = self.reason(receiver);
         // Writing to a String cannot fail.
@@ -108,14 +108,14 @@ impl Conn {
         Conn { names, ..Conn::default() }
     }
 
-    /// A number of the peer's; that of its SYN goes before what was seen first.
+    /// Takes a number of the peer. The number of its SYN replaces any earlier base.
     pub(super) fn see_number(&mut self, base: Seq, is_syn: bool) {
         if is_syn || self.base.is_none() {
             self.base = Some(base);
         }
     }
 
-    /// How much more than before `ack` acknowledges.
+    /// The number of bytes that `ack` newly acknowledges.
     pub(super) fn newly_acknowledged(&mut self, ack: Seq) -> u32 {
         let before = self.acknowledged.unwrap_or(ack);
         self.acknowledged = Some(before.max(ack));
@@ -153,7 +153,7 @@ impl Conn {
         text
     }
 
-    /// Answers what is to be said where it was decided.
+    /// Adds a decision. Returns its comment.
     pub(super) fn decide(&mut self, now: Instant, decision: Decision) -> String {
         let held = self.held_since.take().map(|since| now.since(since));
         self.held_last = None;
@@ -170,12 +170,12 @@ impl Conn {
 
     /// The decision behind an ACK that leaves.
     fn decision(&mut self, nth: u16) -> Option<Decision> {
-        // Numbers begin anew at times, and an older decision may have been forgotten here.
+        // Numbers start again after 65535, and an older decision may have been dropped here.
         let place = self.decided.iter().rposition(|decided| decided.nth == nth)?;
         self.decided.remove(place)
     }
 
-    /// The first of these decisions goes into the other.
+    /// Merges the first decision into the other.
     pub(super) fn merge(&mut self, gone: u16, into: u16) {
         let Some(gone) = self.decision(gone) else { return };
         if let Some(teller) = self.decided.iter_mut().rfind(|decided| decided.nth == into) {
@@ -184,7 +184,7 @@ impl Conn {
         }
     }
 
-    /// An ACK tells `number`, by that decision.
+    /// The comment on an ACK of `number`, by that decision.
     pub(super) fn on_ack(&mut self, number: Seq, decision: u16, repeat: bool) -> Comment {
         let decision = self.decision(decision);
         let relative = self.relative(number);

@@ -1,4 +1,4 @@
-//! Which MUST made the protocol acknowledge, whatever the agent says.
+//! The MUST that made the protocol acknowledge, whatever the agent decided.
 
 use super::{Arrival, FIN, SYN};
 use crate::Seq;
@@ -16,7 +16,7 @@ const OLD_DUPLICATE: &str = "old duplicate";
 const BEYOND: &str = "beyond the window";
 const KEEP_ALIVE: &str = "a keep-alive, or a probe";
 
-/// `number` is the next one that was expected when the ACK was decided.
+/// `number` is the expected one at the decision.
 pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Must> {
     let must = |name, clause| Some(Must { name, clause });
     match why.rule {
@@ -33,7 +33,7 @@ pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Mus
             _ => must("old-duplicate", "RFC 9293 §3.10.7.4"),
         },
         Some(DropReason::NoBuffer) => must("window-probe", "RFC 9293 §3.8.6.1"),
-        // What is not taken is answered like what does not fit.
+        // Refused data gets the same answer as data that does not fit.
         Some(DropReason::NoMemory) => must("no-memory", "RFC 9293 §3.10.7.4"),
         Some(DropReason::DataAfterClose) => must("after-its-fin", "RFC 9293 §3.10.7.4"),
         Some(DropReason::TooManyHoles) => must("too-many-holes", "RFC 5681 §4.2"),
@@ -44,14 +44,14 @@ pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Mus
         _ => match arrival.segment {
             Some(segment) if segment.has(SYN) => must("handshake", "RFC 9293 §3.10.7.3"),
             Some(segment) if segment.has(FIN) => must("fin", "RFC 9293 §3.10.7.4"),
-            // The FIN came earlier, before the data that this segment brought.
+            // The FIN came earlier, before the data of this segment.
             Some(segment) if segment.payload > 0 => must("fin", "RFC 9293 §3.10.7.4"),
             _ => None,
         },
     }
 }
 
-/// The side of the window on which a segment lay; `next` is the number that was expected.
+/// The side of the window on which a segment lay; `next` is the expected number.
 pub(super) fn where_it_lay(arrival: &Arrival, next: Seq) -> Option<&'static str> {
     let segment = arrival.segment?;
     if segment.end() <= next && segment.seq < next {

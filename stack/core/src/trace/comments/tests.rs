@@ -10,7 +10,7 @@ const FORCED: Why = Why::plain(Rule::Forced);
 struct Told(Comments);
 
 impl Told {
-    /// After a handshake, with an agent that is known.
+    /// After a handshake, with a known agent.
     fn new() -> Told {
         let names = ConnNames {
             receiver: "delayed".into(),
@@ -27,7 +27,7 @@ impl Told {
         self.0.hear(&TraceEvent { now: Instant::from_millis(ms), conn: 1, packet, kind })
     }
 
-    /// The comment of a packet that came, with what was traced of it.
+    /// The comment on a packet that came, from its events.
     fn came(&mut self, packet: u64, kinds: &[TraceKind]) -> String {
         self.0.arrives(packet);
         for kind in kinds {
@@ -69,7 +69,7 @@ fn an_ack_names_its_number_as_wireshark_counts_and_the_packet_that_it_answers() 
     assert!(!left.with_frames(|_| None).contains("answers"));
 }
 
-/// No packet came at the deadline: the ACK answers the one that was held last.
+/// No packet came at the deadline: the ACK answers the last one that was held.
 #[test]
 fn an_ack_at_a_deadline_answers_what_it_held() {
     let mut told = Told::new();
@@ -80,7 +80,7 @@ fn an_ack_at_a_deadline_answers_what_it_held() {
     assert_eq!(left.answers, Some(4));
 }
 
-/// A window that opens is nobody's answer, however long ago a segment was held.
+/// An ACK for a window that opens answers no packet, even if a segment was held long ago.
 #[test]
 fn an_ack_that_no_packet_brought_about_answers_none_that_is_acknowledged() {
     let mut told = Told::new();
@@ -205,7 +205,7 @@ fn what_the_protocol_demands_is_named_with_its_clause() {
         let left = told.at(7, 1, ack_sent(if must.starts_with("fin") { 1002 } else { 1001 }));
         assert!(left.expect("it leaves").text.contains(&expected), "{must}");
     }
-    // A SYN begins another count of the peer's numbers.
+    // A SYN starts a new count of the peer's numbers.
     let said = Told::new().came(7, &[received(0, 0, SYN | ACK), decided(1, By::Forced, FORCED)]);
     assert_eq!(said, "ACK 1: the protocol demands it, handshake (RFC 9293 §3.10.7.3), whatever delayed says");
 }
@@ -320,7 +320,7 @@ fn a_mark_is_named_where_it_comes_and_where_it_is_echoed() {
     assert_eq!(told.at(17, 2, ack_sent(2001)).expect("it leaves").echoes, None);
 }
 
-/// Packets that leave have numbers of their own: the same number means another packet.
+/// Packets that leave have their own numbers: the same number means another packet.
 #[test]
 fn what_is_traced_of_a_packet_that_leaves_is_not_said_of_one_that_came() {
     let mut told = Told::new();
@@ -357,7 +357,7 @@ fn what_another_connection_may_send_is_not_said_of_an_arrival() {
     assert_eq!(told.0.of_arrival().text, "[cubic] allows 1000 bytes in flight");
 }
 
-/// A capture may begin in the middle; a SYN begins anew.
+/// A capture may begin in the middle; a SYN starts anew.
 #[test]
 fn numbers_count_from_the_first_that_was_seen_or_from_a_syn() {
     let mut told = Told(Comments::new(Box::new(|_| None)));

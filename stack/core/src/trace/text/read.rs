@@ -1,18 +1,18 @@
-//! From lines of a trace back to columns, with the place and the expectation where a line is none.
+//! Parses lines of a trace into columns. An error names the place and the expectation.
 
 use std::fmt;
 
 use super::{COLUMN_NAMES, FIRST_LINE, NANOS};
 use crate::Instant;
 
-/// One line's columns; `event` may be a name that a newer writer knows.
+/// The columns of one line; `event` may be the name of a newer writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceLine<'a> {
     pub now: Instant,
     pub conn: u32,
     pub packet: u64,
     pub event: &'a str,
-    /// `key=value` pairs as written; [`pairs`](TraceLine::pairs) takes them apart.
+    /// `key=value` pairs as written; see [`pairs`](TraceLine::pairs).
     pub details: &'a str,
 }
 
@@ -26,7 +26,7 @@ impl<'a> TraceLine<'a> {
     }
 }
 
-/// Where a trace is none: the line and the column count from 1, the column in characters; line 0 when a single
+/// The place of an error in a trace. Line and column count from 1, the column in characters; `line` is 0 if a single
 /// line was parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParseError {
@@ -71,7 +71,7 @@ impl TraceReader {
         }
     }
 
-    /// How many lines were read.
+    /// The number of lines read.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -91,7 +91,7 @@ pub fn parse_line(text: &str) -> Result<TraceLine<'_>, TraceParseError> {
     Ok(TraceLine { now, conn, packet, event, details })
 }
 
-/// What is left of a line, tab by tab.
+/// The rest of a line, tab by tab.
 struct Columns<'a> {
     text: &'a str,
     rest: Option<&'a str>,
@@ -137,7 +137,7 @@ fn split_column(rest: &str) -> (&str, Option<&str>) {
     rest.split_once('\t').map_or((rest, None), |(column, after)| (column, Some(after)))
 }
 
-/// Digits only: `FromStr` would take a sign too.
+/// Digits only: `FromStr` would also accept a sign.
 fn parse_number<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }

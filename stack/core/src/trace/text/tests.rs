@@ -1,4 +1,4 @@
-//! Every event survives the way into a line and back, and a broken line names its place.
+//! Every event survives a line and back, and a broken line names its place.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn of_sent() -> [(TraceKind, &'static str); 2] {
     ]
 }
 
-/// Of ACKs, from the decision on.
+/// Events of ACKs, from the decision on.
 fn of_acks() -> Vec<(TraceKind, &'static str)> {
     let (ack, number) = (Seq(7), Seq(9));
     vec![

@@ -1,5 +1,5 @@
-//! What an ICMP error tells about the packet that caused it. Routers guarantee 8 bytes behind the IP header,
-//! and may have changed lengths and checksums on the way, so nothing here is verified.
+//! The contents of a packet that an ICMP error quotes. Routers guarantee 8 bytes after the IP header, and may have
+//! changed lengths and checksums on the way, so nothing is verified here.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use crate::Seq;
 use crate::wire::ip::{final_destination_v4, v6};
 use crate::wire::protocol::{TCP, UDP};
 
-/// The connection and the segment that an error is about. The packet was ours: `src` is our side.
+/// The connection and the segment of an error. The packet was ours: `src` is our side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedTcp {
     pub src: IpAddr,
@@ -17,7 +17,7 @@ pub struct QuotedTcp {
     pub seq: Seq,
 }
 
-/// The datagram that an error is about.
+/// The datagram of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedUdp {
     pub src: IpAddr,
@@ -27,7 +27,7 @@ pub struct QuotedUdp {
 }
 
 impl QuotedTcp {
-    /// `None` when the quoted packet is no TCP segment, or a later fragment of one.
+    /// `None` if the quoted packet is not a TCP segment, or is a later fragment of one.
     pub fn read(quoted: &[u8]) -> Option<QuotedTcp> {
         let packet = QuotedPacket::read(quoted)?;
         let [a, b, c, d, seq @ ..] = *packet.of(TCP)?;
@@ -42,7 +42,7 @@ impl QuotedTcp {
 }
 
 impl QuotedUdp {
-    /// `None` when the quoted packet is no UDP datagram, or a later fragment of one.
+    /// `None` if the quoted packet is not a UDP datagram, or is a later fragment of one.
     pub fn read(quoted: &[u8]) -> Option<QuotedUdp> {
         let packet = QuotedPacket::read(quoted)?;
         let [a, b, c, d, ..] = *packet.of(UDP)?;

@@ -147,7 +147,7 @@ fn quoted_packet_on_a_source_route_names_its_last_destination() {
         let mut packet = tcp_packet(&header, b"");
         assert_ne!(packet[16..20], [192, 0, 2, 2]);
         assert_eq!(QuotedTcp::read(&packet), Some(quoted_tcp(v4(1), v4(2))));
-        // Completed: the destination field has it.
+        // The route is completed: the destination field has the destination.
         packet[22] = packet[21] + 1;
         packet[16..20].copy_from_slice(&[192, 0, 2, 9]);
         assert_eq!(QuotedTcp::read(&packet), Some(quoted_tcp(v4(1), v4(9))));
@@ -237,7 +237,7 @@ proptest! {
     ) {
         let number = if src.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
         let (mtu, pointer) = (u32::from(mtu), u32::from(pointer));
-        // In IPv4 this code of "unreachable" is the packet that is too big.
+        // In IPv4 this code of "unreachable" means a packet that is too big.
         let unreachable = if src.is_ipv4() && code == 4 { 5 } else { code };
         for kind in [
             IcmpKind::Unreachable { code: unreachable },

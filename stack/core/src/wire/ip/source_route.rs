@@ -12,7 +12,7 @@ const STRICT: u8 = 137;
 const FIXED_LEN: usize = 3;
 const FIRST_POINTER: usize = 4;
 
-/// The hops to take before the destination.
+/// The hops before the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     kind: RouteKind,
@@ -28,10 +28,10 @@ pub enum RouteKind {
 }
 
 impl SourceRoute {
-    /// What the 40 bytes of options have room for.
+    /// The number of hops that fit in 40 bytes of options.
     pub const MAX_HOPS: usize = 9;
 
-    /// `None` when there are no hops, or too many.
+    /// `None` if there are no hops, or too many.
     pub fn new(kind: RouteKind, hops: &[Ipv4Addr]) -> Option<SourceRoute> {
         let hops = ArrayVec::try_from(hops).ok().filter(|hops| !hops.is_empty())?;
         Some(SourceRoute { kind, hops })
@@ -50,9 +50,9 @@ impl SourceRoute {
         kind == LOOSE || kind == STRICT
     }
 
-    /// From the option of a packet that arrived: the recorded hops, the last one first. The sender's own
-    /// address may have been recorded too, and is then no hop (RFC 1122 §3.2.1.8, case B). A route with hops
-    /// left to visit is not for us to forward.
+    /// The reverse route, from the option of a packet that arrived: the recorded hops, the last one first. The sender's
+    /// own address may be recorded too, but is not a hop (RFC 1122 §3.2.1.8, case B). A route with hops left to visit
+    /// would need a router, and is refused.
     pub(super) fn way_back(option: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>, DropReason> {
         let (kind, pointer, recorded) = read_option(option).ok_or(DropReason::IpMalformed)?;
         if pointer <= option.len() {
@@ -66,7 +66,7 @@ impl SourceRoute {
         Ok((!hops.is_empty()).then_some(SourceRoute { kind, hops }))
     }
 
-    /// The last address of a route that is still to be visited; `None` when it is completed or malformed.
+    /// The last address of an unfinished route; `None` if the route is completed or malformed.
     pub(super) fn remaining_destination(option: &[u8]) -> Option<Ipv4Addr> {
         let (_, pointer, addresses) = read_option(option)?;
         if pointer > option.len() {
@@ -83,7 +83,7 @@ impl SourceRoute {
         FIXED_LEN + 4 * self.hops.len()
     }
 
-    /// All hops but the first, then the destination; `out` is zeroed and long enough.
+    /// Writes all hops but the first, then the destination; `out` is zeroed and long enough.
     pub(super) fn write_option(&self, dst: Ipv4Addr, out: &mut [u8]) {
         out[0] = match self.kind {
             RouteKind::Loose => LOOSE,
@@ -98,7 +98,7 @@ impl SourceRoute {
     }
 }
 
-/// Kind, pointer and addresses of a whole option; `None` when its fields contradict each other.
+/// Kind, pointer and addresses of a whole option; `None` if its fields contradict each other.
 fn read_option(option: &[u8]) -> Option<(RouteKind, usize, &[[u8; 4]])> {
     let kind = if option[0] == LOOSE { RouteKind::Loose } else { RouteKind::Strict };
     let pointer = usize::from(*option.get(2)?);

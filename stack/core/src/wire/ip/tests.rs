@@ -33,7 +33,7 @@ fn address(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 51, 100, last)
 }
 
-/// Changes a valid IPv4 packet and sets its checksum right again.
+/// Changes a valid IPv4 packet and corrects its checksum.
 fn mended(packet: &[u8], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut packet = packet.to_vec();
     change(&mut packet);
@@ -156,7 +156,7 @@ fn ipv4_options_are_skipped() {
         &[68, 12, 5, 0, 1, 2, 3, 4, 5, 6, 7, 8],
         &[7, 7, 4, 0, 0, 0, 0],
         &[0x99, 2, 1, 0x9a, 3, 0xff],
-        // Nothing after the end is looked at.
+        // Bytes after the end are ignored.
         &[0, 0x99, 1, 0xff],
         &[1; 40],
     ] {
@@ -250,7 +250,7 @@ fn packet_on_a_source_route_goes_to_the_first_hop_and_lists_the_rest() {
     assert_eq!(bytes[20..36], option);
 }
 
-/// What the hops do to the packet on its way, so that the other end sees how it came.
+/// The changes that the hops make to a packet, so that the other end sees its route.
 fn travel(packet: &[u8]) -> Vec<u8> {
     mended(packet, |bytes| {
         let stations = usize::from(bytes[21] - 3) / 4;
@@ -481,7 +481,7 @@ proptest! {
             *first = version << 4 | *first & 0xf;
         }
         let _ = IpView::parse(&bytes);
-        // Beyond the checksum, too.
+        // Also with a correct checksum.
         if bytes.len() >= 20 && version == 4 {
             let total_len = bytes.len() as u8;
             let bytes = mended(&bytes, |bytes| bytes[2..4].copy_from_slice(&[0, total_len]));

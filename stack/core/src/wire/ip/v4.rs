@@ -11,7 +11,7 @@ use crate::wire::Sum;
 pub(super) const HEADER_LEN: usize = 20;
 const MAX_HEADER_LEN: usize = 60;
 
-/// In the word of identification, flags and fragment offset.
+/// Bits in the word of identification, flags and fragment offset.
 const DONT_FRAGMENT: u32 = 0x4000;
 const MORE_FRAGMENTS: u32 = 0x2000;
 
@@ -26,7 +26,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
         u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
     });
     let [first, second, third, src, dst] = words;
-    // In words of four bytes.
+    // The header length in bytes; its field counts words of four bytes.
     let header_len = 4 * (first >> 24 & 0xf) as usize;
     if header_len < HEADER_LEN {
         return Err(DropReason::IpMalformed);
@@ -57,15 +57,15 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     })
 }
 
-/// From the word of identification, flags and offset.
+/// Reads the word of identification, flags and offset.
 #[inline(always)]
 fn fragment(word: u32) -> Option<FragmentInfo> {
     let (offset, more) = ((word << 3) as u16, word & MORE_FRAGMENTS != 0);
     (more || offset > 0).then_some(FragmentInfo { id: word >> 16, offset, more })
 }
 
-/// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet.
-/// The result is the way back by the source route that the packet came by.
+/// Skips unknown options (RFC 1122 §3.2.1.8); an option that contradicts the header makes the packet invalid. Returns
+/// the reverse route if the packet came by a source route.
 #[cold]
 fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<Box<SourceRoute>>, DropReason> {
     let mut way_back = None;
@@ -93,8 +93,8 @@ fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<Box<SourceRo
     Ok(way_back.map(Box::new))
 }
 
-/// Where a packet that a router quotes was going: while a source route is not completed, the destination
-/// field holds only the next hop.
+/// The destination of a packet that a router quotes: with an unfinished source route, the destination field holds only
+/// the next hop.
 pub(in crate::wire) fn final_destination(header: &[u8]) -> Option<Ipv4Addr> {
     let destination = Ipv4Addr::from(*header.get(16..)?.first_chunk::<4>()?);
     let mut options = header.get(HEADER_LEN..)?;
@@ -163,7 +163,7 @@ fn emit_with_route(
     out.extend_from_slice(bytes);
 }
 
-/// Fills in the fixed part of a header as long as `bytes`, whose options are there already.
+/// Fills in the fixed part of a header of the length of `bytes`; its options are already there.
 #[inline]
 fn write(header: &IpHeader<'_>, (src, dst): (Ipv4Addr, Ipv4Addr), payload_len: usize, bytes: &mut [u8]) {
     let total_len = checked_len(bytes.len() + payload_len);

@@ -9,15 +9,15 @@ use super::{Ecn, FragmentInfo, IpHeader, IpView};
 use crate::trace::DropReason;
 
 pub(in crate::wire) const HEADER_LEN: usize = 40;
-/// No honest packet comes near; each more costs time before anything is known about the sender (RFC 8504
-/// §5.3).
+/// The limits of extension headers. Honest packets stay far below, and each header costs time before anything is known
+/// about the sender (RFC 8504 §5.3).
 const MAX_EXTENSIONS: usize = 8;
 const MAX_EXTENSION_BYTES: usize = 512;
 
 const OPTION_PAD1: u8 = 0;
 
 const FRAGMENT_LEN: usize = 8;
-/// Where in the fixed header these fields stand.
+/// Places of fields in the fixed header.
 const PAYLOAD_LENGTH_AT: usize = 4;
 const NEXT_HEADER_AT: usize = 6;
 /// Codes of the parameter problem (RFC 4443 §3.4, RFC 7112 §7).
@@ -26,13 +26,13 @@ const UNKNOWN_HEADER: u8 = 1;
 const UNKNOWN_OPTION: u8 = 2;
 const INCOMPLETE_CHAIN: u8 = 3;
 
-/// What the sender of a packet is told by a parameter problem (RFC 8200 §4).
+/// The content of a parameter problem for the sender of a packet (RFC 8200 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub reason: DropReason,
     pub code: u8,
     pub pointer: u32,
-    /// It is told even when the packet went to a group.
+    /// The error is due even if the packet went to a group.
     pub concerns_groups: bool,
 }
 
@@ -54,7 +54,7 @@ impl Fault {
     }
 }
 
-/// Where the walk over the extension headers ended.
+/// The end of the walk over the extension headers.
 #[derive(Debug)]
 pub(in crate::wire) struct Walk<'a> {
     pub(in crate::wire) protocol: u8,
@@ -76,7 +76,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     Ok(view(packet, end, walk))
 }
 
-/// Of a packet that ends at `end`.
+/// The view of a packet that ends at `end`.
 #[inline(always)]
 fn view<'a>(packet: &'a [u8], end: usize, walk: Walk<'a>) -> IpView<'a> {
     let header = Ipv6Packet::new_unchecked(packet);
@@ -95,7 +95,7 @@ fn view<'a>(packet: &'a [u8], end: usize, walk: Walk<'a>) -> IpView<'a> {
     }
 }
 
-/// Everything from the fixed header on.
+/// Walks all headers after the fixed one.
 #[inline(always)]
 pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     if is_extension(first) {
@@ -104,12 +104,12 @@ pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropR
     Ok(Walk { protocol: first, fragment: None, payload })
 }
 
-/// What a reassembled datagram's payload begins with; hop-by-hop options cannot be among it.
+/// Walks the headers of a reassembled datagram's payload, which cannot contain hop-by-hop options.
 pub(super) fn walk_after_fragment(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     walk_extensions(first, payload, Place::after_fragment(HEADER_LEN + FRAGMENT_LEN))?.without_fault()
 }
 
-/// A packet with the fault for which its headers are refused, where its sender has to be told.
+/// A refused packet with its fault, if its sender must get an error.
 #[cold]
 pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
     let (fixed, payload) = packet.split_first_chunk::<HEADER_LEN>()?;
@@ -119,8 +119,8 @@ pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
     Some((view(packet, HEADER_LEN + payload.len(), chain.walk), fault))
 }
 
-/// Why a fragment is refused, and its sender told (RFC 8200 §4.5). The first one has to have all headers: filters on
-/// the way see no more (RFC 7112).
+/// The fault of a fragment, if its sender must get an error (RFC 8200 §4.5). The first fragment must contain all
+/// headers, since filters on the path see no more (RFC 7112).
 #[cold]
 pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Option<Fault> {
     let invalid = |pointer| Fault::erroneous(DropReason::FragmentInvalid, pointer);
@@ -144,7 +144,7 @@ pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Op
     }
 }
 
-/// What the header of a protocol takes at least.
+/// The least header length of a protocol.
 fn least_header(protocol: u8) -> usize {
     match protocol {
         TCP => 20,
@@ -153,7 +153,7 @@ fn least_header(protocol: u8) -> usize {
     }
 }
 
-/// Where the number stands that says what follows the headers.
+/// The place of the number that names the protocol after the headers.
 #[cold]
 pub(super) fn protocol_at(packet: &[u8]) -> u32 {
     let chain = packet
@@ -162,10 +162,10 @@ pub(super) fn protocol_at(packet: &[u8]) -> u32 {
     chain.map_or(NEXT_HEADER_AT, |chain| chain.named_at) as u32
 }
 
-/// Where a walk begins.
+/// The start of a walk.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Where in the packet the first header stands, and the number that names it.
+    /// The place of the first header in the packet, and the place of the number that names it.
     at: usize,
     named_at: usize,
 }
@@ -178,7 +178,7 @@ impl Place {
     }
 }
 
-/// The headers walked over, and the first among them for which the packet is refused.
+/// The walked headers, and the first fault among them.
 struct Chain<'a> {
     walk: Walk<'a>,
     named_at: usize,
@@ -207,7 +207,7 @@ fn walk_extensions(first: u8, payload: &[u8], place: Place) -> Result<Chain<'_>,
             fault.get_or_insert(Fault::unknown_header(named_at));
         }
         let Ok((header, tail)) = split_extension(protocol, rest) else {
-            // What comes first is told of.
+            // The first fault is reported.
             return fault.map_or(Err(DropReason::Truncated), |fault: Fault| Err(fault.reason));
         };
         if walked > MAX_EXTENSIONS || payload.len() - tail.len() > MAX_EXTENSION_BYTES {
@@ -229,21 +229,21 @@ fn walk_extensions(first: u8, payload: &[u8], place: Place) -> Result<Chain<'_>,
     Ok(Chain { walk: Walk { protocol, fragment: None, payload: rest }, named_at, fault })
 }
 
-/// The header, at least 8 bytes, and what comes after it.
+/// The header, at least 8 bytes, and the bytes after it.
 fn split_extension(protocol: u8, rest: &[u8]) -> Result<(&[u8], &[u8]), DropReason> {
     let units = *rest.get(1).ok_or(DropReason::Truncated)?;
     let len = if protocol == FRAGMENT { 8 } else { 8 * (1 + usize::from(units)) };
     rest.split_at_checked(len).ok_or(DropReason::Truncated)
 }
 
-/// RFC 8200 §4.4: one that is used up is passed over whatever its type; one that is not asks us to forward. No type is
-/// known here.
+/// RFC 8200 §4.4: skips a finished routing header of any type. An unfinished one would need a router; no type is
+/// supported here.
 fn check_routing(header: &[u8], at: usize) -> Option<Fault> {
     let segments_left = header[3];
     (segments_left > 0).then(|| Fault::erroneous(DropReason::SourceRoute, at + 2))
 }
 
-/// `None` for a fragment that is the whole datagram, which stands for itself (RFC 6946 §4).
+/// `None` for a fragment that is a whole datagram by itself (RFC 6946 §4).
 fn read_fragment(header: &[u8]) -> Option<FragmentInfo> {
     let field = u16::from_be_bytes([header[2], header[3]]);
     let id = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
@@ -251,8 +251,8 @@ fn read_fragment(header: &[u8]) -> Option<FragmentInfo> {
     (more || offset > 0).then_some(FragmentInfo { id, offset, more })
 }
 
-/// RFC 8200 §4.2: the two high bits of an unknown option say whether the packet may be used without it, and whether its
-/// sender is told.
+/// RFC 8200 §4.2: the two high bits of an unknown option decide whether the packet may be used without it, and whether
+/// its sender gets an error.
 fn check_options(options: &[u8], at: usize) -> Result<Option<Fault>, DropReason> {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

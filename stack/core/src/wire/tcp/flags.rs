@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// The flags octet as it stands in the header.
+/// The flags octet of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u8);
 
@@ -17,12 +17,12 @@ impl Flags {
     pub const ECE: Flags = Flags(0x40);
     pub const CWR: Flags = Flags(0x80);
 
-    /// All of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// At least one of `other` is set.
+    /// Returns whether at least one bit of `other` is set.
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
@@ -42,7 +42,7 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// As packet dumps write them: `S.` is SYN and ACK, `none` is none.
+/// The notation of packet dumps: `S.` is SYN and ACK, `none` is no flag.
 impl fmt::Display for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LETTERS: [(Flags, &str); 8] = [

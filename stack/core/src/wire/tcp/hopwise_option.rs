@@ -1,9 +1,9 @@
-//! What the two ends' agents tell each other, in the experimental options of RFC 6994: ours (kind 253, ExID
-//! 0x4857) and the ACK-rate request (kind 254, ExID 0x00AC).
+//! The notes between the two ends' agents, in the experimental options of RFC 6994: ours (kind 253, ExID 0x4857) and
+//! the ACK-rate request (kind 254, ExID 0x00AC).
 //!
-//! The request is that of draft-ietf-tcpm-ack-rate-request-10: R stands in the high seven bits of its octet. The lowest
-//! bit was reserved in draft-gomez-tcpm-ack-rate-request-05, which Wireshark and packetdrill read, and is called V
-//! since; it is sent as 0 and not looked at.
+//! The request is that of draft-ietf-tcpm-ack-rate-request-10: R is in the high seven bits of its octet. The lowest bit
+//! was reserved in draft-gomez-tcpm-ack-rate-request-05, which Wireshark and packetdrill read. Later drafts call it V.
+//! It is sent as 0 and ignored on arrival.
 
 use super::Flags;
 
@@ -17,14 +17,14 @@ const HOPWISE_FIXED_LEN: usize = 5;
 pub(super) const MAX_HOPWISE_LEN: usize = HOPWISE_FIXED_LEN + 4;
 pub(super) const MAX_RATE_REQUEST_LEN: usize = 5;
 
-/// A SYN says what each end can do, later segments say it.
+/// A SYN offers features; later segments use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopwiseOption {
     Offer(OfferFlags),
     Notes(Notes),
 }
 
-/// What one end is ready to tell and able to use.
+/// The notes that one end can send, and those that it can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct OfferFlags(pub u8);
 
@@ -35,11 +35,11 @@ impl OfferFlags {
     pub const USE_DUP_COUNT: OfferFlags = OfferFlags(8);
     pub const TELL_ACK_AFTER: OfferFlags = OfferFlags(16);
     pub const USE_ACK_AFTER: OfferFlags = OfferFlags(32);
-    /// The window field of data segments is to carry the sender's window (TCP-DCA). Only a SYN-ACK agrees.
+    /// The window field of data segments should carry the sender's window (TCP-DCA). Only a SYN-ACK agrees to it.
     pub const TELL_IN_WINDOW: OfferFlags = OfferFlags(64);
     pub const USE_IN_WINDOW: OfferFlags = OfferFlags(128);
 
-    /// All of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn contains(self, other: OfferFlags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -63,23 +63,23 @@ impl std::ops::BitOr for OfferFlags {
     }
 }
 
-/// What one end tells; each field only when it was negotiated.
+/// The notes of one end; each field only if it was negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Notes {
     /// The sender's window in segments.
     pub cwnd: Option<u16>,
-    /// Duplicate ACKs in a row, so that a lost one does not matter.
+    /// Duplicate ACKs in a row, so that the loss of one does not matter.
     pub dup_count: Option<u8>,
-    /// Segments until the sender wants an ACK, this one counted.
+    /// Segments until the sender wants an ACK, this one included.
     pub ack_after: Option<u8>,
 }
 
-/// The peer's wish for how often to acknowledge.
+/// The peer's request for a rate of ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateRequest {
-    /// On a SYN: requests are understood here.
+    /// On a SYN: this end understands requests.
     Offer,
-    /// One ACK per this many segments, at most 127; 0 asks for a single ACK at once.
+    /// One ACK for this many segments, at most 127; 0 requests a single ACK at once.
     Ask(u8),
 }
 
@@ -88,7 +88,7 @@ const NOTE_DUP_COUNT: u8 = 2;
 const NOTE_ACK_AFTER: u8 = 4;
 
 impl HopwiseOption {
-    /// `option` is whole, kind and length included. Which of the two forms is meant depends on SYN alone.
+    /// Parses a whole option, kind and length included. SYN alone decides which of the two forms it is.
     pub(super) fn parse(option: &[u8], flags: Flags) -> Option<HopwiseOption> {
         let [_, _, exid0, exid1, bits, fields @ ..] = option else { return None };
         if [*exid0, *exid1] != EXID_HOPWISE {
@@ -108,7 +108,7 @@ impl HopwiseOption {
             }
     }
 
-    /// The option and how many of the bytes it takes.
+    /// The option, and the number of bytes that it takes.
     pub(super) fn bytes(self) -> ([u8; MAX_HOPWISE_LEN], usize) {
         let mut bytes = [0; MAX_HOPWISE_LEN];
         let len = self.len();
@@ -126,7 +126,7 @@ impl HopwiseOption {
 }
 
 impl Notes {
-    /// The fields stand in the order of their bits, and nothing else may be there.
+    /// Parses the fields in the order of their bits; other content is an error.
     fn parse(present: u8, mut fields: &[u8]) -> Option<Notes> {
         if present & !(NOTE_CWND | NOTE_DUP_COUNT | NOTE_ACK_AFTER) != 0 {
             return None;
@@ -173,7 +173,7 @@ impl Notes {
 }
 
 impl RateRequest {
-    /// `option` is whole, kind and length included.
+    /// Parses a whole option, kind and length included.
     pub(super) fn parse(option: &[u8], flags: Flags) -> Option<RateRequest> {
         let [_, _, exid0, exid1, rate @ ..] = option else { return None };
         if [*exid0, *exid1] != EXID_RATE_REQUEST {
@@ -181,7 +181,7 @@ impl RateRequest {
         }
         match (flags.contains(Flags::SYN), rate) {
             (true, []) => Some(RateRequest::Offer),
-            // The lowest bit is no part of the rate.
+            // The lowest bit is not part of the rate.
             (false, [rate]) => Some(RateRequest::Ask(rate >> 1)),
             _ => None,
         }
@@ -194,7 +194,7 @@ impl RateRequest {
         }
     }
 
-    /// The option and how many of the bytes it takes.
+    /// The option, and the number of bytes that it takes.
     pub(super) fn bytes(self) -> ([u8; MAX_RATE_REQUEST_LEN], usize) {
         let [exid0, exid1] = EXID_RATE_REQUEST;
         let rate = match self {

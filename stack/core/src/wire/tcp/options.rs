@@ -1,4 +1,4 @@
-//! TCP options: lenient in, one fixed order out.
+//! TCP options: lenient when reading, one fixed order when writing.
 
 use arrayvec::ArrayVec;
 
@@ -22,10 +22,10 @@ const SACK_FIXED_LEN: usize = 2;
 const SACK_BLOCK_LEN: usize = 8;
 const MAX_SACK_BLOCKS: usize = 4;
 
-/// Timestamps with the two NOPs before them that RFC 7323 appendix A recommends.
+/// Timestamps after the two NOPs that RFC 7323 appendix A recommends.
 pub(super) const TIMESTAMPS_ALONE_LEN: usize = 12;
 
-/// RFC 7323 §2.3: a larger shift is used as this one.
+/// RFC 7323 §2.3: a larger shift counts as this one.
 const MAX_WINDOW_SCALE: u8 = 14;
 
 /// RFC 7323 §3.2.
@@ -38,21 +38,21 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
-    /// What stands before the two values when nothing else does.
+    /// The bytes before the two values if timestamps are the only option.
     #[inline]
     pub(super) fn lead(self) -> u32 {
         u32::from_be_bytes([NOP, NOP, TIMESTAMPS, TIMESTAMPS_LEN as u8])
     }
 }
 
-/// Bytes that were received, from `left` to just before `right` (RFC 2018 §3).
+/// Received bytes, from `left` to just before `right` (RFC 2018 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlock {
     pub left: Seq,
     pub right: Seq,
 }
 
-/// All options that we read and write.
+/// All options that are read and written here.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpOptions {
     pub mss: Option<u16>,
@@ -71,12 +71,12 @@ impl TcpOptions {
         options
     }
 
-    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293 §3.1,
-    /// MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed over.
+    /// Reads the options and never fails. An impossible length ends the reading (RFC 9293 §3.1, MUST-7). Unknown
+    /// options, and those with a wrong length or on the wrong kind of segment, are skipped.
     #[inline(always)]
     pub(super) fn read(&mut self, bytes: &[u8], flags: Flags) {
         match bytes {
-            // What most segments carry.
+            // The options of most segments.
             [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
                 self.timestamps = read_timestamps(body);
             }
@@ -102,7 +102,7 @@ impl TcpOptions {
         }
     }
 
-    /// An option that comes twice counts as it came last.
+    /// If an option comes twice, the last one counts.
     fn take(&mut self, kind: u8, option: &[u8], flags: Flags) {
         let body = &option[2..];
         let on_syn = flags.contains(Flags::SYN);
@@ -146,7 +146,7 @@ impl TcpOptions {
         timestamps.filter(|_| nothing_else)
     }
 
-    /// How many bytes these options take in a header, padding included.
+    /// The length of these options in a header, padding included.
     #[inline]
     pub fn emitted_len(&self) -> usize {
         if self.only_timestamps().is_some() {
@@ -158,8 +158,8 @@ impl TcpOptions {
         end.next_multiple_of(4)
     }
 
-    /// SACK comes last and gets what room is left: a block not told now is told by a later ACK, while the
-    /// other options cannot be put off.
+    /// SACK comes last and gets the remaining room. A later ACK can report a missing block, while the other options
+    /// cannot wait.
     fn sack_blocks_that_fit(&self, used: usize) -> usize {
         let room = MAX_OPTIONS_LEN.saturating_sub(used + SACK_FIXED_LEN);
         self.sack.len().min(room / SACK_BLOCK_LEN)
@@ -168,7 +168,7 @@ impl TcpOptions {
     #[inline]
     fn len_without_sack(&self) -> usize {
         let padded = |is_there: bool, len: usize| if is_there { len.next_multiple_of(4) } else { 0 };
-        // SACK-permitted takes the place of the two NOPs before timestamps.
+        // SACK-permitted replaces the two NOPs before timestamps.
         let alone = self.sack_permitted && self.timestamps.is_none();
         padded(self.mss.is_some(), MSS_LEN)
             + padded(alone, SACK_PERMITTED_LEN)
@@ -178,8 +178,8 @@ impl TcpOptions {
             + self.rate_request.map_or(0, RateRequest::len)
     }
 
-    /// Writes the options and their padding and returns their length. `out` is zeroed, so the padding after
-    /// the last option is the END that RFC 9293 §3.1 asks for (MUST-69).
+    /// Writes the options and their padding and returns their length. `out` is zeroed, so the padding after the last
+    /// option is the END of RFC 9293 §3.1 (MUST-69).
     #[inline]
     pub(super) fn write(&self, out: &mut [u8]) -> usize {
         let mut writer = Writer { out, len: 0 };
@@ -241,7 +241,7 @@ fn read_timestamps(body: &[u8]) -> Option<Timestamps> {
         .then_some(Timestamps { value: u32::from_be_bytes(value), echo: u32::from_be_bytes(echo) })
 }
 
-/// Where SACK begins so that its blocks are aligned. This never costs a block, as the room ends aligned too.
+/// The start of SACK for which its blocks are aligned. This never costs a block, since the room ends aligned too.
 #[inline]
 fn sack_start(used: usize) -> usize {
     (used + SACK_FIXED_LEN).next_multiple_of(4) - SACK_FIXED_LEN

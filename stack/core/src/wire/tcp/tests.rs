@@ -75,7 +75,7 @@ fn trusted_segment_leaves_with_the_sum_of_its_pseudo_header() {
         let verified = segment(&header(&options), (src, dst), payload);
         let mut trusted = Vec::new();
         header(&options).emit(src, dst, payload, Checksums::Trust, &mut trusted);
-        // What an offloading link does: sum everything, the field included, and put the complement there.
+        // The task of an offloading link: sum everything, the field included, and store the complement there.
         let sum = Sum::default().add(&trusted).finish();
         trusted[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
         assert_eq!(trusted, verified);

@@ -188,7 +188,7 @@ fn illegal_length_ends_the_reading_and_keeps_what_was_read() {
         for bad in [[kind, 0].as_slice(), &[kind, 1], &[kind, 13, 0, 0, 0, 0, 0, 0], &[kind, 255], &[kind]] {
             let mut bytes = [&good, bad].concat();
             if bad.get(1).is_some_and(|len| *len < 2) {
-                // Would be read if the walk went on.
+                // Would be read if the walk continued.
                 bytes.extend([SACK_PERMITTED, 2]);
             }
             assert_eq!(TcpOptions::parse(&bytes, Flags::SYN), expected, "{bytes:?}");
@@ -284,7 +284,7 @@ fn experimental_options_of_others_or_of_a_wrong_length_are_passed_over() {
         assert_eq!(read(bytes, Flags::SYN), (None, None), "{bytes:?}");
     }
     for bytes in [
-        // One byte short of what the bits announce, one too many, and a bit that nobody knows, alone or not.
+        // One byte short of the announced length, one too many, and an unknown bit, alone or not.
         [KIND_HOPWISE, 5, 0x48, 0x57, 8].as_slice(),
         &[KIND_HOPWISE, 6, 0x48, 0x57, 1, 1],
         &[KIND_HOPWISE, 7, 0x48, 0x57, 2, 1, 1],
@@ -333,7 +333,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in testing::bytes(MAX_OPTIONS_LEN), flags: u8) {
         let options = TcpOptions::parse(&bytes, Flags(flags));
-        // What was read can be written, and is then read the same.
+        // The options that were read can be written, and are then read the same.
         let mut out = [0; MAX_OPTIONS_LEN];
         let len = options.write(&mut out);
         let again = TcpOptions::parse(&out[..len], Flags(flags));
