@@ -54,15 +54,14 @@ impl Turned {
 /// The first of those in the most crowded lane: of the source with the most, then of its protocol with the most, and
 /// so on. The oldest stand first.
 pub(crate) fn most_crowded<const N: usize>(lanes: &[[u32; N]]) -> Option<usize> {
-    let mut left: Vec<usize> = (0..lanes.len()).collect();
-    for level in 0..N {
+    let narrowed = |left: Vec<usize>, level: usize| {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         left.iter().for_each(|nth| *counts.entry(lanes[*nth][level]).or_default() += 1);
         let most = counts.values().max().copied();
         let first = left.iter().map(|nth| lanes[*nth][level]).find(|key| counts.get(key).copied() == most)?;
-        left.retain(|nth| lanes[*nth][level] == first);
-    }
-    left.first().copied()
+        Some(left.into_iter().filter(|nth| lanes[*nth][level] == first).collect())
+    };
+    (0..N).try_fold((0..lanes.len()).collect(), narrowed)?.first().copied()
 }
 
 #[cfg(test)]
