@@ -1,5 +1,5 @@
-//! Values that outsiders must not guess, all made from one key without randomness: initial sequence numbers, ports,
-//! timestamp offsets, SYN cookies and the order of the connection table.
+//! Values that outsiders must not guess: initial sequence numbers, ports, timestamp offsets, SYN cookies and the order
+//! of the connection table. All come from one key, without randomness.
 
 mod cookie;
 mod keyed_state;

@@ -8,8 +8,8 @@ use crate::Instant;
 
 /// Decides when in-order data is acknowledged, and whether an ACK is repeated.
 ///
-/// The ledger enforces every MUST. Whatever an agent decides, out-of-window segments, SYN, FIN and probes get answers,
-/// and in-order data gets its ACK before 500 ms are over.
+/// The ledger enforces every MUST. Out-of-window segments, SYN, FIN and probes get answers whatever an agent decides.
+/// In-order data gets its ACK within 500 ms.
 pub trait ReceiverAgent: Debug + Send {
     fn needs(&self) -> Needs;
     /// Called for each data segment, also when a read carries several.

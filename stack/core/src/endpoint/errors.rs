@@ -47,7 +47,7 @@ pub enum ConnectError {
     NoLocalAddress,
     /// Broadcast, multicast, unspecified, or port 0 (MUST-46).
     NotUnicast(SocketAddr),
-    /// That pair of sockets has a connection already.
+    /// The pair of sockets already has a connection.
     InUse(SocketAddr),
     NoFreePort,
     TableFull {

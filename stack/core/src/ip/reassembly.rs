@@ -122,9 +122,9 @@ impl Reassembler {
         self.partials.first().map(|partial| partial.deadline)
     }
 
-    /// Drops datagrams that have waited too long. The sink gets each key and, if the first fragment came, its quote:
-    /// only then may a Time Exceeded be sent (RFC 792, RFC 8200 §4.5). Datagrams dropped for an overlap were reported
-    /// at that time, and leave silently.
+    /// Drops datagrams that have waited too long. The sink gets each key and, if the first fragment came, its quote. A
+    /// Time Exceeded needs the quote (RFC 792, RFC 8200 §4.5). Datagrams dropped for an overlap were reported at that
+    /// time, and leave silently.
     pub fn expire(&mut self, now: Instant, sink: &mut dyn FnMut(FragmentKey, Option<&[u8]>)) {
         while self.partials.first().is_some_and(|oldest| oldest.deadline <= now) {
             let partial = self.remove(0);
@@ -176,7 +176,7 @@ impl Reassembler {
         more: usize,
     ) -> usize {
         let weight = |&index: &usize| self.shares.weight(self.partials[index].key.src, &held, (src, more));
-        // Of equal ones, `max_by_key` takes the last.
+        // `max_by_key` takes the last of equal ones.
         these.rev().max_by_key(weight).expect("there is one that may give way")
     }
 

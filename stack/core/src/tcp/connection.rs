@@ -7,8 +7,8 @@
 //! Invariants (checked after every event in debug builds)
 //! - C1: see [`sending`]; and the scoreboard spans exactly una..nxt (less the SYN).
 //! - C2: see [`receiving`].
-//! - C3: anything that waits to be sent has a timer, or waits for room on the link, for its turn, or for the
-//!   application that has announced more.
+//! - C3: anything that waits to be sent has a timer, or waits for room on the link or for its turn. It may also wait
+//!   for more data that the application has announced.
 
 mod acks;
 mod application;

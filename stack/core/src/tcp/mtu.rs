@@ -34,7 +34,7 @@ pub(crate) struct MtuSearch {
     retry_after_s: u16,
     /// The size before silence lowered it, until it is known whether the size was the cause.
     suspected_from: Option<u16>,
-    /// That size, once the path is back. The first probe tests it: the silence may have been an outage.
+    /// The suspected size, once the path is back. The first probe tests it: the silence may have been an outage.
     asks_for: Option<u16>,
 }
 

@@ -7,7 +7,7 @@ use crate::{Instant, Seq};
 /// The reason why no more leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
-    /// Nothing is in flight or waits to be sent.
+    /// No data is in flight or waits to be sent.
     Rest,
     /// The path (the agents' allowance) holds data back, or nothing does.
     Path,
@@ -133,8 +133,8 @@ impl Progress {
         self.round_lacked_data = false;
     }
 
-    /// Bytes a second over the last round trip. Of round trips in which the program gave too little, the fastest
-    /// counts.
+    /// Bytes a second over the last round trip. Round trips in which the program gave too little count only if they
+    /// were faster.
     pub(crate) fn delivery_rate(&self) -> Option<u64> {
         (self.rate_16_bytes_per_s > 0).then(|| u64::from(self.rate_16_bytes_per_s) * 16)
     }

@@ -1,8 +1,8 @@
 //! Bundles: several TCP segments that travel as one large packet until a link cuts them apart.
 //!
-//! A bundle is the packet that its segments would be if the path carried packets of any size: the first segment's
-//! number, and the payload of all. Its FIN and PSH are those of the last segment, its CWR is that of the first. The
-//! rest of the header holds for all of them. [`Cutter`] does the work of a network card, for links without one.
+//! A bundle is the packet that a path of unlimited packet size would carry: the first segment's number, and the payload
+//! of all. Its FIN and PSH are those of the last segment, its CWR is that of the first. The rest of the header holds
+//! for all of them. [`Cutter`] does the work of a network card, for links without one.
 
 use super::ip::{IpView, protocol};
 use super::tcp::HEADER_LEN;

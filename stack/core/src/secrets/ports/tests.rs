@@ -98,7 +98,7 @@ fn traffic_to_others_does_not_move_a_destinations_ports() {
     for other in 81..90 {
         pick(other);
     }
-    // Of nine others, none shares a counter of 1024 under this key.
+    // Under this key, none of nine others shares a counter of 1024.
     assert_eq!(pick(80).wrapping_sub(before), 1);
 }
 

@@ -377,7 +377,7 @@ impl Connection {
         self.arm_retransmit(cx.now);
     }
 
-    /// Nothing leaves: the cause gets a timer (C3), and the agents' window is judged.
+    /// Is called if no segment leaves: gives the cause a timer (C3), and judges the agents' window.
     fn settle(&mut self, cx: &mut Cx<'_>, allowed: Option<&Allowance>) {
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;

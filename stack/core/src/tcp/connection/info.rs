@@ -76,7 +76,7 @@ pub struct Info {
     pub lost: Count,
     pub sacked: Count,
     pub is_recovering: bool,
-    /// Bytes per second over the last round trip that was full of data. Before such a round trip, the fastest rate.
+    /// Bytes per second over the last round trip that was full of data, or over a later one that was faster.
     pub delivery_rate: Option<u64>,
     /// Bytes per second that the sender agents' pacing allows.
     pub pacing_rate: Option<u64>,

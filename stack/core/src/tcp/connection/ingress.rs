@@ -309,7 +309,7 @@ impl Connection {
     }
 }
 
-/// What the ACK says; [`acks`](super::acks) digests it.
+/// The ACK; [`acks`](super::acks) digests it.
 impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {

@@ -87,7 +87,7 @@ pub(crate) enum Frto {
     Off,
     /// The first unacknowledged segment was retransmitted; the next ACK decides.
     FirstAck,
-    /// That ACK brought news. Up to this many new segments leave instead of old ones, and the next ACK decides.
+    /// The ACK brought news. Up to this many new segments leave instead of old ones, and the next ACK decides.
     SecondAck {
         new_left: u8,
     },

@@ -251,8 +251,8 @@ fn read_fragment(header: &[u8]) -> Option<FragmentInfo> {
     (more || offset > 0).then_some(FragmentInfo { id, offset, more })
 }
 
-/// RFC 8200 §4.2: the two high bits of an unknown option decide whether the packet may be used without it, and whether
-/// its sender gets an error.
+/// RFC 8200 §4.2: the two high bits of an unknown option decide whether the packet may be used, and whether its sender
+/// gets an error.
 fn check_options(options: &[u8], at: usize) -> Result<Option<Fault>, DropReason> {
     let mut rest = options;
     while let [kind, tail @ ..] = rest {

@@ -1,5 +1,5 @@
-//! The notes between the two ends' agents, in the experimental options of RFC 6994: ours (kind 253, ExID 0x4857) and
-//! the ACK-rate request (kind 254, ExID 0x00AC).
+//! The notes between the two ends' agents, in two experimental options (RFC 6994). Ours has kind 253 and ExID 0x4857;
+//! the ACK-rate request has kind 254 and ExID 0x00AC.
 //!
 //! The request is that of draft-ietf-tcpm-ack-rate-request-10: R is in the high seven bits of its octet. The lowest bit
 //! was reserved in draft-gomez-tcpm-ack-rate-request-05, which Wireshark and packetdrill read. Later drafts call it V.

@@ -111,7 +111,7 @@ impl Ladder<'_> {
         Some(plan)
     }
 
-    /// RFC 6582 §3.2 steps 3 and 5: a segment that a third duplicate or a partial ACK shows as lost leaves at once,
+    /// RFC 6582 §3.2 steps 3 and 5: a third duplicate or a partial ACK shows a loss. The lost segment leaves at once,
     /// even with a full window.
     fn inflates(&self) -> bool {
         matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))

@@ -12,9 +12,9 @@ use crate::{Instant, Seq};
 /// The interval of buffer tuning before an RTT is known.
 const TUNING_WITHOUT_RTT: Duration = Duration::from_millis(100);
 
-/// Receive-buffer tuning. The window is twice what the application reads in a round trip, plus the growth that is
-/// expected, so that it never limits a sender that still grows. A sender that loses a segment at the end of slow start
-/// needs room for one and a half windows above the hole.
+/// Receive-buffer tuning. The window is twice what the application reads in a round trip, plus the expected growth. It
+/// thus never limits a sender that still grows. A sender that loses a segment at the end of slow start needs room for
+/// one and a half windows above the hole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
     since: Instant,
