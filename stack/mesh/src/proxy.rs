@@ -216,7 +216,7 @@ impl Proxy {
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
         let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
-        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: false, link: None, has_room };
+        let at_hand = AtHand::new(id, packet, &read, None, has_room);
         let is_kept = flow.take_back(now, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.seats, read.key, flow, now);
         self.keep_within(now);
@@ -261,7 +261,7 @@ impl Proxy {
         let link = self.links.get(&key.mobile.ip()).copied();
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
         let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
-        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: read.is_plain, link, has_room };
+        let at_hand = AtHand::new(id, packet, &read, link, has_room);
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
         self.keep_within(now);

@@ -21,7 +21,7 @@ use hopwise_core::{Instant, Seq};
 use super::copies::Copies;
 use super::facts::{Facts, Newest};
 use super::outbox::{Label, Leaving, Outbox};
-use super::read::{Read, parse};
+use super::read::{Read, parse, pattern};
 use super::seats::{Claim, Seat};
 use super::store::{Kept, Store};
 use keep::Keeps;
@@ -77,12 +77,24 @@ pub(super) struct AtHand<'a> {
     pub(super) id: u64,
     pub(super) packet: &'a [u8],
     pub(super) tcp: &'a TcpView<'a>,
-    /// It can serve as a pattern for ACKs.
-    pub(super) is_plain: bool,
+    /// What of it can serve as a pattern for ACKs.
+    pub(super) pattern: Option<&'a [u8]>,
     /// The last that was told of the mobile's link, where it is not up.
     pub(super) link: Option<LinkNews>,
     /// The memory has room to keep it.
     pub(super) has_room: bool,
+}
+
+impl<'a> AtHand<'a> {
+    pub(super) fn new(
+        id: u64,
+        packet: &'a [u8],
+        read: &'a Read<'_>,
+        link: Option<LinkNews>,
+        has_room: bool,
+    ) -> AtHand<'a> {
+        AtHand { id, packet, tcp: &read.tcp, pattern: read.pattern, link, has_room }
+    }
 }
 
 impl Flow {
@@ -189,9 +201,10 @@ impl Flow {
         let view = self.view();
         let fate = self.agent.on_segment(&passing, &view, &mut orders);
         let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
-        if let (Side::Mobile, Fate::Drop(_), true) = (from, fate, at_hand.is_plain && is_newest) {
+        let pattern = at_hand.pattern.filter(|_| is_newest);
+        if let (Side::Mobile, Fate::Drop(_), Some(pattern)) = (from, fate, pattern) {
             // What is said in its place takes after it.
-            self.remember(at_hand.packet, at_hand.tcp, Copies::default());
+            self.remember(pattern, at_hand.tcp, Copies::default());
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
@@ -281,8 +294,10 @@ impl Flow {
         out.note(now, self.number, kept.id, label.released());
         if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
             self.facts.note_passed(now, ack);
-            if let Some((_, tcp)) = parse(&kept.packet) {
-                self.remember(&kept.packet, &tcp, Copies::SAID);
+            if let Some((ip, tcp)) = parse(&kept.packet)
+                && let Some(pattern) = pattern(&kept.packet, &ip)
+            {
+                self.remember(pattern, &tcp, Copies::SAID);
             }
         }
         let Kept { id, packet, .. } = kept;
@@ -298,7 +313,7 @@ impl Flow {
 
     /// P3. An ACK that was late is no new one, since what is written bears the newest's clock; nor is one that comes
     /// twice.
-    fn remember(&mut self, packet: &[u8], tcp: &TcpView<'_>, copies: Copies) {
+    fn remember(&mut self, pattern: &[u8], tcp: &TcpView<'_>, copies: Copies) {
         let says = tcp.options.timestamps.map(|told| (tcp.ack, tcp.window, told.value));
         let is_again = says.is_some() && says == self.pure_ack_says;
         if is_again || (!self.pure_ack.is_empty() && self.facts.newest.is_after(tcp)) {
@@ -306,7 +321,7 @@ impl Flow {
         }
         self.pure_ack_says = says;
         self.pure_ack.clear();
-        self.pure_ack.extend_from_slice(packet);
+        self.pure_ack.extend_from_slice(pattern);
         self.copies = copies;
     }
 
@@ -397,8 +412,8 @@ impl Flow {
         if let (Side::Mobile, Some(ack)) = (passing.from, passing.ack) {
             self.facts.note_passed(passing.now, ack);
             let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
-            if is_newest && at_hand.is_plain {
-                self.remember(at_hand.packet, at_hand.tcp, Copies::SAID);
+            if let Some(pattern) = at_hand.pattern.filter(|_| is_newest) {
+                self.remember(pattern, at_hand.tcp, Copies::SAID);
             }
         }
     }

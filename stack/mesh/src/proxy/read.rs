@@ -24,8 +24,7 @@ pub(super) struct Read<'a> {
     pub(super) key: FlowKey,
     pub(super) tcp: TcpView<'a>,
     pub(super) ce: bool,
-    /// The packet has no options or extension headers before TCP, so that it can serve as a pattern.
-    pub(super) is_plain: bool,
+    pub(super) pattern: Option<&'a [u8]>,
     pub(super) dialect: Dialect,
 }
 
@@ -41,9 +40,16 @@ pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Re
         Side::Fixed => FlowKey { mobile: dst, fixed: src },
         Side::Mobile => FlowKey { mobile: src, fixed: dst },
     };
-    let is_plain = ip.header_len == if ip.src.is_ipv4() { 20 } else { 40 };
+    let pattern = pattern(packet, &ip);
     let dialect = if tcp.flags.contains(Flags::SYN) { dialect(ip.payload) } else { Dialect::Other };
-    Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, is_plain, dialect })
+    Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, pattern, dialect })
+}
+
+/// The packet without what a device hands in after it, where it can serve as a pattern: options and extension headers
+/// before TCP do not belong into one.
+pub(super) fn pattern<'a>(packet: &'a [u8], ip: &IpView<'_>) -> Option<&'a [u8]> {
+    let is_plain = ip.header_len == if ip.src.is_ipv4() { 20 } else { 40 };
+    packet.get(..ip.header_len + ip.payload.len()).filter(|_| is_plain)
 }
 
 /// A packet that was read before.

@@ -98,6 +98,10 @@ impl Store {
 
     pub(super) fn pop(&mut self) -> Option<Kept> {
         let kept = self.waiting.pop_front()?;
+        // Room that nothing takes counts as no memory.
+        if self.waiting.len() < self.waiting.capacity() / 4 {
+            self.waiting.shrink_to(2 * self.waiting.len());
+        }
         self.bytes -= Store::cost(&kept.packet);
         self.payload_bytes -= kept.len();
         self.withheld -= usize::from(!kept.was_sent);
@@ -141,6 +145,19 @@ mod tests {
         assert!(store.pop_below(Seq(50)).is_none());
         assert_eq!(seqs(&mut store), [0, 100, 200]);
         assert_eq!(store.bytes(), 0);
+    }
+
+    #[test]
+    fn a_store_that_has_emptied_gives_its_memory_back() {
+        let mut store = Store::default();
+        for seq in 0..1_000 {
+            store.put(kept(seq, 1));
+        }
+        for _ in 0..990 {
+            store.pop().expect("it is kept");
+        }
+        assert!(store.waiting.capacity() < 100, "{}", store.waiting.capacity());
+        assert_eq!(seqs(&mut store), Vec::from_iter(990..1_000));
     }
 
     #[test]

@@ -111,3 +111,59 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use hopwise_agents::StandardAgents;
+    use hopwise_core::agent::BaseStationMaker;
+    use hopwise_core::wire::{Checksums, Flags, TcpOptions};
+
+    use super::*;
+    use crate::proxy::read;
+    use crate::proxy::tests::packet;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn flow() -> Flow {
+        let agent = StandardAgents::default().base_station("none").expect("an agent that there is")();
+        Flow::new(1, agent.agent(), 10_000, NOW)
+    }
+
+    fn ack() -> Vec<u8> {
+        let [fixed, mobile] = ["[fd00::1]:5001", "[fd00::2]:40000"]
+            .map(|end| end.parse::<SocketAddr>().expect("an address and a port"));
+        packet(mobile, fixed, (1, 1_000), Flags::ACK, &TcpOptions::default(), &[])
+    }
+
+    /// A device may hand in more than the packet: Ethernet fills short frames up.
+    #[test]
+    fn a_pattern_for_acks_has_nothing_that_comes_after_the_packet() {
+        let (mut flow, mut out) = (flow(), Outbox::new(10, 0));
+        let mut longer = ack();
+        longer.extend([0; 1_000]);
+        let read = read::read(&longer, Side::Mobile, Checksums::Verify).expect("a segment");
+        let at_hand = AtHand::new(1, &longer, &read, None, true);
+        flow.take(NOW, Side::Mobile, &read, at_hand, &mut out);
+        assert_eq!(flow.pure_ack, ack());
+    }
+
+    #[test]
+    fn an_ack_with_extension_headers_is_no_pattern_when_it_was_held_either() {
+        let (mut flow, mut out) = (flow(), Outbox::new(10, 0));
+        let mut longer = ack();
+        // Destination options: one that pads (RFC 8200 §4.2).
+        let mut options = vec![0; 256];
+        options[..4].copy_from_slice(&[longer[6], 31, 1, 252]);
+        longer[6] = 60;
+        let len = (longer.len() - 40 + options.len()) as u16;
+        longer[4..6].copy_from_slice(&len.to_be_bytes());
+        longer.splice(40..40, options);
+        let read = read::read(&longer, Side::Mobile, Checksums::Verify).expect("a segment");
+        let passing = flow.facts.see(NOW, Side::Mobile, &read).expect("it fits");
+        flow.acks.put(Kept::new(1, &passing, longer.clone(), false));
+        flow.let_go(NOW, Because::NoRoom, &mut out);
+        assert_eq!((flow.pure_ack.len(), out.queue(Side::Fixed).len()), (0, 1));
+    }
+}
