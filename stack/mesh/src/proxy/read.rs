@@ -71,6 +71,7 @@ pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
     bare[at + CHECKSUM..at + CHECKSUM + 2].fill(0);
     let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment.len() as u32).add(&bare[at..]);
     bare[at + CHECKSUM..at + CHECKSUM + 2].copy_from_slice(&sum.finish().to_be_bytes());
+    bare.shrink_to_fit();
     Some(bare)
 }
 
