@@ -91,7 +91,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Refuses rules whose specs the maker does not know.
+    /// Fails on rules whose specs the maker does not know.
     pub fn new(
         config: EndpointConfig,
         maker: Box<dyn AgentMaker>,

@@ -70,7 +70,7 @@ pub enum TraceKind {
         by: By,
         why: Why,
     },
-    /// Data was placed out of order or fills a hole. `stretches` of data now lie above holes.
+    /// Data came that is not merely in order. `stretches` of data now lie above holes.
     Placed {
         class: Class,
         stretches: u32,

@@ -9,7 +9,7 @@ pub enum AckRequest {
     After(u8),
 }
 
-/// A form of ACK requests, as the handshake agrees on it.
+/// A form of ACK requests; the handshake agrees on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRequestForm {
     Rate,

@@ -111,7 +111,7 @@ impl Side {
     }
 }
 
-/// A segment on its way.
+/// A segment that passes the base station.
 #[derive(Clone, Copy, Debug)]
 pub struct Passing<'a> {
     pub now: Instant,
@@ -280,7 +280,7 @@ pub enum Because {
     TimedOut,
     /// A newer packet carries the same news and more.
     Newer,
-    /// The last byte stays back.
+    /// The last byte is held back.
     LastByte,
 }
 

@@ -62,7 +62,7 @@ const MOVES_EVERY_MS: u32 = 1000;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The reason to hold memory. If buffers are scarce, connections are reset in this order.
+/// The reason to hold memory. If buffers are scarce, connections give way in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Lane {

@@ -20,7 +20,7 @@ pub enum EventKind {
     Readable,
     /// There is room again after a send that did not fit.
     Writable,
-    /// Urgent data is on its way or here; [`Endpoint::urgent_unread`] returns its length (RFC 9293 MUST-32).
+    /// Urgent data is coming or here; [`Endpoint::urgent_unread`] returns its length (RFC 9293 MUST-32).
     Urgent,
     /// The peer sends no more.
     PeerClosed,

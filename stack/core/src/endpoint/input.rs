@@ -20,7 +20,7 @@ pub(super) struct Incoming<'a> {
     pub(super) arrived: &'a Arrived<'a>,
 }
 
-/// A segment without a connection behind it.
+/// A segment to send without a connection.
 pub(super) struct Bare<'a> {
     pub(super) seq: Seq,
     pub(super) ack: Seq,

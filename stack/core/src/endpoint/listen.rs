@@ -20,7 +20,7 @@ use crate::trace::{DropReason, Scarce, TraceKind};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
 use crate::{Instant, Moment, Seq};
 
-/// The least distance of a new connection's numbers from those of the connection that it follows.
+/// The least distance by which a new connection's numbers lie above those of the connection that it follows.
 const BEYOND: u32 = 1 << 17;
 
 /// By then the SYN-ACK has been sent twice, and the answer has had two seconds.

@@ -83,7 +83,7 @@ pub struct CookieOptions {
 }
 
 impl CookieOptions {
-    /// From the TSecr of the ACK that brings the cookie, as [`cookie_timestamp`] wrote it.
+    /// Decodes the TSecr of an ACK with a cookie, as [`cookie_timestamp`] made it.
     pub fn decode(ts_echo: u32) -> CookieOptions {
         let shift = (ts_echo & 0xf) as u8;
         CookieOptions {

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 /// The most stretches that are remembered, in at most 12 KiB; data that would start another is refused. A queue that
 /// overflows drops every other segment: a window of 2000 has that many holes.
 pub(super) const MOST_RANGES: usize = 1024;
-/// The SACK blocks that fit beside no other option (RFC 2018 §3).
+/// The most SACK blocks in a segment without other options (RFC 2018 §3).
 pub(super) const MOST_BLOCKS: usize = 4;
 
 /// Offsets from `rcv_nxt`; the end is the first byte that is not held.

@@ -90,7 +90,7 @@ impl RecvBuffer {
         self.limit
     }
 
-    /// Raises the limit. A lower one is ignored: the window told to the peer may reach the old one.
+    /// Raises the limit. A lower one is ignored: the advertised window may reach the old one.
     pub(crate) fn set_limit(&mut self, limit_bytes: u32) {
         self.limit = self.limit.max(limit_bytes.min(LARGEST_BYTES));
     }

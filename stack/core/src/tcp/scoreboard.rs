@@ -80,7 +80,7 @@ pub(crate) struct Delivered {
     pub(crate) covers_resent: bool,
     /// The most recently sent segment of all delivered (RFC 8985: `RACK.segment`).
     pub(crate) newest: Option<Newest>,
-    /// A segment below an earlier delivered one that was never sent again: the network reordered.
+    /// A segment that was never retransmitted arrived after a higher one: the network reordered.
     pub(crate) reordered: bool,
 }
 
@@ -97,8 +97,8 @@ impl Newest {
         self.sent_at > sent_at || (self.sent_at == sent_at && end < self.end)
     }
 
-    /// Returns whether this arrival says anything about `segment`. It does not about one retransmitted at the same
-    /// instant: an ACK had let both leave, the new one perhaps earlier.
+    /// Returns whether this arrival is evidence about `segment`. It is not if the segment was retransmitted at the same
+    /// instant: the two may have left in either order.
     fn tells_of(&self, segment: &SentSegment) -> bool {
         let is_tie = self.sent_at == segment.sent_at && segment.resent > 0 && !self.was_resent;
         !is_tie && self.is_after(segment.sent_at, segment.end())
@@ -317,7 +317,7 @@ impl Scoreboard {
     }
 
     /// RFC 6675 `IsLost`: marks a segment with enough SACKed data above it. Enough is `dup_threshold` segments, or more
-    /// bytes than one full segment fewer has. Returns whether a new loss was found.
+    /// bytes than `dup_threshold - 1` full ones. Returns whether a new loss was found.
     pub(crate) fn mark_lost_by_sack(&mut self, dup_threshold: u8, mss: u32) -> bool {
         let (mut segments_above, mut bytes_above, mut found) = (0u32, 0u32, false);
         let byte_threshold = u32::from(dup_threshold).saturating_sub(1) * mss;

@@ -32,7 +32,7 @@ pub struct ConnNames {
     pub senders: String,
     /// The list of shadow agents.
     pub shadows: String,
-    /// The configuration's rule that chose them; None for the default agents.
+    /// The configuration's rule that chose them; None if no rule did.
     pub rule: Option<String>,
     pub hops: Option<u8>,
 }

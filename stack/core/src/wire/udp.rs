@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn checksum_that_comes_to_zero_is_sent_as_all_ones() {
         for (src, dst) in [(v4(1), v4(2)), (v6(1), v6(2))] {
-            // Without a payload the sum is what the two bytes must make up to all ones.
+            // The checksum over two zero bytes is the payload for which the sum becomes zero.
             let rest = datagram(src, dst, &[0, 0]);
             let bytes = datagram(src, dst, &rest[6..8]);
             assert_eq!(bytes[6..8], [0xff, 0xff]);
@@ -139,10 +139,10 @@ mod tests {
             let mut bytes = bytes.split_off(6);
             let view = UdpView { src_port: ports.0, dst_port: ports.1, payload: &payload };
             prop_assert_eq!(UdpView::parse(src, dst, &bytes), Ok(view));
-            // A wrong length is found only when the bytes that it leaves out do not happen to make up for it.
+            // A wrong length is found only if the omitted bytes do not happen to make up for it.
             for bit in (0..bytes.len() * 8).filter(|bit| !(4..6).contains(&(bit / 8))) {
                 bytes[bit / 8] ^= 1 << (bit % 8);
-                // A checksum of one bit becomes none at all, which IPv4 has to believe.
+                // A flipped checksum of one bit becomes zero, "no checksum", which IPv4 must accept.
                 let became_none = src.is_ipv4() && bytes[6..8] == [0, 0];
                 prop_assert!(became_none || UdpView::parse(src, dst, &bytes).is_err());
                 bytes[bit / 8] ^= 1 << (bit % 8);

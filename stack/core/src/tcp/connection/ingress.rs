@@ -268,7 +268,7 @@ impl Connection {
         Step::Answer(DropReason::SynInConnection, Answer::Limited)
     }
 
-    /// Fifth: is the ACK about something that we sent, and not too old (RFC 5961 §5.2)?
+    /// Fifth: does the ACK cover sent data, and is it not too old (RFC 5961 §5.2)?
     fn check_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
         if !segment.flags.contains(Flags::ACK) {
@@ -375,7 +375,7 @@ impl Connection {
             && !segment.flags.contains(Flags::ECE)
     }
 
-    /// The states that end when our FIN is acknowledged.
+    /// Leaves the states that end when our FIN is acknowledged.
     fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
         let is_fin_acked = self.sending.is_fin_sent()
             && self.sending.una() == self.sending.nxt()

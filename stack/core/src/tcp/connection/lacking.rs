@@ -6,7 +6,7 @@ use crate::agent::{Needs, Path};
 use crate::tcp::cx::Cx;
 use crate::trace::{Lacking, TraceKind};
 
-/// The state that the answer depends on.
+/// The state that decides which needs are met.
 pub(super) struct Unmet<'a> {
     pub(super) wishes: Wishes,
     pub(super) opening: &'a Opening,

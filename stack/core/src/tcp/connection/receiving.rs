@@ -42,7 +42,7 @@ pub(super) struct Receiving {
     /// The timestamp that our segments echo (RFC 7323 §4.3).
     ts_recent: u32,
     ts_recent_at: Instant,
-    /// Moves when an ACK is decided (RFC 7323 §4.3).
+    /// Last.ACK.sent of RFC 7323 §4.3, moved at the decision of an ACK.
     last_ack_decided: Seq,
     /// The number of the last segment that carried our window.
     last_told: Seq,
@@ -271,7 +271,7 @@ impl Receiving {
         self.buffer.consume(bytes);
     }
 
-    /// Discards the received data, which nobody will read.
+    /// Discards the received data, since it will not be read.
     pub(super) fn forget_data(&mut self) {
         self.buffer.clear();
     }

@@ -23,7 +23,7 @@ use crate::{Instant, Moment, Seq};
 const PERSIST_MOST: Duration = Duration::from_secs(60);
 /// The number of probes once the application has left: a quarter of an hour with an RTO of 200 ms.
 const MOST_PROBES_OF_NOBODY: u8 = 23;
-/// The shortest interval, whatever the application asks for: faster probes would be a flood.
+/// The shortest interval, whatever the application sets: faster probes would be a flood.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 /// The time without an event after which the buffers free memory.
 pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
@@ -360,8 +360,8 @@ impl Connection {
         }
     }
 
-    /// After a first timeout, a segment above the raised number or the last one below asks for an ACK. After a second,
-    /// the raised number is dropped. Otherwise a lost last ACK would leave both sides waiting for ever.
+    /// After a first timeout, a segment above the raised number or the last one below goes again. After a second, the
+    /// raised number is dropped. Otherwise a lost last ACK would leave both sides waiting for ever.
     fn lower_highest_ack(&mut self) {
         let highest_ack = self.sending.highest_ack();
         if highest_ack <= self.sending.una() {

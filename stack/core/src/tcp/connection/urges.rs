@@ -69,7 +69,7 @@ impl Urges {
         self.syn = is_due;
     }
 
-    /// Returns whether the last segment below `highest_ack` should ask for an ACK.
+    /// Returns whether the last segment below `highest_ack` should go again.
     pub(super) fn asks_below_highest_ack(&self) -> bool {
         self.below_highest_ack
     }
@@ -84,8 +84,8 @@ impl Urges {
         self.timeouts_above = 0;
     }
 
-    /// Counts a timeout after `highest_ack` was raised. After the first, a segment above or the last one below asks for
-    /// an ACK. Returns whether that stayed unanswered.
+    /// Counts a timeout after `highest_ack` was raised. After the first, a segment above or the last one below goes
+    /// again. Returns whether that stayed unanswered.
     pub(super) fn doubts_highest_ack(&mut self, has_lost_above: bool) -> bool {
         if self.timeouts_above == 0 {
             self.timeouts_above = 1;

@@ -1,7 +1,7 @@
 //! Proportional Rate Reduction (RFC 9937). During fast recovery, sending is in proportion to arrivals, so that the
 //! window shrinks to ssthresh over one round trip without a stop.
 
-/// Bytes throughout.
+/// All counts are in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     delivered: u64,

@@ -184,7 +184,7 @@ fn ipv4_options_of_impossible_length_are_malformed() {
         &[131, 7, 3, 1, 2, 3, 4],
         &[131, 7, 5, 1, 2, 3, 4],
         &[131, 7, 9, 1, 2, 3, 4],
-        // Two of them.
+        // Two source routes.
         &[131, 7, 8, 1, 2, 3, 4, 137, 7, 8, 1, 2, 3, 4],
     ] {
         assert_eq!(IpView::parse(&with_options(options, b"")), Err(DropReason::IpMalformed), "{options:?}");

@@ -124,7 +124,7 @@ fn most_payload(most_bytes: u32, allowed: &Allowance) -> u32 {
 }
 
 impl Left {
-    /// For [`Transmit`](crate::Transmit).
+    /// The payload of each segment, for [`Transmit`](crate::Transmit).
     pub(crate) fn segment_bytes(self) -> Option<u16> {
         match self {
             Left::Packet { segment_bytes, .. } => segment_bytes,
@@ -132,7 +132,7 @@ impl Left {
         }
     }
 
-    /// For [`lent`](crate::Machine::lent).
+    /// The payload that stayed in the buffer, for [`lent`](crate::Machine::lent).
     pub(crate) fn lent(self) -> Option<(Seq, u32)> {
         match self {
             Left::Packet { lent, .. } => lent,

@@ -89,7 +89,7 @@ impl Ladder<'_> {
         SegmentPlan { what: What::Ack, seq: self.sending.nxt(), len: 0, each: 0, flags: Flags::ACK }
     }
 
-    /// Lost segments first, the lowest first.
+    /// Retransmits lost segments, the lowest first.
     fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
         if self.urges.is_frozen_probe_due() && !self.loss.board().is_empty() {
             return Some(self.plan_again(0, SentKind::Probe));
@@ -117,7 +117,7 @@ impl Ladder<'_> {
         matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
     }
 
-    /// Sends nothing below highest_ack again. If nothing is lost above it, the segment there asks for an ACK (after a
+    /// Sends nothing below highest_ack again. If nothing is lost above it, the segment there goes again (after a
     /// timeout).
     fn next_to_resend(&self) -> Option<usize> {
         let above = self.loss.board().next_lost(self.sending.highest_ack());

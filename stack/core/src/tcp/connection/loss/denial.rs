@@ -71,9 +71,9 @@ impl Loss {
     }
 }
 
-/// An echo older than the retransmission shows that the first copy had arrived. The time of the last copy then says
-/// nothing about other segments (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order (RFC
-/// 7323 §4.3), and proves nothing.
+/// An echo older than the retransmission shows that the first copy had arrived. The time of the last copy is then no
+/// evidence about other segments (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
+/// (RFC 7323 §4.3), and proves nothing.
 fn is_first_copy(newest: &Newest, echo: Option<u32>, space: Space, sent_ts: Option<u32>) -> bool {
     let is_older = |(echo, sent): (u32, u32)| (echo.wrapping_sub(sent) as i32) < 0;
     newest.was_resent && newest.end <= space.una && echo.zip(sent_ts).is_some_and(is_older)

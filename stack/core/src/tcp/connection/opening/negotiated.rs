@@ -14,7 +14,7 @@ pub(in crate::tcp::connection) struct Negotiated {
     pub(in crate::tcp::connection) scale: Option<Scale>,
     /// The notes that the two ends agreed to exchange in our own option.
     pub(super) offer: OfferFlags,
-    /// True if our senders may ask for ACKs by ACK-rate requests.
+    /// True if our senders may send ACK-rate requests.
     pub(in crate::tcp::connection) tell_ack_rate: bool,
     pub(in crate::tcp::connection) use_ack_rate: bool,
 }
@@ -79,7 +79,7 @@ impl Negotiated {
             || self.tell_ack_rate
     }
 
-    /// The needs that the receiver agent asked for in vain; it follows its written fallback.
+    /// The receiver agent's needs that were not agreed on; it follows its written fallback.
     pub(in crate::tcp::connection) fn receiver_lacks(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
         those([
             (needs.peer_cwnd && !self.use_cwnd(), Lacking::PeerCwnd),

@@ -116,7 +116,7 @@ impl Opening {
         };
         let mine = wishes.offer();
         let both = |own, other| mine.contains(own) && theirs.contains(other);
-        // The opener asks and the listener agrees; by no other order do both ends know of the other's consent.
+        // The opener offers and the listener agrees. In no other order do both ends know of the other's consent.
         let tell_in_window = is_reply && both(OfferFlags::TELL_IN_WINDOW, OfferFlags::USE_IN_WINDOW);
         let use_in_window = self.origin == Origin::Passive
             && wishes.receiver.peer_cwnd

@@ -83,7 +83,7 @@ impl Sending {
         self.una + self.wnd < self.nxt
     }
 
-    /// RFC 5961 §5.2.
+    /// Returns whether an ACK is older than any window allows (RFC 5961 §5.2).
     pub(in crate::tcp::connection) fn is_too_old(&self, ack: Seq) -> bool {
         ack < self.una - self.max_wnd
     }
