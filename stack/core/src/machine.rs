@@ -83,7 +83,7 @@ pub enum Cast {
     Overheard,
 }
 
-/// The companion of a packet that leaves.
+/// The destination and the handling of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     pub to: NextHop,

@@ -63,8 +63,8 @@ impl Secrets {
         KeyedState::new(self.table.0, self.table.1)
     }
 
-    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1). The next connection of a flow begins
-    /// above the previous one, at a number that outsiders cannot predict.
+    /// A clock plus a secret hash of addresses and ports (RFC 6528 §3, RFC 9293 §3.4.1). The next connection of a flow
+    /// begins above the previous one, at a number that outsiders cannot predict.
     pub fn isn(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
         let clock = (now.0 / ISN_TICK_NS) as u32;
         Seq(clock) + hash_flow(&self.isn, local, remote, &[]) as u32

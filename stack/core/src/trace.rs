@@ -170,7 +170,8 @@ pub enum TraceKind {
     LinkTold {
         news: LinkNews,
     },
-    /// A base station keeps a packet, whole or as a copy. `number` is that of the data, or that of a pure ACK.
+    /// A base station keeps a packet, whole or as a copy. `number` is that of the data, or the one that a pure ACK
+    /// acknowledges.
     Kept {
         from: Side,
         number: Seq,

@@ -27,7 +27,7 @@ pub trait BaseStationAgent: Debug + Send {
     fn on_overflow(&mut self, now: Instant);
     /// Returns whether it takes back data that the link to the mobile has given up.
     fn takes_back(&self) -> bool;
-    /// Pure, absolute and complete: no other call is needed.
+    /// Pure. The absolute instant of the agent's next work; nothing else becomes due earlier.
     fn deadline(&self) -> Option<Instant>;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
 }
@@ -314,7 +314,7 @@ pub enum Order {
     Forget { below: Seq },
     /// Repeats the mobile's newest ACK, at most once for each ACK, and not behind data of the mobile.
     Repeat { because: Because },
-    /// Resends cached data; it stays cached.
+    /// Retransmits cached data; it stays cached.
     Resend { seq: Seq, because: Because },
     /// Sends an ACK in the mobile's name, with a number that the mobile has acknowledged.
     Acknowledge { number: Seq, window: Told, copies: u8 },

@@ -18,7 +18,7 @@ pub trait ReceiverAgent: Debug + Send {
     fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict;
     /// Called for any decided ACK: the agent's own, a repeat, a forced or a piggybacked one.
     fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>);
-    /// Pure, absolute and complete: no other call is needed.
+    /// Pure. The absolute instant of the agent's next work; nothing else becomes due earlier.
     fn deadline(&self) -> Option<Instant>;
     /// The note that leaves with the ACK; it is frozen with the number at the decision.
     fn note(&self) -> AckNote;

@@ -193,7 +193,7 @@ impl Endpoint {
         true
     }
 
-    /// Sets the holder's turn by whether others wait. The deadline starts when the first one does.
+    /// Sets the holder's turn by whether others wait. The deadline starts when the first one begins to wait.
     fn tell_holder(&mut self, now: Instant, between: HostPair) {
         let Some(ensemble) = self.ensembles.all.get(&between) else { return };
         let holder = ensemble.holder;

@@ -1,7 +1,7 @@
 //! SYN cookies: the peer, not this host, remembers the handshake (RFC 4987 §3.6).
 //!
 //! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can compute. They
-//! cover the four numbers, the peer's initial sequence number, the full age and the MSS. The mask hides age and MSS
+//! depend on addresses, ports, the peer's initial sequence number, the full age and the MSS. The mask hides age and MSS
 //! from those who do not see our answers. Such an attacker guesses right once in 2^28; one who knows the mask of its
 //! own flow does so once in 2^24. Window scale, SACK and ECN are kept in the timestamp, if there is one.
 

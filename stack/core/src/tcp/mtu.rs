@@ -96,7 +96,7 @@ impl MtuSearch {
         self.told.max(self.least).min(self.link)
     }
 
-    /// The size that the path is believed to carry, which may be less.
+    /// The size that the path is believed to carry; it may be less than the size of our packets.
     pub(crate) fn told(&self) -> u16 {
         self.told
     }

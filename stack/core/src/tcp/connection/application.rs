@@ -222,7 +222,7 @@ impl Connection {
             && !self.ladder().is_blocked_by_window()
     }
 
-    /// The end of the burst for which the connection wants a turn.
+    /// The burst for which the connection wants a turn, named by its first number.
     pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
         let member = self.senders.member().filter(|_| self.may_use_turn())?;
         member.wanted_turn(now, &self.send_view())

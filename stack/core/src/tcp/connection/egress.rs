@@ -62,7 +62,7 @@ pub(super) enum What {
 }
 
 impl SegmentPlan {
-    /// A taken-back byte of a window probe is not new: it has left before.
+    /// Returns whether all its data is new. A taken-back byte of a window probe has left before.
     pub(super) fn is_all_new(&self, sending: &Sending) -> bool {
         let is_meant_so = matches!(self.what, What::New | What::MtuProbe { .. } | What::TailProbe);
         is_meant_so && self.len > 0 && self.seq >= sending.max()
@@ -339,7 +339,7 @@ impl Connection {
         if self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
-        // Outside of recovery it was resent because of its size, so its ACK is a full round trip away.
+        // Outside of recovery it was retransmitted because of its size, so its ACK is a full round trip away.
         self.arm_tail_probe(cx.now);
     }
 

@@ -68,7 +68,7 @@ pub struct Info {
     pub path_mtu: u16,
     /// The bytes that the sender agents allow in flight.
     pub allowed_bytes: u64,
-    /// The cwnd of its owner, from the first data on; other agents may allow less.
+    /// The cwnd that its owner allows, from the first data on; other agents may allow less.
     pub cwnd_bytes: Option<u64>,
     /// `u64::MAX` while none was ever set.
     pub ssthresh_bytes: u64,

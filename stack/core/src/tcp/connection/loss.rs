@@ -285,7 +285,7 @@ impl Loss {
         self.recovery.timeouts
     }
 
-    /// Marks everything in flight as lost. F-RTO may check whether it is.
+    /// Marks everything in flight as lost. F-RTO may check this.
     pub(super) fn lose_all(&mut self, nth: u32, nxt: Seq, may_use_frto: bool) {
         // The peer has dropped a first segment that is SACKed but not acknowledged (RFC 2018 §8).
         if self.board.front().is_some_and(|front| front.state == SegmentState::Sacked) {

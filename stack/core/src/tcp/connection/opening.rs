@@ -112,7 +112,7 @@ impl Opening {
         self.syns_sent
     }
 
-    /// RFC 3168 §6.1.1: after a SYN or SYN-ACK of ours without ECN, the peer may not expect marks. The peer's own marks
+    /// RFC 3168 §6.1.1: after a SYN or SYN-ACK of ours without ECN, our data is not ECN-capable. The peer's own marks
     /// are still echoed as agreed.
     #[inline]
     pub(super) fn sends_ect(&self) -> bool {

@@ -21,7 +21,7 @@ use crate::{Instant, Moment, Seq};
 
 /// The longest interval of probes of a closed window (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
-/// The number of probes once the application has left: a quarter of an hour with an RTO of 200 ms.
+/// The most probes once the application has left: a quarter of an hour with an RTO of 200 ms.
 const MOST_PROBES_OF_NOBODY: u8 = 23;
 /// The shortest interval, whatever the application sets: faster probes would be a flood.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
@@ -275,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Resends larger segments in smaller pieces at once, and leaves cwnd alone (RFC 1191 §6.5).
+    /// Retransmits larger segments in smaller pieces at once, and leaves cwnd alone (RFC 1191 §6.5).
     fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
         let Some(size) = lowered.filter(|size| *size >= smallest_mtu(self.opening.remote())) else {
             cx.dropped(DropReason::IcmpUnverified);
