@@ -1,28 +1,28 @@
-//! ARP (RFC 826): what a station knows of its neighbours' addresses, whom it has asked for, what waits for an answer.
+//! ARP (RFC 826) at one station: the known addresses, the requests that are out, and the packets that wait for a reply.
 //!
-//! Answers are believed for ever, since no station changes its address. Whoever is asked for learns who asked. Not
-//! modelled: announcements, NDP (neighbours with addresses of IPv6 are known).
+//! Replies are believed for ever, since no station changes its address. The target of a request learns the sender's
+//! address. Not modelled: announcements, NDP (neighbours with addresses of IPv6 are known).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::frames::{Mac, mac_of};
 
-/// RFC 1122 §2.3.2.1: a question a second at most.
+/// RFC 1122 §2.3.2.1: one request a second at most.
 pub(crate) const ASK_EVERY_NS: u64 = 1_000_000_000;
 const MOST_QUESTIONS: u8 = 3;
 const BYTES: usize = 28;
 
-/// Whether stations have to ask for the addresses of their neighbours on the air.
+/// The source of neighbours' addresses: known from the start, or requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arp {
-    /// They know them, as in the calibration.
+    /// Stations know them, as in the calibration.
     #[default]
     Known,
     Asked,
 }
 
-/// A packet that waits for an answer.
+/// A packet that waits for a reply.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) id: u64,
@@ -35,16 +35,16 @@ enum Neighbour {
     Sought { questions: u8, due: u64, waiting: VecDeque<Waiting> },
 }
 
-/// What to do with a packet for a neighbour.
+/// The state of a packet for a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Known,
-    /// It waits, and a question leaves now.
+    /// The packet waits, and a request leaves now.
     Ask,
     Waits,
 }
 
-/// What one station knows.
+/// The addresses that one station knows or seeks.
 #[derive(Debug, Default)]
 pub(crate) struct Table(BTreeMap<IpAddr, Neighbour>);
 
@@ -53,8 +53,8 @@ impl Table {
         who.is_ipv6() || matches!(self.0.get(&who), Some(Neighbour::Known))
     }
 
-    /// Keeps a packet until its neighbour has answered, `most` of them at a time. What there is no room for is lost,
-    /// the oldest first (RFC 1122 §2.3.2.2); the second answer counts these.
+    /// Keeps a packet until its neighbour has replied, `most` of them at a time. The oldest are lost if there are more
+    /// (RFC 1122 §2.3.2.2); the second value returned counts these.
     pub(crate) fn hold(&mut self, now: u64, who: IpAddr, packet: Waiting, most: usize) -> (Found, u64) {
         let sought = Neighbour::Sought { questions: 0, due: now, waiting: VecDeque::new() };
         let Neighbour::Sought { questions, due, waiting } = self.0.entry(who).or_insert(sought) else {
@@ -70,8 +70,8 @@ impl Table {
         (found, too_many as u64)
     }
 
-    /// Somebody's address was told. What waited for it leaves. Who is not known yet is remembered only by whom it
-    /// concerns.
+    /// Takes a neighbour's address and returns the packets that waited for it. An unknown neighbour is stored only if
+    /// the ARP packet was for this station.
     pub(crate) fn learn(&mut self, who: IpAddr, concerns_us: bool) -> VecDeque<Waiting> {
         if !concerns_us && !self.0.contains_key(&who) {
             return VecDeque::new();
@@ -82,7 +82,7 @@ impl Table {
         }
     }
 
-    /// Who is to be asked for again, and who is given up, with what waited for it.
+    /// The neighbours to request again, and those that are given up with the packets that waited for them.
     pub(crate) fn overdue(&mut self, now: u64) -> (Vec<IpAddr>, Vec<(IpAddr, VecDeque<Waiting>)>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         for (who, neighbour) in &mut self.0 {
@@ -108,13 +108,13 @@ pub(crate) enum Operation {
     Reply,
 }
 
-/// What a packet of ARP says.
+/// The contents of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) operation: Operation,
-    /// Whose it is.
+    /// The address that the packet reports.
     pub(crate) sender: Ipv4Addr,
-    /// Who is asked for, or told.
+    /// The address that is requested, or the receiver of the reply.
     pub(crate) target: Ipv4Addr,
 }
 

@@ -1,4 +1,4 @@
-//! The radio certificate: probes of the world against what theory or arithmetic says of them.
+//! The radio certificate: probes of the world beside the figures of theory or arithmetic.
 
 mod model;
 mod pair;
@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::radio::Radio;
 use crate::saturated::{Saturated, jain};
 
-/// What a probe must come to.
+/// The figure that a probe must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
     /// This, give or take so many per cent.
@@ -60,7 +60,7 @@ impl fmt::Display for Probe {
     }
 }
 
-/// Every probe of a profile under one set of rules; `seconds` of saturation for each that has any.
+/// Every probe of a profile under one set of rules; a probe of saturated stations runs for `seconds`.
 pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
     let phy = phy.under(rules);
     let mut probes = Vec::new();
@@ -102,7 +102,7 @@ fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
     }
 }
 
-/// A packet for nobody: so long do the tries take.
+/// The time that all tries of one packet take when no station answers.
 fn tries(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
     const PACKETS: u64 = 2_000;
     let mac = with_rts(rules);
@@ -143,7 +143,7 @@ fn saturation(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
     }
 }
 
-/// Two that do not hear each other, beside two that do.
+/// Two stations that do not receive each other, beside two that do.
 fn hidden(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
     let deaf = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
     let line = |mac, radio, way| Saturated::line(phy, mac, radio, way, 1);
@@ -174,13 +174,13 @@ fn hidden(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
     });
 }
 
-/// What theory may be off by, where it stands in a bound's place.
+/// The deviation from theory that is allowed where theory takes a bound's place.
 const THEORY_PERCENT: f64 = 5.0;
-/// Whoever is as near to theory as this passes on either side of a plain bound.
+/// A bound near the theory's figure gives way, to this share beyond that figure.
 const NEAR: f64 = 0.02;
 
-/// Hidden stations lose a quarter and more where a frame is longer than the first windows. Where it is so short that
-/// theory sees less harm, what theory says.
+/// Hidden stations lose a quarter and more where a frame is longer than the first windows. For shorter frames theory
+/// may predict less harm, and its figure is then expected.
 fn at_most(most: f64, in_theory: f64) -> Expected {
     if in_theory > most {
         return by_theory(in_theory);
@@ -188,7 +188,7 @@ fn at_most(most: f64, in_theory: f64) -> Expected {
     Expected::AtMost(most.max(in_theory * (1.0 + NEAR)))
 }
 
-/// RTS clears nearly all of that, where it is short beside what it announces; else what theory says.
+/// RTS clears nearly all of that loss, where it is short beside the frame that it announces; otherwise theory decides.
 fn at_least(least: f64, in_theory: f64) -> Expected {
     if in_theory < least {
         return by_theory(in_theory);
@@ -200,7 +200,8 @@ fn by_theory(value: f64) -> Expected {
     Expected::About { value, percent: THEORY_PERCENT }
 }
 
-/// Twice as near is 12 dB stronger. Under the standard's rules fast rates want more than that; then nobody wins.
+/// Half the distance is 12 dB stronger. Under the standard's rules fast rates need more than that; neither sender wins
+/// then.
 fn capture(phy: &Phy, rules: Rules) -> Expected {
     let radio = Radio::default();
     if rules == Rules::Ns2 || radio.power_w(100.0) >= phy.data.sinr * radio.power_w(200.0) {
@@ -210,8 +211,8 @@ fn capture(phy: &Phy, rules: Rules) -> Expected {
     }
 }
 
-/// Two links of a chain of nodes 200 m apart: next to each other but one they share the air, four hops on they do
-/// not know of each other.
+/// Two links of a chain of nodes 200 m apart. Links next but one share the air; links four hops on do not affect each
+/// other.
 fn reuse(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
     let places: Vec<_> = (0..8).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let chain = |flows: &[(u32, u32)]| {
@@ -222,8 +223,8 @@ fn reuse(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
     let alone = chain(&[(0, 1)]);
     let near = chain(&[(0, 1), (2, 3)]) / alone;
     let far = chain(&[(0, 1), (5, 6)]) / alone;
-    // Two back off half as long as one, which is much where frames are short; and of frames that begin together that
-    // of link 2 comes through, whose receiver does not hear the other. Model and radio may differ as in a cell.
+    // Two stations back off half as long as one, which is much where frames are short. If both begin together, the
+    // frame of link 2 comes through: its receiver does not receive the other. Model and radio may differ as in a cell.
     let with = with_rts(rules);
     let most = model::without_collisions_kbps(&phy, &with) / model::saturation_kbps(&phy, &with, 1);
     probes.push(Probe {

@@ -1,4 +1,4 @@
-//! What the air does to a frame beside two-ray ground: other path losses, shadowing, fading, loss, outages.
+//! Effects of the channel on a frame, beyond two-ray ground: other path losses, shadowing, fading, loss, outages.
 //!
 //! A frame keeps the gain of its first bit. Not modelled: fading that differs between subcarriers, shadowing that
 //! changes as nodes move, interference in the curves (frames that overlap are compared by their rates' SINR).
@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::radio::Radio;
 use crate::random::{Purpose, Stream};
 
-/// How power falls with distance.
+/// The loss of power with distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum PathLoss {
     /// Free space up to the crossover distance, two-ray ground beyond it, as ns-2.
@@ -24,8 +24,8 @@ pub enum PathLoss {
     LogDistance { exponent: f64, reference_m: f64 },
 }
 
-/// How power changes with time, about its mean. A wave comes in from many sides, from each with a Doppler shift of at
-/// most `doppler_hz` (Clarke's model as a sum of sinusoids), so that what is near in time is alike.
+/// The change of power with time, about its mean. A wave comes in from many sides, each with a Doppler shift of at most
+/// `doppler_hz` (Clarke's model as a sum of sinusoids). Values that are near in time are therefore alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Fading {
     #[default]
@@ -40,7 +40,7 @@ pub enum Fading {
     },
 }
 
-/// Nothing of the one is heard by the other.
+/// A time in which no frame of `from` reaches `to`, or in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     pub from: u32,
@@ -63,13 +63,13 @@ pub struct Channel {
     pub shadowing_db: f64,
     pub is_asymmetric: bool,
     pub fading: Fading,
-    /// Of a million frames that would be understood, so many are not.
+    /// The number of frames that are lost in a million that would be understood.
     pub loss_ppm: u32,
     pub outages: Vec<Outage>,
-    /// What single links have of their own.
+    /// Changes of single links.
     pub links: Vec<LinkChange>,
-    /// In watts: whether a frame is understood is then a matter of chance, by OFDM's curves, and not of
-    /// [`Radio::receive_w`]. The radio is to be [`Radio::over_noise`].
+    /// Noise in watts: chance then decides, by OFDM's curves and not by [`Radio::receive_w`], if a frame is understood.
+    /// The radio must come from [`Radio::over_noise`].
     pub noise_w: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct OnAir {
 }
 
 impl Channel {
-    /// Whether power changes with time or frames are lost: then every frame is looked at on every link.
+    /// Returns whether power changes with time or frames are lost: then every frame is computed on every link.
     pub(crate) fn is_lively(&self) -> bool {
         self.fading != Fading::None
             || self.loss_ppm > 0
@@ -92,7 +92,7 @@ impl Channel {
             || self.links.iter().any(LinkChange::is_lively)
     }
 
-    /// How often a link loses a frame that would be understood; what is said of it last holds.
+    /// The share of a link's frames that are lost although they would be understood; the last matching change holds.
     pub(crate) fn loss_of(&self, from: u32, to: u32) -> u32 {
         let own = self.links.iter().rev().find_map(|link| match link.change {
             Change::Loss { ppm } if link.is_of(from, to) => Some(ppm),
@@ -101,7 +101,7 @@ impl Channel {
         own.unwrap_or(self.loss_ppm)
     }
 
-    /// By how much single links are stronger than others at the most.
+    /// The largest gain of a single link.
     pub(crate) fn most_gain_db(&self) -> f64 {
         self.links.iter().fold(0.0, |most, link| match link.change {
             Change::Gain { db } => most.max(db),
@@ -165,8 +165,8 @@ impl Channel {
 const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
 
 impl Radio {
-    /// With curves: what can be noticed is sensed, and routes count on links that bring nine of ten packets of
-    /// 1,000 bytes at the slowest rate that data takes.
+    /// The radio over noise: each frame that can be noticed is sensed. Routes count on links that bring nine of ten
+    /// packets of 1,000 bytes at the slowest data rate.
     #[must_use]
     pub fn over_noise(self, noise_w: f64, slowest: Rate) -> Radio {
         let tenths_of_db = (40..600).map(|tenths| libm::pow(10.0, f64::from(tenths) / 100.0));
@@ -270,7 +270,7 @@ mod tests {
         }
         let (mean, deep) = (sum / count, f64::from(deep) / count);
         assert!((mean - 1.0).abs() < 0.05, "{mean}");
-        // 1 − e^−0.1 of the time the gain is below a tenth.
+        // The gain is below a tenth for 1 − e^−0.1 of the time.
         assert!((deep - 0.095).abs() < 0.02, "{deep}");
         assert!(jumps / count < 0.01, "a tenth of a millisecond changes little");
     }

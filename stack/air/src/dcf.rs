@@ -1,11 +1,11 @@
 //! The distributed coordination function of 802.11, for all stations of one medium.
 //!
-//! Two events a frame: its start is applied to all who hear it, each with its own instant of arrival, and its end
-//! settles all receptions that it ended. A station waits for one thing at a time, so it has one deadline; the NAV
-//! has none, since a backoff that goes on is put off to after it.
+//! A frame makes two events. Its start is applied to all stations in range, each with its own instant of arrival. Its
+//! end settles all receptions that it ended. A station waits for one thing at a time and has one deadline. The NAV has
+//! none, since a backoff that goes on is put off to after it.
 //!
-//! What is applied ahead of its instant stays invisible until then. A first bit that arrives at the very instant
-//! when a backoff runs out was not heard: both send, and collide.
+//! An event that is applied ahead of its instant stays invisible until then. A station does not notice a first bit that
+//! arrives at the very instant when its backoff runs out: both send, and collide.
 //!
 //! [`Rules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
 //! Not modelled: fragmentation, power saving, EDCA, A-MPDU and block ACKs, protection of OFDM from older stations,
@@ -43,7 +43,7 @@ use station::{Service, Station, Wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfig {
     pub rules: Rules,
-    /// Packets of at least this many bytes are announced by RTS; `None`: none is.
+    /// Packets of at least this many bytes are announced by RTS; `None` announces no packet.
     pub rts_threshold: Option<u32>,
     /// Transmissions of an RTS, or of a packet without RTS.
     pub short_retries: u8,
@@ -64,10 +64,10 @@ impl Default for MacConfig {
     }
 }
 
-/// What happened to the packets that stations were given.
+/// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// `to` has the packet that `from` was given.
+    /// `to` has received the packet of `from`.
     Arrived { from: u32, to: u32, cast: Cast },
     /// The station has room again.
     Done { station: u32, outcome: Outcome },
@@ -76,7 +76,7 @@ pub enum News {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Acknowledged,
-    /// A broadcast: nobody says whether it arrived.
+    /// A broadcast, which no station acknowledges.
     Sent,
     GivenUp,
 }
@@ -91,10 +91,10 @@ struct Times {
     rts: u64,
     cts: u64,
     ack: u64,
-    /// How long a CTS and an ACK are waited for.
+    /// The time that a station waits for a CTS and an ACK.
     cts_timeout: u64,
     ack_timeout: u64,
-    /// An RTS that is followed by nothing holds the medium no longer (`rules: standard`).
+    /// The time that an RTS holds the medium if no frame follows it (`rules: standard`).
     rts_alone: u64,
 }
 
@@ -109,11 +109,11 @@ pub struct Dcf {
     stats: Vec<StationStats>,
     deadlines: Deadlines,
     news: VecDeque<News>,
-    /// The channel changes with time.
+    /// True if the channel changes with time.
     is_lively: bool,
     events: u64,
     ledgers: Vec<Ledger>,
-    /// What stations see, where somebody writes it down.
+    /// The frames that stations send and receive, while they are watched.
     seen: Option<Vec<FrameEvent>>,
     /// While `seen` is kept: how each station's last frame was lost, if it was.
     losses: Vec<Option<Loss>>,
@@ -157,12 +157,12 @@ impl Dcf {
         }
     }
 
-    /// Stations go these ways from now on; who has none stays where it is. Call it before anything has happened.
+    /// Sets the stations' motion; a station without a track stays where it is. Call it before anything has happened.
     pub fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
         self.medium.set_motion(places, tracks);
     }
 
-    /// Packets between others are told of too.
+    /// Reports packets between other stations too.
     pub fn set_hears_all(&mut self, station: u32, hears_all: bool) {
         self.stations[station as usize].hears_all = hears_all;
     }
@@ -172,12 +172,12 @@ impl Dcf {
         self.stations[station as usize].service.is_none()
     }
 
-    /// Gives a packet to a station that has room. The caller keeps it until it hears that it is done.
+    /// Gives a packet to a station that has room. The caller keeps it until [`News::Done`].
     pub fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
         self.offer_as(now, station, to, bytes, Load::Other);
     }
 
-    /// The same, and says what it is.
+    /// Gives a packet as [`offer`](Self::offer) does, with its load.
     pub fn offer_as(&mut self, now: u64, station: u32, to: u32, bytes: u32, load: Load) {
         let n = station as usize;
         assert!(self.stations[n].service.is_none(), "one frame in service");
@@ -198,13 +198,13 @@ impl Dcf {
         self.contend_for_new(now, n);
     }
 
-    /// When something happens next; `u64::MAX` when nothing does.
+    /// When the next event happens; `u64::MAX` without any.
     #[inline]
     pub fn next(&self) -> u64 {
         self.deadlines.next()
     }
 
-    /// Lets that happen. Afterwards there may be news.
+    /// Lets that event happen. Afterwards there may be news.
     pub fn fire(&mut self) {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
@@ -237,7 +237,7 @@ impl Dcf {
         self.ledgers.get(station as usize).map(|ledger| ledger.closed_at(now))
     }
 
-    /// Keeps what every station sees, until it is taken.
+    /// Keeps the frames that every station sends and receives, until they are taken.
     pub fn watch_frames(&mut self) {
         self.seen = Some(Vec::new());
     }
@@ -254,7 +254,7 @@ impl Dcf {
         }
     }
 
-    /// The fates that stations have learnt since this was last asked, while frames are watched.
+    /// The fates that stations have learnt since the last call, while frames are watched.
     pub fn take_endings(&mut self) -> impl Iterator<Item = Ending> {
         self.endings.drain(..)
     }

@@ -1,14 +1,16 @@
-//! One deadline a station, and the earliest of all at hand: a tournament of minima, without a branch to mispredict.
+//! One deadline for each station, and the earliest of all at hand: a tournament of minima, without a branch to
+//! mispredict.
 //!
-//! Of equal deadlines the lowest station's goes first, so that the order never depends on what was filed when.
+//! The lowest station's deadline comes first of several equal ones. The order therefore never depends on the order of
+//! filing.
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// A heap-shaped tree: 1 is the root, the leaves begin at `leaves`. Each is an instant with the station's number
-    /// in its lowest bits, so that the root tells both.
+    /// A heap-shaped tree: 1 is the root, the leaves begin at `leaves`. Each node is an instant with the station's
+    /// number in its lowest bits; the root therefore gives both.
     tree: Vec<u64>,
     leaves: usize,
     number_bits: u32,
@@ -35,13 +37,13 @@ impl Deadlines {
         }
     }
 
-    /// When the earliest one is.
+    /// The earliest deadline.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.instant(self.tree[1])
     }
 
-    /// Whose it is; the lowest of several.
+    /// The station of the earliest deadline; the lowest of several.
     #[inline]
     pub(crate) fn first(&self) -> usize {
         self.tree[1] as usize & (self.leaves - 1)

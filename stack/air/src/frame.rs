@@ -4,7 +4,7 @@ use crate::frames::Access;
 use crate::ledger::Load;
 use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
-/// The receiver of a frame that is for everyone.
+/// The receiver of a frame that is for all stations.
 pub const EVERYONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,19 +20,19 @@ pub enum FrameKind {
 pub struct Frame {
     pub kind: FrameKind,
     pub to: u32,
-    /// What its duration field says.
+    /// The value of its duration field.
     pub duration_ns: u64,
     pub airtime_ns: u64,
     pub rate: Rate,
     /// Bytes of the packet within; 0 for control frames.
     pub bytes: u32,
-    /// The packet's, counted by its sender.
+    /// The number of the packet within, counted by its sender.
     pub number: u32,
     pub load: Load,
     pub is_announced: bool,
     /// The Retry bit: a data frame with this packet has been on the air before.
     pub is_repeat: bool,
-    /// Of frames that answer none.
+    /// Access to the medium; `None` for a frame that answers another.
     pub access: Option<Access>,
 }
 

@@ -1,4 +1,4 @@
-//! What each station sees of each frame, for logs and captures.
+//! The frames that each station sends and receives, for logs and captures.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub fn mac_of(station: u32) -> Mac {
     [0x02, 0, a, b, c, d]
 }
 
-/// What the packets of a machine begin with.
+/// The first header of a machine's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
     /// With the packet's own header.
@@ -28,7 +28,7 @@ pub enum Framing {
 pub(crate) const ETHERNET_BYTES: usize = 14;
 
 impl Framing {
-    /// What a data frame carries of it.
+    /// The bytes of a packet that a data frame carries.
     pub fn payload(self, packet: &[u8]) -> &[u8] {
         match self {
             Framing::Packet => packet,
@@ -36,7 +36,7 @@ impl Framing {
         }
     }
 
-    /// What kind of packet it is.
+    /// The EtherType of a packet.
     pub fn ether_type(self, packet: &[u8]) -> u16 {
         match (self, packet) {
             (Framing::Ethernet, [_, _, _, _, _, _, _, _, _, _, _, _, high, low, ..]) => {
@@ -53,20 +53,20 @@ impl Framing {
 pub enum Sees {
     Sends,
     Decodes,
-    /// Too weak, or sent into while it came.
+    /// Too weak, or the station sent during it.
     Noise,
     /// Lost to another frame.
     Collision,
 }
 
-/// A station's way to a frame that answers none.
+/// A station's access to the medium for a frame that answers none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The first time is 1.
     pub attempt: u8,
-    /// The packet, or its RTS, may be sent so often.
+    /// The packet, or its RTS, may be sent this many times.
     pub most: u8,
-    /// A frame needs none after a CTS, and on a medium that had been idle.
+    /// `None` after a CTS, and on a medium that had been idle.
     pub backoff: Option<Drawn>,
 }
 
@@ -77,7 +77,7 @@ pub struct Drawn {
     pub cw: u16,
 }
 
-/// The fate of a frame that wants an answer, as soon as its sender knows.
+/// The fate of a frame that needs an answer, as soon as its sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     pub station: u32,
@@ -90,20 +90,20 @@ pub struct Ending {
 pub enum Fate {
     Answered,
     Lost(Loss),
-    /// Its receiver has answered, and the answer was lost.
+    /// The receiver has answered, and the answer was lost.
     AnswerLost(Loss),
 }
 
-/// Why a frame did nothing at the station that it was for.
+/// The reason why a frame had no effect at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// Out of reach, or spoilt by the channel.
     Channel,
-    /// To a frame of this station's.
+    /// Lost to a frame of this station.
     Frame { sender: u32, kind: FrameKind },
-    /// To several weaker frames together.
+    /// Lost to several weaker frames together.
     Interference,
-    /// Its receiver sent this meanwhile.
+    /// The receiver sent this frame meanwhile.
     Sending(FrameKind),
     /// It was understood, but its receiver's NAV or carrier forbade an answer.
     HeldUp,
@@ -114,7 +114,7 @@ pub enum Loss {
 /// One frame at one station.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameEvent {
-    /// When its own first bit was there, and its last.
+    /// The arrival of its own first bit, and of its last.
     pub from_ns: u64,
     pub until_ns: u64,
     pub station: u32,

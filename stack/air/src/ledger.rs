@@ -1,6 +1,6 @@
-//! Where a station's time goes. What is booked sums to the clock.
+//! The time of a station by use. The booked times add up to the clock.
 
-/// For whom the air is taken: what a packet is, by whoever drives the world and can read it.
+/// The kind of packet that the air carries, given by the world's driver, which can read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Load {
     /// A segment with payload.
@@ -15,24 +15,24 @@ impl Load {
     pub const ALL: [Load; 3] = [Load::TcpData, Load::TcpAck, Load::Other];
 }
 
-/// What a station's time was spent on; the first that claims a moment has it.
+/// A use of a station's time; the first that claims a moment has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
     SendsRts,
     SendsCts,
     /// Packets but those of the next kind.
     SendsData,
-    /// Packets that are a TCP's ACKs.
+    /// TCP ACKs.
     SendsTcpAck,
     SendsAck,
     /// A frame for this station, or for all.
     Receives,
     /// A frame between others, understood.
     Overhears,
-    /// A frame too weak to understand, or sent into.
+    /// A frame too weak to understand, or one that came while the station sent.
     Noise,
     Collision,
-    /// Nothing on the air here: backoff, NAV, or nothing to do.
+    /// The air is idle here: backoff, NAV, or nothing to do.
     Idle,
 }
 
@@ -74,7 +74,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Books a stretch, as far as it is not booked already; what lies between was idle.
+    /// Books a stretch that is not booked already; the time before it was idle.
     pub(crate) fn book(&mut self, spent: Spent, from: u64, until: u64) {
         let from = from.max(self.until);
         if until <= from {
@@ -85,7 +85,7 @@ impl Ledger {
         (self.until, self.last) = (until, spent as usize);
     }
 
-    /// The book as of `now`, which is not earlier than anything that began.
+    /// The book as of `now`, which is no earlier than the start of any event.
     #[must_use]
     pub(crate) fn closed_at(mut self, now: u64) -> Ledger {
         if now >= self.until {

@@ -1,8 +1,8 @@
-//! The same world in real time: its clock follows one that it is told of.
+//! The same world in real time: its clock follows one that the caller gives.
 //!
-//! What comes from outside is handed in between two calls of [`advance`](Live::advance), at the instant to which the
-//! world has come. A world that takes longer to compute than it lasts falls behind; it catches up as fast as it can,
-//! and what it could not make up for within a second it leaves out: its clock stands still for that long.
+//! Input from outside is handed in between two calls of [`advance`](Live::advance), at the instant that the world has
+//! reached. A world that takes longer to compute than it lasts falls behind, and catches up as fast as it can. It
+//! leaves out the time that it could not make up for within a second: its clock stands still for that long.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,23 +12,23 @@ use hopwise_core::{Instant, Machine};
 
 use crate::world::World;
 
-/// So much happens in one go, before what came from outside has its turn.
+/// The simulated time of one call, before input from outside has its turn.
 const SLICE: Duration = Duration::from_millis(2);
-/// What happens later than this is behind. A busy machine wakes a process up some tenths of a millisecond too late.
+/// A world that is later than this is behind. A busy machine wakes a process up some tenths of a millisecond too late.
 const LATE: Duration = Duration::from_millis(5);
 const MOST_BEHIND: Duration = Duration::from_secs(1);
 
-/// How far a world was behind.
+/// The amount by which a world was behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     pub worst: Duration,
     /// Times when it fell behind by more than 5 ms.
     pub times: u64,
-    /// What was left out.
+    /// The time that was left out.
     pub left_out: Duration,
 }
 
-/// Whether more is due.
+/// The result of [`advance`](Live::advance).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     UpToDate,
@@ -40,7 +40,7 @@ pub struct Live<M: Machine> {
     world: World<M>,
     lateness: Lateness,
     is_late: bool,
-    /// Since this was last asked for.
+    /// The worst lateness since the last [`take_worst`](Live::take_worst).
     worst: Duration,
     left_out: Rc<Cell<Duration>>,
 }
@@ -63,22 +63,22 @@ impl<M: Machine> Live<M> {
         self.lateness
     }
 
-    /// The time left out until now, kept up to date for those who are told of events within.
+    /// The time left out until now, kept up to date for event handlers within.
     pub fn left_out(&self) -> Rc<Cell<Duration>> {
         Rc::clone(&self.left_out)
     }
 
-    /// How late it was at the worst since this was last asked, if it was behind.
+    /// The worst lateness since the last call, if the world was behind.
     pub fn take_worst(&mut self) -> Option<Duration> {
         Some(std::mem::take(&mut self.worst)).filter(|worst| *worst > LATE)
     }
 
-    /// When something is due, on the clock that the world follows.
+    /// When the next event is due, on the clock that the world follows.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.world.next().map(|at| at + self.lateness.left_out)
     }
 
-    /// Lets happen what is due, but not much at once: read the clock again, hand in what has come, and go on.
+    /// Lets due events happen, but not many at once: read the clock again, hand in the input, and go on.
     pub fn advance(&mut self, clock: Instant) -> Progress {
         let mut now = self.on_its_clock(clock);
         let due = self.world.next().unwrap_or(now);

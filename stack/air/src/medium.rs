@@ -1,6 +1,6 @@
-//! Who hears whom, how strongly, and how long it takes, over places on a plane.
+//! The links between stations on a plane, with their power and delay.
 //!
-//! A sender's links are looked at again when it sends, if nodes move; between its frames nobody refers to them.
+//! If nodes move, a sender's links are computed again when it sends; between its frames no other part refers to them.
 
 pub use crate::place::Place;
 pub use crate::radio::Radio;
@@ -10,7 +10,7 @@ use crate::motion::{Moving, STALE_NS, Track};
 use crate::radio::LIGHT_M_PER_S;
 use crate::random::{Purpose, Stream};
 
-/// One direction between two stations that hear each other.
+/// One direction between two stations in range of each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) to: u32,
@@ -18,20 +18,20 @@ pub(crate) struct Link {
     pub(crate) delay_ns: u32,
     /// The number of the last data frame that was passed up, so that a repeated one is not.
     pub(crate) delivered: u32,
-    /// Frames that chance has decided on.
+    /// The number of frames that chance has decided on.
     decided: u32,
     pub(crate) power_w: f64,
     pub(crate) is_decodable: bool,
-    /// Its header is understood, whatever becomes of the rest.
+    /// True if the header of its frames is understood, whatever happens to the rest.
     pub(crate) is_detectable: bool,
 }
 
-/// Where a sender's links are.
+/// The place of a sender's links.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     first: u32,
     end: u32,
-    /// Up to here there is room for more.
+    /// The end of the room that is reserved.
     most: u32,
 }
 
@@ -40,7 +40,7 @@ struct Room {
 pub(crate) struct Medium {
     pub(crate) links: Vec<Link>,
     rooms: Vec<Room>,
-    /// How long a station's frames are under way at most.
+    /// The longest delay of each station's frames.
     longest_ns: Vec<u64>,
     pub(crate) channel: Channel,
     /// One for each link, where power changes with time.
@@ -48,9 +48,10 @@ pub(crate) struct Medium {
     radio: Radio,
     seed: u64,
     moving: Option<Moving>,
-    /// Whoever may hear the sender at hand, and the links to them.
+    /// The stations that may be in range of the sender at hand, with their places.
     near: Vec<(u32, Place)>,
-    /// Nobody is heard farther away, however bright its shadow; without an end where shadows have none.
+    /// No station receives another one farther away, however strong its shadowing; infinite if nothing limits
+    /// shadowing.
     reach_m: f64,
     fresh: Vec<(Link, Option<Fader>)>,
 }
@@ -91,12 +92,12 @@ impl Medium {
         medium
     }
 
-    /// From now on nodes go these ways; who has none stays.
+    /// Sets the nodes' motion; a node without a track stays.
     pub(crate) fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
         self.moving = Some(Moving::new(places, tracks, reach_m(&self.radio, &self.channel)));
     }
 
-    /// Before a station sends: who hears it now. Nobody refers to its links then, so they may go elsewhere.
+    /// Computes the receivers of a station before it sends. No other part refers to its links then, and they may move.
     #[inline]
     pub(crate) fn look(&mut self, station: usize, now: u64) {
         if self.moving.is_some() {
@@ -167,7 +168,7 @@ impl Medium {
         self.longest_ns[station]
     }
 
-    /// A link as it is for a frame that begins; `None`: nothing of it is heard.
+    /// The state of a link for a frame that begins; `None`: the frame does not arrive at all.
     pub(crate) fn at(&mut self, link: usize, frame: &OnAir) -> Option<Link> {
         let mut now = self.links[link];
         if self.channel.is_out(now.from, now.to, frame.now) {
@@ -180,13 +181,13 @@ impl Medium {
         }
         let loss_ppm = self.channel.loss_of(now.from, now.to);
         if self.channel.noise_w.is_some() || loss_ppm > 0 {
-            // The nth frame of a link meets the same luck whatever other links carry.
+            // The nth frame of a link has the same luck whatever other links carry.
             let mut luck = luck(self.seed, &now);
             self.links[link].decided = now.decided.wrapping_add(1);
             if let Some(noise_w) = self.channel.noise_w {
                 let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
                 now.is_decodable = luck.unit() >= error;
-                // What is noticed at all is sensed.
+                // A frame that is noticed at all is sensed.
                 now.is_detectable = true;
             }
             now.is_decodable &= luck.below(1_000_000) >= loss_ppm;
@@ -199,14 +200,14 @@ impl Medium {
     }
 }
 
-/// Of the next frame from one station to another.
+/// The luck of the next frame from one station to another.
 fn luck(seed: u64, link: &Link) -> Stream {
     let of_sender = Stream::new(seed, link.from, Purpose::FrameLoss).next_u64();
     let of_link = Stream::new(of_sender, link.to, Purpose::FrameLoss).next_u64();
     Stream::new(of_link, link.decided, Purpose::FrameLoss)
 }
 
-/// Whose frames each station can decode.
+/// The stations whose frames each station can decode.
 pub fn neighbours(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Vec<Vec<u32>> {
     let medium = Medium::new(radio, channel, places, seed);
     let of = |station| {
@@ -216,7 +217,7 @@ pub fn neighbours(radio: &Radio, channel: &Channel, places: &[Option<Place>], se
     (0..places.len()).map(of).collect()
 }
 
-/// At most so many links there are between these places, counted by squares and not one by one.
+/// The most links there can be between these places, counted by squares and not one by one.
 pub fn most_links(radio: &Radio, channel: &Channel, places: &[Option<Place>]) -> u64 {
     let grid = Grid::new(places, reach_m(radio, channel));
     let near = |(x, y): (i64, i64)| {
@@ -226,7 +227,7 @@ pub fn most_links(radio: &Radio, channel: &Channel, places: &[Option<Place>]) ->
     grid.cells.iter().map(|(cell, stations)| stations.len() as u64 * near(*cell)).sum()
 }
 
-/// What there is between two stations; `None` where nothing is ever heard.
+/// The link between two stations; `None` where no frame ever arrives.
 fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) -> Option<Link> {
     let [(from, here), (to, there)] = ends;
     if from == to {
@@ -236,7 +237,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) ->
     if power_w < least_w(radio, channel) {
         return None;
     }
-    // Not at once, however near: what begins at an instant is not heard at that instant.
+    // At least 1 ns, however near: a frame that begins at an instant does not arrive at that instant.
     let delay_ns = ((here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5) as u32).max(1);
     Some(Link {
         to,
@@ -250,12 +251,12 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) ->
     })
 }
 
-/// What is mostly too weak may be heard for a moment.
+/// The least power that counts: with fading, a weak frame may be strong enough for a moment.
 fn least_w(radio: &Radio, channel: &Channel) -> f64 {
     if channel.fading == Fading::None { radio.sense_w } else { radio.sense_w / 10.0 }
 }
 
-/// Beyond this nobody senses anything, but for shadows three times as bright as usual.
+/// No station senses a frame beyond this distance, unless shadowing is three times as strong as usual.
 fn reach_m(radio: &Radio, channel: &Channel) -> f64 {
     let plain = Channel { path_loss: channel.path_loss, ..Channel::default() };
     let most = 3.0 * channel.shadowing_db + channel.most_gain_db();
@@ -268,7 +269,7 @@ fn reach_m(radio: &Radio, channel: &Channel) -> f64 {
     reach
 }
 
-/// Squares as wide as the reach: whoever is in reach stands in one of nine.
+/// Squares as wide as the reach: all stations in reach stand in one of nine.
 struct Grid {
     cells: std::collections::BTreeMap<(i64, i64), Vec<u32>>,
     width_m: f64,
@@ -288,7 +289,7 @@ impl Grid {
         (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
     }
 
-    /// In the order of their numbers, so that nothing depends on where the grid's lines are.
+    /// Stations in the order of their numbers; nothing depends on the grid's lines.
     fn around(&self, place: Place) -> Vec<u32> {
         let (x, y) = self.cell(place);
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));

@@ -1,4 +1,4 @@
-//! How nodes move: straight legs at a steady speed, with pauses between them.
+//! The motion of nodes: straight legs at a steady speed, with pauses between them.
 //!
 //! Places are as old as `STALE_NS` at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
 //! acceleration, a frame that lasts while its sender moves on, Doppler shifts (fading has a setting of its own).
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::place::Place;
 
-/// A sender's links are looked at again when they are older than this.
+/// A sender's links are computed again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;
 
 /// From one place to another, and still there until the next leg.
@@ -31,7 +31,7 @@ impl Leg {
         Leg { from_ns: 0, until_ns: 0, start: at, end: at }
     }
 
-    /// Leaves at `from_ns`; a speed of nothing means that it stays.
+    /// A leg that leaves at `from_ns`; a node with a speed of zero stays.
     pub fn towards(from_ns: u64, start: Place, end: Place, speed_mps: f64) -> Leg {
         let distance_m = start.distance_m(end);
         let takes_ns = distance_m / speed_mps * 1e9;
@@ -52,16 +52,16 @@ impl Leg {
     }
 }
 
-/// Where a node goes.
+/// The route of a node.
 #[derive(Clone, Debug)]
 pub enum Track {
-    /// These legs, in the order of their beginnings; then it stays.
+    /// These legs, in the order of their beginnings; then the node stays.
     Legs(VecDeque<Leg>),
     Waypoint(Waypoint),
 }
 
 impl Track {
-    /// Where it goes next; a copy of a track goes the same ways.
+    /// The next leg; a copy of a track gives the same legs.
     pub fn next_leg(&mut self) -> Option<Leg> {
         match self {
             Track::Legs(legs) => legs.pop_front(),
@@ -70,7 +70,7 @@ impl Track {
     }
 }
 
-/// One node on its way.
+/// One moving node.
 #[derive(Clone, Debug)]
 struct Mover {
     leg: Leg,
@@ -87,7 +87,7 @@ impl Mover {
         }
     }
 
-    /// When it may have left its square: it crosses a border, or sets out on its next leg.
+    /// When the node may have left its square: it crosses a border, or sets out on its next leg.
     fn next_look(&self, now: u64, width_m: f64) -> Option<u64> {
         let next_leg = self.following.map(|leg| leg.from_ns);
         if now >= self.leg.until_ns || self.leg.from_ns == self.leg.until_ns {
@@ -102,7 +102,7 @@ impl Mover {
         };
         let by_x = border(here.x, self.cell.0, self.leg.end.x - self.leg.start.x);
         let by_y = border(here.y, self.cell.1, self.leg.end.y - self.leg.start.y);
-        // A microsecond beyond the border, so that rounding leaves nobody on it.
+        // A microsecond beyond the border; rounding leaves no node on it.
         let crosses = now.saturating_add(by_x.min(by_y).min(1e18) as u64).saturating_add(1_000);
         let crosses = Some(crosses).filter(|at| *at < self.leg.until_ns).unwrap_or(self.leg.until_ns);
         Some(next_leg.map_or(crosses, |next| next.min(crosses)))
@@ -111,20 +111,20 @@ impl Mover {
 
 type Cell = (i64, i64);
 
-/// All nodes and the squares that they are in. A node is looked at when it changes its square or its leg, never
-/// because another one moved.
+/// All nodes and the squares that they are in. A node is looked at when it changes its square or its leg, never because
+/// another one moved.
 #[derive(Clone, Debug)]
 pub(crate) struct Moving {
     movers: Vec<Option<Mover>>,
     cells: BTreeMap<Cell, Vec<u32>>,
     width_m: f64,
     looks: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When each sender's links were looked at last; `u64::MAX`: never.
+    /// When each sender's links were computed last; `u64::MAX`: never.
     pub(crate) looked: Vec<u64>,
 }
 
 impl Moving {
-    /// Squares of `width_m`; whoever has no track stays.
+    /// Makes squares of `width_m`; a node without a track stays.
     pub(crate) fn new(places: &[Option<Place>], tracks: Vec<Option<Track>>, width_m: f64) -> Moving {
         let mut moving = Moving {
             movers: Vec::new(),
@@ -154,7 +154,7 @@ impl Moving {
         (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
     }
 
-    /// Puts everybody into the square of now.
+    /// Puts all nodes into their squares of now.
     pub(crate) fn advance(&mut self, now: u64) {
         while let Some(Reverse((_, node))) = self.looks.peek().copied().filter(|Reverse((at, _))| *at <= now)
         {
@@ -188,8 +188,8 @@ impl Moving {
         }
     }
 
-    /// Who is within `reach_m` of `here`, or at least in the nine squares around it where that is not wanted, in the
-    /// order of their numbers.
+    /// The nodes within `reach_m` of `here`, in the order of their numbers. An infinite `reach_m` takes all nodes in
+    /// the nine squares around it.
     pub(crate) fn around(
         &self,
         (node, here): (u32, Place),

@@ -1,9 +1,8 @@
-//! A machine that is elsewhere: what it sends and hears are Ethernet frames of devices that somebody else drives.
+//! A machine that is elsewhere: it sends and receives Ethernet frames of devices that another program drives.
 //!
-//! Neighbours are called by the link-local address that their MAC makes (RFC 4291 appendix A), so that the names of
-//! the contract will do. Of each device one frame waits here; whoever reads the device looks for room first, so that
-//! what is too much waits, and is dropped, in the device's own queue, as with a radio's. Routing packets do not
-//! overtake others there.
+//! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
+//! address. One frame of each device waits here. The reader of the device checks for room first. Further frames wait in
+//! the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,10 +12,10 @@ use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, 
 
 use crate::frames::{ETHERNET_BYTES, Mac};
 
-/// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and what says in it which protocol follows.
+/// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and the SNAP header in it that names the protocol.
 const MSDU_BYTES: usize = 2_304;
 const SNAP_BYTES: usize = 8;
-/// What an Ethernet frame carries.
+/// The longest payload of an Ethernet frame.
 const WIRE_BYTES: usize = 1_500;
 
 /// Why a frame does not go on the air.
@@ -25,13 +24,13 @@ pub enum Refused {
     TooShort,
     /// No frame of 802.11, or of the wire, can carry it.
     TooLong,
-    /// It says that somebody else has sent it; a station of an ad hoc network speaks for itself alone.
+    /// Its source is another station's address; a station of an ad hoc network sends under its own address alone.
     InAnothersName,
-    /// Nothing may be put in before what is there has left.
+    /// No frame may be put in before the waiting one has left.
     NoRoom,
 }
 
-/// What a station of this MAC is called.
+/// The name of the station with this MAC.
 pub fn name_of(mac: Mac) -> IpAddr {
     let [a, b, c, d, e, f] = mac;
     let pair = |high: u8, low: u8| u16::from_be_bytes([high, low]);
@@ -77,7 +76,7 @@ impl Outside {
         self
     }
 
-    /// Whether a frame may be put in.
+    /// Returns whether a frame may be put in.
     pub fn has_room(&self, link: LinkId) -> bool {
         self.devices.iter().any(|device| device.link == link && device.waiting.is_empty())
     }
@@ -103,12 +102,12 @@ impl Outside {
         Ok(())
     }
 
-    /// Whether something has come.
+    /// Returns whether a frame has come.
     pub fn has_mail(&self) -> bool {
         !self.came.is_empty()
     }
 
-    /// Hands out what has come, in order, with the device that it is for.
+    /// Hands out the frames that have come, in order, with the device that each is for.
     pub fn take(&mut self, mut sink: impl FnMut(LinkId, &[u8])) {
         while let Some((link, frame)) = self.came.pop_front() {
             sink(link, &frame);
@@ -118,7 +117,7 @@ impl Outside {
         }
     }
 
-    /// Frames that nobody has acknowledged.
+    /// The number of frames that no station acknowledged.
     pub fn undelivered(&self) -> u64 {
         self.undelivered
     }

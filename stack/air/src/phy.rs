@@ -1,10 +1,10 @@
-//! What a physical layer costs: slots, gaps, preambles and rates.
+//! The costs of a physical layer: slots, gaps, preambles and rates.
 //!
 //! Not modelled: EDCA, A-MPDU, 802.11n and later.
 
 use crate::rules::Rules;
 
-/// A rate, with what it takes to hear a frame at it.
+/// A rate, with the SINR that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub bits_per_second: u64,
@@ -12,7 +12,7 @@ pub struct Rate {
     pub sinr: f64,
 }
 
-/// How the bits of a frame become time.
+/// The translation of a frame's bits to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// DSSS and CCK: a preamble with its header, then bits at the rate.
@@ -56,7 +56,7 @@ static PROFILES: [Phy; 15] = [
     dsss("dsss-2mbps", DSSS_2, LONG_NS),
     dsss("dsss-5.5mbps", CCK_5, LONG_NS),
     dsss("dsss-11mbps", CCK_11, LONG_NS),
-    // A short preamble has no form at 1 Mbit/s, so control frames take the long one's rate no lower than 2.
+    // A short preamble has no form at 1 Mbit/s; control frames take the long one's rate no lower than 2.
     short("dsss-2mbps-short", DSSS_2),
     short("dsss-5.5mbps-short", CCK_5),
     short("dsss-11mbps-short", CCK_11),
@@ -123,7 +123,7 @@ impl Phy {
         PROFILES.iter().find(|phy| phy.name == name).copied()
     }
 
-    /// The same with the sizes of these rules.
+    /// The same profile with the sizes of these rules.
     #[must_use]
     pub fn under(self, rules: Rules) -> Phy {
         let data_overhead = match rules {
@@ -137,7 +137,7 @@ impl Phy {
         PROFILES.iter().map(|phy| phy.name)
     }
 
-    /// What data may be sent at, from the basic rate to the profile's own.
+    /// The possible rates of data, from the basic rate to the profile's own.
     pub fn rates(&self) -> impl DoubleEndedIterator<Item = Rate> + use<> {
         let all: &'static [Rate] = match self.coding {
             Coding::Dsss { .. } => &[DSSS_1, DSSS_2, CCK_5, CCK_11],
@@ -151,7 +151,7 @@ impl Phy {
         self.sifs_ns + 2 * self.slot_ns
     }
 
-    /// aRxPHYStartDelay: the preamble with its header, after which the MAC is told that a frame comes in.
+    /// aRxPHYStartDelay: the preamble with its header, after which the PHY reports a frame to the MAC.
     pub fn start_ns(&self) -> u64 {
         match self.coding {
             Coding::Dsss { preamble_ns } => preamble_ns,
@@ -169,7 +169,7 @@ impl Phy {
         self.sifs_ns + self.ack_ns() + self.difs_ns()
     }
 
-    /// A frame of `bytes` on the air.
+    /// The airtime of a frame of `bytes`.
     pub fn airtime_ns(&self, bytes: u32, rate: Rate) -> u64 {
         let bits = u64::from(bytes) * 8;
         match self.coding {
@@ -183,7 +183,7 @@ impl Phy {
         }
     }
 
-    /// A data frame around a packet of `bytes`, at the profile's own rate.
+    /// The airtime of a data frame around a packet of `bytes`, at the profile's own rate.
     pub fn data_ns(&self, bytes: u32) -> u64 {
         self.data_at_ns(bytes, self.data)
     }

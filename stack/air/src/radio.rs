@@ -6,9 +6,9 @@ pub struct Radio {
     pub transmit_w: f64,
     pub frequency_hz: f64,
     pub antenna_m: f64,
-    /// From here on a frame can be decoded.
+    /// The least power of a frame that can be decoded.
     pub receive_w: f64,
-    /// From here on it keeps the carrier busy.
+    /// The least power of a frame that keeps the carrier busy.
     pub sense_w: f64,
     /// A frame under reception survives a later one that is weaker by this ratio.
     pub capture: f64,
@@ -38,7 +38,7 @@ impl Radio {
         self.transmit_w * m * m
     }
 
-    /// Free space up to the crossover distance, beyond it the two rays cancel and power falls with d⁴.
+    /// Free space up to the crossover distance; beyond it the two rays cancel and power falls with d⁴.
     pub fn power_w(&self, distance_m: f64) -> f64 {
         let wavelength_m = LIGHT_M_PER_S / self.frequency_hz;
         let heights = self.antenna_m * self.antenna_m;

@@ -1,4 +1,4 @@
-//! Frames as a monitor interface hands them on: a radiotap header, the frame, its FCS. Wireshark reads them.
+//! Frames as a monitor interface gives them: a radiotap header, the frame, its FCS. Wireshark reads them.
 //!
 //! The frames have LLC and SNAP before the packet. By ns-2's sizes a data frame's airtime leaves 2 bytes out.
 
@@ -17,17 +17,17 @@ const RADIOTAP_LEN: u16 = 23;
 /// Radiotap's flags of a frame: a short preamble, and an FCS at the end.
 const SHORT_PREAMBLE: u8 = 0x02;
 const HAS_FCS: u8 = 0x10;
-/// Radiotap's flags of a channel. Readers take the PHY from them, so that the band is said whatever the frequency.
+/// Radiotap's flags of a channel. Readers take the PHY from them; the band is therefore given whatever the frequency.
 const CCK: u16 = 0x0020;
 const OFDM: u16 = 0x0040;
 const BAND_2_GHZ: u16 = 0x0080;
 
 /// A preamble is short when it takes less than the long one, in nanoseconds.
 const LONG_PREAMBLE_NS: u64 = 192_000;
-/// Of OFDM, with its SIGNAL field.
+/// The preamble of OFDM, with its SIGNAL field.
 const OFDM_PREAMBLE_NS: u64 = 20_000;
 
-/// What every frame of a world has in common.
+/// The fields that all frames of a world share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitor {
     flags: u8,
@@ -51,8 +51,8 @@ impl Monitor {
         }
     }
 
-    /// Appends a frame that was sent or decoded, and answers whether it was: others leave nothing that a receiver could
-    /// write down. `packet` is what a data frame carries, as its machine has it.
+    /// Appends a frame that was sent or decoded, and returns whether it was. A receiver could not write down any other.
+    /// `packet` is the data frame's packet, as its machine has it.
     pub fn write(&self, event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) -> bool {
         if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
             return false;

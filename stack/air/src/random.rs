@@ -1,8 +1,8 @@
-//! Random numbers: one stream per (seed, station, purpose), so that what one station draws moves no other's numbers.
+//! Random numbers: one stream per (seed, station, purpose). The draws of one station do not change another's numbers.
 
 use hopwise_core::random::SplitMix64;
 
-/// What a stream is drawn for. A new purpose is added at the end: the numbers of the others stay.
+/// The purpose of a stream. A new purpose is added at the end: the numbers of the others stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Backoff = 1,
@@ -15,10 +15,10 @@ pub enum Purpose {
     Traffic,
     ThinkTime,
     Size,
-    /// The order in which a trial's runs come.
+    /// The order of a trial's runs.
     Order,
     Routing,
-    /// What a base station is told of fades.
+    /// A base station's forecasts of fades.
     Forecast,
 }
 

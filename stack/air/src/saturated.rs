@@ -1,4 +1,4 @@
-//! Traffic at the MAC, for calibration: stations that always have a packet for somebody.
+//! Traffic at the MAC, for calibration: stations that always have a packet to send.
 
 use hopwise_core::Cast;
 
@@ -8,18 +8,18 @@ use crate::place::Place;
 use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Payload of a packet, and what UDP and IP add.
+/// Payload of a packet, and its size with UDP and IP.
 pub const PAYLOAD: u32 = 1_000;
 pub const PACKET: u32 = PAYLOAD + 28;
 
-/// Who sends to whom, without end.
+/// Saturated flows: each sender always has a packet.
 #[derive(Clone, Debug)]
 pub struct Saturated {
     pub phy: Phy,
     pub mac: MacConfig,
     pub radio: Radio,
     pub places: Vec<Option<Place>>,
-    /// From and to.
+    /// The sender and the receiver of each flow.
     pub flows: Vec<(u32, u32)>,
     pub seed: u64,
 }
@@ -48,7 +48,7 @@ impl Saturated {
         Saturated { phy, mac, radio, places, flows: vec![(0, 1), (2, 1)], seed }
     }
 
-    /// What each flow brought to its end, in kbit/s of payload, after a second of warming up.
+    /// The payload that each flow delivered, in kbit/s, after a second of warming up.
     pub fn kbps_each(&self, seconds: u64) -> Vec<f64> {
         let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.places, self.seed);
         let mut arrived = vec![0_u64; self.flows.len()];

@@ -1,4 +1,4 @@
-//! Wires between two machines: a rate, a delay, both directions at once. Queues are the machines'.
+//! Wires between two machines: a rate, a delay, both directions at once. The machines hold the queues.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Wire {
 
 #[derive(Debug, Default)]
 struct Direction {
-    /// The last bit of what is being sent leaves then.
+    /// When the last bit of the current packet leaves.
     sends_until: u64,
     /// Packets on their way; a wire keeps their order.
     under_way: VecDeque<Vec<u8>>,
@@ -36,7 +36,7 @@ impl Wire {
         self.directions[end].sends_until <= now
     }
 
-    /// Sends from an end; answers when there is room again, and when the packet arrives.
+    /// Sends from an end; returns when there is room again, and when the packet arrives.
     pub(crate) fn send(&mut self, end: usize, now: u64, packet: Vec<u8>) -> (u64, u64) {
         let bits = packet.len() as u64 * 8;
         let until = now + bits * 1_000_000_000 / self.config.bits_per_second.max(1);

@@ -1,7 +1,7 @@
 //! The world: machines, the medium between them, wires, and virtual time.
 //!
-//! What happens at one instant goes in a fixed order: the radio (lowest station first), then what was filed for that
-//! instant, in the order of filing, then timers (lowest machine first).
+//! Events of one instant have a fixed order: the radio (lowest station first), then filed events in the order of
+//! filing, then timers (lowest machine first).
 
 mod resolve;
 
@@ -26,18 +26,18 @@ use crate::radio::Radio;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
 
-/// Timers of one instant, before it is taken for certain that one never ends.
+/// The most timers of one instant; with more, one of them never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
 
-/// Where a machine is, and how others name it.
+/// A machine's place, and its name for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seat {
-    /// `None`: it has no radio.
+    /// `None` for a machine without a radio.
     pub place: Option<Place>,
     /// The machine's own name for its radio.
     pub radio: LinkId,
     pub address: IpAddr,
-    /// Packets between others are handed to it too.
+    /// Hands packets between other stations to the machine too.
     pub hears_all: bool,
     pub framing: Framing,
 }
@@ -57,7 +57,7 @@ pub struct WorldConfig {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Filed {
-    /// From this end of the wire.
+    /// This end of the wire is free again.
     WireFree {
         wire: u32,
         end: u8,
@@ -66,19 +66,19 @@ enum Filed {
         wire: u32,
         end: u8,
     },
-    /// A question of ARP's.
+    /// An ARP request went unanswered.
     Unanswered {
         station: u32,
     },
 }
 
-/// Sees every trace event, with the machine that it is of.
+/// Sees every trace event, with its machine.
 pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
 
-/// Sees what every station sees of every frame, with the packet that a data frame carries.
+/// Receives each station's view of every frame, with the packet of a data frame.
 pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
 
-/// Sees the fates of frames, each after its frame.
+/// Receives the fates of frames, each after its frame.
 pub type EndingSink = Box<dyn FnMut(&Ending)>;
 
 /// A packet in the hands of a machine's radio.
@@ -89,7 +89,7 @@ struct Held {
     /// The station with that address.
     station: Option<u32>,
     id: u64,
-    /// A question or an answer of the link's own.
+    /// An ARP packet, which is the link's own.
     is_arp: bool,
 }
 
@@ -108,9 +108,9 @@ pub struct World<M: Machine> {
     now: u64,
     at_once: u32,
     events: u64,
-    /// Packets for a neighbour that no station has the address of.
+    /// Packets for a neighbour whose address no station has.
     unresolved: u64,
-    /// Where addresses are asked for.
+    /// The ARP resolver, if stations request addresses.
     resolver: Option<Resolver>,
     trace: Option<TraceSink>,
     frames: Option<FrameSink>,
@@ -165,7 +165,7 @@ impl<M: Machine> World<M> {
         self.trace = Some(sink);
     }
 
-    /// Says what packets are, so that airtime is told by that. It changes nothing of what happens.
+    /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
     pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
         self.loads = load_of;
     }
@@ -175,18 +175,18 @@ impl<M: Machine> World<M> {
         self.frames = Some(sink);
     }
 
-    /// Tells the fates of frames too, while frames are watched.
+    /// Reports the fates of frames too, while frames are watched.
     pub fn set_endings(&mut self, sink: EndingSink) {
         self.endings = Some(sink);
     }
 
-    /// Nobody watches any more, and nothing is spent on it.
+    /// Stops watching frames, and spends no more work on it.
     pub fn leave_frames(&mut self) {
         self.dcf.leave_frames();
         (self.frames, self.endings) = (None, None);
     }
 
-    /// Machines go these ways from now on; who has none stays where it is. Call it before anything has happened.
+    /// Sets the machines' motion; a machine without a track stays where it is. Call it before anything has happened.
     pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
         let places: Vec<_> = self.seats.iter().map(|seat| seat.place).collect();
         self.dcf.set_motion(&places, tracks);
@@ -197,7 +197,7 @@ impl<M: Machine> World<M> {
         self.dcf.keep_ledgers();
     }
 
-    /// Where a station's time went until now, if that is booked.
+    /// The uses of a station's time until now, if they are booked.
     pub fn ledger(&self, station: u32) -> Option<Ledger> {
         self.dcf.ledger(self.now, station)
     }
@@ -214,24 +214,24 @@ impl<M: Machine> World<M> {
         self.dcf.stats(station)
     }
 
-    /// What the radio, the wires and the timers did so far.
+    /// The events of the radio, the wires and the timers until now.
     pub fn events(&self) -> u64 {
         self.events + self.dcf.events()
     }
 
-    /// Packets for a neighbour that no station has the address of, or that nobody answered for in time.
+    /// Packets for a neighbour whose address no station has, or for which no reply came in time.
     pub fn unresolved(&self) -> u64 {
         self.unresolved + self.resolver.as_ref().map_or(0, Resolver::lost)
     }
 
-    /// Does something with a machine, and takes what it then wants to send.
+    /// Acts on a machine, and takes the packets that it then sends.
     pub fn with<T>(&mut self, machine: u32, act: impl FnOnce(Instant, &mut M) -> T) -> T {
         let done = act(Instant(self.now), &mut self.machines[machine as usize]);
         self.serve(machine as usize);
         done
     }
 
-    /// When something happens next, if nobody intervenes.
+    /// When the next event happens, without input.
     pub fn next(&self) -> Option<Instant> {
         Some(self.next_ns()).filter(|at| *at != NEVER).map(Instant)
     }
@@ -353,7 +353,7 @@ impl<M: Machine> World<M> {
         self.serve(n);
     }
 
-    /// After a mutation: takes what the machine wants to send where there is room, its trace, its next deadline.
+    /// After a mutation: takes the machine's packets where there is room, its trace, its next deadline.
     fn serve(&mut self, n: usize) {
         if self.seats[n].place.is_some() {
             self.serve_radio(n);
@@ -395,7 +395,7 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Whether there was a packet.
+    /// Takes the machine's next packet for the radio; returns whether there was one.
     fn take_from_machine(&mut self, n: usize) -> bool {
         let (now, held) = (Instant(self.now), &mut self.held[n]);
         held.packet.clear();
@@ -406,7 +406,7 @@ impl<M: Machine> World<M> {
         };
         (held.id, held.is_arp) = (transmit.id, false);
         match transmit.to {
-            // Most packets take the way of the one before.
+            // Most packets go to the neighbour of the one before.
             NextHop::Neighbour(address) if held.to == Some(address) => {}
             NextHop::Neighbour(address) => {
                 held.to = Some(address);
@@ -417,7 +417,7 @@ impl<M: Machine> World<M> {
         true
     }
 
-    /// Nobody has the address, so nobody would answer.
+    /// No station has the address: no ACK would come.
     fn refuse(&mut self, n: usize) {
         self.unresolved += 1;
         let held = std::mem::take(&mut self.held[n]);

@@ -1,22 +1,22 @@
-//! What theory says of saturated stations in one cell: Bianchi's model, with the rules that are really followed.
+//! The theory of saturated stations in one cell: Bianchi's model, with the rules that are really followed.
 //!
 //! The plain model lets counters fall once in every busy period. Here a counter falls in idle slots alone, windows are
 //! 31, 63, … 1023, and tries are finite. A station that has just sent and draws 0 sends again before all others.
 //!
 //! Under ns-2's rules all stations wait for EIFS after a collision, and those that collided are among the first to go
-//! on. Under the standard's nobody understood a header, so others go on after DIFS. Those that collided find out later,
-//! when their answer is overdue.
+//! on. Under the standard's no station understood a header, and the others go on after DIFS. Those that collided find
+//! out later, when their answer is overdue.
 
 use crate::dcf::{MacConfig, Rules};
 use crate::phy::Phy;
 use crate::saturated::{PACKET, PAYLOAD};
 
-/// Mean backoff of all tries of one packet that nobody answers.
+/// Mean backoff of all tries of one packet that no station answers.
 pub(super) fn slots_of_all_tries(phy: &Phy, mac: &MacConfig) -> f64 {
     windows(phy, mac).iter().map(|backoffs| (backoffs - 1.0) / 2.0).sum()
 }
 
-/// How many backoffs each try may draw.
+/// The number of backoffs that each try may draw from.
 fn windows(phy: &Phy, mac: &MacConfig) -> Vec<f64> {
     let mut cw = phy.cw.0;
     let mut windows = Vec::new();
@@ -44,12 +44,12 @@ fn lag_slots(phy: &Phy, rules: Rules) -> f64 {
     }
 }
 
-/// How often a station sends after an idle slot, when `p` of what it sends so collides.
+/// The rate at which a station sends after an idle slot, when `p` of these frames collide.
 fn attempts(windows: &[f64], lag: f64, p: f64) -> f64 {
     let (mut reach, mut sent, mut slots) = (1.0, 0.0, 0.0);
     for (try_number, cw) in windows.iter().enumerate() {
         let lag = if try_number > 0 { lag } else { 0.0 };
-        // A draw of 0 meets nobody, unless others have gone on before it.
+        // A draw of 0 collides with no frame, unless other stations have gone on before it.
         let waits = if lag > 0.0 { 1.0 } else { 1.0 - 1.0 / cw };
         sent += reach * waits;
         slots += reach * (lag + (cw - 1.0) / 2.0);
@@ -69,8 +69,8 @@ fn fixed_point(windows: &[f64], lag: f64, stations: u32) -> f64 {
     attempts(windows, lag, (low + high) / 2.0)
 }
 
-/// How long one packet keeps the medium, in microseconds with DIFS: all its frames when it comes through, and the
-/// first of them, which is what a collision costs.
+/// The time that one packet keeps the medium, in microseconds with DIFS: first for all its frames, then for its first
+/// frame alone. The latter is the cost of a collision.
 fn times_us(phy: &Phy, mac: &MacConfig) -> (f64, f64) {
     let (all, first, frames) = if mac.rts_threshold.is_some() {
         (phy.exchange_ns(PACKET), phy.rts_ns(), 4.0)
@@ -85,7 +85,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// What a cell of saturated stations carries, in kbit/s of payload.
+/// The payload that a cell of saturated stations carries, in kbit/s.
 pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 {
     let windows = windows(phy, mac);
     let tau = fixed_point(&windows, lag_slots(phy, mac.rules), stations);
@@ -98,8 +98,8 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
         Rules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
         Rules::Standard => first + us(phy.difs_ns()),
     };
-    // Whoever succeeded draws 0 once in so many times. Under ns-2's rules some two of those that collided do, too,
-    // from the next window.
+    // A station that succeeded draws 0 once in so many times. Under ns-2's rules some two stations that collided do,
+    // too, from the next window.
     let again = 1.0 / windows[0];
     let after_collision = match mac.rules {
         Rules::Ns2 => 2.0 / windows.get(1).copied().unwrap_or(windows[0]),
@@ -112,12 +112,12 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
     packets * f64::from(PAYLOAD) * 8.0 / time * 1e3
 }
 
-/// What two stations of one cell would carry, if of two frames that begin together one always came through.
+/// The rate of two stations in one cell if one of two frames that begin together always came through.
 pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let windows = windows(phy, mac);
     let quiet = power(1.0 - attempts(&windows, 0.0, 0.0), 2);
     let (slot, (success, _)) = (us(phy.slot_ns), times_us(phy, mac));
-    // Whoever succeeded draws 0 once in cw times.
+    // A station that succeeded draws 0 once in cw times.
     let row = 1.0 / (1.0 - 1.0 / windows[0]);
     let time = quiet * slot + (1.0 - quiet) * (success * row + slot);
     (1.0 - quiet) * row * f64::from(PAYLOAD) * 8.0 / time * 1e3
@@ -127,7 +127,8 @@ pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
 mod tests {
     use super::*;
 
-    /// Two stations wait half as long as one and lose nothing: more than one alone, and than two that collide.
+    /// Two stations wait half as long as one and lose nothing: they carry more than one alone, and more than two that
+    /// collide.
     #[test]
     fn what_collisions_cost_is_told_with_and_without_rts() {
         for phy in Phy::names().filter_map(Phy::named) {
@@ -136,7 +137,7 @@ mod tests {
                 let of_two = without_collisions_kbps(&phy, &mac);
                 let [one, two] = [1, 2].map(|stations| saturation_kbps(&phy, &mac, stations));
                 assert!(of_two > two && of_two > one, "{} {rts_threshold:?}", phy.name);
-                // What is not backoff is the frames' own, whoever sends them.
+                // The time without backoff is the frames' own, whichever station sends them.
                 let (busy_us, _) = times_us(&phy, &mac);
                 assert!(of_two < f64::from(PAYLOAD) * 8e3 / busy_us, "{} {rts_threshold:?}", phy.name);
                 of_two

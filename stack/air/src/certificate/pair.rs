@@ -1,5 +1,5 @@
-//! Two stations that hear nobody but their common receiver: what theory says of them, frame by frame, from the
-//! profile's own figures. It knows no carrier, NAV or EIFS of the radio world's; chance alone moves it.
+//! The theory of two stations that receive only their common receiver, frame by frame, from the profile's own figures.
+//! It models no carrier sense, NAV or EIFS; chance alone decides.
 
 use crate::certificate::model::drawn_from;
 use crate::dcf::{MacConfig, answer_timeout_ns};
@@ -18,10 +18,11 @@ struct Sender {
     tries: u8,
 }
 
-/// What both carry together, in kbit/s of payload.
+/// The payload that both carry together, in kbit/s.
 pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let is_announced = mac.rts_threshold.is_some();
-    // What the other one does not hear, the answer that it does hear, and all that follows the first frame.
+    // The first frame, which the other station does not receive; the answer, which it does; and all that follows the
+    // first.
     let (first, answer, rest) = if is_announced {
         (phy.rts_ns(), phy.cts_ns(), phy.exchange_ns(PACKET) - phy.rts_ns())
     } else {

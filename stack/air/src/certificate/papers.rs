@@ -1,5 +1,5 @@
-//! The papers' own arithmetic, which leaves preambles, MAC headers and DIFS out: what their figures follow from, and
-//! how far that is from what goes on the air here.
+//! The papers' own arithmetic, which leaves out preambles, MAC headers and DIFS. The tests compare it with the frames
+//! that go on the air here.
 
 use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
@@ -35,8 +35,8 @@ fn preambles_and_headers_make_that_three_times_as_long_for_an_ack() {
     }
 }
 
-/// DCA, equation 3: the sum of eight backoffs, each from 0 to CW − 1 slots, with CW from 32 to 1024. How likely each
-/// sum is.
+/// DCA, equation 3: the sum of eight backoffs, each from 0 to CW − 1 slots, with CW from 32 to 1024. The vector holds
+/// the probability of each sum.
 fn backoffs() -> Vec<f64> {
     let mut sum = vec![1.0];
     for retry in 0..8 {

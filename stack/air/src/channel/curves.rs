@@ -1,11 +1,11 @@
 //! From SNR to frame errors for the rates of ERP-OFDM.
 //!
 //! Bits on a subcarrier err as Gray-coded BPSK, QPSK and QAM do under white noise (Proakis, Digital Communications).
-//! The decoder's errors are the union bound over the code's distances with hard decisions, each term by Chernoff's
-//! bound D = √(4p(1 − p)); the weights are those of the code (133, 171) and of its punctured forms (Haccoun and
-//! Bégin, 1989; Frenger et al., 1999). It is the model of Pei and Henderson, Validation of OFDM error rate model in
-//! ns-3 (2010), who compared it with a testbed. Not modelled: preambles and headers that err on their own, soft
-//! decisions, frequency-selective fading.
+//! The decoder's errors are the union bound over the code's distances with hard decisions. Each term is by Chernoff's
+//! bound D = √(4p(1 − p)). The weights are those of the code (133, 171) and of its punctured forms (Haccoun and Bégin,
+//! 1989; Frenger et al., 1999). It is the model of Pei and Henderson, Validation of OFDM error rate model in ns-3
+//! (2010); they compared it with a testbed. Not modelled: preambles and headers that err on their own, soft decisions,
+//! frequency-selective fading.
 
 use crate::phy::Rate;
 
@@ -48,7 +48,7 @@ static THREE_QUARTERS: Code = Code {
     ],
 };
 
-/// How likely a frame of `bytes` errs at a ratio of powers.
+/// The probability that a frame of `bytes` has an error, at a ratio of powers.
 pub fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
     let per_bit = bit_error(rate.bits_per_second / 1_000_000, snr);
     // SERVICE and tail go with it.
@@ -124,7 +124,7 @@ mod tests {
         let needed = RATES.map(needs);
         assert!(needed[1] > needed[0] && needed[2] < needed[1] + 1.0);
         assert!(needed[2..].windows(2).all(|pair| pair[1] > pair[0]), "{needed:?}");
-        // What the formulas come to by hand, within a quarter of a dB.
+        // The SNR that the formulas give by hand, within 1.5 dB.
         for (mbps, db) in [(6, 4.2), (12, 7.2), (24, 13.6), (54, 22.6)] {
             assert!((needs(mbps) - db).abs() < 1.5, "{mbps}: {}", needs(mbps));
         }

@@ -1,12 +1,12 @@
-//! What is said of single links: `link n3-n4 down from 10 s to 20 s`.
+//! Statements about single links: `link n3-n4 down from 10 s to 20 s`.
 //!
-//! A dash means both directions, an arrow one. Nodes are named by who reads the script: its numbers come from there.
+//! A dash means both directions, an arrow one. The reader of the script gives the nodes' numbers.
 
 use std::fmt;
 
 use super::{Outage, Ways};
 
-/// A sentence, as it was understood.
+/// A statement that was understood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Said {
     Outage(Outage),
@@ -15,9 +15,9 @@ pub enum Said {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// So many of its frames are lost, in millionths, in place of what is lost everywhere.
+    /// The loss of its frames in millionths, in place of the loss everywhere.
     Loss { ppm: u32 },
-    /// Every frame arrives stronger by so much, or weaker.
+    /// The gain of every frame, or its loss if negative.
     Gain { db: f64 },
 }
 
@@ -30,7 +30,7 @@ pub struct LinkChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptError {
-    /// Not of the form that is expected.
+    /// Not in one of the forms.
     NotUnderstood,
     NoNode(String),
     NoValue(String),
@@ -57,11 +57,11 @@ impl std::error::Error for ScriptError {}
 const MOST_DB: f64 = 200.0;
 
 impl Said {
-    /// What [`Said::parse`] takes.
+    /// The forms that [`Said::parse`] takes.
     pub const FORMS: &'static str = "`link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or \
                                      `link n3->n4 gains -10 dB`; n3-n4 means both directions";
 
-    /// One sentence; `node` knows the names.
+    /// Reads one statement; `node` knows the names.
     pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<Said, ScriptError> {
         // Units may stand apart from their numbers.
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -89,7 +89,7 @@ impl LinkChange {
         self.ends == (from, to) || (self.ways == Ways::Both && self.ends == (to, from))
     }
 
-    /// Whether frames differ: a gain is the same for all of them.
+    /// Returns whether the change differs from frame to frame: a gain does not.
     pub(super) fn is_lively(&self) -> bool {
         matches!(self.change, Change::Loss { .. })
     }

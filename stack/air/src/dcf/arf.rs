@@ -1,5 +1,6 @@
-//! Auto rate fallback (Kamerman and Monteban 1997): up after ten frames that were acknowledged in a row, or fifteen
-//! since the last change; down after two in a row that were not, or when the first one at a higher rate was not.
+//! Auto rate fallback (Kamerman and Monteban 1997). The rate rises after ten acknowledged frames in a row, or fifteen
+//! since the last change. It falls after two unacknowledged frames in a row, or when the first one at a higher rate
+//! fails.
 
 use super::Dcf;
 use crate::phy::Rate;
@@ -9,17 +10,17 @@ const ENOUGH_GOOD: u8 = 10;
 const ENOUGH_SENT: u8 = 15;
 const ENOUGH_BAD: u8 = 2;
 
-/// How data frames get their rate.
+/// The choice of a data frame's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateControl {
-    /// The profile's, always.
+    /// The profile's rate, always.
     #[default]
     Fixed,
-    /// From the profile's rate down to the basic one, for each receiver by what became of the frames before.
+    /// From the profile's rate down to the basic one, for each receiver by the fate of the frames before.
     Arf,
 }
 
-/// What a station thinks of one receiver.
+/// The state of one receiver's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ladder {
     to: u32,
@@ -64,7 +65,7 @@ impl Ladder {
 }
 
 impl Dcf {
-    /// At which rate the next data frame to this receiver goes.
+    /// The rate of the next data frame to this receiver.
     pub(super) fn rate_to(&self, n: usize, to: u32) -> Rate {
         match self.mac.rate {
             RateControl::Fixed => self.phy.data,
@@ -86,7 +87,7 @@ impl Dcf {
         self.stations[n].service = Some(super::Service { rate, airtime_ns, ..service });
     }
 
-    /// The data in service was acknowledged, or was not.
+    /// Notes whether the data in service was acknowledged.
     pub(super) fn learn_rate(&mut self, n: usize, is_acknowledged: bool) {
         if self.mac.rate == RateControl::Fixed {
             return;

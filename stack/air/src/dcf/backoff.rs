@@ -8,7 +8,7 @@ impl Dcf {
     /// A packet came to a station that had none.
     pub(super) fn contend_for_new(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
-        // In the middle of an exchange: `proceed` draws when it is over.
+        // In the middle of an exchange `proceed` draws when it is over.
         if st.backoff != Backoff::None || st.phase != Phase::Idle || st.wait != Wait::Nothing {
             return;
         }
@@ -29,7 +29,7 @@ impl Dcf {
         st.backoff = Backoff::Paused;
     }
 
-    /// The exchange that a station was in is over: what it has goes on.
+    /// The exchange of a station is over: its packet in service goes on.
     pub(super) fn proceed(&mut self, n: usize) {
         let st = &self.stations[n];
         if st.service.is_some() && st.backoff == Backoff::None {
@@ -38,7 +38,7 @@ impl Dcf {
         self.resume(n, 0);
     }
 
-    /// Lets a paused backoff go on, when nothing is heard and nothing else is to be done: DIFS after carrier and NAV
+    /// Lets a paused backoff go on, if the receiver is idle and nothing else is to be done: DIFS after carrier and NAV
     /// are idle.
     #[inline]
     pub(super) fn resume(&mut self, n: usize, not_before: u64) {
@@ -57,7 +57,7 @@ impl Dcf {
         self.wait(n, Wait::Backoff, until);
     }
 
-    /// The medium gets busy at `at`. A backoff that runs out by then has not heard it; else only the whole slots that
+    /// The medium gets busy at `at`. A backoff that runs out by then does not stop. Otherwise only the whole slots that
     /// have passed are taken off.
     #[inline]
     pub(super) fn interrupt(&mut self, n: usize, at: u64) {

@@ -1,4 +1,4 @@
-//! RTS, CTS, data, ACK: what a station answers, what it waits for, and what it does when nothing comes.
+//! RTS, CTS, data, ACK: a station's answers, its waits, and its steps when an answer is missing.
 
 use hopwise_core::Cast;
 
@@ -8,7 +8,7 @@ use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
 use crate::frames::Loss;
 use crate::ledger::Load;
 
-/// What a station reads of a frame that is for it.
+/// The fields that a station reads of a frame for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
     pub(super) kind: FrameKind,
@@ -91,7 +91,7 @@ impl Dcf {
         self.draw_backoff(n);
     }
 
-    /// SIFS has passed since the frame that is to be answered.
+    /// SIFS has passed since the frame that needs an answer.
     pub(super) fn on_time_to_answer(&mut self, now: u64, n: usize) {
         let Some(owed) = self.stations[n].owed.take() else { return };
         self.settle_what_is_over(now, n);
@@ -113,7 +113,7 @@ impl Dcf {
             _ => (self.times.ack, Phase::Sends),
         };
         self.stations[n].phase = phase;
-        // What is answered is still in service there.
+        // The answered packet is still in service there.
         let answered = self.stations[owed.to as usize].service;
         let frame = Frame {
             kind: owed.kind,
@@ -149,7 +149,7 @@ impl Dcf {
         self.proceed(n);
     }
 
-    /// What was waited for did not come.
+    /// An awaited frame did not come.
     pub(super) fn on_no_answer(&mut self, now: u64, n: usize) {
         self.stations[n].wait = Wait::Answer;
         self.settle_what_is_over(now, n);
@@ -158,7 +158,7 @@ impl Dcf {
             return;
         }
         if self.mac.rules == Rules::Standard && st.hears_since(now) {
-            // A frame that began in time is heard to its end (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9).
+            // The station listens to the end of a frame that began in time (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9).
             let until = st.reception.until;
             self.wait(n, Wait::Answer, until);
             return;
@@ -178,7 +178,7 @@ impl Dcf {
                 self.try_again(n, Tries::Long);
             }
             Phase::AwaitsAck => self.try_again(n, Tries::Short),
-            // The announced data, or nothing at all.
+            // The announced data is missing, or the station waited for nothing.
             Phase::AwaitsData | Phase::Idle | Phase::Sends => {}
         }
         if matches!(phase, Phase::AwaitsCts | Phase::AwaitsAck) {

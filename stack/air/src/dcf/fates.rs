@@ -1,11 +1,11 @@
-//! The fates of frames that want an answer, noted while somebody watches. Nothing here is known to a MAC.
+//! The fates of frames that need an answer, noted while frames are watched. A MAC knows nothing of them.
 
 use super::station::Hears;
 use super::{Dcf, FrameKind};
 use crate::frames::{Access, Ending, Fate, Loss};
 
 impl Dcf {
-    /// Until more is known, a frame that sets out is lost on the channel.
+    /// Until more is known, a frame that starts counts as lost on the channel.
     pub(super) fn note_departure(&mut self, n: usize) {
         if self.seen.is_none() {
             return;
@@ -18,7 +18,7 @@ impl Dcf {
         }
     }
 
-    /// The last frame of `sender` is lost at `n`, if it was for that one.
+    /// Notes that the last frame of `sender` is lost at `n`, if it was for that station.
     pub(super) fn note_loss(&mut self, sender: u32, n: usize, loss: Loss) {
         if self.seen.is_some() && self.stations[sender as usize].frame.to as usize == n {
             self.losses[sender as usize] = Some(loss);
@@ -48,7 +48,7 @@ impl Dcf {
         }
     }
 
-    /// The station's way to the RTS or the packet that it sends now.
+    /// The access of the RTS or the packet that the station sends now.
     pub(super) fn access(&self, n: usize, kind: FrameKind) -> Option<Access> {
         let st = &self.stations[n];
         let service = st.service?;

@@ -1,4 +1,4 @@
-//! Links that differ from frame to frame or from each other, as stations meet them.
+//! Stations over links that differ from frame to frame or from each other.
 
 use super::tests::SECOND;
 use super::*;
@@ -12,7 +12,7 @@ fn changed(text: &str) -> Channel {
     }
 }
 
-/// Packets of 1,000 B that station 1 got of station 0, which always has some, second by second.
+/// The packets of 1,000 B that station 1 received from station 0, second by second. Station 0 always has some.
 fn carried(channel: &Channel, profile: &str, spacing_m: f64, seconds: u64) -> Vec<u32> {
     carried_with(RateControl::Fixed, channel, profile, spacing_m, seconds)
 }

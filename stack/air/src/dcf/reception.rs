@@ -1,4 +1,4 @@
-//! Frames arrive: what a receiver makes of one frame, and of several at once.
+//! Reception of one frame, and of several at once.
 
 use hopwise_core::Cast;
 
@@ -10,7 +10,7 @@ use crate::deadlines::NEVER;
 use crate::frames::Loss;
 
 impl Dcf {
-    /// The first bit of a frame is on its way to one who will hear it.
+    /// The first bit of a frame is on its way to a station in range.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
         let link = if self.is_lively {
@@ -24,7 +24,7 @@ impl Dcf {
         let n = link.to as usize;
         let from = now + u64::from(link.delay_ns);
         let st = &mut self.stations[n];
-        // A reception that ends before: what it brought is settled first.
+        // A reception that ends before is settled first.
         if st.reception.hears != Hears::Nothing && st.reception.until <= from {
             self.settle(n);
         }
@@ -45,8 +45,8 @@ impl Dcf {
         self.interrupt(n, from);
     }
 
-    /// Pair by pair: the later of two is never captured, and what is weaker by the capture ratio is ignored, but for
-    /// the NAV that it leaves behind.
+    /// ns-2 compares frames in pairs: the later of two is never captured. A frame that is weaker by the capture ratio
+    /// is ignored, except for the NAV that it sets.
     #[inline]
     fn hear_ns2(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
@@ -54,7 +54,7 @@ impl Dcf {
             st.reception = new;
             return;
         }
-        // Applied in the order of sending, heard in the order of arrival.
+        // Frames are applied in the order of sending and received in the order of arrival.
         let (first, later) =
             if new.from < st.reception.from { (new, st.reception) } else { (st.reception, new) };
         if first.power_w >= self.radio.capture * later.power_w {
@@ -81,7 +81,8 @@ impl Dcf {
         }
     }
 
-    /// A frame is taken when it exceeds the sum of all others by what its rate takes, also a later one.
+    /// The standard takes a frame, also a later one, if its power exceeds the sum of all others by the SINR of its
+    /// rate.
     fn hear_standard(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
         st.overlapping.retain(|(until, _)| *until > new.from);
@@ -117,7 +118,7 @@ impl Dcf {
         st.reception = if old.hears == Hears::Nothing {
             Reception { hears: if is_taken { Hears::Frame } else { Hears::Noise }, ..new }
         } else if is_taken {
-            // What it outdoes may last longer: the carrier stays busy.
+            // The weaker frame may last longer: the carrier stays busy.
             st.busy_until = st.busy_until.max(old.until);
             Reception { from: old.from, started: old.started.min(new.started), ..new }
         } else {
@@ -132,7 +133,7 @@ impl Dcf {
         self.stations[from].frame.rate.sinr
     }
 
-    /// What a station heard has ended.
+    /// A station's reception has ended.
     pub(super) fn settle(&mut self, n: usize) {
         let st = &mut self.stations[n];
         let heard = st.reception;
@@ -149,7 +150,8 @@ impl Dcf {
             } else if self.mac.rules == Rules::Ns2 {
                 st.extend_nav(heard.until + self.times.eifs);
             } else if heard.started <= heard.until {
-                // PHY-RXEND.indication told of an error (IEEE 802.11-2016 §10.3.2.3.7). Energy alone tells nothing.
+                // PHY-RXEND.indication reported an error (IEEE 802.11-2016 §10.3.2.3.7). Energy alone makes no such
+                // report.
                 st.eifs_until = heard.until + self.times.eifs;
             }
         }
@@ -171,7 +173,7 @@ impl Dcf {
         let is_longer = heard.until + duration_ns > st.nav_end();
         if is_longer && duration_ns > 0 {
             st.nav = heard.until + duration_ns;
-            // The standard takes the NAV of an RTS back when nothing follows it.
+            // The standard takes the NAV of an RTS back when no frame follows it.
             let is_rts = kind == FrameKind::Rts && self.mac.rules == Rules::Standard;
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
         }

@@ -58,8 +58,8 @@ fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
     waited % phy().slot_ns
 }
 
-/// §10.3.2.3.7: EIFS follows PHY-RXEND with an error, or a wrong FCS. Both come of a frame that was understood up to
-/// its header. From 250 to 550 m there is nothing but energy, and the PHY tells of CCA alone.
+/// §10.3.2.3.7: EIFS follows PHY-RXEND with an error, or a wrong FCS. Both need a frame that was understood up to its
+/// header. From 250 to 550 m there is nothing but energy, and the PHY reports CCA alone.
 #[test]
 fn eifs_follows_frames_that_err_and_not_energy_alone() {
     let (difs, eifs) = (phy().difs_ns() % phy().slot_ns, phy().eifs_ns() % phy().slot_ns);
@@ -75,7 +75,7 @@ fn eifs_follows_frames_that_err_and_not_energy_alone() {
 fn a_collision_counts_as_an_error_where_a_header_was_understood() {
     for (later_us, is_error) in [(0, false), (100, false), (300, true)] {
         let places = [0.0, 200.0, 400.0].map(|x| Some(Place { x, y: 0.0 }));
-        // The ends do not hear each other.
+        // The ends do not receive each other.
         let radio = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
         let mut dcf = Dcf::new(phy(), MacConfig::default(), radio, &places, 1);
         dcf.offer(SECOND, 0, EVERYONE, 1_000);
@@ -87,7 +87,7 @@ fn a_collision_counts_as_an_error_where_a_header_was_understood() {
     }
 }
 
-/// §10.3.2.7 wants of who answers an RTS that its NAV is idle. A CTS does not set its sender's own.
+/// §10.3.2.7: a station answers an RTS if its NAV is idle. A CTS does not set its sender's own NAV.
 #[test]
 fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
     for (rules, all) in [(Rules::Standard, true), (Rules::Ns2, false)] {
@@ -102,7 +102,7 @@ fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
     }
 }
 
-/// §10.3.2.7: SIFS, a slot and aRxPHYStartDelay after the RTS it is known that nobody answers.
+/// §10.3.2.7: SIFS, a slot and aRxPHYStartDelay after the RTS the station knows that no answer comes.
 #[test]
 fn who_is_not_answered_knows_it_when_a_preamble_is_overdue() {
     let mut dcf = pair(Rules::Standard, 1_000.0, &Channel::default());

@@ -1,4 +1,4 @@
-//! What a station remembers.
+//! The state of one station.
 
 use super::Rules;
 use super::arf::Ladder;
@@ -7,15 +7,15 @@ use crate::frames::Drawn;
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 
-/// What the one deadline is for.
+/// The purpose of the one deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Nothing,
     /// When the backoff runs out.
     Backoff,
-    /// When all who hear our frame have heard its end.
+    /// When all stations that receive our frame have received its end.
     FrameEnd,
-    /// SIFS after what is to be answered.
+    /// SIFS after a frame that needs an answer.
     ToAnswer,
     /// SIFS after the CTS.
     ToSendData,
@@ -23,7 +23,7 @@ pub(super) enum Wait {
     Answer,
 }
 
-/// What a station is in the middle of.
+/// The station's place in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Idle,
@@ -50,22 +50,22 @@ pub(super) enum Hears {
     Nothing,
     /// A frame that can be decoded so far.
     Frame,
-    /// One that cannot: too weak, or sent into while it came.
+    /// A frame that cannot be decoded: too weak, or the station sent during it.
     Noise,
     /// Several on top of each other.
     Collision,
 }
 
-/// What a station's receiver is at.
+/// The state of a station's receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reception {
     pub(super) hears: Hears,
     pub(super) link: u32,
     /// When PHY-RXSTART.indication comes: the preamble and the header are understood. [`NEVER`]: it does not come.
     pub(super) started: u64,
-    /// Since when the receiver is busy with it, or with what it outdid.
+    /// The start of the receiver's busy time, with this frame or with those that it captured.
     pub(super) from: u64,
-    /// When the first bit of the frame itself was there.
+    /// When the first bit of the frame itself arrived.
     pub(super) began: u64,
     pub(super) until: u64,
     pub(super) power_w: f64,
@@ -81,7 +81,7 @@ pub(super) struct Service {
     pub(super) rate: Rate,
     pub(super) load: crate::ledger::Load,
     pub(super) is_announced: bool,
-    /// The CTS was heard: data is next.
+    /// The CTS was received: data is next.
     pub(super) is_cleared: bool,
     /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
     pub(super) has_left: bool,
@@ -100,7 +100,7 @@ pub(super) struct Station {
     pub(super) reception: Reception,
     pub(super) sends_from: u64,
     pub(super) sends_until: u64,
-    /// Until when the last frame that was heard or sent lasted.
+    /// The end of the last frame that was received or sent.
     pub(super) busy_until: u64,
     pub(super) nav: u64,
     /// `rules: standard`: the NAV holds no longer than this unless a frame follows the RTS that set it.
@@ -126,10 +126,10 @@ pub(super) struct Station {
     pub(super) owed: Option<Owed>,
     pub(super) service: Option<Service>,
     pub(super) frame: super::Frame,
-    /// `rules: standard`: all that is on the air here, with its end.
+    /// `rules: standard`: all frames on the air here, each with its end and its power.
     pub(super) overlapping: Vec<(u64, f64)>,
     pub(super) hears_all: bool,
-    /// Of receivers that frames went to, under auto rate fallback.
+    /// One for each receiver of earlier frames, under auto rate fallback.
     pub(super) ladders: Vec<Ladder>,
     number: u32,
     stream: Stream,
@@ -216,7 +216,7 @@ impl Station {
         self.nav.min(self.nav_unless_followed)
     }
 
-    /// A frame began: whether it follows the RTS that set the NAV (IEEE 802.11-2016 §10.3.2.4).
+    /// Notes whether a frame that began follows the RTS that set the NAV (IEEE 802.11-2016 §10.3.2.4).
     #[inline]
     pub(super) fn follow(&mut self, new: &Reception) {
         if new.started <= self.nav_unless_followed {
@@ -232,13 +232,13 @@ impl Station {
         self.nav = self.nav.max(until);
     }
 
-    /// Whether the receiver hears something; equal instants count as not yet heard.
+    /// Returns whether the receiver is busy; a frame that arrives at `now` does not count yet.
     #[inline]
     pub(super) fn hears_anything(&self, now: u64) -> bool {
         self.reception.hears != Hears::Nothing && self.reception.from < now
     }
 
-    /// A frame comes in, and its header is understood by now.
+    /// Returns whether a frame comes in whose header is understood by now.
     #[inline]
     pub(super) fn hears_since(&self, now: u64) -> bool {
         self.reception.hears != Hears::Nothing && self.reception.started <= now

@@ -1,4 +1,4 @@
-//! What is counted of each station.
+//! The counters of each station.
 
 use super::FrameKind;
 use crate::ledger::Load;
@@ -22,7 +22,7 @@ pub struct StationStats {
     pub frames_sent: FrameCounts,
     /// Sum of transmission times.
     pub airtime_ns: u64,
-    /// The same by what they were for: a packet's RTS, CTS and ACK count with it.
+    /// The same by load: a packet's RTS, CTS and ACK count with it.
     pub airtime_ns_by_load: [u64; Load::ALL.len()],
     /// Receptions of frames for this station that were lost to another frame.
     pub collisions: u64,

@@ -2,7 +2,7 @@ use super::*;
 use crate::channel::Fading;
 use crate::frames::{Fate, Sees};
 
-/// Stations that always have a packet of 1,028 B for the first one, and what arrived of each in 250 s.
+/// Stations that always have a packet of 1,028 B for the first one, and their packets that arrived in 250 s.
 struct Cell {
     dcf: Dcf,
     arrived: Vec<u64>,
@@ -82,7 +82,7 @@ fn line(to_b_m: f64, to_c_m: f64) -> [Option<Place>; 3] {
     [at(to_b_m), at(0.0), at(to_b_m + to_c_m)]
 }
 
-/// Receives only what it can decode, so that A and C do not hear each other.
+/// A radio that receives only frames it can decode: A and C do not receive each other.
 fn deaf() -> Radio {
     Radio { sense_w: Radio::default().receive_w, ..Radio::default() }
 }
@@ -259,7 +259,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
                 }
             }
         }
-        // Whoever has a packet waits for something.
+        // A station that has a packet waits for something.
         assert_eq!(given - done, u64::from(stations), "seed {seed}");
         for station in 0..stations {
             let booked = dcf.ledger(SECOND / 5, station).map(|ledger| ledger.total_ns());
@@ -269,7 +269,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
     }
 }
 
-/// A chain of saturated stations, each of which sends to its right neighbour, and what they see and learn.
+/// A chain of saturated stations, each of which sends to its right neighbour, with their frames and fates.
 struct Chain {
     dcf: Dcf,
     seen: Vec<FrameEvent>,
@@ -287,7 +287,7 @@ impl Chain {
         Chain { dcf, seen: Vec::new(), endings: Vec::new() }
     }
 
-    /// One step; answers whether there are more before `seconds` are over.
+    /// Takes one step; returns whether there are more before `seconds` are over.
     fn go_on(&mut self, seconds: u64) -> bool {
         let now = self.dcf.next();
         self.dcf.fire();
@@ -352,8 +352,8 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
     assert!(repeats > 20 && unanswered > 5, "{repeats} {unanswered}");
 }
 
-/// Every RTS and every data frame for one station comes to one end, and a frame that was lost to another one overlapped
-/// with it.
+/// Every RTS and every data frame for one station has one fate. A frame that was lost to another one overlapped with
+/// it.
 #[test]
 fn whoever_watches_hears_what_became_of_each_frame_and_whose_fault_it_was() {
     for (rules, rts_threshold) in [(Rules::Standard, Some(0)), (Rules::Standard, None), (Rules::Ns2, Some(0))]

@@ -54,7 +54,7 @@ impl Dcf {
         self.transmit(now, n);
     }
 
-    /// The start of the station's frame, applied to all who will hear it.
+    /// Applies the start of the station's frame to all stations in range.
     pub(super) fn transmit(&mut self, now: u64, n: usize) {
         if self.is_written_down() {
             self.write_sent(now, n);
@@ -79,7 +79,7 @@ impl Dcf {
         }
     }
 
-    /// All who heard a frame have heard its end.
+    /// All stations in range have received the end of a frame.
     pub(super) fn on_frame_end(&mut self, now: u64, n: usize) {
         for link in self.medium.of(n) {
             let to = self.medium.links[link].to as usize;
@@ -98,8 +98,8 @@ impl Dcf {
             (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.cts_timeout),
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
-            // Its duration is SIFS, the data, SIFS, the ACK. ns-2 does nothing else until then; the standard knows
-            // of no such wait.
+            // The duration of a CTS is SIFS, the data, SIFS, the ACK. Under ns-2's rules the station does nothing else
+            // until the data ends; the standard has no such wait.
             (FrameKind::Cts, _) if self.mac.rules == Rules::Ns2 => {
                 let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);

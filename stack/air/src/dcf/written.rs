@@ -1,4 +1,4 @@
-//! What is written down while frames fly: ledgers, and what stations see.
+//! Records of the frames in flight: ledgers, and the frames of each station.
 
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, FrameKind};

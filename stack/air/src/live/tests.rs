@@ -51,7 +51,7 @@ fn frame(to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// What has come by then, and to whom.
+/// The frames that have come by then, with their receivers.
 fn came(live: &mut Live<Outside>, until: Instant) -> Vec<(u32, LinkId, usize)> {
     while live.advance(until) == Progress::MoreIsDue {}
     let mut came = Vec::new();
@@ -102,20 +102,20 @@ fn a_station_speaks_for_itself_one_frame_at_a_time() {
     let mut live = line(200.0, 2);
     let good = frame(mac_of(1), mac_of(0), 1_000);
     assert_eq!(put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(5), 100)), Err(Refused::InAnothersName));
-    // With what says which protocol follows it would be an MSDU of 2305 bytes.
+    // With the protocol header (SNAP) it would be an MSDU of 2305 bytes.
     for bytes in [2_297, 60_000] {
         let long = frame(mac_of(1), mac_of(0), bytes);
         assert_eq!(put(&mut live, 0, RADIO, &long), Err(Refused::TooLong), "{bytes}");
     }
     assert_eq!(put(&mut live, 0, RADIO, &good[..14]), Err(Refused::TooShort));
-    // One is with the radio, one waits.
+    // One packet is with the radio, one waits.
     assert_eq!([0; 3].map(|_| put(&mut live, 0, RADIO, &good).is_ok()), [true, true, false]);
     assert!(!live.machines()[0].has_room(RADIO) && live.machines()[0].has_room(WIRE));
     assert_eq!(came(&mut live, Instant::from_secs(1)).len(), 2);
     assert!(live.machines()[0].has_room(RADIO));
 }
 
-/// All that happens on the air to frames that are put in at fixed instants, if the clock is looked at every so often.
+/// All frames on the air for input at fixed instants, if the clock is read at this step.
 fn log(step: Duration) -> Vec<String> {
     let mut live = line(200.0, 3);
     let lines = Rc::new(RefCell::new(Vec::new()));

@@ -1,6 +1,6 @@
-//! ns-2's movement files, as its `setdest` writes them: places to begin with, and from when on a node heads where.
+//! ns-2's movement files, as its `setdest` writes them: the first places, then each node's movements with their times.
 //!
-//! What else such files hold is passed over: comments, heights (`Z_`), and the distances that `$god_` is told.
+//! Other lines of such files are skipped: comments, heights (`Z_`), and the distances for `$god_`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -8,12 +8,12 @@ use std::fmt;
 use super::{Leg, Track};
 use crate::place::Place;
 
-/// More is no node's number but a mistake.
+/// A larger number is a mistake and not a node's.
 const MOST_NODES: u32 = 1_000_000;
 const FARTHEST_M: f64 = 1e7;
 const LATEST_S: f64 = 1e9;
 
-/// Where every node begins, and where it goes.
+/// The first places and the routes of all nodes.
 #[derive(Clone, Debug)]
 pub struct Movements {
     pub places: Vec<Place>,
@@ -29,7 +29,7 @@ pub struct MovementError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Neither a place nor a movement.
+    /// The line is not a place and not a movement.
     NotUnderstood(String),
     NoNumber {
         what: &'static str,
@@ -41,7 +41,7 @@ pub enum Problem {
     },
     /// The last line has no end.
     CutShort,
-    /// A node has no place although it, or one with a higher number, is spoken of.
+    /// A node has no place although a line names it, or a node with a higher number.
     NoPlace(u32),
     NoNodes,
 }
@@ -66,9 +66,9 @@ impl std::error::Error for MovementError {}
 struct Draft {
     x: Option<f64>,
     y: Option<f64>,
-    /// When, where to, how fast.
+    /// The time, the destination and the speed.
     orders: Vec<(u64, Place, f64)>,
-    /// The first line that speaks of it.
+    /// The first line that names the node.
     line: usize,
 }
 
@@ -208,7 +208,7 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
         let [first, second] = legs_of(&movements, 1)[..] else { panic!("two legs") };
         assert_eq!((first.from_ns, first.until_ns), (2_000_000_000, 12_000_000_000));
         assert_eq!(first.at(3_000_000_000), Place { x: 0.0, y: 10.0 });
-        // Half way up when the second order comes.
+        // The node is half the distance up when the second order comes.
         assert_eq!(second.start, Place { x: 0.0, y: 50.0 });
         assert_eq!(second.until_ns, 17_000_000_000);
         assert_eq!(second.at(u64::MAX), Place { x: 50.0, y: 50.0 });

@@ -1,4 +1,4 @@
-//! Addresses are asked for on the air before anything is sent to a neighbour.
+//! Address resolution on the air, before a station sends to a neighbour.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use super::{Filed, Held, World};
 use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
 use crate::dcf::{EVERYONE, Rules};
 
-/// Who knows whom, and what the radios have to send before anything else.
+/// Each station's ARP table, and the radios' ARP packets, which go before all others.
 #[derive(Debug)]
 pub(super) struct Resolver {
     tables: Vec<Table>,
@@ -20,7 +20,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// ns-2 keeps one packet for each neighbour that is sought; stacks of today keep a few.
+    /// ns-2 keeps one packet for each neighbour that is sought; present stacks keep a few.
     pub(super) fn new(stations: usize, rules: Rules) -> Resolver {
         let most_held = if rules == Rules::Ns2 { 1 } else { 8 };
         let empty = |_| VecDeque::new();
@@ -36,7 +36,7 @@ impl Resolver {
         self.lost
     }
 
-    /// What a station sends before it asks its machine.
+    /// An ARP packet, which a station sends before its machine's next packet.
     pub(super) fn next(&mut self, n: usize) -> Option<Held> {
         self.outboxes[n].pop_front()
     }
@@ -71,7 +71,7 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// A question or an answer has come.
+    /// An ARP request or reply has come.
     pub(super) fn hear_arp(&mut self, from: u32, n: usize) {
         let said = arp::read(&self.held[from as usize].packet);
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
@@ -87,7 +87,7 @@ impl<M: Machine> World<M> {
         self.serve(n);
     }
 
-    /// Nobody has answered for a second.
+    /// No reply has come for a second.
     pub(super) fn ask_again(&mut self, n: usize) {
         let now = self.now;
         let Some(resolver) = &mut self.resolver else { return };

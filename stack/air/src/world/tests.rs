@@ -12,7 +12,7 @@ use crate::rules::Rules;
 
 const RADIO: LinkId = LinkId(0);
 
-/// Sends what it is given, and writes down what comes and what becomes of it.
+/// Sends its packets, and records those that come and the fates of its own.
 #[derive(Debug, Default)]
 struct Talker {
     outbox: VecDeque<(NextHop, u64)>,
@@ -96,7 +96,7 @@ fn say(world: &mut World<Talker>, from: u32, packets: &[(NextHop, u64)]) {
     world.with(from, |_, talker| talker.outbox.extend(packets));
 }
 
-/// What goes on the air: kind, bytes of the packet, to whom.
+/// The frames on the air: kind, bytes of the packet, receiver.
 fn watch(world: &mut World<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)>>> {
     let sent = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&sent);
@@ -127,7 +127,7 @@ fn a_neighbour_is_asked_for_once_and_answers_and_the_packet_follows() {
     assert_eq!(sent.take(), expected);
     assert_eq!((heard(&world, 1), &world.machines()[0].delivered[..]), (vec![7], &[7][..]));
     assert_eq!(world.machines()[1].delivered, [0; 0], "an answer is the link's own");
-    // Whoever was asked knows who asked.
+    // The target of a request knows its sender.
     say(&mut world, 1, &[(to(0), 8)]);
     world.run_until(Instant::from_secs(2));
     assert_eq!(sent.take(), exchange(1, 0, 100));
@@ -146,7 +146,7 @@ fn without_arp_packets_leave_at_once() {
 #[test]
 fn packets_for_others_do_not_wait_for_a_neighbour_that_is_sought() {
     let mut world = chain(4, Arp::Asked, Rules::Standard, None);
-    // 600 m away nobody hears the question.
+    // The request does not reach a node 600 m away.
     say(&mut world, 0, &[(to(3), 1), (to(1), 2), (NextHop::All, 3), (to(3), 4)]);
     world.run_until(Instant::from_millis(500));
     assert_eq!(heard(&world, 1), [3, 2]);
