@@ -1,7 +1,8 @@
-//! What an agent costs for each segment, above the plainest agent of its kind: receivers above `immediate`, sender
-//! lists above `[newreno]`, base-station agents in their proxy above `none`. `scripts/bench agents` runs it.
+//! The cost of an agent for each segment, above the plainest agent of its kind. Receivers are compared with
+//! `immediate`, sender lists with `[newreno]`, and base-station agents in their proxy with `none`. `scripts/bench
+//! agents` runs it.
 //!
-//! Agents are driven through their contracts, as a connection does it, in virtual time and without a connection around.
+//! Agents are driven through their contracts as by a connection, in virtual time and without a connection around.
 
 #[path = "agents/base_stations.rs"]
 mod base_stations;
@@ -21,10 +22,10 @@ mod senders;
 use groups::Group;
 use row::Row;
 
-/// Runs of each agent. They are short, and the least of them is what the work costs: the others were disturbed.
+/// Runs of each agent. They are short, and the least of them is the cost: the others were disturbed.
 const RUNS: usize = 60;
 
-/// What an agent may cost a segment above the plainest of its kind.
+/// The most that an agent may cost a segment above the plainest of its kind.
 fn goal_ns(name: &str) -> f64 {
     match name {
         "adw" | "aad" | "tcp-ap" | "train" => 80.0,
@@ -32,13 +33,13 @@ fn goal_ns(name: &str) -> f64 {
     }
 }
 
-/// Two costs, measured in turn, so that what the machine does meanwhile meets both.
+/// Two costs, measured in turn: other load of the machine meets both.
 fn least_in_turn(mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
     let runs = (0..RUNS).map(|_| (one(), other()));
     runs.fold((f64::MAX, f64::MAX), |least, run| (least.0.min(run.0), least.1.min(run.1)))
 }
 
-/// What `agent` costs more than `plainest`.
+/// The cost of `agent` above that of `plainest`.
 fn more(agent: impl FnMut() -> f64, plainest: impl FnMut() -> f64) -> f64 {
     let (agent, plainest) = least_in_turn(agent, plainest);
     agent - plainest

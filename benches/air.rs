@@ -1,6 +1,6 @@
-//! What the radio world costs: simulated seconds in a second of CPU time, for chains of several lengths under both
-//! profiles, beside ns-2 2.35 on one core of a machine like CI's; and how cost grows with the number of nodes.
-//! `scripts/bench air` runs it.
+//! The cost of the radio world: simulated seconds in a second of CPU time, for chains of several lengths under both
+//! profiles. It stands beside ns-2 2.35 on one core of a machine like CI's. Other rows show the growth of cost with the
+//! number of nodes. `scripts/bench air` runs it.
 
 #[path = "air/chains.rs"]
 mod chains;

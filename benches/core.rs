@@ -1,8 +1,8 @@
-//! What the core costs: bulk transfer and small messages beside smoltcp's TCP on the same harness, connections
-//! opened and closed, and 100,000 connections in one endpoint. `scripts/bench core` runs it.
+//! The cost of the core: bulk transfer and small messages beside smoltcp's TCP on the same harness, connections opened
+//! and closed, and 100,000 connections in one endpoint. `scripts/bench core` runs it.
 //!
 //! Both ends of every connection live in this process and one thread, and packets pass between them without a copy.
-//! Rows that compare run both stacks in turn, several times, and tell the medians.
+//! Rows that compare run both stacks in turn, several times, and give the medians.
 
 #[path = "core/bulk.rs"]
 mod bulk;

@@ -1,5 +1,5 @@
-//! What routing costs: a control packet in a thousand nodes that move, a lookup among ten thousand routes, and how long
-//! live daemons take to find a way. `scripts/bench mesh` runs it.
+//! The cost of routing: a control packet in a thousand moving nodes, a lookup among ten thousand routes, and the time
+//! that live daemons take to find a route. `scripts/bench mesh` runs it.
 
 #[path = "mesh/control.rs"]
 mod control;

@@ -1,6 +1,6 @@
-//! What a base station's proxy costs where no link fades: time and memory with 10,000 flows, and what a second of its
-//! thread carries between two kernels over TUN devices, beside a relay on the same devices that looks at nothing.
-//! `scripts/bench proxy` runs it; the latter takes root. Time is that of the processor.
+//! The cost of a base station's proxy where no link fades: time and memory with 10,000 flows. A second part measures
+//! the traffic of its thread between two kernels over TUN devices, beside a relay on the same devices that reads
+//! nothing. `scripts/bench proxy` runs it; the second part needs root. Time is that of the processor.
 
 #[path = "proxy/crowd.rs"]
 mod crowd;

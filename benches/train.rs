@@ -1,10 +1,10 @@
-//! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
-//! MAC rules and under the standard's, what never pausing would bring, beside flows of other kinds, what it is worth to
-//! take turns, and the scenes of `configs/train`.
-//! `scripts/bench train` runs it, and `scripts/bench train --ablate` measures what each of its mechanisms brings.
+//! The goodput of `train` beside the published agents, and the check of its goals under ns-2's MAC rules and under the
+//! standard's. Further groups show the goodput without pauses, flows of other kinds beside it, the worth of taking
+//! turns, and the scenes of `configs/train`. `scripts/bench train` runs it, and `scripts/bench train --ablate` measures
+//! the gain of each mechanism.
 //!
 //! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
-//! `results/bench-train.runs.jsonl`: who starts it again, from the same sources, goes on where it was stopped.
+//! `results/bench-train.runs.jsonl`. A later start from the same sources goes on where the last one stopped.
 
 #[path = "train/ablate.rs"]
 mod ablate;
@@ -42,7 +42,7 @@ const GROUPS: [Group<Row>; 9] = [
     ("test", || counted("test", scenes::rows("test"))),
 ];
 
-/// With how many of them are met.
+/// Adds a row with the number of goals met.
 fn counted(group: &str, mut rows: Vec<Row>) -> Vec<Row> {
     rows.push(row::count(group, &rows));
     rows

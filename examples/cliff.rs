@@ -1,7 +1,8 @@
-//! Goodput against the gap between segments on a chain of eight hops, as a picture: why `train` looks for a gap.
+//! Goodput against the gap between segments on a chain of eight hops, as a picture: the reason why `train` looks for a
+//! gap.
 //!
 //! `cargo run --release --example cliff > docs/cliff.svg`. Datagrams of 1000 bytes leave at fixed gaps under both MAC
-//! rules, three seeds each; lines across show what the arms of `configs/train.yaml` reach there.
+//! rules, three seeds each. Horizontal lines show the goodput of the arms of `configs/train.yaml`.
 
 use std::fmt::Write;
 use std::path::Path;

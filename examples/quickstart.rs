@@ -1,4 +1,4 @@
-//! One transfer under two receiver agents over a lossy path in memory, several seeds each, and what came of it.
+//! One transfer under two receiver agents over a lossy path in memory, several seeds each, with the results.
 //!
 //! `cargo run --release -p hopwise --example quickstart`
 
@@ -33,7 +33,7 @@ Usage: cargo run --release -p hopwise --example quickstart [-- --help]";
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What one transfer showed.
+/// The results of one transfer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     goodput_kbps: f64,
@@ -180,7 +180,7 @@ impl Transfer {
         })
     }
 
-    /// What the two programs do whenever something has happened: write as much as fits, read what is there.
+    /// Lets both programs act after an event: write as much as fits, read all that is there.
     fn act(&mut self) -> Result<(), Failure> {
         let now = self.world.now();
         if self.sent < BYTES {

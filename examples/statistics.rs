@@ -1,4 +1,4 @@
-//! What our statistics make of drawn samples, one JSON object a line, for `scripts/check-statistics` to compare.
+//! The results of our statistics on drawn samples, one JSON object a line. `scripts/check-statistics` compares them.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
 //! Base-station agents in their proxy on a bulk transfer without a fade: data one way, an ACK for every second segment
-//! the other, each packet read, checked, decided on and handed out again.
+//! the other. The proxy reads, checks, decides on and hands out each packet.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let packets = packets();
     let plainest = || cost("none", &packets);
     let mut rows = vec![Row::alone("proxy with none", "ns/packet", least_in_turn(plainest, plainest).0)];
-    // What `split` does it does to connections whose beginning it saw, and is a TCP's cost, not an agent's.
+    // `split` acts on connections whose beginning it saw; its cost is a TCP's, not an agent's.
     for name in registry::names(Kind::BaseStation).filter(|name| !["none", "split"].contains(name)) {
         rows.push(Row::alone(
             format!("proxy with {name}"),

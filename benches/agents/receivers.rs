@@ -1,5 +1,5 @@
-//! Receiver agents on a steady flow over five hops, its window told: a segment a millisecond, one in 64 out of order,
-//! in trains of eight for who asks.
+//! Receiver agents on a steady flow over five hops with a known window: a segment a millisecond, one in 64 out of
+//! order. Agents that want trains get them in eights.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::{goal_ns, least_in_turn, more};
 const SEGMENTS: u64 = 20_000;
 const BYTES: u32 = 1_000;
 const GAP: Duration = Duration::from_millis(1);
-/// What the ledger allows.
+/// The longest delay that the ledger allows.
 const CEILING: Duration = Duration::from_millis(490);
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -45,7 +45,7 @@ fn cost(spec: &str) -> f64 {
     cost
 }
 
-/// What the ledger keeps for an agent.
+/// The ledger's state for an agent.
 struct Seat {
     agent: Box<dyn ReceiverAgent>,
     now: Instant,
@@ -84,7 +84,7 @@ impl Seat {
         self.obey(verdict);
     }
 
-    /// Deadlines and the ceiling.
+    /// Handles deadlines and the ceiling.
     fn run_out(&mut self) {
         if self.agent.deadline().is_some_and(|due| due <= self.now) {
             let verdict = self.agent.on_deadline(self.now, &view(&self.path, self.owed));

@@ -1,4 +1,4 @@
-//! One bulk flow over a chain of nodes 200 m apart, with our TCP in the nodes: as ns-2's figures were taken (its AODV,
+//! One bulk flow over a chain of nodes 200 m apart, with our TCP in the nodes. It runs like ns-2's figures (its AODV,
 //! `dca`), and under `delayed` over static routes.
 
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::row::{Better, Row, median_of};
 const NS2: &str = "ns-2 2.35";
 const UNIT: &str = "simulated s/CPU s";
 
-/// Hops, and what ns-2 reaches there.
+/// Hops, and ns-2's speed there.
 const TWO_MBPS: [(u32, Option<f64>); 4] = [(1, Some(804.0)), (8, Some(409.0)), (15, Some(305.0)), (29, None)];
 const ELEVEN_MBPS: [(u32, Option<f64>); 4] =
     [(1, Some(356.0)), (8, Some(204.0)), (15, None), (29, Some(122.0))];
 
-/// At 8 hops and 2 Mbit/s at least so many times as fast as ns-2.
+/// The least speed at 8 hops and 2 Mbit/s, as a multiple of ns-2's.
 const WANTED: f64 = 12.0;
 /// Under AODV a flow stands still now and then, more or less often by the seed.
 const SEEDS: u64 = 5;

@@ -1,8 +1,8 @@
-//! CPU time of this thread; what else the machine does meanwhile does not count.
+//! CPU time of this thread; other load of the machine does not count.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds on a CPU so far. What `/proc` says is as old as the scheduler's last tick, which may be 4 ms.
+/// Nanoseconds on a CPU until now. The values in `/proc` are as old as the scheduler's last tick, up to 4 ms.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

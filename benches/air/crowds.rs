@@ -1,4 +1,4 @@
-//! How cost grows with nodes: grids of one density, a bulk flow over three hops for every ten nodes.
+//! The growth of cost with nodes: grids of one density, a bulk flow over three hops for every ten nodes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ pub(crate) fn rows() -> Vec<Row> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nodes {
     Stand,
-    /// A millimetre a second, so that the same frames fly: what is paid for is that they might go elsewhere.
+    /// A millimetre a second: the frames stay the same, and the cost is that of possible motion.
     Move,
 }
 
-/// CPU microseconds for a second of a node, and the memory of one at the most.
+/// CPU microseconds for a second of a node, and the most memory of one.
 fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
     let nodes = columns * rows;
     let mut plan = plan(columns, rows);

@@ -9,26 +9,26 @@ use crate::theirs::Theirs;
 
 /// Segments of one run.
 const SEGMENTS: u64 = 50_000;
-/// What the application writes at a time, at most; the other one reads all that is there.
+/// The most that the application writes at a time; the other one reads all that is there.
 const CHUNK_BYTES: usize = 16 << 10;
 /// Virtual time of one turn.
 const TURN_US: u64 = 10;
 
-/// Of data: the ACKs that answer them are not counted, but what they cost is.
+/// Data segments: their ACKs are not counted, but the cost of the ACKs is.
 const UNIT: &str = "ns/segment";
 /// Twice smoltcp's segments a second, checksums, SACK, timestamps and an agent included.
 const GOAL: f64 = 2.0;
 
-/// How packets come to the other end.
+/// The steps in which packets come to the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
     /// Each is handled, read and answered before the next one leaves: both stacks send as many ACKs.
     Each,
-    /// A whole window at once. smoltcp then answers all of it with one ACK; ours keeps to what its agent decided.
+    /// A whole window at once. smoltcp then sends one ACK for all of it; ours follows its agent's decisions.
     Window,
 }
 
-/// What is measured of each stack.
+/// The case that is measured on each stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) sums: Sums,
@@ -59,7 +59,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// What the goal is about, in both units.
+/// The rows of the goal, in both units.
 fn goal_rows(case: Case) -> Vec<Row> {
     let (ours, theirs) = measured((case, case));
     vec![
@@ -68,7 +68,7 @@ fn goal_rows(case: Case) -> Vec<Row> {
     ]
 }
 
-/// Our case, and theirs.
+/// A row with our case and theirs.
 fn beside_smoltcp(name: &str, cases: (Case, Case)) -> Row {
     let (ours, theirs) = measured(cases);
     Row::beside(name, UNIT, Better::Less, cost_ns(ours), (SMOLTCP, cost_ns(theirs)))
@@ -98,7 +98,7 @@ fn opened<P: Pair>(mut pair: P) -> P {
     pair
 }
 
-/// One run on a connection that stays; answers full segments a second.
+/// One run on a connection that stays; returns full segments a second.
 pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
     let (chunk, mut sink) = (vec![7; CHUNK_BYTES], vec![0; BUFFER_BYTES]);
     let before = pair.full_segments();
@@ -133,7 +133,7 @@ fn fill(pair: &mut impl Pair, chunk: &[u8], most: usize) -> usize {
     written
 }
 
-/// Everything that A may send goes to B, is read there, and is acknowledged. Answers how many bytes were read.
+/// All packets of A go to B, are read there, and are acknowledged. Returns the number of bytes read.
 fn turn_of_packets(pair: &mut impl Pair, sink: &mut [u8]) -> usize {
     let mut read = 0;
     while pair.give_one(End::A) {

@@ -10,19 +10,19 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// How long `work` takes.
+/// The time that `work` takes.
 pub(crate) fn time(work: impl FnOnce()) -> Duration {
     let began = now();
     work();
     now().duration_since(began)
 }
 
-/// How often a second `work` does what it does `count` times.
+/// The rate a second of work that is done `count` times.
 pub(crate) fn rate(count: u64, work: impl FnOnce()) -> f64 {
     count as f64 / time(work).as_secs_f64()
 }
 
-/// What one of `count` costs, in nanoseconds.
+/// The cost of one of `count`, in nanoseconds.
 pub(crate) fn cost_ns(count: u64, work: impl FnOnce()) -> f64 {
     time(work).as_secs_f64() * 1e9 / count as f64
 }

@@ -1,4 +1,5 @@
-//! 100,000 connections in one endpoint: what an idle one holds, and what the others cost a busy one.
+//! 100,000 connections in one endpoint: the memory of an idle one, and the effect of the others on the cost of a busy
+//! one.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -19,9 +20,9 @@ const CONNECTIONS: u32 = 100_000;
 const PER_PORT: u32 = 25_000;
 const FIRST_PORT: u16 = 80;
 const FIRST_CLIENT_PORT: u16 = 20_000;
-/// What an idle connection may hold, agents, timers and its place in the tables included.
+/// The most memory of an idle connection, agents, timers and its place in the tables included.
 const MOST_BYTES: f64 = 2048.0;
-/// A crowd may at most double what a busy connection's packets cost.
+/// A crowd may at most double the cost of a busy connection's packets.
 const BUSY_GOAL: f64 = 0.5;
 const MESSAGE_BYTES: usize = 1460;
 const MESSAGES: u64 = 20_000;
@@ -46,11 +47,11 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Clients in one endpoint, servers in the other. Keep-alive is on, so that each connection has a deadline.
+/// Clients in one endpoint, servers in the other. Keep-alive is on: each connection has a deadline.
 struct Crowd {
     client: Endpoint,
     server: Endpoint,
-    /// Both ends of each connection.
+    /// The ids at both ends of each connection.
     ids: Vec<(ConnId, ConnId)>,
     to_client: Queue,
     to_server: Queue,
@@ -95,7 +96,7 @@ impl Crowd {
         self.ids.push((client, server));
     }
 
-    /// Does something to the server, and counts what that adds to its heap.
+    /// Acts on the server, and counts the growth of its heap.
     fn counted<T>(&mut self, act: impl FnOnce(&mut Endpoint) -> T) -> T {
         let mut done = None;
         let heap = allocation_counter::measure(|| done = Some(act(&mut self.server)));
@@ -103,7 +104,7 @@ impl Crowd {
         done.expect("it was called")
     }
 
-    /// Packets go to and fro until there are none, and nobody reads the news.
+    /// Packets go to and fro until there are none, and no program reads the news.
     fn exchange(&mut self) {
         let mut is_over = false;
         run_timers(&mut self.client, self.now);
@@ -126,7 +127,7 @@ impl Crowd {
         while self.counted(|server| server.poll_event().is_some()) {}
     }
 
-    /// Timers run out as they are due, until all that was held has been acknowledged and buffers are given back.
+    /// Timers run out as they are due, until all data is acknowledged and buffers are given back.
     fn rest(&mut self) {
         let until = self.now + Duration::from_secs(5);
         self.exchange();
@@ -140,7 +141,7 @@ impl Crowd {
         self.now = until;
     }
 
-    /// A message from client to server, read and acknowledged.
+    /// Sends a message from client to server, where it is read and acknowledged.
     fn message(&mut self, nth: usize) {
         let ((client, server), mut message) = (self.ids[nth], [7; MESSAGE_BYTES]);
         self.now += Duration::from_micros(10);
@@ -189,7 +190,7 @@ impl Crowd {
     }
 }
 
-/// What the process holds of the machine's memory.
+/// The process's resident memory, in bytes.
 fn rss_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("");

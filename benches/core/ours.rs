@@ -20,15 +20,15 @@ use crate::pair::{
 
 pub(crate) const PORT: u16 = 80;
 pub(crate) const LINK: LinkId = LinkId(0);
-/// IPv4, TCP and timestamps: what goes around the payload.
+/// The headers around the payload: IPv4, TCP and timestamps.
 const HEADERS: usize = 20 + 20 + 12;
 /// Longer than anything waits after a close.
 const AFTER_CLOSE_US: u64 = 61_000_000;
 
-/// What becomes of the trace.
+/// The use of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trace {
-    /// The default ring, and nobody reads it.
+    /// The default ring, which no program reads.
     Kept,
     /// Read by the driver after each packet that was handled and each burst that has left.
     Drained,
@@ -107,7 +107,7 @@ pub(crate) fn run_timers(endpoint: &mut Endpoint, now: Instant) {
     }
 }
 
-/// Puts the next packet that the endpoint has to send into the queue.
+/// Puts the endpoint's next packet into the queue.
 pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
     let mut packet = queue.spare();
     packet.clear();
@@ -122,7 +122,7 @@ pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue)
 pub(crate) struct Ours {
     ends: [Endpoint; 2],
     ids: [Option<ConnId>; 2],
-    /// Packets to each end.
+    /// The packets to each end.
     queues: [Queue; 2],
     listener: ListenerId,
     now: Instant,

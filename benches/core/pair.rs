@@ -1,4 +1,4 @@
-//! What a stack has to do to be measured: two ends of one connection, and packets that pass between them.
+//! The interface to a stack under measurement: two ends of one connection, and packets that pass between them.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ impl End {
     }
 }
 
-/// Time is virtual; both stacks are told the same.
+/// A connection in virtual time, which is the same for both stacks.
 pub(crate) trait Pair {
     /// Lets time go on.
     fn wait_us(&mut self, us: u64);
@@ -26,15 +26,15 @@ pub(crate) trait Pair {
     fn open(&mut self);
     /// Closes it from both sides, A first, and waits until both ends have forgotten it.
     fn close(&mut self);
-    /// As much as there is room for.
+    /// Writes as much as there is room for.
     fn write(&mut self, end: End, data: &[u8]) -> usize;
-    /// As much as is there and fits.
+    /// Reads as much as is there and fits.
     fn read(&mut self, end: End, out: &mut [u8]) -> usize;
     /// This end handles all packets that wait for it.
     fn take(&mut self, end: End);
-    /// This end puts the next packet that it has to send before the other, if there is one.
+    /// Puts this end's next packet before the other, if there is one.
     fn give_one(&mut self, end: End) -> bool;
-    /// This end puts all packets that it has to send before the other.
+    /// Puts all packets of this end before the other.
     fn give(&mut self, end: End) {
         while self.give_one(end) {}
     }
@@ -57,7 +57,7 @@ pub(crate) enum Acks {
     Immediate,
 }
 
-/// What the wire takes as one packet.
+/// The largest packet that the wire takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packets {
     Segments,
@@ -69,17 +69,17 @@ pub(crate) enum Packets {
 pub(crate) const SEGMENT_BYTES: usize = 1460;
 /// The largest packet of several segments.
 pub(crate) const BUNDLE_BYTES: usize = 65_535;
-/// Send and receive buffers, for both.
+/// The size of send and receive buffers, for both.
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
 
-/// A packet, and how long the segments of a bundle are.
+/// A packet, and the length of a bundle's segments.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     pub(crate) packet: Vec<u8>,
     pub(crate) segment_bytes: Option<u16>,
 }
 
-/// Packets on their way to an end, and buffers that wait to be used again.
+/// Packets on their way to an end, and buffers for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     packets: VecDeque<Arriving>,
@@ -111,7 +111,7 @@ impl Queue {
     }
 }
 
-/// Lets both ends say all they have to say.
+/// Lets both ends send all their packets.
 pub(crate) fn settle(pair: &mut impl Pair) {
     for _ in 0..8 {
         for end in [End::A, End::B] {

@@ -1,4 +1,4 @@
-//! The rows of the report, and how they are made from several runs.
+//! The rows of the report, made from several runs.
 
 use std::fmt::Write;
 
@@ -18,9 +18,9 @@ pub(crate) struct Row {
     name: String,
     unit: &'static str,
     ours: f64,
-    /// Who it is compared with, their figure, and the ratio, above 1 where ours is better.
+    /// The peer, its figure, and the ratio, above 1 where ours is better.
     peer: Option<(&'static str, f64, f64)>,
-    /// The least ratio that is wanted; where there is no peer, the most that ours may be.
+    /// The least ratio that is wanted; without a peer, the largest figure of ours.
     goal: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ impl Row {
         Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.told()
     }
 
-    /// The ratio is meant to be at least this; where there is no peer, ours at most this.
+    /// Sets the least ratio; without a peer, the largest figure of ours.
     pub(crate) fn meant_to_be(self, goal: f64) -> Row {
         let row = Row { goal: Some(goal), ..self };
         if let Some((goal, met)) = row.judged() {
@@ -59,7 +59,7 @@ impl Row {
         Some((goal, if is_met { "met" } else { "missed" }))
     }
 
-    /// Progress, for whoever waits.
+    /// Prints the row as progress.
     fn told(self) -> Row {
         let Row { name, unit, ours, peer, .. } = &self;
         match peer {
@@ -72,7 +72,7 @@ impl Row {
     }
 }
 
-/// The medians of two figures that are measured in turn, so that what the machine does meanwhile meets both.
+/// The medians of two figures that are measured in turn: other load of the machine meets both.
 pub(crate) fn in_turn(mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> (f64, f64) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     // The first run of each warms up.

@@ -1,5 +1,5 @@
-//! Two of smoltcp's interfaces with a TCP socket each, as they come: no congestion control, no timestamps, an ACK
-//! at the latest after 10 ms.
+//! Two of smoltcp's interfaces with a TCP socket each, with defaults: no congestion control, no timestamps, an ACK at
+//! the latest after 10 ms.
 
 use std::num::NonZeroUsize;
 
@@ -12,14 +12,14 @@ use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Packet, TcpPacket};
 use crate::ours::{PORT, address};
 use crate::pair::{Acks, BUFFER_BYTES, BUNDLE_BYTES, End, Packets, Pair, Queue, SEGMENT_BYTES, Sums};
 
-/// IPv4 and TCP: what goes around the payload.
+/// The headers around the payload: IPv4 and TCP.
 const HEADERS: usize = 20 + 20;
 /// Longer than anything waits after a close.
 const AFTER_CLOSE: Duration = Duration::from_secs(61);
 
 pub(crate) struct Theirs {
     ends: [Host; 2],
-    /// Packets to each end.
+    /// The packets to each end.
     queues: [Queue; 2],
     now: Instant,
     next_port: u16,
@@ -32,7 +32,7 @@ struct Host {
     link: Link,
 }
 
-/// What the wire does for a host.
+/// The wire's service to a host.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     sums: Sums,
@@ -217,7 +217,7 @@ struct Leaving<'q> {
 impl phy::TxToken for Leaving<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, fill: F) -> R {
         let mut packet = self.queue.spare();
-        // Buffers stay as long as they have been, so that nearly none is filled with zeroes first.
+        // Buffers keep their earlier length: nearly none is filled with zeroes first.
         packet.resize(len, 0);
         let filled = fill(&mut packet);
         if self.link.packets == Packets::Bundles && self.link.sums == Sums::On {
@@ -228,7 +228,7 @@ impl phy::TxToken for Leaving<'_> {
     }
 }
 
-/// With smoltcp's own routine: what its sender would have spent.
+/// Computes the sum with smoltcp's own routine, at the cost that its sender would have.
 fn finish_checksum(packet: &mut [u8]) {
     let mut ip = Ipv4Packet::new_unchecked(packet);
     let (src, dst) = (ip.src_addr(), ip.dst_addr());

@@ -15,12 +15,12 @@ use crate::row::{self, Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
 
-/// Of what a machine does beside other virtual ones, a few runs tell little.
+/// On a machine beside other virtual ones, a few runs are no evidence.
 const RUNS: usize = 7;
 const MOVER: &str = "raw mover";
 const KEEPER: &str = "mover that keeps";
 const VETH: &str = "kernel, veth";
-/// Ours as `StackConfig::new` has it: a thread of the stack's own.
+/// Our stack with the defaults of `StackConfig::new`: a thread of its own.
 const THREAD: &str = "ours, own thread";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Direction {
     FromKernel,
 }
 
-/// What is carried how.
+/// One case of a bulk transfer.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     direction: Direction,
@@ -124,14 +124,14 @@ impl Load {
         }
     }
 
-    /// The kernel with itself.
+    /// The figures of the kernel with itself.
     fn veth(self) -> Figures {
         let other = Other::new();
         if self.device == Device::Mtu {
             for command in [&["ethtool"][..], &["ip", "netns", "exec", other.name(), "ethtool"]] {
                 let mut ethtool = Command::new(command[0]);
                 ethtool.args(&command[1..]).args(["-K", "wire", "tso", "off", "gso", "off", "gro", "off"]);
-                // Without ethtool the row is about what the device does as it comes.
+                // Without ethtool the row shows the device's defaults.
                 let _ = ethtool.output();
             }
         }
@@ -187,7 +187,7 @@ impl Load {
         (ours.rate, rows)
     }
 
-    /// The ratios that are wanted, of rates and of CPU time.
+    /// The goals for the ratios of rates and of CPU time.
     fn goals(self, peer: &str) -> [Option<f64>; 2] {
         match (peer, self.device) {
             (MOVER, _) => [Some(0.8), None],
@@ -208,7 +208,7 @@ fn median(mut figures: Vec<Figures>) -> Option<Figures> {
 
 const FLOOD_PER_SECOND: u64 = 100_000;
 
-/// A transfer from the kernel to the port that SYNs from made-up addresses go to, beside one without them.
+/// A transfer from the kernel to a port that receives SYNs from made-up addresses, beside one without them.
 pub(crate) fn flood_rows() -> Vec<Row> {
     let load = Load { direction: Direction::FromKernel, device: Device::Mtu, connections: 1 };
     let mut rates: [Vec<f64>; 3] = Default::default();

@@ -32,7 +32,7 @@ fn drain(mut stream: TcpStream) -> u64 {
     }
 }
 
-/// Opens `count` connections and writes so much to each.
+/// Opens `count` connections and writes `bytes_each` to each.
 pub(crate) fn source(to: SocketAddr, count: usize, bytes_each: u64) -> JoinHandle<()> {
     thread::spawn(move || {
         let writers: Vec<_> = (0..count)
@@ -52,12 +52,12 @@ fn fill(mut stream: TcpStream, bytes: u64) {
         stream.write_all(&chunk[..length]).expect("the connection holds");
         rest -= length as u64;
     }
-    // Whoever reads closes when it has everything; a reset instead is no news here.
+    // The reader closes when it has everything; a reset instead is no news here.
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = stream.read(&mut [0; 1]);
 }
 
-/// One byte there and back, so many times, over one connection.
+/// Sends one byte there and back, `times` times, over one connection.
 pub(crate) fn ping_pong(to: SocketAddr, times: u64) {
     let mut stream = TcpStream::connect(to).expect("someone listens");
     stream.set_nodelay(true).expect("it can be set");
@@ -68,7 +68,7 @@ pub(crate) fn ping_pong(to: SocketAddr, times: u64) {
     }
 }
 
-/// Connections opened, used for a byte each way and closed, one after the other.
+/// Opens connections one after the other; each carries a byte both ways and is closed.
 pub(crate) fn open_and_close(to: SocketAddr, times: u64) {
     for _ in 0..times {
         let mut stream = TcpStream::connect(to).expect("someone listens");
@@ -78,7 +78,7 @@ pub(crate) fn open_and_close(to: SocketAddr, times: u64) {
     }
 }
 
-/// Connections that nothing happens on.
+/// Opens connections that stay idle.
 pub(crate) fn idle(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(to).expect("someone listens")).collect()
 }

@@ -10,7 +10,7 @@ use crate::row::{Better, Row, SMOLTCP, median};
 use crate::theirs::{IDLE_BUFFER, Theirs};
 use crate::usage::{measure, resident_mib};
 
-/// What is measured here is above all how soon the system wakes whoever sleeps, which varies.
+/// The figures here depend above all on how soon the system wakes a sleeping thread, which varies.
 const RUNS: usize = 7;
 const ROUND_TRIPS: u64 = 10_000;
 /// All runs together leave the kernel fewer ends in TIME-WAIT than it has ports of one parity, which it tries first.
@@ -18,12 +18,12 @@ const CONNECTIONS: u64 = 2_000;
 const IDLE: usize = 10_000;
 const MOST_MIB: f64 = 20.0;
 
-/// How often a second something happens that happens `times` in `work`.
+/// The rate a second of an event that happens `times` in `work`.
 fn rate(times: u64, work: impl FnOnce()) -> f64 {
     times as f64 / measure(work).0
 }
 
-/// What happens to a server, once it runs.
+/// Runs `work` against a server of ours.
 fn with_ours<T>(work: impl FnOnce() -> T) -> T {
     let ours = Ours::start(Device::Mtu);
     let echo = ours.echo();
@@ -47,7 +47,7 @@ fn with_theirs<T: Send>(sockets: usize, idle: usize, work: impl FnOnce() -> T + 
     })
 }
 
-/// Of runs in turn.
+/// The medians of runs in turn.
 fn medians(mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
     let (a, b): (Vec<_>, Vec<_>) = (0..RUNS).map(|_| (one(), other())).unzip();
     (median(a), median(b))
@@ -72,7 +72,7 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Round trips beside connections that are idle, and what those take.
+/// Round trips beside idle connections, and the memory of those.
 fn beside_idle(times: u64, before: f64) -> (f64, f64) {
     let idle = kernel::idle((OURS, PORT).into(), IDLE);
     let memory = resident_mib() - before;
@@ -90,7 +90,7 @@ pub(crate) fn crowd_rows() -> Vec<Row> {
         trips
     };
     let (alone, trips) = medians(|| with_ours(round_trips), &mut beside);
-    // What a later run takes lies partly where an earlier one has left room.
+    // A later run partly reuses memory that an earlier one has left.
     let memory = memories[0];
     let before = resident_mib();
     let (their_trips, their_memory) = with_theirs(IDLE + 8, IDLE, || beside_idle(ROUND_TRIPS / 10, before));

@@ -1,5 +1,5 @@
-//! A mover of packets: it answers the kernel's TCP with packets that are right and knows next to nothing, so that what
-//! it reaches is what the device and the kernel allow.
+//! A mover of packets. It answers the kernel's TCP with valid packets and hardly any state; its figures are the limit
+//! of the device and the kernel.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -22,8 +22,8 @@ const BUNDLE: usize = 44 * SEGMENT;
 const SHIFT: u8 = 7;
 const HEADERS: usize = 40;
 const WINDOW: u16 = u16::MAX;
-/// What may be on its way to a mover of several connections, so that the device's queue of 8,192 packets loses none:
-/// who keeps nothing that is out of order would get all behind a loss again.
+/// The most bytes on their way to a mover of several connections; the device's queue of 8,192 packets then loses none.
+/// The mover keeps nothing out of order and would need all bytes behind a loss again.
 const ON_ITS_WAY: usize = 6_000 * SEGMENT;
 
 /// Waits until the link has something to read.
@@ -44,7 +44,7 @@ pub(crate) struct Mover {
     keeps: Option<Kept>,
 }
 
-/// What a program writes, and what is kept of it to be sent again: the copy that no TCP can do without.
+/// A program's bytes, and the copy that every TCP keeps for retransmissions.
 struct Kept {
     program: Vec<u8>,
     ring: Vec<u8>,
@@ -52,8 +52,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Of a program's buffer and of a send buffer that are as large as those of the others; several connections have
-    /// one together, which makes it no slower.
+    /// Makes a program's buffer and a send buffer as large as those of the others. Several connections share one, which
+    /// makes it no slower.
     fn new() -> Kept {
         Kept { program: vec![0; 256 << 10], ring: vec![0; BULK_BUFFER], at: 0 }
     }
@@ -70,7 +70,7 @@ impl Kept {
     }
 }
 
-/// All that is known of a connection.
+/// The state of a connection.
 struct Flow {
     peer: SocketAddr,
     port: u16,
@@ -80,13 +80,13 @@ struct Flow {
     acked: u32,
     window: u32,
     shift: u8,
-    /// What is still to be sent.
+    /// Bytes that are still to be sent.
     rest: u64,
     /// Bytes that came and are not acknowledged.
     owed: u32,
 }
 
-/// What is looked at in a segment.
+/// The fields that the mover reads in a segment.
 struct Seen {
     from: SocketAddr,
     to: u16,
@@ -120,7 +120,7 @@ impl Flow {
         }
     }
 
-    /// Everything in flight once more.
+    /// Sends everything in flight once more.
     fn again(&mut self) {
         self.rest += u64::from(self.in_flight());
         self.next = self.acked;
@@ -133,7 +133,7 @@ impl Mover {
         Mover { link: device.open(), device, input, output, flows: Vec::new(), window: WINDOW, keeps: None }
     }
 
-    /// One that copies what it sends, and sends the copy. For links that gather.
+    /// A mover that copies each segment and sends the copy, for links that gather.
     pub(crate) fn that_keeps(device: Device) -> Mover {
         Mover { keeps: Some(Kept::new()), ..Mover::start(device) }
     }
@@ -170,7 +170,7 @@ impl Mover {
         self.flows.iter().position(|flow| (flow.peer, flow.port) == (seen.from, seen.to))
     }
 
-    /// A segment of a flow with so much payload, all of it zeros, at its `next`.
+    /// Writes a segment of a flow with this payload, all of it zeros, at its `next`.
     fn write(&mut self, nth: usize, flags: u8, payload: usize) {
         let Flow { peer, port, next, expected, .. } = self.flows[nth];
         let options: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, SHIFT] } else { &[] };
@@ -271,7 +271,7 @@ impl Mover {
         }
     }
 
-    /// So many connections to their ends.
+    /// Receives this many connections to their ends.
     pub(crate) fn receive(&mut self, connections: usize) {
         if connections > 1 && self.device == Device::Mtu {
             self.window = ((ON_ITS_WAY / connections) >> SHIFT) as u16;
@@ -295,7 +295,7 @@ impl Mover {
         self.flows[nth].next = 2;
     }
 
-    /// Whether it was the last of its flow.
+    /// Takes a segment; returns whether it was the last of its flow.
     fn take(&mut self, nth: usize, seen: &Seen) -> bool {
         let flow = &mut self.flows[nth];
         if seen.seq == flow.expected {
@@ -309,7 +309,7 @@ impl Mover {
             self.write(nth, FIN | ACK, 0);
             return true;
         }
-        // Every second segment, as TCPs do; what was coalesced counts as one read.
+        // Every second segment is acknowledged, as by TCPs; segments that were coalesced count as one read.
         if flow.owed >= 2 * SEGMENT as u32 || (flow.owed > 0 && self.device == Device::Offload) {
             flow.owed = 0;
             self.write(nth, ACK, 0);

@@ -42,7 +42,7 @@ impl Ours {
         Ours { stack: stack.expect("the stack starts"), runtime: Arc::clone(&runtime) }
     }
 
-    /// Opens `count` connections and writes so much to each.
+    /// Opens `count` connections and writes `bytes_each` to each.
     pub(crate) fn send(&self, to: SocketAddr, count: usize, bytes_each: u64) {
         self.runtime.block_on(async {
             let mut tasks = JoinSet::new();
@@ -58,7 +58,7 @@ impl Ours {
                         rest -= length as u64;
                     }
                     stream.shutdown().await.expect("the connection holds");
-                    // Until the kernel has read everything and closes, too.
+                    // Wait until the kernel has read everything and closes, too.
                     let _ = stream.read(&mut [0; 1]).await;
                 });
             }
@@ -85,7 +85,7 @@ impl Ours {
         });
     }
 
-    /// Sends back what comes, on every connection, until it is stopped.
+    /// Sends received bytes back, on every connection, until it is stopped.
     pub(crate) fn echo(&self) -> Echo {
         let listener = self.listen();
         let (stop, stopped) = tokio::sync::oneshot::channel();

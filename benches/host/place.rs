@@ -14,7 +14,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub(crate) const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 1));
 pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
 
-/// What a packet may be.
+/// The largest packet of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
     Mtu,
@@ -39,7 +39,7 @@ impl Device {
     }
 }
 
-/// Why nothing can be measured here, if so.
+/// The reason why no measurement is possible here, if there is one.
 pub(crate) fn obstacle() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         Some("needs root, for network namespaces")
@@ -67,7 +67,7 @@ impl Namespace {
         {
             fs::write(format!("/proc/sys/net/{key}"), value).expect("root may set it");
         }
-        // The kernel's ends of 10,000 idle connections are descriptors; what is allowed is asked for.
+        // The kernel's ends of 10,000 idle connections are descriptors; the limit is raised as far as allowed.
         let most = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: most.maximum, ..most }).expect("up to the hard limit");
         namespace
@@ -108,7 +108,7 @@ impl Other {
         IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2))
     }
 
-    /// Moves this thread there.
+    /// Moves this thread into that namespace.
     pub(crate) fn enter(&self) {
         let file = File::open(format!("/run/netns/{}", self.0)).expect("it was made a moment ago");
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may setns");

@@ -1,5 +1,5 @@
-//! smoltcp's TCP on the same devices, with what 0.14 knows of offload: it hands bundles to the device and takes them
-//! from it, and leaves checksums to it. As it comes it has no congestion control, no SACK when sending and no
+//! smoltcp's TCP on the same devices, with the offload that 0.14 knows. It hands bundles to the device and takes them
+//! from it, and leaves checksums to it. By default it has no congestion control, no SACK when sending and no
 //! timestamps.
 
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ use crate::ours::PORT;
 use crate::place::{Device, OURS};
 use crate::usage::now_us;
 
-/// What ours may grow to; smoltcp's do not grow.
+/// The size that our buffers may grow to; smoltcp's do not grow.
 pub(crate) const BULK_BUFFER: usize = 4 << 20;
 pub(crate) const IDLE_BUFFER: usize = 4 << 10;
 
@@ -30,7 +30,7 @@ pub(crate) struct Theirs {
     wire: Wire,
 }
 
-/// Whether something moved that may let more move.
+/// The result of a program's step: some progress, none, or the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Some,
@@ -57,7 +57,7 @@ impl Theirs {
         Theirs { interface, sockets: set, handles, wire }
     }
 
-    /// Polls until the program says that it is done, and waits when nothing moves.
+    /// Polls until the program is done, and waits when nothing moves.
     fn run(&mut self, mut program: impl FnMut(&mut SocketSet<'static>, &[SocketHandle]) -> Progress) {
         loop {
             let polled = self.interface.poll(now(), &mut self.wire, &mut self.sockets);
@@ -106,7 +106,7 @@ impl Theirs {
         });
     }
 
-    /// Reads every connection to its end; call [`ready`](Theirs::ready) before anyone connects.
+    /// Reads every connection to its end; call [`ready`](Theirs::ready) before a client connects.
     pub(crate) fn receive(&mut self) {
         let mut buffer = vec![0; 256 << 10];
         let mut has_begun = false;
@@ -132,8 +132,8 @@ impl Theirs {
         self.listen();
     }
 
-    /// Sends back what comes, until it is told to stop; the first `idle` sockets are connections that nothing happens
-    /// on, which its program need not look at.
+    /// Sends received bytes back until `is_over`. The first `idle` sockets are idle connections, which its program need
+    /// not look at.
     pub(crate) fn echo(&mut self, idle: usize, is_over: impl Fn() -> bool) {
         self.listen();
         let mut quiet = 0;
@@ -250,7 +250,7 @@ impl phy::TxToken for Departure<'_> {
     }
 }
 
-/// The device finishes a checksum that begins with that of the pseudo-header.
+/// Leaves a checksum for the device to finish; it begins with that of the pseudo-header.
 fn leave_checksum(packet: &mut [u8]) {
     if packet[9] == 6 {
         let address = |at: usize| IpAddr::from([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]]);

@@ -9,7 +9,7 @@ fn read(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// How long something took, and how much CPU time all threads spent meanwhile, in seconds.
+/// The time that `work` took, and the CPU time of all threads meanwhile, in seconds.
 pub(crate) fn measure(work: impl FnOnce()) -> (f64, f64) {
     let began = (read(ClockId::Monotonic), read(ClockId::ProcessCPUTime));
     work();
@@ -23,7 +23,7 @@ pub(crate) fn now_us() -> i64 {
     i64::try_from(read(ClockId::Monotonic).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Memory that is resident, in MiB.
+/// Resident memory, in MiB.
 pub(crate) fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("it is always there");
     let pages: f64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second field");

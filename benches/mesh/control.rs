@@ -1,4 +1,4 @@
-//! A thousand nodes that move, a hundred flows: what a control packet costs, radio and all, and in the router alone.
+//! A thousand moving nodes, a hundred flows: the cost of a control packet with the radio, and in the router alone.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Sixteen neighbours each; neighbours of neighbours talk, and some cross the field.
+/// Sixteen neighbours each; flows run between neighbours of neighbours, and some cross the field.
 fn plan(protocol: &str) -> Plan {
     let mut text = format!(
         "topology: {{ kind: random, nodes: {NODES}, width_m: 5000, height_m: 2500 }}\n\
@@ -53,7 +53,7 @@ fn plan(protocol: &str) -> Plan {
     scenario.plan(None, 1).expect("a plan").plan
 }
 
-/// A control packet as one node got it.
+/// A control packet as one node received it.
 #[derive(Debug)]
 struct Got {
     at: Instant,
@@ -64,15 +64,15 @@ struct Got {
 
 #[derive(Debug, Default)]
 struct Heard {
-    /// Control packets that some node took.
+    /// Control packets that any node received.
     everywhere: u64,
-    /// Those of the node whose router is replayed.
+    /// Control packets of the node whose router is replayed.
     at_one: Vec<Got>,
 }
 
 const ONE: u32 = 0;
 
-/// Runs it once with somebody who writes down which control packets are handed to whom.
+/// Runs the plan once and notes the receivers of control packets.
 fn heard(plan: &Plan) -> Heard {
     let mut simulation = Simulation::new(plan).expect("a sound plan");
     let heard = Rc::new(RefCell::new(Heard::default()));
@@ -96,7 +96,7 @@ fn heard(plan: &Plan) -> Heard {
     heard.take()
 }
 
-/// Carries nothing for a program.
+/// True if the packet carries nothing for a program.
 fn is_control(packet: &[u8]) -> bool {
     let Ok(ip) = IpView::parse(packet) else { return false };
     match ip.protocol {
@@ -149,7 +149,7 @@ fn router(name: &str) -> Box<dyn Routing> {
     }
 }
 
-/// The kernel tells CPU time by ticks of milliseconds; so many packets take a hundred of them and more.
+/// The kernel counts CPU time in ticks of milliseconds; this many packets take a hundred ticks and more.
 const REPLAYED: usize = 2_000_000;
 
 /// CPU nanoseconds for each of these packets, with the timers between them.

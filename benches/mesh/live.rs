@@ -1,4 +1,5 @@
-//! Daemons in four namespaces on a line: how long the first connection from end to end takes to find its way and open.
+//! Daemons in four namespaces on a line: the time in which the first connection from end to end finds its route and
+//! opens.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -88,7 +89,7 @@ impl Line {
         String::from_utf8_lossy(&output.stdout).contains(&address(NODES - 1).to_string())
     }
 
-    /// Opens a connection when no way is known any more.
+    /// Opens a connection when no route is known any more.
     fn opened_ms(&self) -> f64 {
         until("routes run out", || !self.has_way());
         let to = SocketAddr::from((address(NODES - 1), PORT));

@@ -1,4 +1,4 @@
-//! Ten thousand routes: what it takes to find one, and to send a packet on by it.
+//! Ten thousand routes: the cost to find one, and to forward a packet by it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -48,7 +48,7 @@ fn end(nth: u32) -> IpAddr {
     Ipv4Addr::from_bits(0x0a01_0000 + nth).into()
 }
 
-/// Nanoseconds of each, in an order that no cache foresees.
+/// Nanoseconds of each call, in an order that no cache foresees.
 fn ns(mut each: impl FnMut(u32)) -> f64 {
     let seconds = cpu::seconds(|| {
         let mut nth = 1_u32;
@@ -66,7 +66,7 @@ fn forward(router: &mut dyn Routing, dst: IpAddr) {
     assert!(matches!(router.route(&CX, &routed), Verdict::Forward { .. }));
 }
 
-/// A router that was told of so many ends by a neighbour.
+/// A router that learnt this many ends from a neighbour.
 fn filled(rules: Rules) -> Box<dyn Routing> {
     let mut router = routing(Config {
         settings: Settings { gratuitous: true, message_ratelimit: 0, ..Settings::of(rules) },
@@ -77,7 +77,7 @@ fn filled(rules: Rules) -> Box<dyn Routing> {
         wakes_at: Instant::ZERO,
         trust: Trust::default(),
     });
-    // No neighbour brings more than its share, and none may say so much at once under the RFC's rules.
+    // No neighbour brings more than its share, and under the RFC's rules none may announce so much at once.
     for nth in 0..ROUTES {
         let IpAddr::V4(dst) = end(nth) else { continue };
         let rrep = Message::Rrep(Rrep {

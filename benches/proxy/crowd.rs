@@ -1,4 +1,4 @@
-//! 10,000 flows, a segment and an ACK of each in turn, so that no flow's state is at hand when its packet comes.
+//! 10,000 flows, a segment and an ACK of each in turn: no flow's state is in the cache when its packet comes.
 
 use std::hint::black_box;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Bulk data from kernel to kernel through a router in whose way two TUN devices stand.
+//! Bulk data from kernel to kernel through a router between two TUN devices.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Hands on what comes, unread.
+/// Forwards packets unread.
 #[derive(Debug, Default)]
 struct Bare {
     queues: [VecDeque<Vec<u8>>; 2],
@@ -100,7 +100,7 @@ impl Path {
         Path { fixed, router, mobile }
     }
 
-    /// Mbit that a second of the driving thread carries.
+    /// The Mbit that the driving thread carries in a second of CPU time.
     fn through(&self, machine: impl Machine + Send + 'static) -> f64 {
         let is_over = Arc::new(AtomicBool::new(false));
         let (ready, waiting) = channel();
@@ -128,7 +128,7 @@ impl Path {
         carried as f64 * 8.0 / seconds / 1e6
     }
 
-    /// Bytes that come.
+    /// The number of bytes that arrive.
     fn carried(&self) -> u64 {
         let listener = self.mobile.run(|| TcpListener::bind((MOBILE, 0))).expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -147,7 +147,7 @@ impl Path {
             let chunk = vec![7; 1 << 18];
             while stream.write_all(&chunk).is_ok() {}
         });
-        // Nobody sends: a thread that only parks may be woken by what it waited for before.
+        // This channel has no sender: a thread that only parks may be woken by an earlier wait.
         let (_silent, never) = channel::<()>();
         let _ = never.recv_timeout(MEASURED);
         let _ = writer.shutdown(std::net::Shutdown::Both);

@@ -1,4 +1,4 @@
-//! What a thread has used of its processor, which other programs on the machine do not lengthen as they do time.
+//! CPU time of a thread, which other programs on the machine do not lengthen.
 
 use rustix::time::{ClockId, clock_gettime};
 

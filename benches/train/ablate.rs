@@ -1,7 +1,7 @@
-//! What each mechanism of `train` brings: the scenes of `configs/train/test.yaml` with it and without it.
+//! The gain of each mechanism of `train`: the scenes of `configs/train/test.yaml` with it and without it.
 //!
 //! Both have the same seeds. A row stands for each scene that the mechanism changes by 2 % or more, if zero lies
-//! outside the 95 % interval of that change, seed by seed; and one for the mean of all scenes.
+//! outside the 95 % interval of that change, seed by seed. One more row holds the mean of all scenes.
 
 use hopwise_agents::descriptor::Kind;
 use hopwise_agents::param::Form;
@@ -13,7 +13,7 @@ use crate::row::Row;
 use crate::scenes;
 
 const ARMS: [&str; 1] = ["train"];
-/// Changes below this are not told.
+/// Smaller changes get no row.
 const LEAST: f64 = 0.02;
 
 pub(crate) fn rows() -> Vec<Row> {

@@ -1,6 +1,6 @@
-//! Beside one flow of another kind. Of plain NewReno: at least half of what `dca` gets there, and no less for NewReno
-//! than beside its like. Of CUBIC, `dca` and `tda`: at least half of what another of them would get there, and no less
-//! for them either.
+//! `train` beside one flow of another kind. Beside plain NewReno it gets at least half of the goodput of `dca` there,
+//! and NewReno loses nothing. Beside CUBIC, `dca` and `tda` it gets at least half of the goodput of another such flow,
+//! and they lose nothing either.
 
 use crate::measure::{self, Cell, Mean};
 use crate::row::Row;

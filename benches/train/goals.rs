@@ -1,10 +1,10 @@
-//! Chains of nodes 200 m apart, for which there are goals: least gains over the better of `dca` and `tda`.
+//! Chains of nodes 200 m apart with goals: the least gains over the better of `dca` and `tda`.
 
 use crate::measure::{self, Cell};
 use crate::row::Row;
 
 const PROFILES: [&str; 2] = ["dsss-2mbps", "dsss-11mbps"];
-/// Our own, and whom it is to be better than.
+/// Our own arm, and those that it must beat.
 const ARMS: &[&str] = &["train", "dca", "tda"];
 const HOPS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15];
 
@@ -70,7 +70,7 @@ pub(crate) struct Chain {
     pub(crate) profile: &'static str,
     pub(crate) flows: u32,
     pub(crate) hops: u32,
-    /// What else is set.
+    /// One more setting.
     pub(crate) more: Option<(&'static str, &'static str)>,
 }
 
@@ -93,7 +93,7 @@ impl Chain {
     }
 }
 
-/// Chains, each with the least gain in percent.
+/// The rows of chains, each with the least gain in percent.
 fn rows(wanted: &[(Chain, f64)]) -> Vec<Row> {
     let cells: Vec<_> = wanted.iter().map(|(chain, _)| Cell { sets: chain.sets(), arms: ARMS }).collect();
     let measured = measure::all(&cells);
@@ -113,7 +113,7 @@ fn rows(wanted: &[(Chain, f64)]) -> Vec<Row> {
     wanted.iter().zip(&measured).map(row).collect()
 }
 
-/// What datagrams carry at the best of these intervals, in microseconds: `train` is meant to come near it.
+/// The goodput of datagrams at the best of these intervals, in microseconds: `train` must come near it.
 pub(crate) fn beside_datagrams() -> Vec<Row> {
     let mut rows = Vec::new();
     for (profile, intervals) in [
@@ -130,7 +130,7 @@ pub(crate) fn beside_datagrams() -> Vec<Row> {
                 sets.extend_from_slice(more);
                 sets
             };
-            // The program of datagrams asks no agent.
+            // The program of datagrams uses no agent.
             let paced = |every: &u32| Cell {
                 sets: sets(&["traffic.0.kind=cbr".to_owned(), format!("traffic.0.every={every}us")]),
                 arms: &["train"],
@@ -144,8 +144,8 @@ pub(crate) fn beside_datagrams() -> Vec<Row> {
     rows
 }
 
-/// What datagrams carry that never pause: at the best of these intervals, in microseconds, while a small one comes
-/// back as often as TCP has to acknowledge. Above 1 the pause pays.
+/// The goodput of datagrams without pauses at the best of these intervals, in microseconds. A small datagram comes back
+/// as often as TCP has to acknowledge. Above 1 the pause pays.
 pub(crate) fn beside_no_pauses() -> Vec<Row> {
     let mut rows = Vec::new();
     for (rules, profile, intervals) in [
@@ -172,7 +172,7 @@ pub(crate) fn beside_no_pauses() -> Vec<Row> {
     rows
 }
 
-/// The last of these cells is our own, the others are of datagrams.
+/// Compares our cell, the last one, with the best of the others, which carry datagrams.
 fn of_the_best(name: &str, cells: &[Cell], goal: Option<f64>) -> Row {
     let carried: Vec<f64> = measure::all(cells).iter().map(|means| means[0].kbps).collect();
     let (ours, datagrams) = carried.split_last().expect("a cell of our own");

@@ -1,4 +1,4 @@
-//! Means over seeds, as many runs at once as there are cores.
+//! Means over seeds, with as many runs at once as there are cores.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -12,14 +12,14 @@ use crate::store::{Answer, Store};
 
 const SEEDS: u64 = 5;
 
-/// What is set over `configs/train.yaml`, and whose means are wanted there.
+/// The settings over `configs/train.yaml`, and the arms whose means are wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) sets: Vec<String>,
     pub(crate) arms: &'static [&'static str],
 }
 
-/// Of an arm: its goodput, that of each flow, and how fair they are to each other.
+/// The means of an arm: its goodput, that of each flow, and Jain's index of the flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mean {
     pub(crate) kbps: f64,
@@ -65,7 +65,7 @@ fn mean(answers: &[Answer]) -> Mean {
     Mean { kbps: flows_kbps.iter().sum(), flows_kbps, jain, runs_kbps }
 }
 
-/// The one of these that carries most.
+/// The arm with the highest goodput.
 pub(crate) fn best<'a>(arms: &[&'static str], means: &'a [Mean]) -> (&'static str, &'a Mean) {
     let named = arms.iter().copied().zip(means);
     named.max_by(|one, other| one.1.kbps.total_cmp(&other.1.kbps)).expect("a peer")

@@ -1,4 +1,4 @@
-//! How far it is, for whoever waits.
+//! Prints the progress.
 #![expect(clippy::disallowed_methods, reason = "what is told is how long it really takes")]
 
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ const EVERY: Duration = Duration::from_secs(15);
 pub(crate) struct Progress {
     runs: usize,
     began: Instant,
-    /// Runs that are done, and when that was last told.
+    /// The number of finished runs, and the time of the last report.
     state: Mutex<(usize, Instant)>,
 }
 

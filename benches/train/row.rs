@@ -1,4 +1,4 @@
-//! The rows of the report: what `train` carries, the best of its peers, and whether the goal is met.
+//! The rows of the report: the goodput of `train`, the best of its peers, and the verdict on the goal.
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,9 @@ pub(crate) struct Row {
     pub(crate) ours: f64,
     pub(crate) peer: &'static str,
     pub(crate) theirs: f64,
-    /// The least ratio that is wanted, if any is.
+    /// The least ratio that is wanted, if there is one.
     pub(crate) goal: Option<f64>,
-    /// Of `train`'s flows, where there are several that are alike: it is part of the goal.
+    /// Jain's index of `train`'s flows, where several are alike: it is part of the goal.
     pub(crate) jain: Option<f64>,
 }
 
@@ -32,7 +32,7 @@ impl Row {
         })
     }
 
-    /// Progress, for whoever waits.
+    /// Prints the row as progress.
     pub(crate) fn told(self) -> Row {
         let Row { name, unit, ours, peer, theirs, .. } = &self;
         let goal = match (self.goal, self.met()) {
@@ -62,7 +62,7 @@ impl Row {
     }
 }
 
-/// The mean ratio of these rows, against what it is meant to be.
+/// The mean ratio of these rows, against its goal.
 pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
     let ours = rows.iter().map(Row::ratio).sum::<f64>() / rows.len().max(1) as f64;
     Row {
@@ -77,7 +77,7 @@ pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
     .told()
 }
 
-/// How many of these rows are as they are meant to be.
+/// The number of these rows that meet their goals.
 pub(crate) fn count(name: &str, rows: &[Row]) -> Row {
     let met = rows.iter().filter(|row| row.met() == Some("met")).count();
     let (ours, theirs) = (met as f64, rows.len() as f64);

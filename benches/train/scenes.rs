@@ -1,4 +1,4 @@
-//! Scenes of `configs/train`: those that parameters were fitted to, and those that were looked at afterwards only.
+//! Scenes of `configs/train`: those that parameters were fitted to, and those that were run only afterwards.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::measure::{self, Cell};
 use crate::row::{self, Row};
 
 const ARMS: &[&str] = &["train", "delayed", "dca", "tda"];
-/// Never more than this below the best of them, and so much above on average.
+/// The least ratio to the best of them, and the least mean ratio.
 const LEAST: f64 = 0.98;
 const LEAST_MEAN: f64 = 1.08;
 
@@ -17,7 +17,7 @@ const LEAST_MEAN: f64 = 1.08;
 #[serde(deny_unknown_fields)]
 struct Scene {
     scene: String,
-    /// Whether flows are alike, so that their shares are meant to be too.
+    /// True if flows are alike: their shares must then be alike too.
     #[serde(default)]
     alike: bool,
     set: BTreeMap<String, serde_yaml::Value>,

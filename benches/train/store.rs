@@ -1,4 +1,4 @@
-//! What runs came to, in a file that a bench which was stopped goes on from.
+//! The results of runs, in a file from which a stopped bench goes on.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -26,7 +26,7 @@ struct Line {
     answer: Answer,
 }
 
-/// A line for each run. Those of other sources stay where they are and are not believed.
+/// A line for each run. Those of other sources stay in the file and are not used.
 #[derive(Debug)]
 pub(crate) struct Store {
     known: BTreeMap<String, Answer>,
@@ -37,7 +37,7 @@ impl Store {
     pub(crate) fn open() -> Store {
         fs::create_dir_all(Path::new(FILE).parent().expect("a folder")).expect("the folder can be made");
         let text = fs::read_to_string(FILE).unwrap_or_default();
-        // A line that was being written when the bench was stopped is none.
+        // A line that was being written when the bench was stopped is skipped.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
         let known = lines.filter(|line| line.version == VERSION).map(|line| (line.run, line.answer));
         let known = known.collect();

@@ -1,5 +1,4 @@
-//! Several flows of one host in turn, and the same without turns: where that brings something, and where it costs.
-//! Nothing is wanted here.
+//! Several flows of one host in turn, and the same without turns. The rows show gains and costs; they have no goal.
 
 use crate::goals::Chain;
 use crate::measure::{self, Cell, Mean};
@@ -8,7 +7,7 @@ use crate::row::Row;
 const ARMS: [&str; 3] = ["train", "off", "tda"];
 const OFF: &str = "turns=off";
 
-/// Rate and delay, and how many flows share it.
+/// Rate and delay, and the number of flows that share it.
 const WIRES: [(&str, &str, u32); 6] = [
     ("2mbit", "5ms", 2),
     ("2mbit", "5ms", 5),

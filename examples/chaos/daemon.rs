@@ -1,4 +1,4 @@
-//! A daemon of Hopwise: started, told, killed and looked at.
+//! A daemon of Hopwise: started, signalled, killed and inspected.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::inside::within;
 use crate::place::Place;
 use crate::{Run, WAIT};
 
-/// The command that it is. Not every daemon takes every signal.
+/// The command of a daemon. Not every daemon takes every signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Air,
@@ -31,17 +31,17 @@ pub(crate) struct Daemon {
     log: PathBuf,
     /// Its clock's distance from the machine's, as libfaketime reads it.
     offset: PathBuf,
-    /// Given to `ip` in its place once it is ready.
+    /// Words for `ip` in its namespace once it is ready.
     after: Vec<String>,
     child: Option<Child>,
-    /// When it was ready for the first time.
+    /// Its descriptors when it was ready for the first time.
     descriptors: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Started {
     Ready,
-    /// It ended instead.
+    /// The daemon ended instead.
     Ended(ExitStatus),
     Silent,
 }
@@ -69,7 +69,7 @@ impl Daemon {
         }
     }
 
-    /// The same, with words for `ip` once it is ready.
+    /// The same daemon, with words for `ip` once it is ready.
     pub(crate) fn then(mut self, words: &str) -> Daemon {
         self.after.push(words.to_owned());
         self
@@ -148,7 +148,7 @@ impl Daemon {
         }
     }
 
-    /// Asks it to end. Answers its status, or nothing where it does not end.
+    /// Lets it end. Returns its status, or `None` if it does not end.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
         self.tell(Signal::CONT);
         self.tell(Signal::TERM);
@@ -172,7 +172,7 @@ impl Daemon {
         Some(status)
     }
 
-    /// Sets its clock so many seconds off the machine's.
+    /// Sets its clock this many seconds off the machine's.
     pub(crate) fn set_clock(&self, seconds: i64) {
         // Renamed into place, since it is read at any time.
         let new = self.offset.with_extension("new");

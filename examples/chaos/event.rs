@@ -22,9 +22,9 @@ const OFFSETS: [i64; 7] = [0, -1, 60, -3600, 86_400, -40_000_000, 300_000_000];
 enum What {
     /// Killed, and started again so many milliseconds later.
     Kill(usize, u64),
-    /// Told to end, and started again.
+    /// The daemon gets SIGTERM and starts again.
     Restart(usize, u64),
-    /// Told to read its file anew.
+    /// The daemon reads its file anew.
     Reread(usize),
     Stop(usize, u64),
     /// The radio of all stations.
@@ -105,7 +105,7 @@ impl Events {
         Events { clock, due: Vec::new(), attacks: Vec::new() }
     }
 
-    /// The next one; it takes the same numbers whatever has become of the sites.
+    /// Draws the next event; it takes the same numbers in any state of the sites.
     pub(crate) fn draw(&mut self, random: &mut Random, sites: &[Site]) -> Event {
         let site = random.below(sites.len() as u64) as usize;
         let daemon = random.below(sites[site].daemons.len() as u64) as usize;
@@ -188,7 +188,7 @@ impl Events {
         Ok(())
     }
 
-    /// Undoes what has lasted long enough.
+    /// Undoes events that have lasted long enough.
     pub(crate) fn undo_due(&mut self, run: &Run, sites: &mut [Site]) -> Result<(), String> {
         let now = elapsed(&self.clock);
         let (due, later) = std::mem::take(&mut self.due).into_iter().partition(|(at, ..)| *at <= now);
@@ -231,12 +231,13 @@ fn undo(due: Vec<(Duration, usize, Undo)>, run: &Run, sites: &mut [Site]) -> Res
 }
 
 impl Undo {
-    /// One that cannot start on a full disk or a link that is down says so, and starts once that is over.
+    /// Starts a daemon again. One that cannot start on a full disk or a link that is down reports it, and starts once
+    /// that is over.
     pub(crate) fn start_again(site: &mut Site, nth: usize, run: &Run) -> Result<(), String> {
         if site.daemons[nth].is_up() {
             return Ok(());
         }
-        // A radio that stands still answers nobody.
+        // A radio that stands still answers no daemon.
         site.air.tell(Signal::CONT);
         let first = site.daemons[nth].start(run)?;
         let outcome = match first {
@@ -261,7 +262,7 @@ impl Undo {
     }
 }
 
-/// One that is told to end does, however things are.
+/// Ends a daemon, which obeys in any state.
 fn end(site: &mut Site, nth: usize, run: &Run) {
     if !site.daemons[nth].is_up() {
         return;

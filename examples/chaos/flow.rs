@@ -1,7 +1,7 @@
 //! Honest programs: each transfer is random bytes both ways, and both ends' SHA-256 are compared.
 //!
-//! A client says in 24 bytes from which seed it sends, how much, and how much it wants. The server answers with the
-//! SHA-256 of what came, and then with what is wanted.
+//! A client sends a header of 24 bytes: the seed of its bytes, their number, and the number of bytes that it wants. The
+//! server answers with the SHA-256 of the received bytes, and then with the wanted bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,13 +17,13 @@ use crate::Ledger;
 use crate::inside::pause;
 use crate::place::{Place, enter};
 
-/// A transfer that stands still so long is given up, and another one begins.
+/// A transfer without progress for this long is given up, and another one begins.
 const STILL: Duration = Duration::from_secs(20);
 const CHUNK: usize = 16 << 10;
 const HEADER: usize = 24;
 const DIGEST: usize = 32;
 
-/// How a transfer ended.
+/// The end of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Whole,
@@ -34,11 +34,11 @@ enum Ended {
     Left,
 }
 
-/// A client's way to its server.
+/// A client's route to its server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) to: SocketAddr,
-    /// The target that a SOCKS5 proxy at `to` is asked for.
+    /// The target in the request to a SOCKS5 proxy at `to`.
     pub(crate) through: Option<SocketAddr>,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct Plan {
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) way: Way,
-    /// The most bytes each way.
+    /// The most bytes in each direction.
     pub(crate) most: u64,
-    /// One of so many transfers is left by its client.
+    /// The client leaves one of this many transfers early.
     pub(crate) leaves_one_in: u64,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// `kills` is odd while daemons of its site are killed, and grows: a kernel ends what a killed program had in good
-    /// order.
+    /// Starts a client. `kills` is odd while daemons of its site are killed, and grows: a kernel closes a killed
+    /// program's connections in good order.
     pub(crate) fn start(plan: Plan, seed: u64, kills: &Arc<AtomicU64>, ledger: &Arc<Ledger>) -> Flow {
         let (whole, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let name = plan.name.clone();
@@ -174,7 +174,7 @@ fn connect(way: Way) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends so many bytes that the seed says. Answers their SHA-256.
+/// Sends this many bytes of the seed. Returns their SHA-256.
 fn send(stream: &mut TcpStream, seed: u64, bytes: u64) -> io::Result<[u8; DIGEST]> {
     let (mut random, mut hash, mut rest) = (Random::new(seed, 2), Sha256::new(), bytes);
     let mut chunk = vec![0; CHUNK];
@@ -190,7 +190,7 @@ fn send(stream: &mut TcpStream, seed: u64, bytes: u64) -> io::Result<[u8; DIGEST
     Ok(hash.finalize().into())
 }
 
-/// Reads so many bytes, or those before a clean end.
+/// Reads this many bytes, or those before a clean end.
 fn receive(stream: &mut TcpStream, bytes: u64) -> io::Result<(u64, [u8; DIGEST])> {
     let (mut hash, mut got) = (Sha256::new(), 0);
     let mut chunk = vec![0; CHUNK];
@@ -220,7 +220,7 @@ fn expected(seed: u64, bytes: u64) -> [u8; DIGEST] {
     hash.finalize().into()
 }
 
-/// Reads the server's answer, and holds it against what is known here.
+/// Reads the server's answer, and compares it with the figures known here.
 fn check(
     stream: &mut TcpStream,
     sent: &[u8; DIGEST],
@@ -289,12 +289,12 @@ impl Drop for Server {
     }
 }
 
-/// The client tells what broke off.
+/// Serves a client, which reports any break.
 fn serve(mut stream: TcpStream) {
     let _ = serve_one(&mut stream);
 }
 
-/// From which seed the client sends, how much, and how much it wants.
+/// The client's seed, the number of its bytes, and the number that it wants.
 fn read_header(header: &[u8; HEADER]) -> (u64, u64, u64) {
     let value = |at: usize| header[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     (value(0), value(8), value(16))
@@ -314,7 +314,7 @@ fn serve_one(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(&digest)?;
     send(stream, !seed, down)?;
     stream.shutdown(Shutdown::Write)?;
-    // What the client still says is nothing.
+    // The client sends nothing more.
     let _ = stream.read(&mut [0]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Strangers' packets: floods, packets that are none, pieces of packets, and forged words about others' connections.
+//! Strangers' packets: floods, packets without meaning, pieces of packets, and forged segments of others' connections.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::lies;
 use crate::mesh::Speaks;
 use crate::place::Place;
 
-/// A station's radio carries fewer.
+/// The attack's rate, above that of a station's radio.
 const PACKETS_A_MILLISECOND: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +28,17 @@ pub(crate) enum Attack {
     Icmp,
     /// Routing messages that are well made and untrue.
     Lies,
-    /// Those that were heard or made, with some bytes changed.
+    /// Routing messages that were received or made, with some bytes changed.
     Mutants,
 }
 
-/// Somebody who may send whatever there is, and means no good.
+/// A stranger who may send any packet, with bad intent.
 #[derive(Clone, Debug)]
 pub(crate) struct Liar {
     pub(crate) place: Place,
     pub(crate) own: Ipv4Addr,
     pub(crate) honest: Vec<Ipv4Addr>,
-    /// From where, to where and to which port honest connections lead.
+    /// The honest connections: client, server and port.
     pub(crate) flows: Vec<(Ipv4Addr, Ipv4Addr, u16)>,
     pub(crate) speaks: Option<Speaks>,
     /// Its device, by its place in the site's list.
@@ -70,7 +70,7 @@ impl Attack {
 }
 
 impl Liar {
-    /// Attacks for so long. A place that is gone meanwhile takes nothing.
+    /// Attacks for this long. A place that is gone meanwhile takes no packets.
     pub(crate) fn attack(&self, attack: Attack, seed: u64, lasts: Duration) {
         let mut random = Random::new(seed, 4);
         let _ = self.place.inside(|| match (attack, self.speaks) {
@@ -110,7 +110,7 @@ impl Liar {
     }
 }
 
-/// RST, RST and ACK, SYN, and others that may not pass.
+/// Draws RST, RST and ACK, SYN, and others that must not pass.
 fn random_flags(random: &mut Random) -> u8 {
     if random.one_in(4) { random.next_u64() as u8 } else { random.pick(&[4, 0x14, 2, 0x11, 0x12]) }
 }
@@ -120,14 +120,14 @@ pub(crate) fn raw_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, raw)
 }
 
-/// A packet that the kernel refuses is not sent.
+/// Sends a packet, unless the kernel refuses it.
 pub(crate) fn send_raw(socket: &OwnedFd, packet: &[u8]) {
     let Some(&[a, b, c, d]) = packet.get(16..20) else { return };
     let to = SocketAddr::new(IpAddr::from([a, b, c, d]), 0);
     let _ = sendto(socket, packet, SendFlags::empty(), &to);
 }
 
-/// IPv4's header; the kernel fills in its sum.
+/// Makes an IPv4 packet; the kernel fills in its sum.
 pub(crate) fn ip((src, dst): (Ipv4Addr, Ipv4Addr), protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend((20 + payload.len() as u16).to_be_bytes());
@@ -141,7 +141,7 @@ pub(crate) fn ip((src, dst): (Ipv4Addr, Ipv4Addr), protocol: u8, payload: &[u8])
 /// A segment without data: at random, its numbers meet no window.
 fn tcp((src, dst): (Ipv4Addr, Ipv4Addr), random: &mut Random, port: u16, flags: u8) -> Vec<u8> {
     let mut segment = Vec::new();
-    // From a port that clients have, to the service; or back.
+    // The segment goes from a client's port to the service, or back.
     let client = random.between(32_768, 60_999) as u16;
     let ports = if random.one_in(2) { [client, port] } else { [port, client] };
     segment.extend(ports[0].to_be_bytes());
@@ -154,7 +154,7 @@ fn tcp((src, dst): (Ipv4Addr, Ipv4Addr), random: &mut Random, port: u16, flags: 
     ip((src, dst), 6, &segment)
 }
 
-/// An error about a packet that was never sent, or a message of another kind.
+/// Makes an error about a packet that was never sent, or a message of another kind.
 fn icmp((from, to, port): (Ipv4Addr, Ipv4Addr, u16), other: Ipv4Addr, random: &mut Random) -> Vec<u8> {
     let mut quoted = tcp((to, other), random, port, 0x10);
     quoted.truncate(28);
@@ -172,7 +172,7 @@ fn icmp((from, to, port): (Ipv4Addr, Ipv4Addr, u16), other: Ipv4Addr, random: &m
 fn fragment(ends: (Ipv4Addr, Ipv4Addr), random: &mut Random) -> Vec<u8> {
     let payload = bytes(random, 1400);
     let mut packet = ip(ends, random.pick(&[1, 6, 17]), &payload);
-    // Few numbers, so that pieces meet.
+    // Few identifications: pieces then meet.
     packet[4..6].copy_from_slice(&(random.below(8) as u16 + 1).to_be_bytes());
     let place = random.below(0x2000) as u16 | if random.one_in(3) { 0 } else { 0x2000 };
     packet[6..8].copy_from_slice(&place.to_be_bytes());
@@ -184,7 +184,7 @@ fn garbage(ends: (Ipv4Addr, Ipv4Addr), random: &mut Random) -> Vec<u8> {
     ip(ends, random.pick(&[0, 1, 4, 6, 6, 17, 41, 50, 132, 255]), &payload)
 }
 
-/// At most so many.
+/// Random bytes, at most `most`.
 pub(crate) fn bytes(random: &mut Random, most: u64) -> Vec<u8> {
     (0..random.log_between(0, most)).map(|_| random.next_u64() as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Namespaces of their own for all that a run starts, signals, and pauses.
+//! Namespaces of a run's own, signals, and pauses.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -37,15 +37,15 @@ pub(crate) fn obstacle() -> Option<String> {
     Some(format!("the command {missing} is not installed"))
 }
 
-/// Whether a command is installed.
+/// Returns whether a command is installed.
 pub(crate) fn has(command: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();
     found.is_ok_and(|found| found.status.success())
 }
 
-/// Becomes the same command in namespaces of its own. Answers why that failed.
+/// Becomes the same command in namespaces of its own. Returns the reason of a failure.
 ///
-/// Processes there end with it, and no other process can be met there by its number.
+/// Processes there end with it, and no process outside can be reached from there by its number.
 pub(crate) fn enter() -> std::io::Error {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -58,16 +58,16 @@ pub(crate) fn enter() -> std::io::Error {
         .exec()
 }
 
-/// The folder of names and sockets is this run's alone, and its loopback is up.
+/// Mounts a folder of names and sockets for this run alone, and brings its loopback up.
 pub(crate) fn furnish() -> Result<(), String> {
     run(&["mount", "-t", "tmpfs", "none", "/run"])?;
-    // libfaketime leaves a semaphore there for each number of a killed process, which another user's cannot open.
+    // libfaketime leaves a semaphore there for each number of a killed process. Another user's process cannot open it.
     run(&["mount", "-t", "tmpfs", "-o", "mode=1777", "none", "/dev/shm"])?;
     run(&["ip", "link", "set", "lo", "up"])?;
     std::fs::create_dir("/run/hopwise").map_err(|error| format!("/run/hopwise: {error}"))
 }
 
-/// Runs a command to its end. An error says which it was and what it said.
+/// Runs a command to its end. An error holds the command and its output.
 pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let output = Command::new(words[0]).args(&words[1..]).output();
     let output = output.map_err(|error| format!("{}: {error}", words.join(" ")))?;
@@ -102,7 +102,7 @@ pub(crate) fn told_to_end_by() -> Option<&'static str> {
     TOLD_TO_END.get().copied()
 }
 
-/// Waits so long, whatever wakes the thread.
+/// Waits this long, even if something wakes the thread.
 pub(crate) fn pause(time: Duration) {
     let clock = Clock::start();
     while elapsed(&clock) < time {
@@ -114,7 +114,7 @@ pub(crate) fn elapsed(clock: &Clock) -> Duration {
     clock.now().since(hopwise_core::Instant::ZERO)
 }
 
-/// Looks twenty times a second, and answers whether it came true in time.
+/// Checks twenty times a second, and returns whether it came true in time.
 pub(crate) fn within(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let clock = Clock::start();
     while !is_true() {

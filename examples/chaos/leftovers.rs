@@ -1,4 +1,4 @@
-//! Looks for what daemons left behind: in the kernel, on disk, and among processes.
+//! Looks for things that daemons left behind: in the kernel, on disk, and among processes.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Facts {
             lines
         };
         let devices = lines(&["ip", "-o", "-br", "link"]);
-        // Without numbers and states, which change with the radio.
+        // Numbers and states are left out, as they change with the radio.
         let devices = devices.iter().filter_map(|line| line.split(['@', ' ']).next());
         Facts {
             told: vec![
@@ -64,7 +64,7 @@ impl Facts {
     }
 }
 
-/// Holds a site whose daemons have ended against how it was before them. The radio is there still.
+/// Compares a site whose daemons have ended with its state before them. The radio is there still.
 pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
     for (place, before) in site.stations.iter().zip(&site.before) {
         let mut left = Vec::new();
@@ -87,8 +87,8 @@ pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
     }
 }
 
-/// A transfer can keep the namespace of a station without power for a while, and no daemon starts there any more. An
-/// administrator would look after its files by this command.
+/// Removes the files of a daemon that cannot start again. A transfer can keep the namespace of a station without power
+/// for a while. An administrator would use this command.
 fn forget_what_is_gone(site: &Site, hopwise: &Path, ledger: &Ledger) {
     let repair = || {
         let mut doctor = Command::new(hopwise);
@@ -105,7 +105,7 @@ fn forget_what_is_gone(site: &Site, hopwise: &Path, ledger: &Ledger) {
     }
 }
 
-/// Once all sites are gone: names of namespaces, notes, processes.
+/// Looks for the rest once all sites are gone: names of namespaces, notes, processes.
 pub(crate) fn look_at_the_machine(ledger: &Ledger) {
     for folder in ["/run/netns", "/run/hopwise"] {
         for path in entries(Path::new(folder)) {
@@ -129,7 +129,7 @@ fn entries(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect()
 }
 
-/// All but this one, in its namespace of processes.
+/// All processes but this one, in its namespace.
 fn processes() -> Vec<String> {
     let ids = entries(Path::new("/proc"))
         .into_iter()

@@ -1,4 +1,4 @@
-//! Routing messages of a liar: well made and untrue, or heard and changed.
+//! Routing messages of a liar: well made and untrue, or received and changed.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::forge::{Liar, bytes, ip, raw_socket, send_raw};
 use crate::inside::{elapsed, pause};
 use crate::mesh::Speaks;
 
-/// Messages that are kept to be said again.
+/// The most messages kept for a replay.
 const MOST_HEARD: usize = 64;
 
-/// Speaks to all neighbours, to each, and in others' names, for so long.
+/// Sends to all neighbours, to each, and under others' addresses, for this long.
 pub(crate) fn tell(liar: &Liar, speaks: Speaks, changes: bool, random: &mut Random, lasts: Duration) {
     let (port, all) = match speaks {
         Speaks::Aodv => (aodv::PORT, Ipv4Addr::BROADCAST),
@@ -68,7 +68,7 @@ fn speaking_socket(own: Ipv4Addr, port: u16) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Without a sum, which UDP over IPv4 may lack.
+/// Makes a datagram without a sum, which UDP over IPv4 allows.
 fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     let size = (payload.len() as u16).saturating_add(8);
     let mut datagram = [port, port, size, 0].iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
@@ -162,7 +162,7 @@ fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Message {
     }
 }
 
-/// Some bytes flipped, left out, repeated, added or cut off.
+/// Changes the message: some bytes are flipped, left out, repeated, added or cut off.
 fn mutate(message: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..random.between(1, 4) {
         let at = random.below(message.len() as u64) as usize;

@@ -1,8 +1,8 @@
-//! Chaos: daemons of Hopwise that are killed, stopped, flooded and lied to at random, while honest programs transfer
-//! bytes through them. `--soak` leaves the daemons alone and watches what they take of the machine.
+//! Chaos: daemons of Hopwise are killed, stopped, flooded and lied to at random, while honest programs transfer bytes
+//! through them. `--soak` leaves the daemons alone and watches their use of the machine.
 //!
-//! Exit status: 0 when nothing was violated, 1 when something was or a signal ended the run early, 2 when the arguments
-//! are refused, 77 when it cannot run here.
+//! Exit status: 0 when no rule was violated, 1 when one was or a signal ended the run early, 2 when the arguments are
+//! refused, 77 when it cannot run here.
 
 mod cell;
 mod daemon;
@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 
 use inside::elapsed;
 
-/// No wait for a single thing is longer. A machine that is slow and busy takes minutes for what else takes seconds.
+/// The longest wait for a single thing. A slow and busy machine takes minutes for seconds' work.
 const WAIT: Duration = Duration::from_secs(300);
 
 /// Kills, floods and lies at random under honest transfers, and holds that no byte is wrong and nothing is left behind
@@ -67,12 +67,12 @@ struct Arguments {
 #[derive(Debug)]
 pub(crate) struct Run {
     hopwise: PathBuf,
-    /// Moves the clocks of daemons, where it is installed.
+    /// The library that moves the clocks of daemons, if it is installed.
     faketime: Option<PathBuf>,
     ledger: Arc<Ledger>,
 }
 
-/// Counts what happens, and keeps what should not have.
+/// Counts events, and keeps violations.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     clock: Clock,
@@ -81,13 +81,13 @@ pub(crate) struct Ledger {
     left: AtomicU64,
     events: AtomicU64,
     rounds: AtomicU64,
-    /// The most that any daemon took at any time.
+    /// The most memory of any daemon at any time.
     most_rss_kb: AtomicU64,
     most_descriptors: AtomicU64,
     violations: Mutex<Vec<String>>,
     /// Events by their kind.
     kinds: Mutex<BTreeMap<&'static str, u64>>,
-    /// Transfers that were cut, by what their clients were told.
+    /// Transfers that were cut, by their clients' errors.
     cut_by: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -109,7 +109,7 @@ impl Ledger {
         }
     }
 
-    /// A line with its time.
+    /// Prints a line with its time.
     pub(crate) fn note(&self, what: &str) {
         eprintln!("{:9.1}  {what}", elapsed(&self.clock).as_secs_f64());
     }
@@ -156,7 +156,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers whether nothing was violated.
+/// Returns whether no rule was violated.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     inside::furnish()?;
     inside::hear_signals().map_err(|error| format!("signals: {error}"))?;
@@ -201,7 +201,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(ledger.is_sound() && !inside::is_told_to_end())
 }
 
-/// One round after the other, until the time is over or something was violated.
+/// Runs one round after the other, until the time is over or a rule was violated.
 fn rounds(run: &Run, arguments: &Arguments, seed: u64, folder: &Path) -> Result<(), String> {
     let mut random = Random::new(seed, 0);
     let mut left = arguments.lasts.0;

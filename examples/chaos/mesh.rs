@@ -15,7 +15,7 @@ use crate::forge::Liar;
 use crate::place::Place;
 use crate::site::{Site, air, folders, write};
 
-/// Every station hears those one and two places further on.
+/// Each station is in range of those one and two places further on.
 const SPACING_M: u32 = 110;
 const FIRST: usize = 0;
 const LIAR: usize = 1;
@@ -27,7 +27,7 @@ pub(crate) enum Speaks {
     Dymo,
 }
 
-/// A neighbour is lost in about a second, and what was believed of it is forgotten some seconds later.
+/// A neighbour is lost in about a second, and its routes are forgotten some seconds later.
 const AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 500ms, active_route_timeout: 1500ms, \
                     node_traversal_time: 20ms, ack_seq: true }";
 const DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 500ms, max_seqnum_lifetime: 5s, \
@@ -82,7 +82,7 @@ pub(crate) fn mesh(
         name,
         air: air(name, 3, SPACING_M, &folder)?,
         daemons,
-        // The liar carries nothing, and kernels filter until a daemon says otherwise.
+        // The liar forwards nothing, and kernels filter until a daemon changes that.
         furniture: std::iter::once(format!(
             "ip -n {name}-n{LIAR} rule add from 10.0.0.0/24 iif air0 blackhole"
         ))

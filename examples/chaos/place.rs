@@ -8,7 +8,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The namespace of that name, whoever made it. It may go and come again.
+/// The namespace of that name, whichever program made it. It may go and come again.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     name: String,
@@ -33,7 +33,7 @@ impl Place {
         self.command(words).output()
     }
 
-    /// What a command inside prints.
+    /// The output of a command inside.
     pub(crate) fn told(&self, words: &[&str]) -> String {
         self.output(words).map_or(String::new(), |told| String::from_utf8_lossy(&told.stdout).into_owned())
     }

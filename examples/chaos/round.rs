@@ -1,4 +1,5 @@
-//! A round: sites begin, events happen, then all is quiet, honest transfers succeed, everything ends and is looked for.
+//! A round: sites begin, events happen, then all is quiet and honest transfers succeed. At the end everything stops and
+//! leftovers are sought.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -19,9 +20,9 @@ use crate::{Ledger, Run, WAIT};
 
 /// No daemon may exceed it. A node takes some 24 MiB without optimisation, and may fill 32 MiB of buffers.
 const MOST_RSS_KB: u64 = 96 << 10;
-/// Beyond those it had when it was ready: seats of clients and of peers that may be gone.
+/// The most descriptors beyond those at the start: the seats of clients and of peers that may be gone.
 const MOST_DESCRIPTORS: usize = 200;
-/// The same, once no honest program is connected any more.
+/// The most extra descriptors once no honest program is connected any more.
 const MOST_LEFT: usize = 8;
 
 pub(crate) fn sites(random: &mut Random, folder: &Path) -> Result<Vec<Site>, String> {
@@ -60,7 +61,7 @@ pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Res
     Ok(())
 }
 
-/// Draws events and lets them happen, for so long.
+/// Draws events and lets them happen, for this long.
 fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -> Result<(), String> {
     let clock = Clock::start();
     let mut events = Events::new(clock);
@@ -107,7 +108,7 @@ fn settle(run: &Run, sites: &mut [Site]) -> Result<(), String> {
     Ok(())
 }
 
-/// Each honest program has so many whole transfers more within the tests' patience: the last began after this did.
+/// Each honest program completes this many more transfers within the tests' patience: the last began after this call.
 fn honest_transfers_succeed(sites: &mut [Site], ledger: &Ledger, times: u64) -> bool {
     let clock = Clock::start();
     let before: Vec<Vec<u64>> =
@@ -157,7 +158,7 @@ fn descriptors(site: &Site) -> String {
     site.daemons.iter().map(takes).collect::<Vec<_>>().join(", ")
 }
 
-/// Honest programs stop, daemons are told to end, and nothing of them is left.
+/// Honest programs stop, daemons end, and nothing of them is left.
 pub(crate) fn end(sites: &mut [Site], hopwise: &Path, ledger: &Ledger) {
     for site in sites.iter() {
         site.flows.iter().for_each(Flow::tell_to_stop);
@@ -194,7 +195,7 @@ fn ends_in_order(daemon: &mut Daemon, ledger: &Ledger) {
         ledger.violated(format!("{}: {line}", daemon.name));
     }
     if daemon.kind == Kind::Node {
-        // Its captures tell what they lost on a full disk, and nothing more comes of that.
+        // Its captures report their losses on a full disk, which is harmless.
         ledger.note(&format!("{}: {} lines of log", daemon.name, log.lines().count()));
     }
 }

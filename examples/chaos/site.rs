@@ -17,8 +17,8 @@ use crate::leftovers::Facts;
 use crate::place::Place;
 use crate::{Ledger, Run};
 
-/// A site's disk for captures and state files, closed to all users but the daemons' own: `doctor` trusts no file in a
-/// folder that others may write.
+/// The options of a site's disk for captures and state files. It is closed to all users but the daemons' own: `doctor`
+/// trusts no file in a folder that others may write.
 fn disk_options() -> String {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let number = |name: &str| {
@@ -38,7 +38,7 @@ pub(crate) struct Site {
     pub(crate) stations: Vec<Place>,
     /// Whole commands, once the stations are there. One that begins with `-` may fail.
     pub(crate) furniture: Vec<String>,
-    /// Words for `ip` in a station: the kernel forgets these ways when a device goes down.
+    /// Routes for `ip` in a station: the kernel forgets them when a device goes down.
     pub(crate) roads: Vec<(usize, String)>,
     /// Devices that go down and come up.
     pub(crate) devices: Vec<(usize, &'static str)>,
@@ -152,14 +152,14 @@ impl Site {
         self.counted(|site| site.daemons[nth].kill());
     }
 
-    /// Counts before and after, so that a transfer that began or ended in between knows of it.
+    /// Counts before and after: a transfer that began or ended in between then knows of it.
     fn counted(&mut self, kill: impl FnOnce(&mut Site)) {
         self.kills.fetch_add(1, Ordering::SeqCst);
         kill(self);
         self.kills.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Everything is killed at once, the radio too, and comes again.
+    /// Kills everything at once, the radio too, and starts it again.
     pub(crate) fn lose_power(&mut self, run: &Run) -> Result<(), String> {
         self.counted(|site| {
             for daemon in site.daemons.iter_mut().chain([&mut site.air]) {
@@ -175,7 +175,7 @@ impl Site {
 
     pub(crate) fn fill_disk(&mut self) {
         self.disk_is_full = true;
-        // Until it is full.
+        // Write until it is full.
         let _ = fs::write(self.disk().join("filler"), vec![0; 8 << 20]);
     }
 
@@ -193,7 +193,7 @@ impl Site {
         }
     }
 
-    /// One that ended though nobody ended it.
+    /// Reports each daemon that ended without an order.
     pub(crate) fn look_for_the_dead(&mut self, ledger: &Ledger) {
         for daemon in self.daemons.iter_mut().chain([&mut self.air]) {
             if let Some(status) = daemon.has_died() {
@@ -216,7 +216,7 @@ impl Drop for Site {
         self.flows.clear();
         self.servers.clear();
         self.daemons.iter_mut().for_each(Daemon::kill);
-        // In order, so that its namespaces go.
+        // The radio ends in order; its namespaces then go.
         let _ = self.air.end();
         self.empty_disk();
         keep_files(&self.disk());

@@ -1,4 +1,4 @@
-//! An hour of steady honest load: what each daemon takes of the machine after ten minutes, and at the end.
+//! An hour of steady honest load: each daemon's use of the machine after ten minutes, and at the end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{Ledger, Run};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const EVERY: Duration = Duration::from_secs(5);
-/// A figure is the median of so many looks.
+/// The number of looks whose median is a figure.
 const LOOKS: usize = 13;
 const MOST_GROWTH_PERCENT: u64 = 10;
 

@@ -10,10 +10,10 @@ pub(crate) struct Clause {
     pub(crate) id: String,
     /// MUST, MUST NOT, SHOULD, SHOULD NOT.
     pub(crate) strength: String,
-    /// Of RFC 9293.
+    /// The section of RFC 9293.
     pub(crate) section: String,
     pub(crate) title: String,
-    /// Why no test shows it; empty where one has to.
+    /// The reason why no test shows it; empty where a test has to.
     pub(crate) reason: String,
 }
 
@@ -23,11 +23,11 @@ impl Clause {
     }
 }
 
-/// What is wrong with the list of clauses.
+/// Faults of the list of clauses.
 #[derive(Debug)]
 pub(crate) enum ClausesError {
     Unreadable(std::io::Error),
-    /// The line, counted from 1, and what it should have been.
+    /// The line, counted from 1, and the form that it should have.
     Line(usize, &'static str),
     /// The list has a hole, or an order of its own.
     Missing(String),

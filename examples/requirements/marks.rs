@@ -1,4 +1,4 @@
-//! Marks in tests: which clause each test says it shows.
+//! Marks in tests: the clauses that each test claims to show.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ pub(crate) struct Mark {
     pub(crate) clause: String,
     /// From the repository's root.
     pub(crate) path: String,
-    /// Where the mark stands, counted from 1.
+    /// The line of the mark, counted from 1.
     pub(crate) line: usize,
     /// The function, or for a packet script its path's last part; `None` where nothing below is a test.
     pub(crate) test: Option<String>,
@@ -74,7 +74,7 @@ fn of_rust(path: &str, text: &str) -> Vec<Mark> {
     marks
 }
 
-/// What stood in the comments and attributes since the last line of code.
+/// The marks in the comments and attributes since the last line of code.
 #[derive(Default)]
 struct Above {
     /// Places in the list of marks.
@@ -85,7 +85,7 @@ struct Above {
 }
 
 impl Above {
-    /// Whether the line is one of an attribute.
+    /// Returns whether the line belongs to an attribute.
     fn take_attribute(&mut self, line: &str) -> bool {
         if self.open == 0 && !line.starts_with("#[") {
             return false;

@@ -1,4 +1,4 @@
-//! What tests, examples and benches share: endpoints over a path in memory, and a swarm that draws plans over it.
+//! Shared code of tests, examples and benches: endpoints over a path in memory, and a swarm that draws plans over it.
 
 pub mod memory;
 pub mod swarm;

@@ -1,7 +1,7 @@
 //! Two machines and a path in memory between them, in virtual time: the smallest world there is.
 //!
-//! The path delays, limits, loses, repeats, reorders and spoils packets as it is told to, by a seed, so that a run
-//! can be repeated to the byte. It knows nothing of TCP.
+//! The path delays, limits, loses, repeats, reorders and spoils packets as configured. Its choices come from a seed,
+//! and a run can be repeated to the byte. It knows nothing of TCP.
 
 mod path;
 mod random;
@@ -38,7 +38,7 @@ impl End {
     }
 }
 
-/// A packet on its way. The order of arrival is by time, then by when it left.
+/// A packet on its way. Packets arrive in the order of time, then in the order of leaving.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     at: Instant,
@@ -61,7 +61,7 @@ pub struct World<M: Machine> {
     events: u64,
 }
 
-/// Sees every packet that an end hands to the path: when, who sent it, the packet, and what became of it.
+/// Receives every packet that an end hands to the path: the time, the sender, the packet, and its fate.
 pub type Tap = Box<dyn FnMut(Instant, End, &[u8], Fate)>;
 
 impl<M: Machine> World<M> {
@@ -105,7 +105,7 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Changes the path that leads away from an end, for what leaves from now on.
+    /// Changes the path that leads away from an end, for packets that leave from now on.
     pub fn path_from(&mut self, end: End) -> &mut PathConfig {
         &mut self.directions[index(end)].config
     }
@@ -115,7 +115,7 @@ impl<M: Machine> World<M> {
         self.directions[index(end)].lost
     }
 
-    /// Hands what both machines want to send to the path. Call it after doing anything to a machine.
+    /// Hands both machines' packets to the path. Call it after each change to a machine.
     pub fn flush(&mut self) {
         for end in [End::A, End::B] {
             self.flush_end(end);
@@ -144,7 +144,7 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Does what a network card would.
+    /// Cuts a bundle into segments, as a network card does.
     fn launch_segments(&mut self, from: End, bundle: Vec<u8>, segment_bytes: u16) {
         let mut cutter = Cutter::new(&bundle, segment_bytes).expect("only whole TCP packets are bundles");
         loop {
@@ -180,7 +180,7 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// A router does what it can for a packet that goes no further.
+    /// Lets a router answer a packet that goes no further.
     fn answer(&mut self, from: End, packet: &[u8], lost_to: LostTo) {
         let config = *self.path_from(from);
         if config.hop == Hop::Silent {
@@ -201,20 +201,20 @@ impl<M: Machine> World<M> {
         self.in_flight.push(Reverse(InFlight { at, order: self.order, to, packet, segment_bytes }));
     }
 
-    /// Puts a packet of the caller's making before a machine, at once.
+    /// Gives a packet of the caller's making to a machine, at once.
     pub fn inject(&mut self, to: End, packet: &[u8]) {
         let now = self.now;
         self.machine(to).handle_packet(now, &Rx::new(LINK, packet));
         self.flush_end(to);
     }
 
-    /// When something happens next.
+    /// When the next event happens.
     pub fn next_at(&self) -> Option<Instant> {
         let arrival = self.in_flight.peek().map(|Reverse(flight)| flight.at);
         [arrival, self.a.poll_timeout(), self.b.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Lets the next thing happen, unless that is after `until`: then time goes on to `until` and the answer is
+    /// Lets the next event happen and returns true. If that is after `until`, time goes on to `until` and the result is
     /// false. Packets that arrive go before timers that run out at the same instant.
     pub fn step(&mut self, until: Instant) -> bool {
         self.flush();
@@ -252,8 +252,8 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Steps until `done` says so or `until` is reached; answers whether it was done. `done` is asked before the
-    /// first step and after each, and may act on the machines.
+    /// Steps until `done` returns true or `until` is reached; returns the last result of `done`. `done` is called
+    /// before the first step and after each, and may act on the machines.
     pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut World<M>) -> bool) -> bool {
         loop {
             if done(self) {

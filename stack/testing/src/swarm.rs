@@ -1,11 +1,13 @@
 //! The swarm: random pairs of endpoints on random paths that misbehave and then heal.
 //!
-//! A seed makes a [scenario](Scenario): two endpoints with their settings and agents, a path that delays, loses,
-//! repeats, reorders, spoils, shrinks and fails, drivers that call late, early and twice, and up to eight
-//! connections whose programs write, read, pause, close and abort. While it runs, safety holds: what arrives is
-//! exactly a beginning of what was sent, the end of it is announced only where it is, nothing panics, the contract
-//! of machines is kept, memory stays within what was configured. Once the path has healed, everything that was not
-//! ended on purpose is delivered within bounded virtual time, and both endpoints forget every connection.
+//! A seed makes a [scenario](Scenario). It has two endpoints with their settings and agents, and a path that delays,
+//! loses, repeats, reorders, spoils, shrinks and fails. Drivers call late, early and twice. Up to eight connections
+//! have programs that write, read, pause, close and abort.
+//!
+//! While it runs, safety holds. The bytes that arrive are exactly a beginning of those sent, and the end is announced
+//! only at their end. Nothing panics, the contract of machines is kept, and memory stays within its limits. Once the
+//! path has healed, every connection that was not ended on purpose delivers its bytes within bounded virtual time. Both
+//! endpoints then forget every connection.
 
 mod application;
 mod draw;
@@ -27,14 +29,14 @@ pub fn run_seed(seed: u64) -> Result<Summary, Failure> {
     guarded(|| run::run(&Scenario::draw(seed), None))
 }
 
-/// Runs one seed and tells everything: the scenario, each packet's fate and both ends' traces.
+/// Runs one seed and reports everything: the scenario, each packet's fate and both ends' traces.
 pub fn replay(seed: u64, sink: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
     let scenario = Scenario::draw(seed);
     sink(&scenario.to_string());
     guarded(|| run::run(&scenario, Some(sink)))
 }
 
-/// How to see a failure again.
+/// The command that repeats a failure.
 pub fn replay_command(seed: u64) -> String {
     format!("cargo run --release -p hopwise --example swarm -- --seed {seed} --verbose")
 }

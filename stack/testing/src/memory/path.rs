@@ -1,4 +1,4 @@
-//! One direction of a path, and what it does to packets.
+//! One direction of a path, and its effects on packets.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage, turn_over};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
-    /// Losses, delays and the rate. The packets of its queue are those that wait for the rate.
+    /// Losses, delays and the rate. Its queue holds the packets that wait for the rate.
     pub impairment: Impairment,
     /// Instead of dropping, mark packets that wait behind this many others (needs ECT in the IP header).
     pub mark_behind: Option<u32>,
@@ -19,7 +19,7 @@ pub struct PathConfig {
     pub hop: Hop,
 }
 
-/// What becomes of several segments in one packet (`Transmit::segment_bytes`).
+/// The treatment of several segments in one packet (`Transmit::segment_bytes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bundles {
     /// They are cut where the path begins, and each segment has a fate of its own.
@@ -28,17 +28,18 @@ pub enum Bundles {
     Carry,
 }
 
-/// What stands where the path is narrow or broken.
+/// The node at a narrow or broken place of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
-    /// What cannot go on vanishes without a word.
+    /// Packets that cannot go on vanish silently.
     Silent,
-    /// A router: it cuts IPv4 packets that may be cut, and tells the sender of what is too large or meets an outage.
+    /// A router: it fragments IPv4 packets if allowed. It sends an ICMP error for those that are too large or meet an
+    /// outage.
     Router,
 }
 
 impl PathConfig {
-    /// Nothing happens to packets but the delay.
+    /// A path that delays packets and changes nothing else.
     pub fn clean(delay: Duration) -> PathConfig {
         PathConfig {
             impairment: Impairment {
@@ -55,7 +56,7 @@ impl PathConfig {
         }
     }
 
-    /// The same with another impairment.
+    /// The same path with another impairment.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Impairment)) -> PathConfig {
         change(&mut self.impairment);
@@ -63,7 +64,7 @@ impl PathConfig {
     }
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Arrives { at: Instant, again: Option<Instant> },
@@ -83,7 +84,7 @@ pub(super) struct Direction {
     pub(super) config: PathConfig,
     pub(super) lost: u64,
     impairer: Impairer,
-    /// When each packet that waits for a limited path, or is being sent, will have left.
+    /// The departures of all packets that wait for a limited path or are being sent.
     departures: VecDeque<Instant>,
 }
 
@@ -92,7 +93,7 @@ impl Direction {
         Direction { config, lost: 0, impairer: Impairer::new(seed), departures: VecDeque::new() }
     }
 
-    /// `size` is what the MTU goes for.
+    /// Decides a packet's fate; `size` is compared with the MTU.
     pub(super) fn decide(&mut self, now: Instant, packet: &mut [u8], size: usize) -> Fate {
         match self.pass(now, packet, size) {
             Ok(Passage { at, again, .. }) => Fate::Arrives { at, again },

@@ -1,4 +1,4 @@
-//! Pseudo-random numbers for the path, and for what is drawn over it.
+//! Pseudo-random numbers for the path, and for plans over it.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Random {
         self.between(floor.max(low), ceiling.min(high))
     }
 
-    /// The same, for times, in whole microseconds.
+    /// The same for times, in whole microseconds.
     pub fn time_between(&mut self, low: Duration, high: Duration) -> Duration {
         Duration::from_micros(self.log_between(low.as_micros() as u64, high.as_micros() as u64))
     }

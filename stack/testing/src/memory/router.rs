@@ -1,5 +1,5 @@
-//! What a router on the path says and does about packets that go no further: it fragments where it may, and tells
-//! the sender where it may not (RFC 1812 §4.2.2.7, §4.3.2.3, RFC 8200 §4.5).
+//! A router's answers to packets that go no further. It fragments where it may, and sends an ICMP error where it may
+//! not (RFC 1812 §4.2.2.7, §4.3.2.3, RFC 8200 §4.5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ const HEADER_V4: usize = 20;
 const DONT_FRAGMENT: u8 = 0x40;
 const MORE_FRAGMENTS: u16 = 0x2000;
 
-/// The packet in pieces of at most `mtu` octets, when it is an IPv4 packet without options that may be cut.
+/// The packet in pieces of at most `mtu` octets, if it is an IPv4 packet without options that may be fragmented.
 pub(super) fn fragments(packet: &[u8], mtu: u16) -> Option<Vec<Vec<u8>>> {
     let may_cut = packet.len() > HEADER_V4 && packet[0] == 0x45 && packet[6] & DONT_FRAGMENT == 0;
     let each = (usize::from(mtu).saturating_sub(HEADER_V4)) / 8 * 8;
@@ -42,8 +42,8 @@ fn fragment(header: &[u8], flags_and_offset: u16, piece: &[u8]) -> Vec<u8> {
     fragment
 }
 
-/// The ICMP error that tells the sender why its packet went no further; nothing is said of chance and of queues,
-/// and of what cannot be read.
+/// The ICMP error that gives the sender the reason for a loss. Losses by chance and to queues cause none, nor do
+/// packets that cannot be read.
 pub(super) fn told(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> {
     let view = IpView::parse(packet).ok().filter(|view| !is_icmp(view.protocol))?;
     let (router, unreachable) = if view.src.is_ipv4() { (ROUTER_V4, 1) } else { (ROUTER_V6, 0) };
@@ -62,7 +62,7 @@ pub(super) fn told(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> 
     Some(told)
 }
 
-/// Errors are not answered with errors.
+/// True for ICMP: an error is not answered with an error.
 fn is_icmp(number: u8) -> bool {
     matches!(number, protocol::ICMP | protocol::ICMPV6)
 }

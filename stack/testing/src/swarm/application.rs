@@ -10,7 +10,7 @@ use hopwise_core::{Endpoint, Instant};
 use super::scenario::{Ending, ReadHow, Setting, SidePlan, Turn};
 use super::stream::{Stream, Wrong};
 
-/// Reads and writes of one visit; more of them would be a loop.
+/// The most reads and writes of one visit; more of them would be a loop.
 const MOST_CALLS: u32 = 100_000;
 
 #[derive(Debug)]
@@ -40,21 +40,21 @@ pub(super) enum Phase {
     Done(Outcome),
 }
 
-/// How it ended, as the program sees it.
+/// The end of a connection, as its program sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was sent, the peer's end was read.
+    /// The program sent everything and read the peer's end.
     Complete,
-    /// It left before the end, as planned.
+    /// The program left before the end, as planned.
     Left,
     Failed(CloseReason),
-    /// It never began, since what it was to follow had failed.
+    /// The connection never began, since the one it was to follow had failed.
     Skipped,
-    /// The other side had gone without a word, and this one stopped waiting.
+    /// The other side had gone silently, and this one stopped waiting.
     GaveUp,
 }
 
-/// What an endpoint must never do to a program.
+/// Faults that an endpoint must never show a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     WrongByte {
@@ -71,7 +71,7 @@ pub enum Violation {
     NoSuchConnection {
         call: &'static str,
     },
-    /// A call went on giving and taking for ever.
+    /// A call gave or took without end.
     NoEnd {
         call: &'static str,
     },
@@ -154,7 +154,7 @@ impl Side {
         self.phase = Phase::Done(outcome);
     }
 
-    /// When it wants to be visited even if nothing happens.
+    /// The time of the next visit, even if no event happens.
     pub(super) fn alarm(&self, now: Instant) -> Option<Instant> {
         let Phase::Open(_) = self.phase else { return None };
         [self.writes_again_at, self.reads_again_at].into_iter().filter(|at| *at > now).min()
@@ -168,7 +168,7 @@ impl Side {
         }
     }
 
-    /// Does what can be done now.
+    /// Does all that is possible now.
     pub(super) fn visit(&mut self, now: Instant, endpoint: &mut Endpoint) -> Result<(), Violation> {
         let Phase::Open(id) = self.phase else { return Ok(()) };
         self.change_a_setting(now, endpoint, id)?;
@@ -225,7 +225,7 @@ impl Side {
 
     fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnId) -> Result<(), Violation> {
         for _ in 0..MOST_CALLS {
-            // What came before a connection broke off may still be read.
+            // Bytes that came before a connection broke off may still be read.
             let is_busy = self.pauses(now) && self.is_over.is_none();
             if self.has_end || is_busy || self.leaves_now() {
                 return Ok(());
@@ -328,7 +328,7 @@ impl Side {
         if !has_written || self.plan.ending.is_rude() {
             return Ok(());
         }
-        // Before the handshake is over, letting go would take back what was written (RFC 9293 §3.10.4).
+        // Before the handshake is over, letting go would discard the written bytes (RFC 9293 §3.10.4).
         if self.plan.ending == Ending::WriteAndGo {
             return if self.is_connected { self.let_go(now, endpoint, id, Outcome::Left) } else { Ok(()) };
         }
@@ -344,7 +344,7 @@ impl Side {
         Ok(())
     }
 
-    /// The peer may read to the end of what was sent.
+    /// Returns whether the peer may read to the end of the sent bytes.
     pub(super) fn has_made_an_end(&self) -> bool {
         let has_left =
             self.outcome() == Some(Outcome::Left) && !matches!(self.plan.ending, Ending::Abort { .. });

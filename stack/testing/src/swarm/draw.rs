@@ -1,7 +1,7 @@
 //! From a seed to a scenario.
 //!
-//! Ranges are chosen so that a run costs milliseconds: what is large in one way (bytes, delays, pauses) is small in
-//! another. Each part draws from a stream of its own.
+//! The ranges keep a run within milliseconds: if one of bytes, delays and pauses is large, the others are small. Each
+//! part draws from a stream of its own.
 
 mod agents;
 mod host;
@@ -26,7 +26,7 @@ pub(super) enum Purpose {
     MoodA,
     MoodB,
     World,
-    /// What links and paths do with several segments in one packet.
+    /// The treatment of several segments in one packet, by links and paths.
     Bundles,
 }
 
@@ -54,7 +54,7 @@ impl Scenario {
         scenario
     }
 
-    /// By when everything must have been delivered, or ended in an error that the plan allows.
+    /// The deadline by which everything must be delivered, or ended in an error that the plan allows.
     pub(super) fn delivered_by(&self) -> Instant {
         let rounds: u64 = self.connections.iter().map(|plan| plan::rounds(self, plan)).sum();
         let each = 2 * path::lifetime(&self.paths, &self.changes) + Duration::from_secs(1);
@@ -65,8 +65,7 @@ impl Scenario {
         self.may_go_on_at() + SETTLE + each * rounds + on_the_wire
     }
 
-    /// From when on nothing keeps connections from going on: the path has healed, the programs have had their
-    /// pauses.
+    /// The time from which nothing holds connections up: the path has healed, the programs have had their pauses.
     pub(super) fn may_go_on_at(&self) -> Instant {
         let opened = self.connections.iter().map(|plan| plan.opens_at).max().unwrap_or_default();
         let idle: Duration = self.sides().map(super::scenario::SidePlan::idle_time).sum();
@@ -81,7 +80,7 @@ impl Scenario {
 /// Timers that had backed off to a minute, and a few more of them after small queues overflowed.
 const SETTLE: Duration = Duration::from_secs(20 * 60);
 
-/// How long both hosts are willing to wait.
+/// The patience of both hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
     /// Longer than any fault lasts: every transfer has to succeed.

@@ -1,5 +1,5 @@
-//! A driver in a bad mood around an endpoint: it calls late, early and twice, and its link has no room for a while.
-//! Whatever it does is allowed by the contract of machines, and it checks that the endpoint keeps its half.
+//! A driver in a bad mood around an endpoint: it calls late, early and twice, and its link has no room for a while. The
+//! contract of machines allows all this. The driver checks that the endpoint keeps its half.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) struct Moody {
     pub(super) endpoint: Endpoint,
     plan: MoodPlan,
     random: Random,
-    /// How late the next timeout will come.
+    /// The delay of the next timeout.
     late: Duration,
     no_room_until: Option<Instant>,
     link_mtu: u16,
@@ -32,7 +32,7 @@ pub(super) struct Moody {
 }
 
 impl Moody {
-    /// With `observes`, what goes over the wire is judged too.
+    /// Makes a driver; with `observes`, it judges the packets on the wire too.
     pub(super) fn new(endpoint: Endpoint, host: &Host, random: Random, observes: bool) -> Moody {
         let plan = host.mood;
         let comes_in_time = plan.late.is_zero() && plan.stall_ppm == 0;
@@ -50,7 +50,7 @@ impl Moody {
         }
     }
 
-    /// From now on the driver does its work well.
+    /// Ends the bad mood: the driver does its work well from now on.
     pub(super) fn calm_down(&mut self) {
         self.plan.stall_ppm = 0;
         self.plan.late = Duration::ZERO;
@@ -77,7 +77,7 @@ impl Moody {
         self.no_room_until.is_none_or(|until| until <= now)
     }
 
-    /// The link takes it, and each segment in it is one that may leave.
+    /// Checks that the link takes the bundle, and that each of its segments may leave.
     fn check_bundle(&mut self, now: Instant, bundle: &[u8], segment_bytes: u16) {
         let Offload::Cut { most_bytes } = self.offload else { panic!("a bundle for a link that cuts none") };
         let bytes = bundle.len();

@@ -1,5 +1,5 @@
-//! Reads what an endpoint sends and is sent, and holds it to what every TCP owes the wire. It knows nothing of the
-//! endpoint's insides.
+//! Reads the packets that an endpoint sends and receives, and checks the duties of every TCP on the wire. It knows
+//! nothing of the endpoint's insides.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use hopwise_core::{Instant, Seq};
 
 /// RFC 9293 MUST-40, where the driver comes in time.
 const LONGEST_HOLD: Duration = Duration::from_millis(500);
-/// What a peer that names no MSS can take (MUST-15), over IPv4.
+/// The MSS of a peer that names none (MUST-15), over IPv4.
 const DEFAULT_MSS: u16 = 536;
 
-/// What must not be seen on the wire.
+/// Packets that must not be seen on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     Unreadable,
@@ -22,17 +22,17 @@ pub(super) enum Sight {
         bytes: usize,
         mss: u16,
     },
-    /// Beyond every window that the peer has told, a probe's byte aside (SHLD-15).
+    /// Beyond every window that the peer has advertised, a probe's byte aside (SHLD-15).
     BeyondWindow {
         end: Seq,
         edge: Seq,
     },
-    /// An acknowledgment of what never came.
+    /// An acknowledgment of bytes that never came.
     AckOfNothing {
         ack: Seq,
         highest: Seq,
     },
-    /// Data is reported that never came (RFC 2018 §3).
+    /// A SACK block for data that never came (RFC 2018 §3).
     SackOfNothing {
         right: Seq,
         highest: Seq,
@@ -41,7 +41,7 @@ pub(super) enum Sight {
         ack: Seq,
         from: Seq,
     },
-    /// The right edge of our window moved left (SHLD-14), and not by less than a step of the window scale after
+    /// The right edge of our window moved left (SHLD-14). It may move by less than a step of the window scale after
     /// segments that are small beside one.
     WindowWentBack {
         edge: Seq,
@@ -61,13 +61,13 @@ impl fmt::Display for Sight {
 /// One for each endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    /// By our port and the peer's.
+    /// By our port and the peer's port.
     flows: BTreeMap<(u16, u16), Flow>,
-    /// The last SYN that came for each: its number, and what it said.
+    /// The last SYN that came for each: its number and its options.
     syns: BTreeMap<(u16, u16), (Seq, Peer)>,
     /// Holds are not judged when the driver may be late.
     judges_holds: bool,
-    /// Fragments came; what is in them is not seen.
+    /// True once fragments came; their contents are not seen.
     is_blind: bool,
 }
 
@@ -76,27 +76,28 @@ struct Flow {
     iss: Seq,
     own_shift: Option<u8>,
     peer: Option<Peer>,
-    /// The highest edge that the peer has told.
+    /// The highest edge that the peer has advertised.
     edge_in: Option<Seq>,
     edge_out: Option<Seq>,
     ack_out: Option<Seq>,
-    /// What is acknowledged at most: the end of the highest segment that came.
+    /// The highest valid acknowledgment: the end of the highest segment that came.
     highest: Option<Seq>,
-    /// We agreed to find the peer's cwnd, and no window, in its data segments.
+    /// True if we agreed that the peer's data segments carry its cwnd in place of a window.
     hears_cwnd: bool,
-    /// The smallest payload that came: windows are told in steps, and cannot follow one that is small beside a step.
+    /// The smallest payload that came: a window field has steps, and cannot follow a payload that is small beside a
+    /// step.
     least_in: u32,
-    /// Since when in-order data has been here without an answer, and where it ends.
+    /// The time since when in-order data waits for an ACK, and its end.
     owed_since: Option<Instant>,
     next: Option<Seq>,
 }
 
-/// What the peer's SYN said.
+/// The options of the peer's SYN.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     mss: u16,
     shift: Option<u8>,
-    /// It agreed to find our cwnd, and no window, in our data segments.
+    /// True if the peer agreed that our data segments carry our cwnd in place of a window.
     hears_cwnd: bool,
 }
 
@@ -190,7 +191,7 @@ impl Observer {
         self.flows.insert(key, flow);
     }
 
-    /// What is spoilt is not looked at: the endpoint has to drop it too.
+    /// Checks a received packet. Spoilt packets are skipped: the endpoint has to drop them too.
     pub(super) fn on_received(&mut self, now: Instant, packet: &[u8]) -> Result<(), Sight> {
         let Ok(ip) = IpView::parse(packet) else { return Ok(()) };
         self.is_blind |= ip.fragment.is_some();
@@ -248,7 +249,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Its window field is no window.
+    /// True if the segment carries a cwnd in its window field.
     fn tells_cwnd(&self, segment: &TcpView<'_>) -> bool {
         !segment.payload.is_empty() && self.peer.is_some_and(|peer| peer.hears_cwnd)
     }

@@ -1,4 +1,4 @@
-//! Runs a scenario: lets the programs act, the path misbehave and heal, and judges.
+//! Runs a scenario: the programs act, the path misbehaves and heals, and the outcome is judged.
 
 mod judge;
 mod programs;
@@ -24,27 +24,27 @@ use programs::Programs;
 const PORT: u16 = 80;
 /// A run of the swarm takes some thousand steps; this many are a storm.
 const MOST_STEPS: u64 = 1_000_000;
-/// Memory is looked at once in so many steps.
+/// Steps from one check of memory to the next.
 const LOOK_EVERY: u64 = 64;
 const TRACE_EVENTS: usize = 8192;
 
-/// What a run without failure amounted to.
+/// The figures of a run without failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub connections: u64,
-    /// Ended in good order, both directions delivered.
+    /// Connections that ended in good order, both directions delivered.
     pub complete: u64,
-    /// Ended early, as the plan had it or allowed it.
+    /// Connections that ended early, as the plan wanted or allowed.
     pub cut_short: u64,
     pub bytes: u64,
     pub steps: u64,
-    /// How long after its path had healed, and after its programs had had their pauses, a connection took to be
-    /// complete: in thousandths of what it was given.
+    /// The time that the slowest connection took to complete, after its path had healed and its programs had had their
+    /// pauses. It is in thousandths of the time allowed.
     pub slowness_milli: u64,
     pub ended_at_us: u64,
 }
 
-/// What must not happen.
+/// Faults that must not happen.
 #[derive(Clone, Debug)]
 pub enum Failure {
     Panicked(String),
@@ -53,19 +53,19 @@ pub enum Failure {
         end: End,
         what: Violation,
     },
-    /// Read to an end that the peer did not make, or other bytes than it sent.
+    /// A side read to an end that the peer did not make, or other bytes than the peer sent.
     WrongEnd {
         connection: usize,
         end: End,
         received: u64,
         sent: u64,
     },
-    /// The path has healed and it does not go on.
+    /// The path has healed and the connection does not go on.
     Stalled {
         connection: usize,
         what: String,
     },
-    /// It failed although nothing in the plan allows that.
+    /// The connection failed although nothing in the plan allows that.
     Failed {
         connection: usize,
         outcomes: [Option<Outcome>; 2],
@@ -74,7 +74,7 @@ pub enum Failure {
         connection: usize,
         what: String,
     },
-    /// Something came in that nobody had opened.
+    /// A connection came in that no program had opened.
     Ghost {
         end: End,
     },
@@ -130,14 +130,14 @@ pub(super) struct Run<'a> {
     scenario: &'a Scenario,
     world: World<Moody>,
     programs: Programs,
-    /// How many of the scenario's changes have happened.
+    /// The number of the scenario's changes that have happened.
     changed: usize,
     has_healed: bool,
     watcher: Option<Watcher<'a>>,
     steps: u64,
 }
 
-/// With a sink, everything that happens is told.
+/// Runs a scenario; a sink receives everything that happens.
 pub(super) fn run<'a>(
     scenario: &'a Scenario,
     sink: Option<&'a mut (dyn FnMut(&str) + 'a)>,
@@ -145,7 +145,7 @@ pub(super) fn run<'a>(
     Run::new(scenario, sink).all()
 }
 
-/// What happened last is told even after a panic.
+/// Reports the last events even after a panic.
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.watch();
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         self.programs.give_up_orphans(self.scenario, &mut self.world);
         self.judge_stalls()?;
         self.go_on(self.world.now() + self.lingering(), |_| false)?;
-        // Whoever was accepted only now, after its opener had left, is one more.
+        // A connection that was accepted only now, after its opener had left, is one more.
         self.programs.give_up_orphans(self.scenario, &mut self.world);
         self.go_on(self.world.now() + self.lingering(), |_| false)?;
         self.judge_outcomes()?;
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         Ok(self.summary(delivered_by))
     }
 
-    /// Until `is_done`, until nothing is left to happen, or until then.
+    /// Goes on until `is_done`, until no event is left, or until then.
     fn go_on(&mut self, until: Instant, is_done: impl Fn(&Programs) -> bool) -> Result<(), Failure> {
         loop {
             self.change_path();
@@ -277,7 +277,7 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
     let listener = listening.unwrap_or_else(|error| panic!("cannot listen: {error}"));
     let purpose = if end == End::A { Purpose::MoodA } else { Purpose::MoodB };
     let random = purpose.stream(scenario.seed);
-    // Of a connection that a cookie brought back the observer has not seen the beginning.
+    // The observer has not seen the beginning of a connection that a cookie brought back.
     let observes = !scenario.may_use_cookies(end);
     (Moody::new(endpoint, host, random, observes), listener)
 }

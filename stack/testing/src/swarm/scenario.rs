@@ -1,4 +1,4 @@
-//! What a seed stands for.
+//! The scenario that a seed stands for.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Scenario {
     /// In the order of time, all before `heal_at`.
     pub changes: Vec<Change>,
     pub heal_at: Instant,
-    /// Whether the path from there keeps its MTU when it heals.
+    /// True if the path from there keeps its MTU when it heals.
     pub mtu_stays: [bool; 2],
     pub connections: Vec<ConnectionPlan>,
 }
@@ -46,21 +46,21 @@ pub struct Host {
     pub mood: MoodPlan,
 }
 
-/// How well the driver of an endpoint does its work, until the path heals.
+/// The faults of an endpoint's driver, until the path heals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoodPlan {
-    /// Timeouts come up to this much too late.
+    /// The most by which a timeout comes late.
     pub late: Duration,
-    /// In packets per million: a timeout is handled although none is due.
+    /// Timeouts handled although none is due, per million packets.
     pub early_ppm: u32,
-    /// In timeouts per million: handled a second time.
+    /// Timeouts handled a second time, per million.
     pub twice_ppm: u32,
-    /// In packets and timeouts per million: from then on the link has no room for a while.
+    /// Stalls per million packets and timeouts: the link then has no room for a while.
     pub stall_ppm: u32,
     pub stall: Duration,
 }
 
-/// Something happens to the path that leads away from an end.
+/// A change of the path that leads away from an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub at: Instant,
@@ -83,30 +83,30 @@ pub struct ConnectionPlan {
     pub opener: End,
     pub opens_at: Instant,
     pub opening: Opening,
-    /// The opener's program first.
+    /// The plans of both programs, the opener's first.
     pub sides: [SidePlan; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// To a listener.
+    /// The opener connects to a listener.
     Ordinary,
     /// Both ends open at once, to each other.
     Simultaneous,
-    /// From the same port as that connection, as soon as the port is free.
+    /// The opener takes the port of that connection, as soon as the port is free.
     AfterTheEndOf(usize),
 }
 
-/// What the program at one side of a connection does.
+/// The plan of the program at one side of a connection.
 #[derive(Clone, Debug)]
 pub struct SidePlan {
     pub send_bytes: u64,
     pub write_bytes: u64,
-    /// Between two writes.
+    /// The pause between two writes.
     pub think: Duration,
     pub turn: Turn,
     pub read: ReadPlan,
-    /// So many writes after another one is urgent; 0: none.
+    /// The number of writes after which one is urgent; 0 for none.
     pub urgent_every: u64,
     pub ending: Ending,
     pub settings: Vec<Setting>,
@@ -127,7 +127,7 @@ pub enum Turn {
 pub struct ReadPlan {
     pub bytes: usize,
     pub how: ReadHow,
-    /// Once so much was read, the program does something else for a while.
+    /// The number of bytes read after which the program pauses.
     pub pause_at: u64,
     pub pause: Duration,
 }
@@ -140,17 +140,17 @@ pub enum ReadHow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Shuts down after its last byte, reads to the peer's end, waits to hear that it is over.
+    /// Shuts down after its last byte, reads to the peer's end, waits for the event that all is over.
     HalfClose,
     /// Shuts down after its last byte, lets go as soon as the peer's end was read.
     LetGo,
     /// Shuts down only when the peer has.
     AfterPeer,
-    /// Lets go right after the last write, when nothing is to come from the peer.
+    /// Lets go right after the last write, if the peer sends nothing.
     WriteAndGo,
-    /// Aborts once so much was read and written together.
+    /// Aborts once it has read and written this many bytes together.
     Abort { after: u64 },
-    /// Lets go in the middle, whether or not there is something to read.
+    /// Lets go in the middle, even with bytes left to read.
     LeaveEarly { after: u64 },
 }
 
@@ -165,14 +165,14 @@ pub enum Setting {
 }
 
 impl Ending {
-    /// It may cost the other side data, or an error.
+    /// True if the ending may cost the other side data, or an error.
     pub fn is_rude(self) -> bool {
         matches!(self, Ending::Abort { .. } | Ending::LeaveEarly { .. })
     }
 }
 
 impl SidePlan {
-    /// How long the program may keep itself busy with other things.
+    /// The longest time that the program is busy with other things.
     pub fn idle_time(&self) -> Duration {
         let writes = self.send_bytes.div_ceil(self.write_bytes.max(1));
         self.read.pause + self.think * u32::try_from(writes).unwrap_or(u32::MAX)
@@ -180,7 +180,7 @@ impl SidePlan {
 }
 
 impl Scenario {
-    /// Nothing ever goes wrong on the path or at the drivers: no connection may fail.
+    /// True if the path and the drivers have no faults: no connection may fail.
     pub fn is_faultless(&self) -> bool {
         let is_smooth = |path: &PathConfig| {
             let Impairment { loss_ppm, duplicate_ppm, reorder_ppm, corrupt_ppm, bits_per_second, .. } =
@@ -194,7 +194,7 @@ impl Scenario {
         self.changes.is_empty() && self.paths.iter().all(is_smooth) && self.hosts.iter().all(at_ease)
     }
 
-    /// A SYN cookie may stand for a connection at this end's listener.
+    /// True if a SYN cookie may stand for a connection at this end's listener.
     pub fn may_use_cookies(&self, end: End) -> bool {
         let host = &self.hosts[end as usize];
         match host.cookies {
@@ -204,7 +204,7 @@ impl Scenario {
         }
     }
 
-    /// Both hosts outwait every fault of this path.
+    /// True if both hosts outwait every fault of this path.
     pub fn is_patient(&self) -> bool {
         let longest = Duration::from_nanos(self.heal_at.0) + PATIENCE;
         self.hosts.iter().all(|host| {
@@ -217,8 +217,8 @@ impl Scenario {
 }
 
 impl PathConfig {
-    /// The same path without its faults: it keeps its delay and, widened a little, its rate. Nothing is lost any
-    /// more but where a queue is full or, if it stays, the MTU is exceeded.
+    /// The same path without its faults: it keeps its delay and, widened a little, its rate. Packets are then lost only
+    /// to a full queue or, if it stays, to the MTU.
     pub(super) fn healed(&self, mtu_stays: bool) -> PathConfig {
         let Impairment { delay, bits_per_second, queue_packets, .. } = self.impairment;
         PathConfig {
@@ -234,5 +234,5 @@ impl PathConfig {
     }
 }
 
-/// Beyond the end of the last fault.
+/// The patience beyond the end of the last fault.
 const PATIENCE: Duration = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! A scenario and what happens in it as text, for whoever replays it.
+//! A scenario and its events as text, for a replay.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -45,7 +45,7 @@ fn write_connection(f: &mut fmt::Formatter<'_>, number: usize, plan: &Connection
     Ok(())
 }
 
-/// Collects what both ends trace and what becomes of packets, in the order in which it happens.
+/// Collects both ends' traces and the packets' fates, in the order of events.
 pub(super) struct Watcher<'a> {
     sink: &'a mut dyn FnMut(&str),
     traces: [TraceText; 2],
@@ -59,7 +59,7 @@ impl<'a> Watcher<'a> {
         Watcher { sink, traces, packets: Rc::default() }
     }
 
-    /// Tells what the path does to a packet, where it is not simply delivered.
+    /// Reports the path's effect on a packet, unless it is simply delivered.
     pub(super) fn tap(&self) -> Tap {
         let packets = Rc::clone(&self.packets);
         Box::new(move |now, from, packet, fate| {

@@ -1,5 +1,4 @@
-//! The bytes that a connection carries: every place of every stream has its own, so that a byte out of place is
-//! seen.
+//! The bytes of a connection: every place of every stream has its own, and a test sees a byte out of place.
 
 /// One direction of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +22,7 @@ impl Stream {
         (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 56) as u8
     }
 
-    /// Writes the stream from `at` on over `out`.
+    /// Writes the stream from `at` over `out`.
     pub(super) fn fill(self, at: u64, out: &mut [u8]) {
         for (place, byte) in (at..).zip(out) {
             *byte = self.byte(place);

@@ -67,7 +67,7 @@ fn arguments(agent: &Descriptor, random: &mut Random) -> String {
 
 fn value(param: &Param, random: &mut Random) -> Value {
     match param.form {
-        // Small numbers are what is used; large ones have to work as well.
+        // Users choose small numbers; large ones have to work as well.
         Form::Count { min, max, .. } if random.one_in(8) => Value::Count(random.log_between(min, max)),
         Form::Count { min, max, .. } => Value::Count(random.between(min, max.min(min + 9))),
         Form::Time { min, max } => {

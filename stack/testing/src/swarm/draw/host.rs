@@ -66,7 +66,7 @@ fn tcp(random: &mut Random, temper: Temper) -> TcpConfig {
         tcp.recv_buffer = limits(random);
     }
     if random.one_in(8) {
-        // The window is told in steps of up to 16 KiB.
+        // With these sizes the window field has steps of up to 16 KiB.
         tcp.recv_buffer.max = random.pick(&[1 << 24, 1 << 30]);
     }
     tcp.msl = random.time_between(seconds(1), seconds(30));

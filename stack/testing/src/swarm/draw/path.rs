@@ -1,4 +1,4 @@
-//! The path between the endpoints, what happens to it, and how it heals.
+//! The path between the endpoints, its changes, and its healing.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) fn draw(seed: u64, family: Family, hosts: &[Host; 2]) -> Drawn {
     changes.sort_by_key(|change| change.at);
     let last = changes.last().map_or(Instant::ZERO, |change| change.at);
     let heal_at = last.max(Instant::ZERO + random.time_between(seconds(1), seconds(120)));
-    // Who does not look for it will not find a small MTU.
+    // A host that does not look for a small MTU will not find it.
     let mtu_stays = [0, 1].map(|from: usize| {
         let finds_out = hosts[from].tcp.path_mtu_discovery || paths[from].hop == Hop::Router;
         finds_out && random.one_in(2)
@@ -80,7 +80,7 @@ fn one_way(random: &mut Random) -> PathConfig {
     }
 }
 
-/// In one direction or in both, for up to ten minutes.
+/// Draws an outage in one direction or in both, for up to ten minutes.
 fn outage(random: &mut Random, changes: &mut Vec<Change>) {
     let begins = Instant::ZERO + random.time_between(Duration::from_millis(1), seconds(60));
     let ends = begins + random.time_between(Duration::from_millis(100), seconds(600));
@@ -96,7 +96,7 @@ fn sometime(random: &mut Random, what: ChangeKind) -> Change {
     Change { at, from: random.pick(&[End::A, End::B]), what }
 }
 
-/// No packet is under way for longer.
+/// The longest time that a packet is under way.
 pub(super) fn lifetime(paths: &[PathConfig; 2], changes: &[Change]) -> Duration {
     let later = changes.iter().map(|change| match change.what {
         ChangeKind::Delay(delay) => delay,

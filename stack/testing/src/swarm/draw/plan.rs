@@ -1,4 +1,4 @@
-//! The connections and what their programs do.
+//! The connections and their programs' plans.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ fn side(random: &mut Random, scenario: &Scenario, end: End, most_segments: u64) 
     }
 }
 
-/// What a segment carries at least, when there is enough to send.
+/// The least payload of a segment, when there is enough to send.
 fn unit(sender: &Host, receiver: &Host) -> u64 {
     let mtu = u64::from(sender.link_mtu.min(receiver.link_mtu).min(576)) - 40 - 40;
     let segment = u64::from(sender.tcp.segment_bytes).min(mtu);
@@ -130,7 +130,7 @@ pub(super) fn rounds(scenario: &Scenario, plan: &ConnectionPlan) -> u64 {
     each.sum::<u64>() + 20
 }
 
-/// Turns free writers into one that asks and one that answers.
+/// Turns free writers into one that requests and one that responds.
 fn alternate(random: &mut Random, sides: &mut [SidePlan; 2]) {
     let rounds = random.between(1, 20);
     for side in sides.iter_mut() {
@@ -154,7 +154,7 @@ fn endings(random: &mut Random, sides: &mut [SidePlan; 2]) {
     }
 }
 
-/// Where a handshake may have gone through a cookie, a lost last ACK is only made good by what the opener says.
+/// After a handshake that may have used a cookie, only the opener's data can make up for a lost last ACK.
 fn speak_first(opener: &mut SidePlan) {
     let is_silent = opener.ending == Ending::AfterPeer || opener.ending.is_rude();
     if opener.send_bytes == 0 && is_silent {

@@ -1,4 +1,4 @@
-//! Whether a run was as it has to be.
+//! Judges a finished run.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::{Failure, Run, Summary};
 use crate::swarm::application::{Outcome, Phase};
 use crate::swarm::scenario::{Host, Opening, Scenario};
 
-/// A connection's fixed parts, its timers and ranges.
+/// The size of a connection's fixed parts, its timers and ranges.
 const FIXED_BYTES: usize = 8 << 10;
-/// An entry of the scoreboard, where its growth by doubling is counted in.
+/// The size of a scoreboard entry, with its growth by doubling.
 const ENTRY_BYTES: usize = 2 * 64;
 
 impl Run<'_> {
-    /// Enough for both ends to forget everything: TIME-WAIT, FIN-WAIT-2, and answers that come late.
+    /// The time after which both ends have forgotten everything: TIME-WAIT, FIN-WAIT-2, and answers that come late.
     pub(super) fn lingering(&self) -> Duration {
         let each = |host: &Host| 4 * host.tcp.msl + host.tcp.fin_wait_2;
         let hosts: Duration = self.scenario.hosts.iter().map(each).sum();
@@ -66,8 +66,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Without cookies a listener with few places forgets the oldest handshake for a new one. Its opener may have been
-    /// answered already, and is reset with its first data.
+    /// Without cookies a listener with few places forgets the oldest handshake for a new one. Its opener may have had a
+    /// SYN-ACK already, and gets a RST for its first data.
     fn gave_way_to_a_handshake(&self, pair: &Pair) -> bool {
         let ends = [&self.world.a, &self.world.b];
         let accepter = ends[pair.plan.opener.other() as usize];
@@ -141,17 +141,17 @@ impl Pair {
     }
 }
 
-/// Whether a clean error is among what the plan allows.
+/// Returns whether the plan allows a clean error.
 fn may_fail(scenario: &Scenario, pair: &Pair) -> bool {
     let accepter = pair.plan.opener.other();
-    // When the segment that brings the cookie back is not the first to come, or comes to a full queue, the next
-    // one is answered by a RST.
+    // The segment that brings the cookie back may come late or meet a full queue. The next segment then gets a RST.
     let by_cookie = pair.plan.opening != Opening::Simultaneous
         && scenario.may_use_cookies(accepter)
         && (!scenario.is_faultless()
             || scenario.hosts[accepter as usize].backlog <= scenario.connections.len());
     let is_skipped = pair.sides[0].outcome() == Some(Outcome::Skipped);
-    // Nothing was lost but the last word: a side that waits for it hears a RST from who has forgotten.
+    // Only the last segment was lost: a side that waits for it gets a RST from a peer that has forgotten the
+    // connection.
     let only_the_end = pair.is_delivered() && !scenario.is_faultless();
     pair.is_rude() || !scenario.is_patient() || by_cookie || is_skipped || only_the_end
 }

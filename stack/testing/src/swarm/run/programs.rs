@@ -1,4 +1,5 @@
-//! All programs of a run: opens what is due, accepts what comes, hands out events, wakes whoever has an alarm.
+//! All programs of a run: opens due connections, accepts those that come, hands out events, wakes programs with an
+//! alarm.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,18 +15,18 @@ use crate::swarm::mood::Moody;
 use crate::swarm::scenario::{ConnectionPlan, Opening, Scenario};
 use crate::swarm::stream::Stream;
 
-/// Where one opened actively, its port is this and its number.
+/// The base of the ports of active openers; the connection's number is added.
 const OWN_PORTS: u16 = 10_000;
-/// A port that is still in TIME-WAIT is asked for again after this.
+/// The time until the next try for a port that is still in TIME-WAIT.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Programs {
     pub(super) connections: Vec<Pair>,
     listeners: [ListenerId; 2],
-    /// Which connection an opener's port belongs to.
+    /// The connection of an opener's port.
     by_port: BTreeMap<(End, u16), usize>,
     accepts_at: [Option<Instant>; 2],
-    /// Old duplicates may make a cookie true again; such connections are aborted.
+    /// An old duplicate may make a cookie true again; the program aborts such a connection.
     ghosts: u64,
 }
 
@@ -34,11 +35,11 @@ pub(super) struct Pair {
     pub(super) plan: ConnectionPlan,
     pub(super) sides: [Side; 2],
     opens_at: Option<Instant>,
-    /// When each side is visited even if nothing happens.
+    /// The next visit of each side, even if no event happens.
     alarms: [Option<Instant>; 2],
     is_dirty: [bool; 2],
     pub(super) port: u16,
-    /// When the last of the sides was done.
+    /// The time when the last of the sides was done.
     pub(super) done_at: Instant,
 }
 
@@ -59,7 +60,7 @@ impl Pair {
         self.sides.iter().any(|side| side.outcome().is_some_and(|outcome| outcome != Outcome::Complete))
     }
 
-    /// The opener left before the other side heard of it.
+    /// True if the opener left before the other side knew of it.
     pub(super) fn was_never_accepted(&self) -> bool {
         self.sides[1].phase() == Phase::NotOpen
             && self.sides[0].outcome().is_some_and(|outcome| outcome != Outcome::Complete)
@@ -102,7 +103,7 @@ impl Programs {
         pairs.chain(self.accepts_at).flatten().filter(|at| *at > now).min()
     }
 
-    /// Everything that programs want to do now.
+    /// Does all that programs want to do now.
     pub(super) fn act(&mut self, scenario: &Scenario, world: &mut World<Moody>) -> Result<(), Failure> {
         for end in [End::A, End::B] {
             self.hear(scenario, world, end)?;
@@ -186,7 +187,7 @@ impl Programs {
         let mut port = None;
         if let Opening::AfterTheEndOf(earlier) = self.connections[number].plan.opening {
             let before = &self.connections[earlier];
-            // Its other side may never hear of it.
+            // Its other side may never know of it.
             if before.has_failed() {
                 self.skip(number);
                 return Ok(());
@@ -266,8 +267,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Whoever waits for a side that has gone stops waiting. A program that lets go in good order has not gone
-    /// yet, and one that was not reached yet will be, unless the endpoints are impatient.
+    /// Ends the wait for a side that has gone. A program that lets go in good order has not gone yet. A side that was
+    /// not reached yet will be, unless the endpoints are impatient.
     pub(super) fn give_up_orphans(&mut self, scenario: &Scenario, world: &mut World<Moody>) {
         let now = world.now();
         let is_patient = scenario.is_patient();
