@@ -37,21 +37,21 @@ const AUTO: Form = Form::Choice(&["auto", "on", "off"]);
 const SENDERS: &[&str] = &["auto", "textbook", "rfc6298", "linux", "freebsd"];
 
 params! {
-    /// how the release of held ACKs is planned
+    /// plan for the release of held ACKs
     mode: &'static str = Form::Choice(Mode::NAMES).is(4),
     /// which part of an RTO an ACK waits
     margin: f64 = Form::ratio(100, 1_000).is(800),
     /// a forecast outage is taken to be so many times as long
     over: f64 = Form::ratio(1_000, 10_000).is(1_200),
-    /// how long a link that is going down may take to be gone
+    /// longest time from the first sign of a fade until the link is gone
     patience: Duration = Form::millis(10, 60_000).is(2_000),
-    /// whose rules its retransmission timer follows; auto: as its SYN and its behaviour say
+    /// system whose retransmission timer the fixed end is taken to have; auto: judged by its SYN and behaviour
     sender: &'static str = Form::Choice(SENDERS).is(0),
-    /// whether it sends tail loss probes
+    /// the fixed end sends tail loss probes
     tlp: &'static str = AUTO.is(0),
-    /// whether it finds by time what was lost again
+    /// the fixed end finds lost retransmissions by time (RACK)
     rack: &'static str = AUTO.is(0),
-    /// whether it takes one needless timeout back
+    /// the fixed end undoes one needless timeout (F-RTO, Eifel)
     frto: &'static str = AUTO.is(0),
 }
 

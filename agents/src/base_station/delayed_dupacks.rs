@@ -19,7 +19,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, params};
 
 params! {
-    /// how long duplicate ACKs wait
+    /// time that duplicate ACKs wait
     d: Duration = Form::millis(1, 10_000).is(100),
 }
 

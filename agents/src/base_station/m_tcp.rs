@@ -24,7 +24,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how long a last byte stays back when nothing follows
+    /// time that a last byte stays unacknowledged when nothing follows
     wait: Duration = Form::millis(1, 10_000).is(100),
 }
 

@@ -21,7 +21,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// so many copies are kept
+    /// copies that are kept at the most
     packets: u32 = Form::count("packets", 1, 10_000).is(100),
     /// each is sent again at most so often
     tries: u32 = Form::count("times", 1, 100).is(10),

@@ -21,7 +21,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, params};
 
 params! {
-    /// what each half may hold that came, and that is to leave
+    /// bytes that each half may hold to receive, and as many to send
     buffer: u32 = Form::count("bytes", 4_096, 16 << 20).is(256 << 10),
 }
 

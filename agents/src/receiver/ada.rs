@@ -21,9 +21,9 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how many average gaps of silence end the wait
+    /// average gaps of silence that end the wait
     factor: u64 = Form::ratio(1_000, 10_000).is(1_200),
-    /// what the average gap keeps at each new one
+    /// part that the average gap keeps at each new gap
     memory: u32 = Form::ratio(0, 999).is(750),
     /// the timer before a gap is known
     first: Duration = Form::millis(1, LONGEST_MS).is(100),

@@ -25,9 +25,9 @@ use crate::param::{Args, Form, params};
 params! {
     /// growth of dwin during start-up
     start: u32 = Form::ratio(1, 2_000).is(300),
-    /// what the average gap keeps at each new one
+    /// part that the average gap keeps at each new gap
     memory: u32 = Form::ratio(0, 999).is(750),
-    /// how many average gaps the timer adds to two of them
+    /// average gaps that the timer adds to two of them
     tolerance: u64 = Form::ratio(0, 10_000).is(200),
     /// the timer before a gap is known
     first: Duration = Form::millis(1, LONGEST_MS).is(100),

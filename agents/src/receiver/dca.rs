@@ -37,7 +37,7 @@ choices! {
 }
 
 params! {
-    /// what limits how many segments share an ACK
+    /// limit of the segments that share an ACK
     rule: LimitBy = LimitBy::FORM.is(0),
     /// send an ACK again that no data follows
     again: Switch = Form::Switch.is(ON),
@@ -53,7 +53,7 @@ params! {
     rtt_limit as "rtt-limit": Duration = Form::millis(1, 10_000).is(80),
     /// average gaps that the hold is long, for each segment that shares the ACK
     factor: u64 = Form::ratio(100, 10_000).is(1_500),
-    /// what the average gap keeps at each new one
+    /// part that the average gap keeps at each new gap
     memory: u32 = Form::ratio(0, 999).is(800),
     /// the hold before a gap is known
     first: Duration = Form::millis(1, LONGEST_MS).is(200),

@@ -22,7 +22,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how many segments share an ACK on a path that holds little
+    /// segments that share an ACK on a path with a small bandwidth-delay product
     l: u32 = Form::count("segments", 1, 1_000).is(2),
     /// the most ACKs in a round trip
     beta: u32 = Form::count("ACKs", 1, 1_000).is(4),

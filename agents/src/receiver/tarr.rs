@@ -20,7 +20,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how many in-order segments share an ACK until the sender asks
+    /// in-order segments that share an ACK until the sender asks
     d: u32 = Form::count("segments", 1, 127).is(2),
     /// the longest that an in-order segment waits for its ACK
     hold: Duration = Form::millis(1, LONGEST_MS).is(100),

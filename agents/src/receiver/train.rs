@@ -27,7 +27,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(485),
     /// segments behind a new hole that are acknowledged at once
     dups: u32 = Form::count("segments", 1, 65_535).is(3),
-    /// what the average gap keeps at each gap
+    /// part that the average gap keeps at each new gap
     memory: u32 = Form::ratio(0, 999).is(800),
 }
 

@@ -16,9 +16,9 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how many segments are to share an ACK
+    /// segments that the receiver is asked to acknowledge at once
     r: u8 = Form::count("segments", 0, 127).required(),
-    /// how often it asks again
+    /// time between two requests
     every: u32 = Form::count("segments", 1, 65_535).is(32),
 }
 

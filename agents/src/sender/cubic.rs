@@ -28,7 +28,7 @@ use crate::param::{Args, Form, ON, Switch, params};
 params! {
     /// segments per second cubed
     c: f64 = Form::ratio(1, 10_000).is(400),
-    /// what is left of the window after a loss
+    /// part of the window that is left after a loss
     beta: f64 = Form::ratio(100, 950).is(700),
     /// lower W_max when a loss comes below the last one
     fast_convergence as "fast-convergence": Switch = Form::Switch.is(ON),

@@ -20,7 +20,7 @@ params! {
     n: u64 = Form::count("segments", 1, 65_535).is(4),
     /// duplicate ACKs that are a loss
     dups: u8 = Form::count("ACKs", 1, 255).is(2),
-    /// what the RTO is multiplied by
+    /// factor of the RTO
     rto_factor as "rto-factor": u8 = Form::count("RTOs", 1, 100).is(5),
 }
 

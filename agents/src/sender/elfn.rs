@@ -19,7 +19,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// how often a frozen path is probed
+    /// time between two probes of a frozen path
     probe: Duration = Form::millis(10, 60_000).is(2_000),
 }
 

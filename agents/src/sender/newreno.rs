@@ -30,7 +30,7 @@ params! {
     abc: Switch = Form::Switch.is(OFF),
     iw: u32 = IW,
     ssthresh: Option<u32> = SSTHRESH,
-    /// what a loss halves: what is in flight, or the window
+    /// quantity that a loss halves: bytes in flight, or the window
     half: Half = Half::FORM.is(0).ns2(1),
     validate: Switch = VALIDATE,
 }

@@ -27,7 +27,7 @@ params! {
     bw: Option<u64> = Form::Rate { min_bps: 1_000, max_bps: 1_000_000_000_000 }.unset("the link's"),
     /// no delay above this is believed
     bound: Duration = Form::millis(1, 4_000).is(500),
-    /// what the average keeps at each sample
+    /// part that the average keeps at each sample
     memory: u64 = Form::ratio(0, 999).is(700),
 }
 

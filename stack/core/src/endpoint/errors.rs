@@ -21,18 +21,18 @@ macro_rules! errors {
 }
 
 errors! {
-    /// Why nothing was sent.
+    /// The reasons why nothing was sent.
     SendError {
         NoConnection = "there is no such connection any more: it was closed or aborted by this side",
         NotOpen = "this side has closed, or the connection is over: open another one to send",
     }
-    /// Why nothing was read.
+    /// The reasons why nothing was read.
     RecvError {
         NoConnection = "there is no such connection any more: it was closed or aborted by this side",
         Finished = "the peer has closed and everything was read",
         Over = "the connection is over and everything was read: its Closed event says why",
     }
-    /// Why there was nothing to abort, close or ask.
+    /// The reasons why a connection was not aborted, closed or asked.
     AbortError {
         NoConnection = "there is no such connection any more: it was closed or aborted by this side",
     }

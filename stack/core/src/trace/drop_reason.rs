@@ -18,33 +18,33 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Shorter than its headers say, or than any header.
+    /// The packet is shorter than its headers say, or than a header.
     Truncated = "truncated",
     /// The version nibble is neither 4 nor 6.
     IpVersion = "ip-version",
     /// A header field contradicts another (header length, total length, option length).
     IpMalformed = "ip-malformed",
     IpChecksum = "ip-checksum",
-    /// More or longer extension headers than we walk.
+    /// More or longer extension headers than are parsed.
     IpExtensions = "ip-extensions",
-    /// Source routed, and the endpoint does not take those (RFC 7126).
+    /// A source-routed packet, which the endpoint is not configured to take (RFC 7126).
     SourceRoute = "source-route",
-    /// A source address that nothing can be answered to.
+    /// A source address that is no unicast address.
     BadSource = "bad-source",
-    /// Not for an address of ours.
+    /// The destination is no local address.
     NotOurs = "not-ours",
-    /// A protocol that nobody here speaks.
+    /// No handler for the transport protocol.
     NoProtocol = "no-protocol",
     /// A fragment that overlaps another differently, or is out of bounds (RFC 5722).
     FragmentInvalid = "fragment-invalid",
-    /// No room to keep another incomplete datagram.
+    /// No room for another incomplete datagram.
     FragmentsFull = "fragments-full",
     /// The rest of the datagram did not come in time.
     FragmentTimeout = "fragment-timeout",
     IcmpMalformed = "icmp-malformed",
-    /// An ICMP error that quotes nothing of ours that is in flight (RFC 5927).
+    /// An ICMP error that quotes no segment in flight (RFC 5927).
     IcmpUnverified = "icmp-unverified",
-    /// More echo requests or errors than we answer.
+    /// An ICMP answer that the rate limit kept back.
     IcmpRateLimited = "icmp-rate-limited",
     UdpMalformed = "udp-malformed",
     UdpChecksum = "udp-checksum",
@@ -58,68 +58,68 @@ drop_reasons! {
     TcpNoConnection = "tcp-no-connection",
     /// The listener's queue is full and it may not use cookies.
     SynQueueFull = "syn-queue-full",
-    /// The listener's queue is full, and more SYNs come than are answered with cookies; most who come again are.
+    /// The listener's queue is full, and SYNs come faster than cookies are sent. Most repeated SYNs get one.
     SynRateLimited = "syn-rate-limited",
-    /// An ACK to a listener whose cookie is not ours, or is too old.
+    /// An ACK to a listener with a wrong or an expired cookie.
     BadCookie = "bad-cookie",
     /// The accept queue is full.
     AcceptQueueFull = "accept-queue-full",
-    /// The memory for buffers is spent: of what comes, only what needs no more of it is taken.
+    /// The memory for buffers is spent. Only segments that need no more of it are taken.
     NoMemory = "no-memory",
     /// The table of connections is full.
     TableFull = "table-full",
     /// Outside the receive window.
     OutOfWindow = "out-of-window",
-    /// An older timestamp than the last in sequence (RFC 7323 §5).
+    /// The timestamp is older than that of the last segment in sequence (RFC 7323 §5).
     Paws = "paws",
     /// A RST whose number is not exactly the next one (RFC 5961 §3).
     RstNotExact = "rst-not-exact",
     /// A SYN inside a connection (RFC 5961 §4).
     SynInConnection = "syn-in-connection",
-    /// Without ACK where every segment has one.
+    /// The ACK flag is missing where every segment has it.
     NoAck = "no-ack",
-    /// Acknowledges what was never sent (RFC 5961 §5).
+    /// An acknowledgment of data that was never sent (RFC 5961 §5).
     AckOfUnsent = "ack-of-unsent",
-    /// Acknowledges what is longer ago than the largest window.
+    /// An acknowledgment older than the largest window (RFC 5961 §5).
     AckTooOld = "ack-too-old",
     /// Data after the FIN, or after the reader is gone.
     DataAfterClose = "data-after-close",
-    /// More stretches of out-of-order data than we keep.
+    /// More separate ranges of out-of-order data than are kept.
     TooManyHoles = "too-many-holes",
-    /// No buffer space left; only a peer that ignores the window meets this.
+    /// No buffer space is left. Only a peer that ignores the window meets this.
     NoBuffer = "no-buffer",
-    /// A challenge ACK, or a repeated answer, that the rate limit swallowed.
+    /// A challenge ACK, or a repeated answer, that the rate limit kept back.
     AnswerRateLimited = "answer-rate-limited",
-    /// No link to send it on.
+    /// No link leads to the destination.
     NoRoute = "no-route",
-    /// Our own queue of control packets is full.
+    /// The endpoint's queue of control packets is full.
     ControlQueueFull = "control-queue-full",
-    /// Too large for the link and not to be fragmented.
+    /// The packet is too large for the link and may not be fragmented.
     TooBig = "too-big",
-    /// A packet on its way through a node whose hop limit has run out.
+    /// The hop limit of a forwarded packet has run out.
     HopLimit = "hop-limit",
     /// The interface queue is full.
     QueueFull = "queue-full",
-    /// Taken out of the interface queue because its next hop is gone.
+    /// Removed from the interface queue, since the next hop is gone.
     Purged = "purged",
-    /// The link gave it up: the next hop does not answer.
+    /// The link gave the packet up: the next hop does not answer.
     Undelivered = "undelivered",
-    /// A packet of our own that came back to us to be forwarded.
+    /// A packet of this node came back to it to be forwarded.
     Loop = "loop",
-    /// A routing message with wrong lengths, or fields that cannot be.
+    /// A routing message with wrong lengths or impossible fields.
     RoutingMalformed = "routing-malformed",
-    /// A routing message from somebody whom we do not listen to, or without the key.
+    /// A routing message from a node that is not trusted, or without a valid key.
     RoutingRefused = "routing-refused",
-    /// More routing messages than we pass on.
+    /// More routing messages than are passed on.
     RoutingRateLimited = "routing-rate-limited",
-    /// No room among the packets that wait for a route.
+    /// No room among packets that wait for a route.
     RouteBufferFull = "route-buffer-full",
     /// No route was found in time.
     RouteBufferTimeout = "route-buffer-timeout",
-    /// A base station has the same data already, and delivers that.
+    /// A base station already keeps the same data, and delivers its copy.
     AlreadyKept = "already-kept",
-    /// A base station says the same in other words.
+    /// A base station sends its own segment in its place.
     Replaced = "replaced",
-    /// A duplicate ACK for a hole that a base station fills itself.
+    /// A duplicate ACK for a hole that the base station fills itself.
     Suppressed = "suppressed",
 }
