@@ -271,14 +271,15 @@ impl Proxy {
     fn take_cut(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
-        // A SYN that anybody can send ends no flow: the half that it comes to challenges it (RFC 5961 §4).
-        let is_of = |relay: &Relay| relay.opened == read.tcp.seq || relay.is_under_way(from);
         if is_opening && self.flows.get(&read.key).is_some_and(Flow::is_under_way) {
             return false;
         }
-        if !is_opening || self.relays.get(&read.key).is_some_and(is_of) {
-            let (relays, mut books) = self.relays();
-            let is_taken = relays.take(now, from, (read.key, packet), &mut books);
+        let (relays, mut books) = self.relays();
+        let is_taken = match is_opening {
+            true => relays.take_syn(now, from, (read.key, read.tcp.seq, packet), &mut books),
+            false => relays.take(now, from, (read.key, packet), &mut books),
+        };
+        if is_taken || !is_opening {
             self.keep_within(now);
             return is_taken;
         }

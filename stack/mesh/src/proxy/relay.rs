@@ -13,7 +13,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
-use hopwise_core::trace::StateName;
+use hopwise_core::trace::StateName::{self, Closed, TimeWait};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
@@ -65,7 +65,7 @@ struct Half {
 pub(super) struct Relay {
     key: FlowKey,
     opener: Side,
-    pub(super) opened: Seq,
+    opened: Seq,
     /// The opener's SYN without its data, until the other end has answered ours.
     syn: Option<Vec<u8>>,
     halves: [Half; 2],
@@ -163,10 +163,28 @@ impl Relay {
         Some(relay)
     }
 
-    /// Whether the half that faces this side has a connection there, so that no successor can begin.
-    pub(super) fn is_under_way(&self, facing: Side) -> bool {
-        let mut states = self.halves[place(facing)].endpoint.states();
-        states.any(|state| state.is_synchronized() && state != StateName::TimeWait)
+    /// Returns whether this SYN begins another connection with the same ports. Anybody can make one up, so that it ends
+    /// nothing for which an end may still wait. A half that has a connection there challenges it (RFC 5961 §4). An
+    /// honest end sends it again, and then finds the ports free.
+    pub(super) fn gives_way(&mut self, now: Instant, from: Side, (seq, syn): (Seq, &[u8])) -> bool {
+        if self.syn.is_some() {
+            return false;
+        }
+        if self.opened == seq || self.is_in(from, |state| !matches!(state, Closed | TimeWait)) {
+            self.take(now, from, syn);
+            return false;
+        }
+        if !self.is_ending || self.is_between_ends() {
+            return false;
+        }
+        // In TIME-WAIT only a SYN that is no old one ends the connection (RFC 6191 §2).
+        self.half(from).endpoint.handle_packet(now, &Rx::new(LINK, syn));
+        !self.is_in(from, |state| state == TimeWait)
+    }
+
+    /// Returns whether the half that faces this side has a connection in such a state.
+    fn is_in(&self, facing: Side, is_such: impl FnMut(StateName) -> bool) -> bool {
+        self.halves[place(facing)].endpoint.states().any(is_such)
     }
 
     fn half(&mut self, facing: Side) -> &mut Half {
@@ -292,7 +310,8 @@ impl Relay {
 
     /// At least one end may still wait for something.
     fn is_between_ends(&self) -> bool {
-        [Side::Fixed, Side::Mobile].into_iter().any(|side| self.is_under_way(side))
+        let is_under_way = |state: StateName| state.is_synchronized() && state != TimeWait;
+        [Side::Fixed, Side::Mobile].into_iter().any(|side| self.is_in(side, is_under_way))
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {

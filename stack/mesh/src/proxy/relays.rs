@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use hopwise_core::agent::Side;
-use hopwise_core::{Instant, Transmit};
+use hopwise_core::{Instant, Seq, Transmit};
 
 use super::outbox::{Leaving, Outbox};
 use super::read::FlowKey;
@@ -44,21 +44,18 @@ impl Relays {
         self.all.len()
     }
 
-    pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
-        self.all.get(key).map(|filed| &filed.relay)
-    }
-
     /// Those of a mobile.
     pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
         let filed = self.all.range(FlowKey::first_of(mobile)..);
         filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
     }
 
+    /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
-        self.forget(&key, books);
         let filed = Filed { relay, seat: Seat::Brief(now), claim: Claim::NONE, due: None, turns: [None; 2] };
         books.seats.sit(key, filed.seat);
-        self.all.insert(key, Box::new(filed));
+        let before = self.all.insert(key, Box::new(filed));
+        debug_assert!(before.is_none(), "a flow has one relay");
         self.settle(now, key, books);
     }
 
@@ -75,6 +72,25 @@ impl Relays {
         filed.relay.take(now, from, packet);
         self.settle(now, key, books);
         true
+    }
+
+    /// Returns whether the flow is cut, and has the SYN with this number. A relay that gives way to it is forgotten.
+    pub(super) fn take_syn(
+        &mut self,
+        now: Instant,
+        from: Side,
+        (key, seq, packet): (FlowKey, Seq, &[u8]),
+        books: &mut Books<'_>,
+    ) -> bool {
+        let Some(filed) = self.all.get_mut(&key) else { return false };
+        filed.relay.live_by(books.seats.left_for(key.mobile.ip()));
+        let is_over = filed.relay.gives_way(now, from, (seq, packet));
+        if is_over {
+            self.forget(&key, books);
+        } else {
+            self.settle(now, key, books);
+        }
+        !is_over
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -202,6 +218,10 @@ impl Relays {
 
 #[cfg(test)]
 impl Relays {
+    pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
+        self.all.get(key).map(|filed| &filed.relay)
+    }
+
     /// Compares the seats with each relay, and counts relays without a lasting seat. Other flows keep so many bytes.
     pub(super) fn check(&self, seats: &Seats, kept: usize) -> usize {
         let held: usize = self.all.values().map(|filed| filed.relay.held()).sum();

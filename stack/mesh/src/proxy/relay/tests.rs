@@ -10,6 +10,7 @@ use super::super::{Proxy, ProxyConfig};
 use super::*;
 
 mod crowd;
+mod ports;
 
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
@@ -25,6 +26,21 @@ struct Path {
     is_faded: bool,
 }
 
+/// The second end has two addresses, as two mobiles have.
+fn end(nth: u8, address: IpAddr) -> Endpoint {
+    let everywhere = if address.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+    let another = match address {
+        IpAddr::V4(v4) => IpAddr::from((v4.to_bits() + 1).to_be_bytes()),
+        IpAddr::V6(v6) => IpAddr::from((v6.to_bits() + (1 << 64)).to_be_bytes()),
+    };
+    let own = [address, another].map(Prefix::host);
+    let link = LinkConfig::wire(0, 1500, own[..usize::from(nth)].to_vec());
+    let to = everywhere.parse().expect("a prefix");
+    let routes = vec![Route { to, link: LINK, via: NextHop::Link }];
+    let config = EndpointConfig { routes, ..EndpointConfig::new(link, [nth; 32]) };
+    Endpoint::new(config, Box::new(StandardAgents::default())).expect("an endpoint")
+}
+
 impl Path {
     fn new(agent: &str, addresses: [&str; 2]) -> Path {
         Path::with(agent, addresses, |_| {})
@@ -34,22 +50,8 @@ impl Path {
         let mut config = ProxyConfig { trace_events: 1_000, ..ProxyConfig::new(FIXED, MOBILE, agent) };
         change(&mut config);
         let addresses = addresses.map(|text| text.parse().expect("an address"));
-        let end = |(nth, address): (u8, IpAddr)| {
-            let everywhere = if address.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
-            // The next address is another mobile's.
-            let another = match address {
-                IpAddr::V4(v4) => IpAddr::from((v4.to_bits() + 1).to_be_bytes()),
-                IpAddr::V6(v6) => IpAddr::from((v6.to_bits() + (1 << 64)).to_be_bytes()),
-            };
-            let own = [address, another].map(Prefix::host);
-            let link = LinkConfig::wire(0, 1500, own[..usize::from(nth)].to_vec());
-            let to = everywhere.parse().expect("a prefix");
-            let routes = vec![Route { to, link: LINK, via: NextHop::Link }];
-            let config = EndpointConfig { routes, ..EndpointConfig::new(link, [nth; 32]) };
-            Endpoint::new(config, Box::new(StandardAgents::default())).expect("an endpoint")
-        };
         let proxy = Proxy::new(config, Box::new(StandardAgents::default())).expect("an agent that there is");
-        let ends = [(1, addresses[0]), (2, addresses[1])].map(end);
+        let ends = [(1, addresses[0]), (2, addresses[1])].map(|(nth, address)| end(nth, address));
         Path { now: Instant::from_millis(1), proxy, ends, addresses, is_faded: false }
     }
 
@@ -187,29 +189,6 @@ fn data_is_acknowledged_that_the_mobile_has_not_got_but_no_more_than_the_buffer_
         came.extend(path.read_all(1, theirs));
     }
     assert_eq!(came, data[..sent]);
-}
-
-/// Who guesses the addresses and ports needs no number for a SYN (RFC 5961 §4).
-#[test]
-fn a_blind_syn_in_the_name_of_either_end_ends_no_connection() {
-    for link in [FIXED, MOBILE] {
-        let mut path = Path::v4();
-        let (ours, theirs) = path.connected();
-        let of_opener = path.ends[0].info(path.now, ours).expect("it lives").flow;
-        let ends = [of_opener.local, of_opener.remote];
-        let (from, to) = if link == FIXED { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-        for nth in 1..=10u32 {
-            let numbers = (nth.wrapping_mul(0x9e37_79b9), 0);
-            let syn = packet(from, to, numbers, Flags::SYN, &TcpOptions::default(), &[]);
-            path.proxy.handle_packet(path.now, &Rx::new(link, &syn));
-            path.settle();
-        }
-        let data = bytes(5_000);
-        assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
-        path.pass(Duration::from_secs(1));
-        assert_eq!(path.read_all(1, theirs), data, "{link:?}");
-        assert_eq!([path.closed(0), path.closed(1)], [None, None], "{link:?}");
-    }
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! SYNs on ports of a connection that is there: made up, or because a host uses its port again.
+
+use hopwise_core::wire::Timestamps;
+
+use super::super::super::read;
+use super::*;
+
+/// Addresses and ports can be guessed, and a SYN needs no number (RFC 5961 §4).
+fn forge(path: &mut Path, [from, to]: [SocketAddr; 2], link: LinkId) {
+    for nth in 1..=10u32 {
+        let numbers = (nth.wrapping_mul(0x9e37_79b9), 0);
+        let syn = packet(from, to, numbers, Flags::SYN, &TcpOptions::default(), &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(link, &syn));
+        path.settle();
+    }
+}
+
+/// In the name of either end.
+fn forge_both(path: &mut Path, [fixed, mobile]: [SocketAddr; 2]) {
+    forge(path, [fixed, mobile], FIXED);
+    forge(path, [mobile, fixed], MOBILE);
+}
+
+fn ends_of(path: &Path, ours: ConnId) -> [SocketAddr; 2] {
+    let flow = path.ends[0].info(path.now, ours).expect("it lives").flow;
+    [flow.local, flow.remote]
+}
+
+#[test]
+fn a_blind_syn_in_the_name_of_either_end_ends_no_connection() {
+    let mut path = Path::v4();
+    let (ours, theirs) = path.connected();
+    let ends = ends_of(&path, ours);
+    forge_both(&mut path, ends);
+    let data = bytes(5_000);
+    assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.read_all(1, theirs), data);
+    assert_eq!([path.closed(0), path.closed(1)], [None, None]);
+}
+
+/// The receiver has said that it sends no more, so that one half is over once the sender has sent all.
+#[test]
+fn a_blind_syn_loses_nothing_that_was_acknowledged_and_is_still_on_its_way() {
+    let mut path = Path::v4();
+    let (ours, theirs) = path.connected();
+    let ends = ends_of(&path, ours);
+    path.ends[1].shutdown(path.now, theirs).expect("it is open");
+    path.pass(Duration::from_millis(100));
+    path.is_faded = true;
+    let data = bytes(15_000);
+    assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
+    path.ends[0].shutdown(path.now, ours).expect("it is open");
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.closed(0), Some(CloseReason::Finished), "all of it is acknowledged");
+    forge_both(&mut path, ends);
+    path.pass(Duration::from_secs(100));
+    forge_both(&mut path, ends);
+    path.is_faded = false;
+    path.pass(Duration::from_secs(60));
+    assert_eq!(path.read_all(1, theirs), data);
+    path.pass(Duration::from_secs(100));
+    assert_eq!(path.closed(1), Some(CloseReason::Finished));
+    assert_eq!(path.proxy.counts().flows, 0);
+}
+
+#[test]
+fn a_stream_of_blind_syns_keeps_no_connection_from_opening() {
+    let mut path = Path::v4();
+    let listener = path.listen(1);
+    path.is_faded = true;
+    let ours = path.connect(0);
+    path.settle();
+    let ends = ends_of(&path, ours);
+    for nth in 0..100 {
+        path.is_faded = nth < 50;
+        path.pass(Duration::from_millis(100));
+        forge_both(&mut path, ends);
+    }
+    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
+    let data = bytes(5_000);
+    assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.read_all(1, theirs), data);
+}
+
+/// The fixed end has lost all that it had, and uses the port once more.
+fn use_again(path: &mut Path, [fixed, mobile]: [SocketAddr; 2]) -> ConnId {
+    path.ends[0] = end(1, fixed.ip());
+    let options = ConnectOptions { local_port: Some(fixed.port()), ..ConnectOptions::default() };
+    path.ends[0].connect(path.now, mobile, &options).expect("a free port")
+}
+
+/// The half-open connection is discovered by a challenge, and a RST answers it (RFC 9293 §3.5.1).
+#[test]
+fn a_host_that_has_crashed_opens_the_same_ports_again() {
+    let mut path = Path::v4();
+    let listener = path.listen(1);
+    let ours = path.connect(0);
+    path.pass(Duration::from_secs(1));
+    let ends = ends_of(&path, ours);
+    let before = path.ends[1].accept(path.now, listener).expect("it has come");
+    let ours = use_again(&mut path, ends);
+    path.pass(Duration::from_secs(10));
+    assert_eq!(path.closed(1), Some(CloseReason::Reset));
+    assert!(path.ends[1].send(path.now, before, b"late").is_err());
+    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
+    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.read_all(1, theirs), b"hello");
+}
+
+#[test]
+fn ports_are_used_again_as_soon_as_all_of_the_connection_before_has_arrived() {
+    let mut path = Path::v4();
+    let listener = path.listen(1);
+    let ours = path.connect(0);
+    path.pass(Duration::from_secs(1));
+    let ends = ends_of(&path, ours);
+    let before = path.ends[1].accept(path.now, listener).expect("it has come");
+    path.ends[1].shutdown(path.now, before).expect("it is open");
+    path.pass(Duration::from_millis(100));
+    path.is_faded = true;
+    let data = bytes(15_000);
+    assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
+    path.ends[0].close(path.now, ours).expect("it is open");
+    path.pass(Duration::from_secs(1));
+    let ours = use_again(&mut path, ends);
+    path.pass(Duration::from_secs(5));
+    assert!(path.ends[0].state(ours).is_some_and(|(_, why)| why.is_none()), "it waits");
+    path.is_faded = false;
+    path.pass(Duration::from_secs(30));
+    assert_eq!(path.read_all(1, before), data);
+    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
+    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.read_all(1, theirs), b"hello");
+}
+
+/// RFC 6191 §2.
+#[test]
+fn a_connection_in_time_wait_gives_way_to_a_syn_that_is_no_old_one() {
+    let mut path = Path::v4();
+    let listener = path.listen(1);
+    let (ours, mut syn) = (path.connect(0), Vec::new());
+    path.ends[0].poll_transmit(path.now, LINK, Payload::Inline, &mut syn).expect("a SYN");
+    path.proxy.handle_packet(path.now, &Rx::new(FIXED, &syn));
+    path.pass(Duration::from_secs(1));
+    let ends = ends_of(&path, ours);
+    let before = path.ends[1].accept(path.now, listener).expect("it has come");
+    for (side, conn) in [(1, before), (0, ours)] {
+        path.ends[side].close(path.now, conn).expect("it is open");
+        path.pass(Duration::from_secs(1));
+    }
+    let key = FlowKey { mobile: ends[1], fixed: ends[0] };
+    let opened = |path: &Path| path.proxy.relays.get(&key).map(|relay| relay.opened);
+    let (_, first) = read::parse(&syn).expect("a SYN");
+    assert_eq!(opened(&path), Some(first.seq), "a half of it is in TIME-WAIT");
+    for nth in 1..=10 {
+        let seq = first.seq.0.wrapping_add(nth << 28);
+        let timestamps = first.options.timestamps.map(|told| Timestamps { value: told.value - 1, ..told });
+        let old = TcpOptions { timestamps, ..TcpOptions::default() };
+        let old = packet(ends[0], ends[1], (seq, 0), Flags::SYN, &old, &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(FIXED, &old));
+    }
+    assert_eq!(opened(&path), Some(first.seq));
+    use_again(&mut path, ends);
+    path.pass(Duration::from_secs(1));
+    assert!(opened(&path).is_some_and(|seq| seq != first.seq));
+    assert!(path.ends[1].accept(path.now, listener).is_some());
+}
