@@ -5,7 +5,7 @@ use crate::tree::File;
 /// Per cent of the sentences in a folder's comments that open with one of [`ODD`], rounded up. A record may only be
 /// lowered.
 const RECORDS: [(&str, usize); 12] = [
-    ("agents/", 2),
+    ("agents/", 0),
     ("benches/", 0),
     ("examples/", 1),
     ("fuzz/", 0),
