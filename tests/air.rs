@@ -1,6 +1,6 @@
-//! The radio world against what ns-2 2.35 measured: chains under static routes
-//! and under its AODV, cells, hidden stations, parallel and
-//! crossing flows, wires before radios. The tables are means of ns-2's runs; nothing here is tuned to a row.
+//! The radio world beside ns-2 2.35's measurements: chains under static routes and under its AODV, cells, hidden
+//! stations, parallel and crossing flows, wires before radios. The tables are means of ns-2's runs; nothing here is
+//! tuned to a row.
 //!
 //! By default fewer seeds than the tables have; with `HOPWISE_LONG` set, as many.
 
@@ -12,7 +12,7 @@ fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
 }
 
-/// What a cell came to over its seeds.
+/// The means of a cell over its seeds.
 struct Mean {
     kbps: f64,
     jain: f64,
@@ -50,7 +50,7 @@ fn static_chains_carry_what_ns2_measured() {
     assert!((mean - 1.0).abs() <= 0.007, "the mean of the ratios is {mean:.4}");
 }
 
-/// Beyond six hops seeds differ by 7 to 17 %, so that a few of them judge the mean alone.
+/// Beyond six hops seeds differ by 7 to 17 %: a few of them judge the mean alone.
 #[test]
 fn chains_under_ns2s_aodv_carry_what_ns2_measured() {
     let is_some_of_all =
@@ -87,7 +87,7 @@ fn other_topologies_carry_and_share_what_ns2_measured() {
             "{:<66} {:>8.1} of {:>6.1}  {ratio:.4}  Jain {:.3} of {:.3}",
             row.name, mean.kbps, row.kbps, mean.jain, row.jain
         );
-        // How unevenly five stations share differs so much between seeds that it takes all ten to tell.
+        // The shares of five stations differ so much between seeds that only all ten give a verdict.
         let is_told = is_long() || row.jain > 0.95 || row.jain < 0.6;
         if (ratio - 1.0).abs() > 0.03 || (is_told && (mean.jain - row.jain).abs() > 0.05) {
             off.push(format!("{}: {ratio:.4}, Jain {:.3} of {:.3}", row.name, mean.jain, row.jain));

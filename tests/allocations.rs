@@ -1,4 +1,4 @@
-//! Where the heap is touched: not by segments once a transfer runs, and not by connections that are idle.
+//! Allocations: a running transfer's segments make none, and neither do idle connections.
 
 #[path = "allocations/driver.rs"]
 mod driver;
@@ -24,10 +24,10 @@ const PORT: u16 = 80;
 const MTU: u16 = 1500;
 const SEGMENT_BYTES: u64 = 1448;
 const LARGEST_PACKET: usize = 65_535;
-/// Not to be waited for: only a transfer that has stopped takes so long.
+/// A limit that only a stopped transfer reaches.
 const FAR_AWAY: Duration = Duration::from_secs(100_000);
 
-/// An endpoint, and what its calls do to the heap; what the world around it does is not counted.
+/// An endpoint and the heap use of its calls; that of the world around is not counted.
 struct Counted {
     endpoint: Endpoint,
     heap: AllocationInfo,
@@ -106,7 +106,7 @@ impl Transfer {
         Transfer::open_over(tcp, Offload::None, loss_ppm)
     }
 
-    /// Where the links take bundles, the path carries them.
+    /// Opens a connection; where the links take bundles, the path carries them.
     fn open_over(tcp: &TcpConfig, offload: Offload, loss_ppm: u32) -> Transfer {
         Transfer::open_with(&AgentChoice::default(), tcp, offload, loss_ppm)
     }
@@ -141,7 +141,7 @@ impl Transfer {
         Transfer { world, sender, receiver: receiver.expect("it was accepted"), read: 0 }
     }
 
-    /// Lets `segments` more pass, or so many as fill the last one.
+    /// Lets `segments` more pass, and the rest of the last one.
     fn pass(&mut self, segments: u64) {
         let Transfer { world, sender, receiver, read } = self;
         let wanted = *read + segments * SEGMENT_BYTES;
@@ -163,7 +163,7 @@ impl Transfer {
         assert!(is_done);
     }
 
-    /// Nobody writes; what is on its way arrives and is read.
+    /// The programs stop writing; bytes on their way arrive and are read.
     fn rest(&mut self, time: Duration) {
         let Transfer { world, receiver, .. } = self;
         let mut sink = [0; 4096];
@@ -175,14 +175,14 @@ impl Transfer {
         });
     }
 
-    /// What the endpoints say that the two ends of the connection hold.
+    /// The memory that the endpoints report for the two ends of the connection.
     fn allocated(&self) -> [usize; 2] {
         let Transfer { world, sender, receiver, .. } = self;
         [world.a.endpoint.allocated(*sender), world.b.endpoint.allocated(*receiver)]
             .map(|bytes| bytes.expect("it is open"))
     }
 
-    /// What both endpoints did to the heap since they were asked last.
+    /// The heap use of both endpoints since the last call.
     fn heap(&mut self) -> AllocationInfo {
         let mut heap = AllocationInfo::default();
         for end in [&mut self.world.a, &mut self.world.b] {
@@ -192,7 +192,7 @@ impl Transfer {
     }
 }
 
-/// Buffers of one size, so that growing is over early.
+/// Buffers of one size: they stop growing early.
 fn steady() -> TcpConfig {
     let limits = BufferLimits { initial: 256 << 10, max: 256 << 10 };
     TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() }
@@ -221,7 +221,7 @@ fn loss_recovery_touches_no_heap() {
     assert_eq!(transfer.heap(), AllocationInfo::default());
 }
 
-/// Every receiver, and every sender, that asks for what the other end tells and for the path's length.
+/// Every receiver and every sender, with those that need the other end's notes and the path's length.
 #[test]
 fn no_agent_touches_the_heap() {
     let of = |kind| registry::all().iter().filter(move |agent: &&&Descriptor| agent.kind() == kind);
@@ -291,7 +291,7 @@ fn an_idle_connection_has_given_back_what_its_transfer_took() {
     assert!(transfer.allocated()[0] > fresh[0] + 4096);
     transfer.rest(Duration::from_secs(5));
     assert_eq!(transfer.allocated(), fresh);
-    // The endpoints' own tables have grown as far as they will.
+    // The endpoints' own tables have reached their final size.
     transfer.heap();
     transfer.pass(1_000);
     transfer.rest(Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! The endpoint as a program sees it: what each call answers, which events follow, and what is on the wire then.
+//! The endpoint as a program sees it: the result of each call, the events that follow, and the packets on the wire.
 //! Each test is one claim, shown on two endpoints over a path in memory or with packets of its own making.
 
 #[path = "api/addresses.rs"]

@@ -1,4 +1,4 @@
-//! What comes from outside for ever costs memory for a while only.
+//! Endless input from outside takes a bounded amount of memory.
 
 #[path = "bounds/proxy.rs"]
 mod proxy;
@@ -17,12 +17,12 @@ use hopwise_core::{Endpoint, Instant, LinkId, Machine, Payload, Rx, Seq};
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const LINK: LinkId = LinkId(0);
 const PORT: u16 = 80;
-/// Until every bounded thing is full, and as often again to see whether it grows on.
+/// The rounds until every bounded thing is full; as many follow to see if it grows on.
 const ROUNDS: u32 = 60_000;
 /// A list may yet double once; one that grows with every round needs more.
 const SLACK_BYTES: i64 = 16 << 10;
 
-/// A host, and a network that does what it likes.
+/// A host, and a network that may send anything.
 struct Besieged {
     host: Endpoint,
     now: Instant,
@@ -181,7 +181,7 @@ fn datagrams_that_nobody_reads_are_dropped() {
     siege.grows_by_no_round(|siege, nth| {
         let src = sender(nth).ip();
         let mut datagram = Vec::new();
-        // Every second one is for a port that nobody has, and asks for an ICMP error.
+        // Every second one is for a closed port, and causes an ICMP error.
         udp::emit(src, HOST, (5000, PORT + (nth & 1) as u16), &[1; 200], &mut datagram);
         siege.hand_in(&around(src, protocol::UDP, &datagram));
     });

@@ -19,7 +19,7 @@ fn hopwise(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hopwise")).args(words).output().expect("it was built with the tests")
 }
 
-/// Where a run of three hops left its files, captures among them.
+/// The folder of a run of three hops, with its captures.
 fn run(name: &str, arm: &str, sets: &[&str]) -> PathBuf {
     run_with(name, arm, sets, &["--capture", "--frames"])
 }
@@ -37,7 +37,7 @@ fn run_with(name: &str, arm: &str, sets: &[&str], options: &[&str]) -> PathBuf {
     out
 }
 
-/// What tshark says of each frame, a map by field; `None` where it is not installed.
+/// tshark's values of each frame, a map by field; `None` where it is not installed.
 fn tshark(file: &Path, fields: &[&'static str]) -> Option<Vec<BTreeMap<&'static str, String>>> {
     let mut command = Command::new("tshark");
     command.args(["-r", &file.to_string_lossy(), "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|"]);
@@ -134,7 +134,7 @@ fn every_frame_is_whole_named_explained_and_in_order_and_retries_are_repeats() {
 /// A data frame's airtime leaves so many bytes of its header out, or none.
 const LEFT_OUT_BYTES: f64 = 2.0;
 
-/// A frame as Wireshark has it, and as it was by the frame log, which is exact; in microseconds.
+/// A frame as Wireshark shows it, and as in the frame log, which is exact; in microseconds.
 struct Timed {
     kind: String,
     row: BTreeMap<&'static str, String>,
@@ -147,12 +147,12 @@ impl Timed {
         self.row[field].split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
     }
 
-    /// By how much Wireshark takes the frame for longer than it was.
+    /// The excess of Wireshark's duration over the true one.
     fn surplus(&self) -> f64 {
         self.number("wlan_radio.duration") - (self.until - self.from)
     }
 
-    /// The same by what is known of it; OFDM's symbols make nothing of it, or 4 µs.
+    /// The excess that is expected; with OFDM's symbols it is 0, or 4 µs.
     fn expected_surplus(&self, is_ofdm: bool) -> f64 {
         match (&self.kind[..], is_ofdm) {
             (DATA, false) => {
@@ -218,7 +218,7 @@ fn wireshark_finds_the_durations_and_gaps_that_there_were() {
     }
 }
 
-/// A comment as another file has it, where frames have other numbers.
+/// A comment in the form of another file, where frames have other numbers.
 fn without_frames(comment: &str) -> String {
     let said = |text: &str| {
         let parts = text.split("; ").filter(|part| !part.starts_with("answers frame "));
@@ -230,8 +230,8 @@ fn without_frames(comment: &str) -> String {
     comment.split('|').map(said).collect::<Vec<_>>().join("|")
 }
 
-/// Holds each frame that an ACK answers to be data that came before it and is acknowledged. Answers how many there are,
-/// and of how many ACKs that an agent decided.
+/// Checks that each frame named in an ACK's comment is earlier data that the ACK acknowledges. Returns their number,
+/// and that of the ACKs that an agent decided.
 fn answers(rows: &[BTreeMap<&str, String>]) -> (usize, usize) {
     let number = |row: &BTreeMap<&str, String>, field: &str| row[field].parse::<usize>().expect("a number");
     let own = |row: &&BTreeMap<&str, String>| {
@@ -315,7 +315,7 @@ fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_
 
 #[test]
 fn what_became_of_frames_is_told_and_a_packet_that_is_given_up() {
-    // Nobody hears the last station for a while.
+    // The last station receives nothing for a while.
     let outage = "channel={ outages: [{ from: n2, to: n3, begins: 1s, ends: 3s }] }";
     let out = run("lost", "every", &[outage]);
     let comments: Vec<String> = NODES
@@ -338,7 +338,7 @@ fn what_became_of_frames_is_told_and_a_packet_that_is_given_up() {
     }
 }
 
-/// What `capture why FILE --summary --json` says.
+/// The output of `capture why FILE --summary --json`.
 fn summary(file: &Path) -> serde_json::Value {
     let done = hopwise(&["capture", "why", &file.to_string_lossy(), "--summary", "--json"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
@@ -425,7 +425,7 @@ fn a_frame_of_any_capture_is_explained_in_a_sentence() {
     let ack =
         (1..100).map(|frame| why("ends/n3.pcapng", frame)).find(|said| said.contains("delayed decided it"));
     assert!(ack.is_some_and(|said| said.contains("10.0.0.4:")));
-    // A classic capture of nothing.
+    // A classic capture without packets.
     let classic = out.join("classic.pcap");
     std::fs::write(&classic, [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 12], &[1, 0, 0, 0]].concat())
         .expect("a file");

@@ -95,7 +95,7 @@ fn wireshark_reads_what_a_radio_sent_and_decoded() {
         assert!(rows.iter().filter(is_it).count() > 50, "{kind} in {} frames", rows.len());
     }
     assert!(rows.iter().any(|row| row[2] == "10.0.0.3") && rows.iter().any(|row| row[3] == "1"));
-    // What it sends leaves at 24 dBm; of what comes little is left.
+    // Its own frames leave at 24 dBm; frames that arrive are far weaker.
     let signals: Vec<i32> = rows.iter().filter_map(|row| row[1].parse().ok()).collect();
     assert!(signals.len() == rows.len() && signals.iter().all(|dbm| *dbm == 24 || *dbm < -50), "{signals:?}");
     assert!(rows.iter().all(|row| row[4].is_empty()), "nothing is malformed");
@@ -196,7 +196,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
     assert!(text(&done.stderr).contains("is `hopwise node` running?"), "{}", text(&done.stderr));
 }
 
-/// Whoever changes the radio world changes what its results are worth: then the file is written anew, and read.
+/// A change of the radio world changes the worth of its results: the file must then be written anew, and read.
 #[test]
 fn the_certificate_that_results_name_is_the_one_that_certify_prints() {
     let done = hopwise(&["certify"], "");

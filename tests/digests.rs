@@ -1,5 +1,5 @@
-//! The same seed gives the same bytes, on every run and on every machine: the digest of all that happened on the air
-//! is pinned. Whoever changes what stations or connections do changes these, and says so in the commit.
+//! The same seed gives the same bytes, on every run and on every machine: the digest of all frames on the air is
+//! pinned. A commit that changes stations or connections changes the digests, and its message must mention that.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,7 +10,7 @@ use hopwise_lab::scenario::Scenario;
 use hopwise_lab::sim::Simulation;
 use sha2::{Digest, Sha256};
 
-/// Of what every station saw of every frame, to the nanosecond, and of the packets within.
+/// The digest over every station's view of every frame, to the nanosecond, and over the packets within.
 fn digest(scenario: &str, arm: &str, changes: &[&str]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(scenario);
     let changes: Vec<_> = changes.iter().map(|change| (*change).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The Wireshark dissector reads what we write: TCP options, captures' comments, GPSR's header.
+//! The Wireshark dissector reads our bytes: TCP options, captures' comments, GPSR's header.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const FIELDS: [&str; 10] = [
     "hopwise.dup_count",
     "hopwise.ack_after",
     "hopwise.rate",
-    // Wireshark's own word for the same request.
+    // Wireshark's own name of the same request.
     "tcp.options.tarr.rate",
     "hopwise.malformed",
 ];
@@ -70,7 +70,7 @@ fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// What tshark makes of each packet: the fields' values, joined by commas. None without tshark.
+/// tshark's values for each packet, joined by commas. None without tshark.
 fn dissected(name: &str, packets: &[Vec<u8>]) -> Option<Vec<String>> {
     let fields: Vec<_> = FIELDS.iter().flat_map(|field| ["-e", field]).collect();
     tshark(name, &capture(packets), &[&["-T", "fields", "-E", "separator=,"][..], &fields].concat())
@@ -192,7 +192,7 @@ fn count(have: u32) -> Why {
     Why::new(Rule::Count, have, 2)
 }
 
-/// What captures say of a few packets: each event is of the packet that came under the number beside it.
+/// The comments of a few packets; each event belongs to the packet with the number beside it.
 fn words() -> Vec<String> {
     let (mut comments, plain) = (comments(), Why::plain);
     let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
@@ -290,7 +290,7 @@ fn what_comments_say_is_shown_in_fields() {
     assert_eq!((&*chosen[1], &*chosen[7]), ("||rules.4|1", &*format!("{senders}|3|rules.4|")));
 }
 
-/// What they say of some more: of recoveries, of places, and of ACKs that go together.
+/// The comments of further packets: recoveries, places, and ACKs that go together.
 fn more_words() -> Vec<String> {
     let mut comments = comments();
     let mut words = Vec::new();

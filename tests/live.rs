@@ -1,5 +1,5 @@
-//! The stack against the kernel's own TCP, in network namespaces that each test makes for itself. What cannot run
-//! here says so with its reason and passes.
+//! The stack against the kernel's own TCP, in network namespaces that each test makes for itself. A test that cannot
+//! run here prints its reason and passes.
 
 #[path = "live/acks.rs"]
 mod acks;

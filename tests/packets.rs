@@ -1,4 +1,4 @@
-//! Packet scripts: what one endpoint does with a peer, line by line. `tests/packets/README.md` has the dialect.
+//! Packet scripts: one endpoint against a scripted peer, line by line. `tests/packets/README.md` has the dialect.
 
 #[path = "packets/engine.rs"]
 mod engine;
@@ -56,7 +56,7 @@ fn scripts(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// All of them, and every failure in one report. `PKT=part-of-a-path` picks some.
+/// Runs all of them, with every failure in one report. `PKT=part-of-a-path` picks some.
 fn run_folder(folder: &str) {
     let scripts = scripts(&root().join(folder));
     assert!(!scripts.is_empty(), "{folder} has no scripts");

@@ -1,4 +1,4 @@
-//! Every receiver agent with every sender list: whatever is chosen, all bytes arrive, exactly, and in bounded time.
+//! Every receiver agent with every sender list: all bytes arrive, exactly, and in bounded time.
 
 #[path = "pairs/air.rs"]
 mod air;
@@ -52,7 +52,7 @@ fn sender_lists() -> Vec<String> {
     lists
 }
 
-/// On a path of five hops: agents that ask find it neither short nor long.
+/// A host on a path of five hops: agents that use the length find it neither short nor long.
 fn host(address: &str, key: u8) -> Endpoint {
     let link = LinkConfig::wire(0, 1500, vec![address.parse().expect("a prefix")]);
     let mut config = EndpointConfig::new(link, [key; 32]);
@@ -109,7 +109,7 @@ impl Pair {
         self.exchange_and(limit, |_| {});
     }
 
-    /// `watch` is called after each step.
+    /// The same; `watch` is called after each step.
     fn exchange_and(mut self, limit: Instant, mut watch: impl FnMut(&mut World<Endpoint>)) {
         let (client, server) = (self.client, self.server);
         let mut ends = [Side::new(End::A, client), Side::new(End::B, server)];
@@ -171,7 +171,7 @@ impl Side {
     }
 }
 
-/// What an end sends at a place of its stream.
+/// The byte that an end sends at a place of its stream.
 fn byte(from: End, at: usize) -> u8 {
     (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ if from == End::A { 0x55 } else { 0xaa }
 }
@@ -212,8 +212,8 @@ fn every_pair_finishes_over_a_path_that_reorders_and_repeats() {
     for_each_pair(path, Instant::from_secs(60));
 }
 
-/// Requests of one segment, each with an answer of one; how long the slowest of them took. An agent may hold its ACK,
-/// and that must not hold the exchange.
+/// The time of the slowest of several exchanges. Requests have one segment, and so have their responses. An agent may
+/// hold its ACK, and that must not hold the exchange.
 fn slowest_exchange(mut pair: Pair) -> Duration {
     let (client, server) = (pair.client, pair.server);
     let turns = (0..5).map(|turn| {
@@ -246,7 +246,8 @@ fn no_pair_delays_an_exchange_of_single_segments() {
         for senders in sender_lists() {
             let mut pair = Pair::connect(&receiver, &senders, PathConfig::clean(ROUND_TRIP / 2), 3);
             let name = pair.name.clone();
-            // With cwnd in their window field no data carries an ACK along: what Nagle's rule makes of that is below.
+            // With cwnd in their window field data segments carry no ACK; the test below shows the effect of Nagle's
+            // rule on that.
             if senders.contains(":window") {
                 pair.without_nagle();
             }
@@ -256,11 +257,11 @@ fn no_pair_delays_an_exchange_of_single_segments() {
     }
 }
 
-/// Who holds a segment although the peer tells that no other comes.
+/// Agents that hold a segment although the peer has announced that no other comes.
 const WAITING: [&str; 1] = ["adw"];
 
-/// An end that tells cwnd in its window field acknowledges by ACKs alone, which its own agent holds; under Nagle's rule
-/// the other end's next answer waits for the ACK of the last one. That costs the hold, and no more.
+/// An end that sends cwnd in its window field acknowledges by pure ACKs alone, and its own agent holds these. Under
+/// Nagle's rule the other end's next response waits for the ACK of the last one. That costs the hold, and no more.
 #[test]
 fn with_cwnd_in_the_window_field_nagle_waits_for_the_hold_and_no_longer() {
     let mut waited = Vec::new();
@@ -275,12 +276,12 @@ fn with_cwnd_in_the_window_field_nagle_waits_for_the_hold_and_no_longer() {
             }
         }
     }
-    // Where the peer's agent does not use cwnd, the window field is not agreed on.
+    // If the peer's agent does not use cwnd, the window field is not agreed on.
     waited.dedup();
     assert_eq!(waited, WAITING);
 }
 
-/// What an agent's parameters say; nothing for one that does not hold.
+/// The hold of an agent's parameters; zero for an agent without one.
 fn hold_of(receiver: &str) -> Duration {
     let spec = parse_receiver(receiver).expect("a spec");
     let holds = spec.parameters(Profile::Modern).into_iter().filter(|param| param.name == "hold");
@@ -309,7 +310,7 @@ fn no_receiver_holds_an_ack_beyond_the_ceiling() {
     }
 }
 
-/// What an agent decided, and why; the live agent's without what the ledger decided for all of them.
+/// An agent's decision and its reason; for the live agent without the ledger's decisions for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decided {
     Held(Why),

@@ -1,5 +1,5 @@
-//! What the fuzzers found worth keeping is replayed on every compiler. The body of each fuzz target stands in
-//! `tests/replay/`, once for both.
+//! The fuzzers' valuable finds are replayed on every compiler. The body of each fuzz target stands in `tests/replay/`,
+//! once for both.
 
 #[path = "replay/aodv.rs"]
 mod aodv;
@@ -51,8 +51,8 @@ fn every_input_that_the_fuzzers_kept_does_no_harm() {
     }
 }
 
-/// As large as UDP allows, which no file of the corpus is: a request whose metrics would each grow if they were written
-/// anew, and a reply to which something is added.
+/// Datagrams as large as UDP allows; no file of the corpus is that large. One is a request whose metrics would each
+/// grow if they were written anew. The other is a reply that gets an addition.
 #[test]
 fn datagrams_as_large_as_there_are_do_no_harm() {
     let datagram = |data: &[u8]| {

@@ -83,7 +83,7 @@ fn figures() -> Vec<String> {
     ids
 }
 
-/// What a hand on the slider does, after one has chosen what is played.
+/// The script of a hand on the slider, after the choice of what is played.
 fn plays(chosen: &str) -> String {
     format!(
         "for (const player of document.querySelectorAll('.player')) {{
@@ -143,7 +143,7 @@ fn a_browser_shows_all_figures_and_meets_no_error() {
     let still = |dom: &str| dom.matches("class=\"air\"></g>").count();
     assert_eq!(still(&dom), HOPS.len() * ARMS.len(), "nothing is on the air until somebody plays");
     assert_eq!(dom.matches("<option").count(), HOPS.len() * 9, "the whole run, and eight stretches");
-    // Half a run of 40 s on, and half of the fourth stretch.
+    // The middle of a run of 40 s, and the middle of the fourth stretch.
     for (chosen, sees, at) in [("0", "class=\"busy\"", "20.0 s"), ("4", "class=\"f-", "75.0 ms")] {
         let played = page.replace("</body>", &format!("<script>{}</script></body>", plays(chosen)));
         std::fs::write(&file, played).expect("a file");

@@ -1,5 +1,5 @@
-//! Routing on demand through the radio world: what goes on the air, what connections hear of it, and that no way ever
-//! leads in a circle while nodes move.
+//! Routing on demand through the radio world: the packets on the air, and the connections' knowledge of them. No route
+//! ever leads in a circle while nodes move.
 
 #[path = "routing/dymo.rs"]
 mod dymo;
@@ -74,7 +74,8 @@ fn the_same_seed_finds_the_same_ways() {
     assert_eq!(run(&plan), run(&plan));
 }
 
-/// ns-2's repair stands still where the RFC's goes on. The RFC waits .6 s for an answer from five hops away, ns-2 as
+/// ns-2's repair stops where the RFC's goes on. The RFC waits .6 s for an answer from five hops away, ns-2 as long as
+/// earlier answers took. With ns-2's patience the RFC's rules carry more.
 /// long as answers took: with its patience the RFC's rules carry more.
 #[test]
 fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
@@ -132,7 +133,7 @@ fn assert_free_of_loops(simulation: &mut Simulation) {
     }
 }
 
-/// Answers what was found while nodes moved.
+/// Checks the routes while nodes move.
 fn move_about(protocol: &str) {
     for seed in 1..=3 {
         let plan = plan(MOVING, &[protocol], seed);
@@ -162,7 +163,7 @@ fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
     assert!(thawed.is_some(), "{seen:?}");
 }
 
-/// When the source froze and thawed while the way was cut from the fifth second to the eighth.
+/// The times when the source froze and thawed while the path was cut from the fifth second to the eighth.
 fn freezes_and_thaws(routing: &str) -> Vec<(Instant, TraceKind)> {
     let sets = [CUT, "arms.x.sender=[newreno, elfn]", routing];
     let mut plan = plan(CHAIN, &sets, 1);
@@ -179,7 +180,7 @@ fn freezes_and_thaws(routing: &str) -> Vec<(Instant, TraceKind)> {
     seen.take()
 }
 
-/// Control packets as they go on the air, each as often as it is sent.
+/// The control packets on the air, each as often as it is sent.
 fn controls(plan: &Plan) -> Vec<Vec<u8>> {
     let mut simulation = Simulation::new(plan).expect("a plan that can be built");
     let packets = Rc::new(RefCell::new(Vec::new()));
@@ -226,7 +227,7 @@ fn wireshark_reads_every_routing_message_that_we_send() {
     assert_dissected(test, "Ad hoc On-demand Distance Vector", &packets);
 }
 
-/// Wireshark finds that protocol in each of the packets and has nothing to complain of.
+/// Checks that Wireshark finds that protocol in each of the packets and reports no fault.
 fn assert_dissected(test: &str, protocol: &str, packets: &[Vec<u8>]) {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pcap"));
     std::fs::write(&file, capture(packets)).expect("the build folder takes files");
@@ -237,7 +238,7 @@ fn assert_dissected(test: &str, protocol: &str, packets: &[Vec<u8>]) {
     let text = String::from_utf8_lossy(&done.stdout);
     let messages = text.lines().filter(|line| line.starts_with(protocol)).count();
     assert_eq!(messages, packets.len());
-    // That a TTL is small is a note, and is meant.
+    // A small TTL makes a note only, and is intended.
     for complaint in ["Malformed", "Expert Info (Warning", "Expert Info (Error", "incorrect"] {
         let found: Vec<_> = text.lines().filter(|line| line.contains(complaint)).take(3).collect();
         assert!(found.is_empty(), "{complaint}: {found:?}");
@@ -251,10 +252,10 @@ fn v4(address: IpAddr) -> Ipv4Addr {
     }
 }
 
-/// A flow, what is claimed of it, who speaks and to whom.
+/// A flow, the claimed number, the sender and the receiver.
 type Claim = ((u16, u16), Seq, IpAddr, IpAddr);
 
-/// A RREP to the source that claims what has arrived at the destination.
+/// A RREP to the source with a claim about arrivals at the destination.
 fn forged((flow, seq, from, to): Claim) -> Vec<u8> {
     let rrep = Message::Rrep(Rrep {
         is_repair: false,
@@ -295,8 +296,8 @@ fn said_by_a_neighbour(to: IpAddr, port: u16, hop_limit: u8, message: &[u8]) -> 
     packet
 }
 
-/// Every tenth of a second routing messages claim numbers from everywhere around the circle. Answers how often one of
-/// them was believed.
+/// Every tenth of a second routing messages claim numbers from everywhere around the circle. Returns the
+/// results, and the number of claims that were believed.
 fn under_attack(sets: &[&str], forged: fn(Claim) -> Vec<u8>) -> (Results, u64) {
     let mut plan = plan(CHAIN, sets, 3);
     plan.trace_events = 1_024;
@@ -354,7 +355,7 @@ fn what_a_request_says_of_arrivals_reaches_a_sender_that_listens() {
 }
 
 fn assert_heard_of_arrivals(routing: &str) {
-    // The way back breaks alone, so that the receiver has to ask for it.
+    // Only the reverse path breaks: the receiver then has to search for it.
     let sets = ["arms.x.sender=[newreno, pgy]", routing, "topology.hops=6", "run.duration=60s"];
     let mut plan = plan(CHAIN, &sets, 1);
     plan.trace_events = 1_024;

@@ -1,5 +1,5 @@
-//! Rules of the RFCs, and of our own contracts, that a review asked about: each test is one claim, shown on two
-//! endpoints over a path in memory or on one endpoint that a scripted peer talks to.
+//! Rules of the RFCs and of our own contracts. Each test is one claim, shown on two endpoints over a path in memory or
+//! on one endpoint with a scripted peer.
 
 #[path = "rules/answers.rs"]
 mod answers;

@@ -1,4 +1,4 @@
-//! House rules that a compiler does not hold: sizes, names, headers, arrows between crates.
+//! House rules that a compiler does not check: sizes, names, headers, arrows between crates.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -17,7 +17,7 @@ use tree::{File, files};
 
 const WIDEST_LINE: usize = 120;
 
-/// What each crate may depend on; the root package, the command, may depend on all of them.
+/// The allowed dependencies of each crate; the root package, the command, may depend on all of them.
 const ARROWS: [(&str, &[&str]); 7] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
@@ -69,13 +69,13 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// Fails with every finding, not with the first.
+/// Fails with all findings together.
 fn nothing(findings: impl IntoIterator<Item = String>) {
     let findings: Vec<_> = findings.into_iter().collect();
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
-/// Lines of the files that `wanted` picks for which `broken` says what is wrong.
+/// Findings in lines of the `wanted` files, with the message of `broken`.
 fn lines_where(wanted: impl Fn(&File) -> bool, broken: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let mut findings = Vec::new();
     for file in files().iter().filter(|file| wanted(file)) {
@@ -130,7 +130,7 @@ fn landing_files_stand_beside_their_folder() {
 
 #[test]
 fn every_rust_file_begins_by_saying_what_it_is() {
-    // A tests.rs says it by its name.
+    // The name of a tests.rs is enough.
     let wanted = |file: &File| file.is_rust() && !file.path.ends_with("/tests.rs");
     let silent = files().into_iter().filter(|file| wanted(file) && !file.text.starts_with("//! "));
     nothing(silent.map(|file| format!("{}: begin with a //! line that says what the file is", file.path)));
@@ -162,7 +162,7 @@ fn tests_are_named_after_what_they_claim() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    // Put together here, so that this file does not find itself.
+    // Built from parts: this file then does not find itself.
     let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X"].concat()];
     nothing(lines_where(
         |file| file.path != "LICENSE-APACHE",
@@ -187,7 +187,7 @@ fn no_file_knows_the_machine_it_was_written_on() {
     ));
 }
 
-/// Whether a slash after this text begins an absolute path and does not go on with a path or an address.
+/// Returns whether a slash after this text begins an absolute path and does not go on with a path or an address.
 fn begins_a_path(before: &str) -> bool {
     let continues = |last: char| last.is_alphanumeric() || "._-~}*/".contains(last);
     !before.ends_with(continues)

@@ -1,4 +1,4 @@
-//! `hopwise trial` as a shell sees it: what it prints and keeps, what it goes on with, and what it refuses.
+//! `hopwise trial` as a shell sees it: its output and files, its resumption, and its refusals.
 
 #[path = "trial/bent.rs"]
 mod bent;

@@ -76,7 +76,7 @@ struct Ends {
     b: Driver<Endpoint>,
     sender: ConnId,
     receiver: ConnId,
-    /// What the programs write from and read to.
+    /// The buffers that the programs write from and read to.
     given: Vec<u8>,
     taken: Vec<u8>,
 }
@@ -99,7 +99,7 @@ impl Ends {
         }
     }
 
-    /// Until so much more has arrived.
+    /// Runs until this many more bytes have arrived.
     fn pass(&mut self, bytes: usize) {
         let (sender, receiver) = (self.sender, self.receiver);
         let mut arrived = 0;

@@ -1,4 +1,4 @@
-//! Which agents a connection gets.
+//! The agents that a connection gets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ fn anything() -> Match {
     Match::default()
 }
 
-/// Opens a connection from A to B where both have these rules, and answers the two sides' receivers.
+/// Opens a connection from A to B where both have these rules, and returns the two sides' receivers.
 fn receivers_under(rules: &[Rule]) -> [String; 2] {
     let mut pair = Net::with(|_, config| config.rules = rules.to_vec()).pair();
     [pair.info(End::A).receiver, pair.info(End::B).receiver]
@@ -58,7 +58,7 @@ fn rules_ask_who_opened() {
     assert_eq!(receivers_under(&rules), ["immediate", "delayed:d=4"]);
 }
 
-/// `from` is who opened and `to` who was connected to, on both sides alike.
+/// `from` is the opener and `to` the other end, on both sides alike.
 #[test]
 fn rules_ask_for_both_addresses_in_the_direction_of_the_opening() {
     let from = |text| Match { from: Some(prefix(text)), ..anything() };
@@ -120,7 +120,7 @@ fn a_choice_for_one_connection_goes_before_every_rule_and_leaves_the_rest_to_it(
     assert_eq!((a.rule_of(client), a.rule_of(other)), (None, Some(0)));
 }
 
-/// What a shadow counts is what it would have sent in the live agent's place.
+/// A shadow counts the ACKs that it would have sent in the live agent's place.
 #[test]
 fn shadows_are_counted_and_change_nothing() {
     let run = |shadows: &str| {

@@ -13,7 +13,7 @@ use super::net::{A, Net, PORT, Pair, SERVER, pattern, secs, segment};
 const CONNECTIONS: u16 = 400;
 const FIRST_PORT: u16 = 20_000;
 
-/// What the client on that port says, and what it is answered: lengths differ, so that no two can be confused.
+/// The bytes of the client on that port, and the server's answer. Lengths differ: no two streams can be confused.
 fn speech(port: u16) -> Vec<u8> {
     pattern(1000 + 7 * usize::from(port - FIRST_PORT), usize::from(port))
 }
@@ -22,7 +22,7 @@ fn answer(port: u16) -> Vec<u8> {
     pattern(3000 - 5 * usize::from(port - FIRST_PORT), 1 + usize::from(port))
 }
 
-/// Reads all that the events of an end say is there, into one heap for each connection.
+/// Reads all bytes that the events of an end report, into one heap for each connection.
 fn read_all(net: &mut Net, end: End, heaps: &mut BTreeMap<(u16, u16), Vec<u8>>) {
     let events = net.events(end);
     let now = net.now();
@@ -114,7 +114,7 @@ fn ends_of_some_leave_others_alone() {
     assert_eq!(net.world.a.ids().count(), 40);
 }
 
-/// A program that takes its time to accept makes nobody repeat a SYN, which costs a second.
+/// A slow acceptor must not make a client repeat its SYN, which costs a second.
 #[test]
 fn bursts_are_taken_before_the_program_accepts_any_of_them() {
     let mut net = Net::new();
@@ -207,7 +207,7 @@ fn with_the_queue_of_handshakes_full_cookies_lead_to_the_same_connections() {
     }
 }
 
-/// Whoever waits for its connection waits for nothing else.
+/// A segment that opens a connection does not wait behind other connections' data.
 #[test]
 fn what_opens_a_connection_leaves_before_what_others_have_to_send() {
     let mut pair = Pair::new();
@@ -237,7 +237,7 @@ fn a_program_that_connects_does_not_wait_for_what_another_has_written() {
     assert!(left.len() > 1 && left[1..].iter().all(|flags| !flags.contains(Flags::SYN)), "{left:?}");
 }
 
-/// Nothing is drawn from a clock or from chance: a second run gives the same bytes at the same times.
+/// No clock and no chance is involved: a second run gives the same bytes at the same times.
 #[test]
 fn the_same_calls_give_the_same_packets() {
     let run = || {

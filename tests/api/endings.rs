@@ -1,4 +1,4 @@
-//! How a program ends a connection, and what the peer learns of it.
+//! The endings of a connection: the program's calls and the peer's view.
 
 use hopwise_core::endpoint::{EventKind, ListenOptions, RecvError};
 use hopwise_core::tcp::CloseReason;
@@ -177,7 +177,7 @@ fn both_may_close_at_once() {
     }
 }
 
-/// The link's own word: nobody answered when it asked for the next hop's address.
+/// A report of the link layer: the next hop did not answer a request for its address.
 #[test]
 fn a_neighbour_that_is_not_there_ends_an_attempt_to_open_and_no_connection() {
     let undelivered = |net: &mut Net, id| {

@@ -1,4 +1,4 @@
-//! What the application is told, and how often.
+//! The events that an application gets, and their number.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hopwise_testing::memory::End;
 use super::net::{A, B, Net, PORT, Pair, ROUND_TRIP, pattern, secs, segment};
 
 const SMALL: u32 = 8192;
-/// More than may wait to be sent.
+/// More than the send buffer holds.
 const LARGE: u32 = 2 << 20;
 
 fn with_buffers_of(bytes: u32) -> TcpConfig {
@@ -108,7 +108,7 @@ fn back_pressure_reaches_the_sender_and_is_taken_back_once() {
     pair.net.settle();
     assert_eq!(pair.kinds(End::A), [EventKind::Writable]);
     given += pair.send(End::A, &data[given..]);
-    // Nobody reads: both buffers fill, and nothing more is taken however long one waits.
+    // Without a reader both buffers fill, and no more bytes are taken however long one waits.
     pair.net.wait(secs(5));
     given += pair.send(End::A, &data[given..]);
     pair.net.wait(secs(5));
@@ -137,7 +137,7 @@ fn a_sender_that_never_found_the_buffer_full_is_not_told_of_room() {
     assert_eq!(pair.kinds(End::A), []);
 }
 
-/// Ten segments leave at first, and what waits behind them is bounded however large the buffer.
+/// Ten segments leave at first, and the bytes that wait behind them are bounded however large the buffer.
 #[test]
 fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
     let mut pair = Pair::with_tcp(&with_buffers_of(LARGE));
@@ -153,7 +153,7 @@ fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
     assert_eq!(pair.kinds(End::A), [], "nothing has left since");
 }
 
-/// Of what it gives, all leaves at once, and 512 KiB of it were taken.
+/// All bytes given leave at once, and 512 KiB of them were taken.
 #[test]
 fn a_program_that_hears_of_room_only_now_is_not_what_holds_its_data() {
     let mut pair = Net::with(|_, config| {
@@ -284,7 +284,7 @@ fn peek_and_consume_come_to_the_same_as_recv() {
         let (now, id, b) = (by_peek.net.now(), by_peek.server, &mut by_peek.net.world.b);
         let (first, second) = b.peek(id);
         assert_eq!(first.len() + second.len(), b.readable(id) as usize);
-        // All but the last byte, so that the ring is met at every place.
+        // Reads all but the last byte: each round then meets the ring at another place.
         let all = [first, second].concat();
         let taken =
             if seen.len() + all.len() == data.len() { all.len() } else { all.len().saturating_sub(1) };

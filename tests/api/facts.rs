@@ -1,4 +1,4 @@
-//! What `info` says of a connection, and that it stays true.
+//! The values of `info` for a connection, which must stay true.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use hopwise_testing::memory::End;
 
 use super::net::{B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
 
-/// What holds of every connection at every time.
+/// The rules that every connection keeps at every time.
 fn assert_consistent(info: &Info) {
     let outstanding = u64::from(info.snd_nxt.bytes_since(info.snd_una));
     assert!(info.flight.bytes <= outstanding, "{info:?}");
@@ -30,7 +30,7 @@ fn assert_consistent(info: &Info) {
     assert!(info.allowed_bytes > 0, "{info:?}");
 }
 
-/// A transfer of so much over a path that loses so many of a million; `info` is looked at after every event.
+/// A transfer of `bytes` over a path with this loss; `info` is read after every event.
 fn transfer(bytes: usize, loss_ppm: u32) -> (Pair, Vec<Info>) {
     let mut pair = Pair::new();
     for end in [End::A, End::B] {
@@ -194,7 +194,8 @@ fn each_connection_has_a_number_of_its_own_in_the_trace() {
     assert!(net.world.a.allocated(ids[0]).is_some_and(|bytes| bytes > 0));
 }
 
-/// RFC 7323 §5.4: a clock that began with the host would tell its age, and one for all peers who else it talks to.
+/// RFC 7323 §5.4: a clock that began with the host would reveal its age. A clock common to all peers would reveal its
+/// other connections.
 #[test]
 fn timestamps_begin_somewhere_else_for_each_peer() {
     let mut net = Net::new();
@@ -210,7 +211,7 @@ fn timestamps_begin_somewhere_else_for_each_peer() {
     assert!(values.windows(2).all(|pair| pair[1] - pair[0] > 100_000), "{values:?}");
 }
 
-/// What a capture says of each packet is made from this.
+/// The comments of a capture are made from these events.
 #[test]
 fn each_segment_that_leaves_tells_what_was_in_flight_before_it_and_what_was_allowed() {
     let mut pair = Pair::new();

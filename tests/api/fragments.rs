@@ -1,4 +1,4 @@
-//! Datagrams that come in fragments, and ICMP errors that are told no faster than they should be.
+//! Datagrams that come in fragments, and ICMP errors that leave no faster than allowed.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ fn datagram(from: IpAddr, to: IpAddr, payload: &[u8]) -> Vec<u8> {
     packet(from, to, protocol::UDP, &bytes)
 }
 
-/// In pieces of `each` octets, a multiple of 8.
+/// Cuts a packet into pieces of `each` octets, a multiple of 8.
 fn cut(packet: &[u8], each: usize) -> Vec<Vec<u8>> {
     let header_len = if packet[0] >> 4 == 4 { V4_HEADER } else { V6_HEADER };
     let (header, payload) = packet.split_at(header_len);
@@ -84,7 +84,7 @@ fn a_datagram_in_fragments_reaches_its_socket_in_either_order() {
     }
 }
 
-/// RFC 792, RFC 8200 §4.5: told is whoever sent the first fragment, and only if that came.
+/// RFC 792, RFC 8200 §4.5: the error goes to the sender of the first fragment, and only if that came.
 #[test]
 fn a_datagram_whose_rest_never_comes_is_given_up_and_told_of() {
     for (from, to) in [(A, B), (A6, B6)] {
@@ -121,7 +121,7 @@ fn errors_are_told_ten_at_once_and_ten_a_second_and_no_more() {
     assert_eq!(net.sent_by(End::B).len(), 10);
 }
 
-/// RFC 8200 §4.5: a fragment that can be part of nothing is told of at once.
+/// RFC 8200 §4.5: a fragment that can be part of no packet causes an error at once.
 #[test]
 fn the_sender_of_an_impossible_fragment_is_told_where_it_is_wrong() {
     let header = datagram(A6, B6, b"")[..V6_HEADER].to_vec();
@@ -169,7 +169,7 @@ fn the_sender_of_headers_that_nobody_knows_is_told_where_they_are() {
     }
 }
 
-/// The code and pointer of the parameter problem that a packet is answered with.
+/// The code and pointer of the parameter problem in answer to a packet.
 fn problem_told_of(packet: &[u8]) -> Option<(u8, u32)> {
     let mut net = Net::new();
     net.world.inject(End::B, packet);

@@ -33,7 +33,7 @@ pub(crate) const B: IpAddr = v4(2);
 pub(crate) const B2: IpAddr = v4(12);
 pub(crate) const A6: IpAddr = v6(1);
 pub(crate) const B6: IpAddr = v6(2);
-/// Where to connect to.
+/// The address that clients connect to.
 pub(crate) const SERVER: SocketAddr = SocketAddr::new(B, PORT);
 
 pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -166,13 +166,13 @@ impl Net {
         Pair { net: self, client, server }
     }
 
-    /// All events of an end that nobody has fetched yet.
+    /// All events of an end that were not fetched yet.
     pub(crate) fn events(&mut self, end: End) -> Vec<Event> {
         let machine = self.world.machine(end);
         std::iter::from_fn(|| machine.poll_event()).collect()
     }
 
-    /// What was sent since the last time of asking.
+    /// The packets that were sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
         self.world.flush();
         std::mem::take(&mut *self.wire.borrow_mut())
@@ -210,7 +210,7 @@ impl Pair {
         self.net.world.machine(from).send(now, id, data).expect("open")
     }
 
-    /// All that can be read now.
+    /// Reads all bytes that are there now.
     pub(crate) fn read(&mut self, at: End) -> Vec<u8> {
         let (now, id) = (self.net.now(), self.id(at));
         let mut out = vec![0; 1 << 20];
@@ -239,7 +239,7 @@ impl Pair {
         self.net.world.machine(at).abort(now, id).expect("still named");
     }
 
-    /// Changes what may be changed while the connection lives.
+    /// Changes options of the open connection.
     pub(crate) fn change(&mut self, at: End, change: impl FnOnce(&mut Options)) {
         let (now, id) = (self.net.now(), self.id(at));
         let machine = self.net.world.machine(at);
@@ -296,7 +296,7 @@ pub(crate) fn segment_with_window(
     packet
 }
 
-/// Bytes that say where they belong.
+/// Bytes that identify their place.
 pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|at| ((at / 251) ^ at ^ (seed * 31)) as u8).collect()
 }

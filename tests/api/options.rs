@@ -1,4 +1,4 @@
-//! What may be changed while a connection lives, and what a program learns of the network's errors.
+//! Options that change while a connection lives, and the network's errors as a program gets them.
 
 use std::net::SocketAddr;
 
@@ -52,7 +52,7 @@ impl Pair {
         self.net.world.machine(End::A).push(now, id).expect("still named");
     }
 
-    /// Without Nagle's rule, whose waiting is another.
+    /// A pair without Nagle's rule, which waits for other reasons.
     fn prompt() -> Pair {
         let mut pair = Pair::new();
         pair.change(End::A, |options| options.nagle = false);
@@ -219,7 +219,7 @@ fn struggling_is_not_told_where_errors_are_turned_off() {
     assert_eq!(pair.kinds(End::A), []);
 }
 
-/// Which port an error is about is believed only while nobody has answered (RFC 5927).
+/// The port in an error is believed only while the peer has not answered (RFC 5927).
 #[test]
 fn a_hard_error_ends_the_opening_and_not_what_stands() {
     let mut pair = Pair::new();

@@ -1,4 +1,4 @@
-//! What `info` says of how fast data gets through, and of what holds it back.
+//! The progress of data in `info`, and the reasons that hold it back.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use hopwise_testing::memory::End;
 use super::net::{Net, Pair, ROUND_TRIP, ms, secs};
 
 const MSS: u64 = 1448;
-/// Whole milliseconds are kept.
+/// Times are kept in whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
 
 fn pair_with(senders: &str) -> Pair {
@@ -17,7 +17,7 @@ fn pair_with(senders: &str) -> Pair {
     Net::new().pair_with(&ConnectOptions { agents, ..ConnectOptions::default() })
 }
 
-/// Keeps the send buffer full for a second; the peer's program reads all, or nothing.
+/// Keeps the send buffer full for a second; the peer's program reads all bytes, or none.
 fn fill(pair: &mut Pair, reads: bool) -> Info {
     let begun = pair.net.now();
     while pair.net.now().since(begun) < secs(1) {

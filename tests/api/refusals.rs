@@ -1,4 +1,4 @@
-//! What is refused, and whether the refusal says what to do.
+//! Refusals of calls, with their advice.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -44,7 +44,7 @@ fn nothing_can_be_done_by_name_after_close_or_abort() {
     }
 }
 
-/// What ends by itself may be watched until it has ended.
+/// A connection that ends by itself may be watched until it has ended.
 #[test]
 fn a_closed_connection_can_be_asked_about_until_it_is_forgotten() {
     let mut pair = Pair::new();
@@ -172,7 +172,7 @@ fn wrong_specs() -> [(AgentChoice, &'static str); 4] {
     ]
 }
 
-/// The refusal names the wrong part, and where it stands in what was given.
+/// Checks that the refusal names the wrong part, and its place in the text.
 fn assert_names(refusal: &(dyn Error + Send + Sync + 'static), part: &str) {
     let said = refusal.downcast_ref::<SpecError>().expect("of the spec");
     assert_eq!(&said.spec()[said.place()], part, "{said}");

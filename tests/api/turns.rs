@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment, segment_with_window};
 
-/// A path that holds a few segments, as radios make it: where more fit trains are not waited for.
+/// A path that holds a few segments, as radios make it: where more fit, trains are not waited for.
 const BITS_PER_SECOND: u64 = 2_000_000;
 const LITTLE: usize = 2_000;
 
@@ -21,7 +21,7 @@ fn choice(senders: &str) -> AgentChoice {
     AgentChoice { receiver: Some("train".into()), senders: Some(senders.into()), ..AgentChoice::default() }
 }
 
-/// Flows from A to B, and what B has got of each, by its port at A.
+/// Flows from A to B, and the bytes that B received of each, by its port at A.
 pub(super) struct Flows {
     pub(super) net: Net,
     listener: ListenerId,
@@ -30,7 +30,7 @@ pub(super) struct Flows {
     pub(super) got: BTreeMap<u16, usize>,
     /// Each flow always has more to send.
     is_bulk: bool,
-    /// The server whose data nobody reads.
+    /// The server whose data no program reads.
     unread: Option<ConnId>,
 }
 
@@ -67,12 +67,12 @@ impl Flows {
         id
     }
 
-    /// Lets time pass, while programs do what they have to.
+    /// Lets time pass while programs act.
     pub(super) fn run(&mut self, time: Duration) {
         self.run_seen(time, |_| {});
     }
 
-    /// The same; A is looked at after each event, before programs are asked.
+    /// The same; `look` sees A after each event, before programs act.
     fn run_seen(&mut self, time: Duration, mut look: impl FnMut(&Endpoint)) {
         let Flows { net, listener, clients, servers, got, is_bulk, unread } = self;
         let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
@@ -130,13 +130,13 @@ impl Flows {
         *self.servers.iter().find(is_its).expect("accepted")
     }
 
-    /// How many of them have the turn while others wait, and how many wait.
+    /// The number of flows that have the turn while others wait, and the number that wait.
     fn holding_and_waiting(&self) -> (usize, usize) {
         let turns = self.turns();
         (count(&turns, Turn::Holding), count(&turns, Turn::Waiting))
     }
 
-    /// Data of this flow that left since the last time of asking, by number.
+    /// The data of this flow that left since the last call, by number.
     fn data_sent(&mut self, id: ConnId) -> Vec<Seq> {
         let port = self.port(id);
         let sent = self.net.sent_by(End::A);
@@ -152,7 +152,7 @@ fn count(turns: &[Turn], wanted: Turn) -> usize {
     turns.iter().filter(|turn| **turn == wanted).count()
 }
 
-/// How many segments left while something of two other flows was not yet acknowledged: one train arrives, and one
+/// The number of segments that left while two other flows had unacknowledged data. One train may arrive while another
 /// leaves.
 fn overlaps(sent: &[Sent]) -> usize {
     let (mut in_flight, mut overlaps) = (BTreeMap::<u16, (Seq, Seq)>::new(), 0);
@@ -181,7 +181,7 @@ fn one_flow_at_a_time_has_a_train_under_way_and_all_carry_as_much() {
     for _ in 0..100 {
         flows.run(ms(400));
         let (holding, waiting) = flows.holding_and_waiting();
-        // Who has filled its peer's window wants no turn until there is room.
+        // A flow that has filled its peer's window wants no turn until there is room.
         assert!(holding == 1 && waiting >= 2, "{:?}", flows.turns());
     }
     assert_eq!(overlaps(&flows.net.sent()), 0);
@@ -235,7 +235,7 @@ fn a_flow_that_is_left_alone_waits_no_more() {
     assert!(flows.got[&port] > before[&port] + 100_000, "{before:?} {:?}", flows.got);
 }
 
-/// An exchange of single segments does not stand behind anybody's train.
+/// An exchange of single segments does not stand behind another flow's train.
 #[test]
 fn whoever_has_little_to_send_waits_for_nobody() {
     let mut flows = Flows::of_trains(2);
@@ -246,7 +246,7 @@ fn whoever_has_little_to_send_waits_for_nobody() {
     let (now, port) = (flows.net.now(), flows.port(id));
     flows.net.world.a.send(now, id, &pattern(LITTLE, 1)).expect("open");
     assert_eq!(flows.turn(id), Turn::Free);
-    // The queue of a train is before it, and no more.
+    // The queue of one train is before it, and no more.
     flows.run(ms(150));
     assert_eq!(flows.got.get(&port), Some(&LITTLE));
 }
@@ -275,8 +275,8 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
     panic!("4 s are over, and it is still the holder's turn: {:?}", flows.turns());
 }
 
-/// Without timestamps a timeout is weighed with two new segments (RFC 5682 §2.1), and nothing that is lost goes again
-/// before those are out: they do not wait for a turn.
+/// Without timestamps a sender checks a timeout with two new segments (RFC 5682 §2.1). Lost segments go again only
+/// after those are out, and the two do not wait for a turn.
 #[test]
 fn what_weighs_a_timeout_leaves_out_of_turn() {
     let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
@@ -305,7 +305,8 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
     assert_eq!((new.count(), flows.turn(id)), (2, Turn::Waiting));
 }
 
-/// Whoever asked first comes first, whatever it is called; who has had its turn comes after those who wait.
+/// The first flow that wants the turn gets it, whatever its name. A flow that has had its turn comes after those that
+/// wait.
 #[test]
 fn whoever_asked_first_comes_first() {
     let mut flows = Flows::of_trains(4);
@@ -328,7 +329,7 @@ fn whoever_asked_first_comes_first() {
             held.push(holder);
         }
     }
-    // Later on one takes the path for a wire for a while, and loses its place.
+    // Later one flow takes the path for a wire for a while, and loses its place.
     assert!(held.len() >= 12, "{held:?}");
     held.truncate(12);
     assert!(held.chunks_exact(4).all(|round| round == order), "{held:?} is not {order:?} again and again");
@@ -363,8 +364,8 @@ fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
     assert_eq!(flows.holding_and_waiting(), (1, 2), "it asks again once its window is open");
 }
 
-/// Without a pause several trains are under way, and whoever has the turn for the next one waits for the first. That
-/// may be somebody else's: then it hears of it by the other's ACK, and by nothing of its own.
+/// Without a pause several trains are under way, and the flow with the next turn waits for the first one. That train
+/// may be another flow's; only the other's ACK then ends the wait.
 #[test]
 fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
     let mut flows = Flows::of_trains(3);
@@ -391,8 +392,8 @@ fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
     );
 }
 
-/// What is on the way when the window closes may never be acknowledged (a base station's `freeze`): after a timeout it
-/// is a probe that asks, and probes have no turn.
+/// Segments on the way when the window closes may never be acknowledged (a base station's `freeze`). After a timeout
+/// the sender probes, and probes need no turn.
 #[test]
 fn a_holder_whose_window_closes_before_what_is_on_the_way_gives_its_turn_back() {
     let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
@@ -431,7 +432,7 @@ fn a_holder_that_is_frozen_gives_its_turn_back() {
         flows.turn(frozen) == Turn::Holding && flows.info(frozen).flight.bytes > 0
     });
     assert!(step.is_some(), "its turn comes");
-    // Nothing comes back that would thaw it.
+    // No packet comes back to thaw it.
     flows.net.cut();
     flows.net.sent();
     let now = flows.net.now();
@@ -443,7 +444,7 @@ fn a_holder_that_is_frozen_gives_its_turn_back() {
     assert!(!flows.data_sent(next).is_empty(), "the next one sends");
 }
 
-/// A flow that others hold up, and what it sent before that is lost: a segment, which is little.
+/// A flow that waits for others, and a lost segment that it sent before, which is little.
 fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
     let mut flows = Flows::of_trains(4);
     flows.run(secs(10));
@@ -462,7 +463,7 @@ fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
     (flows, id)
 }
 
-/// What is lost goes again, and what asks for it does, whoever has the turn; nothing else does.
+/// Retransmissions and tail probes leave without a turn; nothing else does.
 #[test]
 fn a_tail_probe_and_a_retransmission_leave_out_of_turn() {
     let (mut flows, id) = a_flow_that_waits_with_something_lost();
@@ -473,7 +474,7 @@ fn a_tail_probe_and_a_retransmission_leave_out_of_turn() {
         assert_eq!(flows.turn(id), Turn::Waiting, "its turn comes before what is lost went again: {sent:?}");
         sent.extend(flows.data_sent(id));
     }
-    // RFC 8985 §7.3: the probe is new data. Its SACK tells what is lost.
+    // RFC 8985 §7.3: the probe is new data. Its SACK shows the loss.
     assert_eq!(sent[0], nxt, "{sent:?}");
     assert!(sent[1..].contains(&una) && sent[1..].iter().all(|seq| *seq < nxt), "{sent:?} of {una} to {nxt}");
 }
@@ -499,7 +500,7 @@ enum Act {
     },
     Closes(usize),
     Aborts(usize),
-    /// Nothing gets through from now on, or all of it.
+    /// Cuts the path, or heals it.
     Cuts,
     Heals,
 }
@@ -516,7 +517,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What came of each flow: bytes taken, and whether it was ended by force.
+/// The result of each flow: bytes taken, and true if it was aborted.
 fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
     let (mut taken, mut aborted) = (vec![0; flows.clients.len()], vec![false; flows.clients.len()]);
     for act in acts {
@@ -527,7 +528,7 @@ fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
             Act::Sends { flow, bytes } => {
                 taken[flow] += a.send(now, flows.clients[flow], &pattern(bytes, flow)).unwrap_or(0);
             }
-            // An end that was ended before knows its name no more.
+            // A connection that ended before has no valid name any more.
             Act::Closes(flow) => {
                 let _ = a.close(now, flows.clients[flow]);
             }
@@ -542,8 +543,8 @@ fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever flows do and the path does to them, each turn ends and everything arrives. (That there is one holder,
-    /// and that all others wait, is asserted wherever a turn changes.)
+    /// In any order of events each turn ends and everything arrives. (Where a turn changes, an assertion checks for one
+    /// holder and that all others wait.)
     #[test]
     fn turns_starve_nobody(
         acts in prop::collection::vec(act(), 1..60),

@@ -10,12 +10,11 @@ use super::turns::Flows;
 
 const TURNS: &str = "[train]";
 const NO_TURNS: &str = "['train:turns=off']";
-/// What a flow with little to say writes, and how often.
+/// The bytes and the interval of a flow with little data.
 const LITTLE: usize = 10_000;
 const EVERY: Duration = Duration::from_millis(150);
 
-/// What flows that always have more to send carry in ten seconds, once they know the path, beside others that have
-/// little.
+/// The bytes that bulk flows carry in ten seconds, once they know the path, beside flows with little data.
 fn carried(spec: &str, bulk: usize, little: usize) -> usize {
     let mut flows = Flows::new(&TcpConfig::modern());
     for end in [End::A, End::B] {
@@ -50,7 +49,7 @@ fn flows_in_turn_carry_what_one_does() {
     }
 }
 
-/// Who has said all there is to say holds nobody up until its ACK is in.
+/// A flow without further data holds others up only until its ACK is in.
 #[test]
 fn who_has_little_to_say_takes_little_of_the_others_time() {
     let (turns, no_turns) = (carried(TURNS, 1, 1), carried(NO_TURNS, 1, 1));

@@ -1,4 +1,4 @@
-//! What a base station's proxy takes of memory, whatever crosses it.
+//! The memory of a base station's proxy, whatever crosses it.
 
 use std::net::SocketAddr;
 
@@ -57,7 +57,7 @@ fn drain(proxy: &mut Proxy, now: Instant) {
     }
 }
 
-/// The SYNs, a segment of data each way of the fade, and an ACK with blocks.
+/// Passes the SYNs, a segment of data each way of the fade, and an ACK with blocks.
 fn cross(proxy: &mut Proxy, flow: u32) {
     let now = Instant::from_millis(flow.into());
     let (fixed, mobile) = ends(flow);
@@ -78,7 +78,7 @@ fn proxy(agent: &str, config: impl FnOnce(&mut ProxyConfig)) -> Proxy {
     Proxy::new(of_proxy, Box::new(StandardAgents::default())).expect("an agent that there is")
 }
 
-/// What each of 10,000 flows takes, besides data that agents keep.
+/// The memory of each of 10,000 flows, besides data that agents keep.
 fn taken(agent: &str) -> i64 {
     let mut crossed = None;
     let used = measure(|| {
@@ -100,7 +100,7 @@ fn ten_thousand_flows_take_at_most_4_kib_each_under_every_agent() {
     }
 }
 
-/// No agent, but two TCPs with what a TCP needs around it.
+/// Two TCPs and their surroundings in place of an agent.
 const SPLIT: &str = "split";
 const MOST_A_SPLIT: i64 = 18 << 10;
 

@@ -26,7 +26,7 @@ use model::Model;
 const BYTES: u64 = 3_000_000;
 const PORT: u16 = 80;
 
-/// One packet in twenty comes again, after 5 ms on the way; nothing is lost.
+/// One packet in twenty comes again, 5 ms later on the way; none is lost.
 const REPEATS: Impairment = Impairment { duplicate_ppm: 50_000, delay: Duration::from_millis(5), ..NO_FAULT };
 const LOSES: Impairment = Impairment {
     loss_ppm: 10_000,
@@ -38,7 +38,7 @@ const LOSES: Impairment = Impairment {
 };
 const NO_FAULT: Impairment = Impairment { queue_packets: 100_000, ..Impairment::NONE };
 
-/// Shows the model every packet.
+/// Gives the model every packet.
 struct Watch(Arc<Mutex<Model>>);
 
 impl Observer for Watch {
@@ -53,7 +53,7 @@ impl Observer for Watch {
     fn on_trace(&mut self, _: &TraceEvent) {}
 }
 
-/// A world that is watched, over a bad path.
+/// A watched world over a bad path.
 struct Watched {
     world: World,
     model: Arc<Mutex<Model>>,
@@ -83,7 +83,7 @@ impl Watched {
         self.port += 1;
         let writer = std::thread::spawn(move || {
             let hash = write_all(&mut stream, 5, BYTES)?;
-            // Until all has come, the kernel keeps the connection: it hears every ACK.
+            // The kernel keeps the connection until all bytes have come: it receives every ACK.
             stream.read_exact(&mut [0])?;
             Ok::<_, std::io::Error>(hash)
         });
@@ -109,7 +109,7 @@ impl Watched {
         assert!(model.wrong.is_empty(), "{what}: {:#?}", model.wrong);
     }
 
-    /// A counter of the kernel's, since the namespace began.
+    /// A counter of the kernel, since the namespace began.
     fn kernel_counts(&self, name: &str) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/netstat").expect("the kernel counts");
         let text = self.world.namespace.run(read);
@@ -139,7 +139,7 @@ fn what_comes_twice_is_reported_as_that_and_as_no_hole() {
         let counts = watched.model().counts;
         let count = |name| watched.kernel_counts(name);
         assert_eq!(count("TCPSACKReorder"), 0, "{merge:?}");
-        // Of our ACKs, too, some come twice.
+        // Some of our ACKs come twice, too.
         let heard = count("TCPDSACKRecv");
         assert!(counts.twice > 200 && counts.reported == counts.twice, "{merge:?}: {counts:?}");
         assert!(
@@ -167,7 +167,7 @@ fn every_receiver_reports_what_comes_twice() {
     }
 }
 
-/// Without timestamps: by them a segment that comes late may be refused, of which the model knows nothing.
+/// Without timestamps: they may refuse a segment that comes late, and the model knows nothing of that.
 #[test]
 fn every_receiver_tells_of_the_holes_that_there_are() {
     if !can_run("every_receiver_tells_of_the_holes_that_there_are", &[]) {

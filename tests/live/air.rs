@@ -1,4 +1,4 @@
-//! The radio in real time under the kernels of several namespaces: what reaches whom, how fast, and what stays behind.
+//! The radio in real time under the kernels of several namespaces: reach, speed, and cleanup.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use crate::world::{PATIENCE, until, within_patience};
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;
 
-/// A chain of nodes 200 m apart, of which every second one is out of reach.
+/// A chain of nodes 200 m apart; nodes next but one are out of range.
 struct Air {
     prefix: String,
     process: Child,
@@ -80,7 +80,7 @@ impl Air {
         serde_json::from_str(&report).expect("one object")
     }
 
-    /// Answers every datagram that comes to a node, for as long as the test lasts.
+    /// Answers every datagram to a node, for as long as the test lasts.
     fn echo(&self, node: usize) {
         let socket = self.nodes[node].run(|| UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port"));
         thread::spawn(move || {
@@ -98,7 +98,7 @@ impl Air {
         socket
     }
 
-    /// Frames that have come to a node's device.
+    /// The frames that have come to a node's device.
     fn frames_in(&self, node: usize) -> u64 {
         let table = self.nodes[node].run(|| fs::read_to_string("/proc/thread-self/net/dev"));
         let table = table.expect("the kernel counts");
@@ -133,7 +133,7 @@ fn datagrams_cross_three_hops_and_take_the_time_of_their_frames() {
         let sent_at = clock.now();
         socket.send_to(&[nth; 100], (address(3), PORT)).expect("a way by the nodes between");
         let mut answer = [0; 200];
-        // One that took too long is not taken for the next one.
+        // A late answer is not taken for the next one.
         while let Ok(100) = socket.recv(&mut answer) {
             if answer[0] == nth {
                 fastest = fastest.min(clock.now().since(sent_at));
@@ -179,7 +179,7 @@ fn who_is_out_of_range_hears_nothing() {
         assert_eq!((ear.recv(&mut heard).expect("200 m"), heard[0]), (500, nth));
     }
     assert_eq!(air.frames_in(2), 0, "400 m");
-    // Not even when it is said to be a neighbour: nobody answers for it.
+    // Even a route that names it a neighbour does not help: no station answers for it.
     air.nodes[0].ip(&["route", "replace", "10.0.0.3/32", "dev", "air0"]);
     let before = air.frames_in(1);
     air.echo(2);
@@ -190,7 +190,7 @@ fn who_is_out_of_range_hears_nothing() {
     assert_eq!(air.frames_in(2), 0);
 }
 
-/// Sends so many bytes, and answers how long it took until the other end had them.
+/// Sends this many bytes, and returns the time until the other end had them.
 fn bulk(air: &Air, to: usize, bytes: usize) -> Duration {
     let listener = air.nodes[to].run(|| TcpListener::bind((address(to), PORT)).expect("a free port"));
     let reading = thread::spawn(move || {
@@ -228,7 +228,7 @@ fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
     let least = Duration::from_nanos(segments * 2 * phy.exchange_ns(1_500));
     println!("{BYTES} B over 2 hops in {took:.1?}; their frames alone take {least:.1?}");
     assert!(took > least, "no faster than the frames");
-    // Twice that is usual on a machine with nothing else to do.
+    // The usual time is twice that on an otherwise idle machine.
     assert!(took < 20 * least, "{}", air.log());
     let report = air.end();
     assert!(report["stations"][1]["airtime_s"].as_f64() > Some(least.as_secs_f64() / 3.0), "{report}");
@@ -312,7 +312,7 @@ fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
     within_patience(until(|| talk().is_ok_and(|back| back == sent)));
     drop(daemons);
     let report = air.end();
-    // Segments of 1,460 bytes, each way over the node between, with its CTS, ACKs and RTS for each.
+    // Segments of 1,460 bytes go over the node between in both directions, each with its CTS, ACKs and RTS.
     assert!(report["stations"][1]["frames_sent"].as_u64() > Some(4 * 2 * 14), "{report}");
     let _ = fs::remove_dir_all(&folder);
 }
@@ -383,7 +383,7 @@ fn iperf3_runs_over_the_radio() {
     }));
 }
 
-/// How far behind real time it says it was, at the worst.
+/// The worst lateness behind real time in its log.
 fn said_behind_ms(air: &Air) -> u64 {
     let log = air.log();
     let said = log.split("behind real time by up to ").skip(1).filter_map(|said| said.split(' ').next());
@@ -401,7 +401,7 @@ fn a_radio_that_falls_behind_real_time_says_so() {
     within_patience(async {
         until(|| socket.send_to(&[0; 100], (address(1), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok())
             .await;
-        // More than the radio sends in that time, unless this test is held up before it tells the radio to stop.
+        // More than the radio sends in that time, unless this test is held up before it stops the radio.
         while said_behind_ms(&air) <= 200 {
             (0..40).for_each(|_| drop(socket.send_to(&[1; 1_400], (address(1), PORT))));
             for signal in [Signal::STOP, Signal::CONT] {
@@ -415,7 +415,7 @@ fn a_radio_that_falls_behind_real_time_says_so() {
     assert!(report["behind"]["times"].as_u64() > Some(0), "{report}");
 }
 
-/// Namespaces whose names begin so.
+/// The namespaces whose names begin with `prefix`.
 fn names(prefix: &str) -> Vec<String> {
     let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -466,7 +466,7 @@ fn a_device_that_somebody_removes_ends_it_with_an_error_that_names_it() {
     assert!(air.log().contains("the device air0 of "), "{}", air.log());
 }
 
-/// As the kernels' own captures have it, so that both can be merged. The radio's own clock begins with the world.
+/// Times as in the kernels' own captures: both can be merged. The radio's own clock begins with the world.
 #[test]
 fn captures_have_the_time_of_day_and_the_radios_own_time_beside() {
     let test = "captures_have_the_time_of_day_and_the_radios_own_time_beside";

@@ -1,4 +1,4 @@
-//! What peers can make a node hold: connections that nobody reads from, silent ones, and handshakes without an end.
+//! The state that peers can make a node hold: connections without a reader, silent ones, and endless handshakes.
 
 use std::fs;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::flood;
 use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
-/// Connects as often as it is told from addresses of nobody's, asks for a page, closes, and takes none of it.
+/// Connects `count` times from unused addresses, requests a page, closes, and takes none of it.
 const TAKES_NOTHING: &str = r"
 import select, socket, struct, sys
 dst, port, count, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -57,7 +57,7 @@ print(answered)
 const STUCK: u64 = 300;
 const SILENT: usize = 40;
 const SEATS: &str = "connections: 30, reads_within: 500ms";
-/// Of the process as a whole, whatever its peers do.
+/// The limit for the whole process, whatever its peers do.
 const MOST_BYTES: u64 = 160 << 20;
 
 fn resident_bytes(process: u32) -> u64 {
@@ -88,7 +88,7 @@ fn peers_that_take_nothing_of_what_a_server_left_for_them_are_bounded() {
     }
     let field = served("orphans");
     let _here = field.serve(&field.node, "127.0.0.1", "8000");
-    // Few at a time: the server's own queue is short, and what it overruns is reset.
+    // Few at a time: the server's own queue is short, and a connection beyond it is reset.
     let more = "forwards: [{ listen: mesh:8022, to: 127.0.0.1:8000, connections: 4 }]\n\
                 bounds: { orphans: 100, orphan_memory: 4MiB }";
     let _daemon = field.daemon(more);

@@ -58,7 +58,7 @@ fn what_the_kernel_sends_we_receive() {
     }
 }
 
-/// Else several connections of the kernel's lose segments in it that we have promised to take.
+/// Otherwise several of the kernel's connections lose segments there that we have promised to take.
 #[test]
 fn the_devices_queue_holds_what_a_window_promises() {
     if !can_run("the_devices_queue_holds_what_a_window_promises", &[]) {
@@ -116,7 +116,7 @@ fn a_device_that_outlives_its_fast_user_is_plain_again() {
     assert!(!offloads());
 }
 
-/// One packet in a hundred is lost and one in a hundred late, both ways, over 2 ms each way.
+/// One packet in a hundred is lost and one in a hundred late, with 2 ms in each direction.
 fn lossy(link: Box<dyn Link>) -> Box<dyn Link> {
     let faults = Impairment {
         loss_ppm: 10_000,

@@ -1,4 +1,4 @@
-//! What a node tells of a capture that its file asks for: while it runs, and at its end.
+//! The reports of a node about a capture in its file: while it runs, and at its end.
 
 use std::fs;
 
@@ -68,7 +68,7 @@ fn a_capture_that_lost_nothing_says_how_much_it_has_at_the_end() {
     assert!(rest.split(" packets, ").next().is_some_and(|count| count.parse::<u64>().is_ok()), "{log}");
 }
 
-/// A device finishes the checksums, and one that a file has is finished.
+/// A device finishes the checksums, and the file must hold finished ones.
 #[test]
 fn a_capture_of_a_fast_link_holds_sound_checksums_and_says_what_acks_answer() {
     if !can_run("a_capture_of_a_fast_link_holds_sound_checksums", &["curl", "python3", "tshark"]) {

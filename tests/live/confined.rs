@@ -1,4 +1,4 @@
-//! Daemons may do no more than the units that come with us leave them, and by themselves no more than they need.
+//! The rights of daemons: no more than the supplied units leave them, and by themselves no more than they need.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::world::{until, within_patience};
 
 const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080 }";
 const UNITS: [&str; 3] = ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service"];
-/// Tenths of systemd's measure, of which less is better.
+/// The largest exposure by systemd's measure, in tenths; less is better.
 const MOST_EXPOSED: &str = "25";
 
 fn unit(name: &str) -> PathBuf {
@@ -49,7 +49,8 @@ fn systemd_calls_each_unit_well_confined() {
     }
 }
 
-/// A user with the unit's capabilities and no way to more. The kernel's device is everybody's, as udev makes it.
+/// Runs a command as a user with the unit's capabilities and no path to more. The kernel's device is open to all users,
+/// as udev makes it.
 fn confined(unit: &str, command: &str) -> String {
     let capabilities: Vec<_> = directive(unit, "AmbientCapabilities")
         .iter()
@@ -85,7 +86,7 @@ fn a_node_works_with_no_more_than_its_unit_leaves_it() {
 
 const NET_ADMIN: u64 = 1 << 12;
 
-/// What the kernel says of a process: a value for each of its threads.
+/// The kernel's value of a field for each thread of a process.
 fn facts(process: u32, name: &str) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it lives").flatten();
     let statuses = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
@@ -117,7 +118,7 @@ fn assert_only(process: u32, capabilities: u64) {
     assert!(facts(process, "Uid").iter().all(|ids| !ids.split('\t').any(|id| id == "0")));
 }
 
-/// The programs that it has started and that run.
+/// The running programs that it has started.
 fn children(process: u32) -> Vec<u32> {
     let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).expect("it lives");
     listed.split_whitespace().map(|id| id.parse().expect("a number")).collect()
@@ -143,7 +144,7 @@ fn each_thread_of_a_node_has_nothing_and_a_file_of_root_s_is_still_read_anew() {
     let capture = field.path("a.pcapng");
     assert!(field.ask(&["capture", "start", &capture]).status.success(), "{}", field.log());
     assert_only(daemon.0.id(), 0);
-    // What reads the file has nothing but that.
+    // The file's reader has that right alone.
     let helpers = children(daemon.0.id());
     let [reader] = helpers[..] else { panic!("one helper: {helpers:?}") };
     assert!(facts(reader, "Seccomp").iter().all(|value| value == "2"));
@@ -172,7 +173,7 @@ fn root_stays_where_the_file_asks_for_it_and_confinement_can_be_off() {
     }
 }
 
-/// The folder is everybody's, so that the file's mode refuses nothing.
+/// The folder is open to all users: the file's mode refuses nothing.
 #[test]
 fn a_capture_outside_of_the_folders_is_refused_and_said_and_captures_adds_one() {
     let test = "a_capture_outside_of_the_folders_is_refused_and_said_and_captures_adds_one";
@@ -243,7 +244,7 @@ fn each_thread_of_a_proxy_keeps_what_it_takes_back_by() {
     }
 }
 
-/// Makes the next call of a number be another one, which a debugger may.
+/// Turns the next call of a number into another one, as a debugger may.
 const INJECT: &str = r#"
 import ctypes, os, sys
 process, wanted, other = map(int, sys.argv[1:])
@@ -271,7 +272,7 @@ while True:
 ask(DETACH)
 "#;
 
-/// Of x86-64. The mark that a routing daemon leaves each second is such a call.
+/// Numbers of x86-64. A routing daemon makes the first call each second, for its mark.
 const FTRUNCATE: &str = "77";
 const UNSHARE: &str = "272";
 

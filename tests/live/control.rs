@@ -1,4 +1,4 @@
-//! A node's control socket: who may ask, and what it takes.
+//! A node's control socket: its permitted users, and its requests.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::field::{Field, HOPWISE, text};
 use crate::namespace::can_run;
 
-/// Whom no daemon of the tests is.
+/// A user whom no daemon of the tests runs as.
 const SOMEBODY: u32 = 54_321;
 
 /// The file's permissions keep them out as well, unless somebody changes those.
@@ -22,8 +22,8 @@ fn who_may_not_ask_is_told_who_may() {
     let field = Field::new("who-asks");
     let _daemon = field.daemon("");
     let (socket, command) = (field.path("control.sock"), field.path("hopwise"));
-    // The command may lie where nobody else gets to. Nothing runs that somebody has open for writing, and what this
-    // process has open a process that another test starts has as well, until it becomes its command.
+    // The command may lie where no other user gets to. Nothing runs that a process has open for writing. A process that
+    // another test starts holds this one's open files until it becomes its command.
     let copied = Command::new("cp").args([HOPWISE, &command]).status();
     assert!(copied.is_ok_and(|status| status.success()), "the folder can be written");
     let asks = || {

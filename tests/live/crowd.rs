@@ -68,7 +68,7 @@ fn a_thousand_connections_of_ours_are_served_by_the_kernel_at_once() {
     allow_descriptors();
     let world = World::new();
     let (listener, address) = world.kernel_listener(KERNELS);
-    // All of them may wait to be accepted; who is dropped there would never hear of it, having nothing to say.
+    // All of them may wait to be accepted. A client that is dropped there would never know it, as it sends nothing.
     rustix::net::listen(&listener, CONNECTIONS as i32).expect("it listens");
     let (open, opened) = std::sync::mpsc::channel();
     let kernel = std::thread::spawn(move || -> std::io::Result<()> {
@@ -106,7 +106,7 @@ fn a_thousand_connections_of_ours_are_served_by_the_kernel_at_once() {
     kernel.join().expect("the kernel's end ends").expect("it reads and writes");
 }
 
-/// Ticks of the processor's time that a thread of this process has used.
+/// The processor's ticks that a thread of this process has used.
 fn ticks_of(thread: &str) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("it is always there");
     let stats = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());

@@ -1,4 +1,4 @@
-//! What a program gets that sets nothing.
+//! The defaults of a program that sets nothing.
 
 use hopwise_core::LinkId;
 use hopwise_core::endpoint::EndpointConfig;
@@ -28,7 +28,7 @@ fn addresses() -> Vec<Prefix> {
     vec!["10.7.0.1/24".parse().expect("a prefix")]
 }
 
-/// Figures of a benchmark that sets something else tell nothing of what programs reach.
+/// Figures of a benchmark with other settings do not show what programs reach.
 #[test]
 fn the_benchmark_measures_the_endpoint_that_every_program_gets() {
     if !can_run("the_benchmark_measures_the_endpoint_that_every_program_gets", &[]) {
@@ -45,7 +45,7 @@ fn the_benchmark_measures_the_endpoint_that_every_program_gets() {
     }
 }
 
-/// The kernel takes the last ACK for all that it handed over in a row.
+/// The kernel takes the last ACK for all segments that it handed over in a row.
 #[test]
 fn acks_for_what_was_read_in_a_row_are_merged_on_every_kind_of_tun() {
     if !can_run("acks_for_what_was_read_in_a_row_are_merged_on_every_kind_of_tun", &[]) {

@@ -1,4 +1,4 @@
-//! How connections end: half-closed, reset, with a peer that was killed, with a stack that stops.
+//! The endings of connections: half-closed, reset, with a peer that was killed, with a stack that stops.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -80,7 +80,7 @@ fn a_kernel_process_that_is_killed_resets_us() {
     }
     let world = World::new();
     let listener = world.stack.listen(None, 9, ListenOptions::default()).expect("the port is free");
-    // It leaves what we send unread, so that its death is a reset and not a FIN.
+    // It leaves our bytes unread: its death is then a reset and not a FIN.
     let program = "import socket, time; s = socket.create_connection(('10.7.0.1', 9)); time.sleep(600)";
     let peer = world.namespace.start(&["python3", "-c", program]);
     within_patience(async {
@@ -131,7 +131,7 @@ fn a_stack_that_stops_delivers_what_was_written_and_resets_who_does_not_end() {
     let stopped = stack.stop(Duration::from_secs(3));
     assert_eq!(stopped.reset, 1, "the one whose peer does not close");
     assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), "the last words");
-    // After our FIN the kernel tells of the reset to who writes.
+    // After our FIN the kernel reports the reset to a writer.
     let told = kernel_stays.write_all(b"still here").map_err(|error| error.kind());
     assert_eq!(told, Err(ErrorKind::BrokenPipe));
     drop((ends, stays, namespace));

@@ -14,7 +14,7 @@ use crate::world::{until, within_patience};
 pub(crate) const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 pub(crate) const PAGE: &str = "hello from the kernel\n";
 
-/// A host with a node, and another with nothing but the kernel's TCP behind a wire.
+/// A host with a node, and another with only the kernel's TCP behind a wire.
 pub(crate) struct Field {
     pub(crate) node: Namespace,
     pub(crate) web: Namespace,
@@ -22,7 +22,7 @@ pub(crate) struct Field {
     has_refusals: AtomicBool,
 }
 
-/// A daemon makes no system call that it is refused.
+/// Checks that no system call of a daemon was refused.
 pub(crate) fn assert_none_refused(log: &str) {
     if !std::thread::panicking() {
         assert!(!log.contains("refused the system call"), "{log}");
@@ -34,7 +34,7 @@ impl Field {
         let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
         fs::create_dir_all(folder.join("www")).expect("the temporary folder can be written");
         fs::write(folder.join("www/index.html"), PAGE).expect("the folder can be written");
-        // A daemon is nobody in particular, and its captures and its socket stand here.
+        // A daemon is an ordinary user, and its captures and its socket stand here.
         let anybody = fs::Permissions::from_mode(0o777);
         fs::set_permissions(&folder, anybody).expect("it is ours");
         let (node, web) = (Namespace::new(), Namespace::new());
@@ -47,7 +47,7 @@ impl Field {
         Field { node, web, folder, has_refusals: AtomicBool::new(false) }
     }
 
-    /// This test brings some about.
+    /// The test causes some refusals.
     pub(crate) fn expect_refusals(&self) {
         self.has_refusals.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl Field {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
-    /// A folder that is a disk of its own, of that size.
+    /// Makes a folder that is a disk of its own, of that size.
     pub(crate) fn small_disk(&self, size: &str) -> String {
         let small = self.path("small");
         fs::create_dir(&small).expect("the folder can be written");
@@ -77,7 +77,8 @@ impl Field {
         server
     }
 
-    /// What a node says that is refused. One that starts all the same is ended, and has another status.
+    /// The output of a node whose configuration is refused. One that starts all the same is ended, and has another
+    /// status.
     pub(crate) fn refused(&self, config: &str) -> Output {
         self.node.output(&["timeout", "60", HOPWISE, "node", config])
     }
@@ -87,7 +88,7 @@ impl Field {
         self.daemon_over("kind: tun", more)
     }
 
-    /// The same over another kind of link.
+    /// The same daemon over another kind of link.
     pub(crate) fn daemon_over(&self, kind: &str, more: &str) -> Daemon {
         let config = self.config_over(kind, more);
         self.spawn(&config)
@@ -97,7 +98,7 @@ impl Field {
         self.spawn_as(&[HOPWISE, "node", config])
     }
 
-    /// By another command that becomes it.
+    /// Starts another command that becomes the daemon.
     pub(crate) fn spawn_as(&self, words: &[&str]) -> Daemon {
         let log = fs::File::create(self.path("log")).expect("the folder can be written");
         let mut command = self.node.command(words);
@@ -153,7 +154,7 @@ impl Drop for Field {
     }
 }
 
-/// A daemon that is told to end with its guard.
+/// A daemon that gets SIGTERM when its guard is dropped.
 pub(crate) struct Daemon(pub(crate) Child);
 
 impl Daemon {

@@ -1,4 +1,4 @@
-//! SYNs from made-up addresses, as many a second as are asked for. The benchmark of the host sends them, too.
+//! SYNs from made-up addresses at a given rate. The benchmark of the host sends them, too.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, s
 
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// From 10.128.0.0/9 to an IPv4 address, until it is told to stop; counts them.
+/// Sends from 10.128.0.0/9 to an IPv4 address until `stop` is set; counts the SYNs.
 pub(crate) fn run(to: IpAddr, port: u16, per_second: u64, sent: &AtomicU64, stop: &AtomicBool) {
     let raw = Protocol::from_raw(std::num::NonZero::new(255).expect("not zero"));
     let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(raw));
@@ -19,17 +19,17 @@ pub(crate) fn run(to: IpAddr, port: u16, per_second: u64, sent: &AtomicU64, stop
         let due = clock.now().0 / 1000 * per_second / 1_000_000;
         let mut at = sent.load(Ordering::Relaxed);
         while at < due {
-            // A full queue of the kernel's is a SYN that was not sent.
+            // A full queue of the kernel means that the SYN was not sent.
             let _ = sendto(&socket, &syn(to, port, at as u32), SendFlags::empty(), &SocketAddr::new(to, 0));
             at += 1;
         }
         sent.store(at, Ordering::Relaxed);
-        // Whoever looks for the time without rest takes a processor from those who are measured.
+        // A loop without rest would take a processor from the measured threads.
         std::thread::park_timeout(PAUSE);
     }
 }
 
-/// The kernel fills in what belongs to IP.
+/// A SYN; the kernel fills in the fields of IP.
 fn syn(to: IpAddr, port: u16, number: u32) -> Vec<u8> {
     let mixed = number.wrapping_mul(0x9e37_79b1);
     let src = [10, (mixed >> 8) as u8 | 0x80, (mixed >> 16) as u8, (mixed >> 24) as u8];

@@ -1,5 +1,5 @@
-//! What is agreed on in the handshake, with everything that the kernel can be told to leave out, in both directions
-//! and over both versions of IP. The switches under ipv4/ are those of IPv6, too.
+//! The options of the handshake, with each one that the kernel can leave out, in both directions and over both versions
+//! of IP. The switches under ipv4/ hold for IPv6, too.
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::namespace::can_run;
 use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, within_patience};
 
-/// More than a window without scaling, so that scales are used where they are agreed on.
+/// More than a window without scaling: agreed scales are then used.
 const BYTES: usize = 300_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Input that means no good: packets that are no packets, and a flood of SYNs from addresses that are made up.
+//! Hostile input: invalid packets, and a flood of SYNs from made-up addresses.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::flood;
 use crate::namespace::{Namespace, can_run};
 use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 
-/// A device is written to as a neighbour would: whole frames, whatever is in them.
+/// Writes to a device as a neighbour would: whole frames with any contents.
 const SEND_JUNK: &str = r"
 import random, socket, sys
 random.seed(int(sys.argv[2]))
@@ -44,11 +44,11 @@ for i in range(5000):
 print(sent)
 ";
 
-/// What came, by the numbers under which the trace names packets.
+/// The packets that came, by their numbers in the trace.
 #[derive(Debug, Default)]
 struct Seen {
     packets: u64,
-    /// Those that no kernel writes.
+    /// Packets that no kernel writes.
     junk: BTreeSet<u64>,
     dropped: Vec<u64>,
 }
@@ -73,7 +73,7 @@ impl Observer for Watcher {
     }
 }
 
-/// Whether its header is sound: IPv4's sums up, IPv6's says how long the packet is.
+/// Returns whether its header is sound: IPv4's checksum holds, IPv6's length is the packet's.
 fn is_kernels(packet: &[u8]) -> bool {
     let word = |at: usize| packet.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]));
     if word(0) >> 12 == 6 {
@@ -83,7 +83,7 @@ fn is_kernels(packet: &[u8]) -> bool {
     word(0) >> 8 == 0x45 && sum.is_multiple_of(0xffff)
 }
 
-/// What the kernel has handed over at the device, and what it has not, for its queue was full.
+/// The packets that the kernel has handed over at the device, and those that its full queue has dropped.
 fn handed_over(world: &World) -> (u64, u64) {
     let told = world.namespace.output(&["ip", "-s", "-j", "link", "show", "hop0"]).stdout;
     let told: serde_json::Value = serde_json::from_slice(&told).expect("iproute2 writes JSON");
@@ -92,8 +92,8 @@ fn handed_over(world: &World) -> (u64, u64) {
     (count("packets"), count("dropped"))
 }
 
-/// Each packet that the kernel handed over was refused by the link or came to the endpoint, and there each that is
-/// junk was dropped once; each drop stands in a counter.
+/// Each packet that the kernel handed over was refused by the link or came to the endpoint. There each junk packet was
+/// dropped once, and each drop stands in a counter.
 async fn each_is_counted(world: &World, seen: &Mutex<Seen>, sent: u64) {
     let mut link = LinkCounters::default();
     until(|| {
@@ -177,7 +177,7 @@ fn resident_bytes() -> u64 {
 
 const PER_SECOND: u64 = 100_000;
 
-/// Reads until the transfer has brought `bytes` more and the flood `syns`; whichever is starved never gets there.
+/// Reads until the transfer has brought `bytes` more and the flood `syns`; a starved one never gets there.
 async fn outlives(stream: &mut hopwise_host::TcpStream, bytes: usize, sent: &AtomicU64, syns: u64) {
     let mut buffer = vec![0; 1 << 16];
     let mut arrived = 0;
@@ -186,7 +186,7 @@ async fn outlives(stream: &mut hopwise_host::TcpStream, bytes: usize, sent: &Ato
     }
 }
 
-/// Who was unlucky with its first SYNs repeats them ever more seldom, and is forgotten in between.
+/// Connects anew after a failure. A client without luck repeats its SYNs ever more seldom, and is forgotten in between.
 fn connect_anew() -> TcpStream {
     let connect = || TcpStream::connect_timeout(&(OURS, 80).into(), Duration::from_secs(10));
     let mut connected = None;
@@ -203,7 +203,7 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
         return;
     }
     let world = World::new();
-    // Answers go nowhere, as they would in the real world.
+    // Answers are discarded, as they would be in the real world.
     world.namespace.ip(&["route", "add", "blackhole", "10.128.0.0/9"]);
     world.namespace.sysctl("ipv4/conf/all/rp_filter", "0");
     let _listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
@@ -221,7 +221,7 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
         let mut stream = world.connect(address).await;
         let (memory_before, sent) = (resident_bytes(), Arc::new(AtomicU64::new(0)));
         let running = Running::start(&world.namespace, &sent);
-        // Whoever means it is answered at its second try, and this is waited for here.
+        // An honest client gets its answer at the second try, and this waits for it.
         let honest = world.namespace.spawn(connect_anew);
         outlives(&mut stream, 50_000_000, &sent, 2 * PER_SECOND).await;
         until(|| honest.is_finished()).await;
@@ -229,7 +229,7 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
         honest.join().expect("among 100,000 others a second, too");
         let unanswered = world.stack.with(|_, endpoint| endpoint.drops(DropReason::SynRateLimited));
         assert!(unanswered > 0, "not each of {} SYNs is answered", sent.load(Ordering::Relaxed));
-        // `scripts/bench host` says how fast it is meanwhile.
+        // `scripts/bench host` reports the speed meanwhile.
         let grown = resident_bytes().saturating_sub(memory_before);
         assert!(grown < 32 << 20, "{grown} bytes more");
         stop_writing.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Daemons that are killed cannot take back what they changed in the system: the next one does.
+//! Daemons that are killed cannot undo their changes of the system: the next one does.
 
 use std::fs;
 use std::net::TcpStream;
@@ -58,7 +58,7 @@ fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
     assert!(doctor().contains("kernel-rst   wire0: nft is there"), "{}", doctor());
 }
 
-/// A device that somebody made to stay keeps the flags that its user set, whoever comes next.
+/// A device that was made to stay keeps the flags of its user, whichever program comes next.
 #[test]
 fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
     let name = "the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it";
@@ -87,8 +87,8 @@ fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
     fetches_much();
 }
 
-/// A pipe stands where the capture is that a second link replays, and holds up who opens it: the first link is open
-/// then.
+/// A second link replays a capture that is a pipe here. The pipe holds up the node that opens it: the first link is
+/// open then.
 #[cfg(feature = "pcap")]
 #[test]
 fn a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind() {
@@ -119,7 +119,7 @@ fn a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind() {
     }
 }
 
-/// Whoever stops a service asks it by SIGTERM.
+/// A service manager stops a service by SIGTERM.
 #[test]
 fn a_measurement_that_is_told_to_end_leaves_nothing_behind() {
     if !can_run("a_measurement_that_is_told_to_end_leaves_nothing_behind", &["nft"]) {

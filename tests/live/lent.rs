@@ -1,4 +1,4 @@
-//! TUN devices that somebody made to stay: a node takes them as they are, and leaves them so.
+//! TUN devices that were made to stay: a node takes them as they are, and leaves them unchanged.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::can_run;
 
-/// Somebody made it to stay, and it is there for whoever comes next.
+/// The device was made to stay, and remains for the next program.
 #[test]
 fn a_device_that_was_there_is_left_as_it_was() {
     if !can_run("a_device_that_was_there_is_left_as_it_was", &["curl", "python3"]) {
@@ -34,7 +34,7 @@ fn a_device_that_was_there_is_left_as_it_was() {
     }
 }
 
-/// The device as somebody finds it.
+/// The state of the device as `ip` shows it.
 fn shown(field: &Field) -> [String; 3] {
     let ip = |words: &[&str]| text(&field.node.output(&[&["ip"], words].concat()).stdout);
     let keeps = "cat /proc/sys/net/ipv6/conf/hw0/keep_addr_on_down";
@@ -52,7 +52,7 @@ fn ip(field: &Field, words: &str) {
     field.node.ip(&words.split(' ').collect::<Vec<_>>());
 }
 
-/// A node of these addresses, with what its device shall have.
+/// A node with these addresses, and with `device` as its device's settings.
 fn node_on(field: &Field, kind: &str, addresses: &str, device: &str) -> String {
     let path = field.path("node.yaml");
     let text = format!(
@@ -69,7 +69,7 @@ fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile()
     if !can_run("a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile", &[]) {
         return;
     }
-    // The first address of a subnet takes the second one along, and going down takes the routes.
+    // A subnet's first address takes the second one along, and a device that goes down takes the routes.
     let several = "kernel: [10.7.0.1/24, 10.7.0.9/24]";
     for (nth, (own, device, meanwhile)) in [
         ("10.5.0.1/32", several, &[][..]),
@@ -139,7 +139,7 @@ fn a_route_of_its_owner_stays_whatever_its_metric() {
         "addr add fd05::9/128 dev hw0 nodad",
         "route add fd06::/64 dev hw0 proto static metric 100",
         "route add 10.6.0.0/24 dev hw0 metric 100",
-        // For when there is no other.
+        // The route for packets without any other.
         "route add blackhole 10.6.0.0/24 metric 4278198272",
     ] {
         ip(&field, words);
@@ -206,7 +206,7 @@ fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
     }
 }
 
-/// Taken over, it would cut off who is reached by it; passed over, the node.
+/// With the route taken over, hosts behind it would be cut off; with the route left, the node would be.
 #[test]
 fn a_route_that_leads_elsewhere_is_not_taken_over() {
     if !can_run("a_route_that_leads_elsewhere_is_not_taken_over", &[]) {
@@ -225,11 +225,11 @@ fn a_route_that_leads_elsewhere_is_not_taken_over() {
     let routes = || {
         let shown = |family| text(&node.output(&["ip", family, "route", "show"]).stdout);
         let all = (shown("-4") + &shown("-6")).replace("linkdown", "");
-        // Those of the links themselves come and go with them.
+        // Routes of the links themselves come and go with them.
         let own = all.lines().filter(|line| !line.starts_with("fe80"));
         own.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
-    // Of a LAN, as NetworkManager has it: ours would come before it.
+    // The route of a LAN, as NetworkManager has it: ours would come before it.
     node.ip(&["addr", "add", "10.6.1.1/24", "dev", "wire0", "metric", "600"]);
     // The kernel gives it a smaller metric than a route gets.
     node.ip(&["addr", "add", "fd06:1::1/64", "dev", "wire0", "nodad"]);
@@ -249,7 +249,7 @@ fn a_route_that_leads_elsewhere_is_not_taken_over() {
         assert!(said.contains(&format!("a route to {taken} leads elsewhere already")), "{said}");
         assert_eq!((refused.status.code(), routes()), (Some(1), before.clone()));
     }
-    // One that leads through the device itself is its owner's, and stays as it is.
+    // A route through the device itself belongs to its owner, and stays as it is.
     let mut daemon = field.spawn(&node_on(&field, "tun", "10.5.0.2/24", "kernel: [10.7.0.1/24]"));
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());

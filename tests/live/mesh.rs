@@ -29,7 +29,7 @@ const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;
 /// Loses a neighbour in .4 s, and forgets numbers in 2.5 s.
 const AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms }";
-/// Asks a next hop for a sign of life each .2 s and loses it when two do not come; forgets numbers in 2.5 s.
+/// Probes a next hop each .2 s and loses it when two answers are missing; forgets numbers in 2.5 s.
 const DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_seqnum_lifetime: 2500ms, \
                     max_idletime: 2s, rreq_wait_time: 500ms } }";
 
@@ -103,7 +103,7 @@ impl Mesh {
         kill_process(Pid::from_child(daemon), signal).expect("it takes signals");
     }
 
-    /// Routes of the daemon's in the kernel's table.
+    /// The daemon's routes in the kernel's table.
     fn routes(&self, node: usize) -> String {
         let output = self.nodes[node].output(&["ip", "-4", "route", "show", "proto", "87"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -118,7 +118,7 @@ impl Mesh {
         }));
     }
 
-    /// How often that happened to connections of the node beside the first daemon, by its name in the trace.
+    /// The number of these events at connections of the node beside the first daemon, by the event's name in the trace.
     fn events(&self, name: &str) -> u64 {
         let metrics = SocketAddr::from(([127, 0, 0, 1], 9100));
         let Ok(mut stream) = self.nodes[0].run(|| TcpStream::connect(metrics)) else { return 0 };
@@ -130,7 +130,7 @@ impl Mesh {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// A server that counts what comes on each connection and answers with the number.
+    /// A server that counts the bytes of each connection and answers with the number.
     fn serve(&self, node: usize) {
         let listener =
             self.nodes[node].run(|| TcpListener::bind((address(node), PORT)).expect("a free port"));
@@ -153,7 +153,7 @@ impl Mesh {
         self.nodes[from].run(|| TcpStream::connect_timeout(&to, Duration::from_secs(30)))
     }
 
-    /// Sends so many bytes and waits until they are counted at the other end.
+    /// Sends this many bytes and waits until they are counted at the other end.
     fn transfer(stream: &mut TcpStream, bytes: usize) {
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
         stream.write_all(&vec![7; bytes]).expect("the path carries it");
@@ -177,12 +177,12 @@ impl Drop for Mesh {
     }
 }
 
-/// How the node in the middle is lost.
+/// The loss of the node in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
-    /// Its kernel says so.
+    /// Its kernel reports it.
     Link,
-    /// Nobody says anything: it falls silent.
+    /// The node falls silent without any report.
     Daemon,
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Names begin with this and the process's number, so that what a killed run left behind can be told.
+/// Names begin with this and the process's number; leftovers of a killed run can then be told apart.
 const PREFIX: &str = "hoplive";
 
 /// The beginning of a name that no other test has.
@@ -23,7 +23,7 @@ pub(crate) struct Namespace {
     is_ours: bool,
 }
 
-/// Why no namespace can be made here, if so.
+/// The reason why no namespace can be made here, if there is one.
 pub(crate) fn obstacle() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root, for network namespaces".to_owned());
@@ -34,14 +34,14 @@ pub(crate) fn obstacle() -> Option<String> {
     missing("ip")
 }
 
-/// Says that a command is missing, if it is.
+/// The message that a command is missing, if it is.
 pub(crate) fn missing(command: &str) -> Option<String> {
     let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();
     let is_there = found.is_ok_and(|output| output.status.success());
     (!is_there).then(|| format!("the command {command} is not installed"))
 }
 
-/// Whether a test can run; says so in the form that scripts/test counts when it cannot.
+/// Returns whether a test can run; otherwise prints the reason in the form that scripts/test counts.
 pub(crate) fn can_run(test: &str, commands: &[&str]) -> bool {
     let obstacle = obstacle().or_else(|| commands.iter().find_map(|command| missing(command)));
     if let Some(reason) = &obstacle {
@@ -64,17 +64,17 @@ impl Namespace {
         namespace
     }
 
-    /// One that somebody else has made, and removes.
+    /// A namespace that another program made and removes.
     pub(crate) fn of_somebody(name: &str) -> Namespace {
         Namespace { name: name.to_owned(), is_ours: false }
     }
 
-    /// `ip` inside.
+    /// Runs `ip` inside.
     pub(crate) fn ip(&self, arguments: &[&str]) {
         ip(&[&["-n", &self.name], arguments].concat());
     }
 
-    /// A wire between two namespaces, with a device of this name at both ends.
+    /// Makes a wire between two namespaces, with a device of this name at both ends.
     pub(crate) fn join(&self, other: &Namespace, device: &str, address: &str, others: &str) {
         ip(&[
             "link",
@@ -96,12 +96,12 @@ impl Namespace {
         }
     }
 
-    /// A command inside, run to its end.
+    /// Runs a command inside to its end.
     pub(crate) fn output<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Output {
         self.command(arguments).output().expect("ip netns exec runs")
     }
 
-    /// A command inside, ended when the guard is dropped.
+    /// Starts a command inside; it ends when the guard is dropped.
     pub(crate) fn start<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Running {
         let mut command = self.command(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -114,8 +114,8 @@ impl Namespace {
         command
     }
 
-    /// Whether a kernel's TCP socket listens at this port. Asking by a connection would be a client to some servers,
-    /// of which iperf3 takes one at a time.
+    /// Returns whether a kernel's TCP socket listens at this port. A probing connection would be a client to some
+    /// servers, and iperf3 takes one at a time.
     pub(crate) fn has_listener(&self, port: u16) -> bool {
         !self.output(&["ss", "-Hltn", &format!("sport = :{port}")]).stdout.is_empty()
     }
@@ -177,7 +177,7 @@ impl Drop for Namespace {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Asks it to end, and waits until it has.
+    /// Interrupts the process, and waits until it has ended.
     pub(crate) fn interrupt(&mut self) {
         let id = rustix::process::Pid::from_child(&self.0);
         let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);

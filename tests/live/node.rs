@@ -26,7 +26,7 @@ fn the_readmes_steps_fetch_a_page_from_a_kernel_in_another_namespace() {
     let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<&str> = blocks.collect();
     assert!(blocks[0].lines().count() < 10, "the README promises under ten lines");
-    // Whoever types them is slower than a script is, and recv listens by then.
+    // A user who types them is slower than a script, and recv listens by then.
     let typing =
         "for _ in $(seq 600); do ip netns exec web ss -Hltn | grep -q :5201 && break; sleep .1; done";
     let steps = blocks.concat().replace("\nhopwise send ", &format!("\n{typing}\nhopwise send "));
@@ -80,7 +80,7 @@ fn a_second_daemon_on_the_same_device_is_refused() {
     assert!(text(&second.stderr).contains("another process has it open"), "{}", text(&second.stderr));
 }
 
-/// The kernel says of it that the argument is invalid, and no more.
+/// The kernel only reports that the argument is invalid.
 #[test]
 fn a_device_that_is_no_tun_is_called_by_what_would_be_one() {
     if !can_run("a_device_that_is_no_tun_is_called_by_what_would_be_one", &[]) {
@@ -140,7 +140,7 @@ fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
 }
 
-/// A forward's client of a large file, of which the first byte has come.
+/// A client of a forward that reads a large file; its first byte has come.
 fn reader_of(field: &Field, file: &str) -> TcpStream {
     let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -189,21 +189,21 @@ fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
     assert!(of_peer().contains("10.7.0.2"), "{}", of_peer());
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    // Nobody is there any more who could tell it.
+    // No program is left that could tell it.
     assert_eq!(of_peer(), "");
     let heard = std::io::copy(&mut client, &mut std::io::sink()).map_err(|error| error.kind());
     assert_eq!(heard, Err(ErrorKind::ConnectionReset));
     assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
 }
 
-/// Nobody answers at the other end, and the daemon ends before that is known.
+/// The other end never answers, and the daemon ends before that is known.
 #[test]
 fn who_is_not_connected_in_time_hears_no_clean_end() {
     if !can_run("who_is_not_connected_in_time_hears_no_clean_end", &[]) {
         return;
     }
     let field = Field::new("unconnected");
-    // Else the kernel says after some seconds that nobody is there.
+    // Otherwise the kernel reports after some seconds that the neighbour is missing.
     field.node.ip(&["neigh", "add", "10.9.0.99", "lladdr", "02:00:00:00:00:99", "dev", "wire0"]);
     let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.99:80 }]";
     let mut daemon = field.daemon(&format!("{forward}\nstop_within: 300ms"));
@@ -217,7 +217,7 @@ fn who_is_not_connected_in_time_hears_no_clean_end() {
     assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
 }
 
-/// As systemd's own socket: a daemon is no longer root when it says that it is ready.
+/// A socket like systemd's own: a daemon is no longer root when it reports ready.
 fn systemd(field: &Field) -> UnixDatagram {
     let systemd = UnixDatagram::bind(field.path("notify")).expect("the folder can be written");
     let anybody = fs::Permissions::from_mode(0o777);
@@ -226,7 +226,7 @@ fn systemd(field: &Field) -> UnixDatagram {
     systemd
 }
 
-/// The kernel queues what a daemon tells, and the queue is full here.
+/// The kernel queues a daemon's notifications, and the queue is full here.
 #[test]
 fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
     if !can_run("a_systemd_that_reads_nothing_holds_up_no_daemon", &[]) {
@@ -255,7 +255,7 @@ fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
     let systemd = systemd(&field);
     let heard = || {
         let mut told = [0; 64];
-        // A process that was stopped meanwhile has to ask again: the kernel does not where there is a timeout.
+        // A process that was stopped meanwhile has to call again: the kernel does not resume a call with a timeout.
         let mut answers = std::iter::repeat_with(|| systemd.recv(&mut told));
         let heard =
             answers.find(|heard| !matches!(heard, Err(error) if error.kind() == ErrorKind::Interrupted));
@@ -443,7 +443,7 @@ fn a_daemon_with_a_user_works_without_any_capability() {
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }
 
-/// The kernel's TCP knows nothing of what our agents would tell it and hear of it.
+/// The kernel's TCP neither reads nor sends the options of our agents.
 #[test]
 fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
     if !can_run("status_says_who_the_agents_are", &["python3"]) {
@@ -472,7 +472,8 @@ fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
         ("sender", serde_json::json!("[newreno, pgy, ask-rate:4]")),
         ("receiver_lacks", serde_json::json!(["peer-cwnd"])),
         ("sender_lacks", serde_json::json!(["dup-count", "rate-request"])),
-        // From the hop limit, which tells of the way back alone. The step through the kernel to the device is no hop.
+        // The hops come from the hop limit, which shows the reverse path alone. The step through the kernel to the
+        // device is no hop.
         ("hops", serde_json::json!(null)),
         ("hops_back", serde_json::json!(1)),
         ("hops_back_source", serde_json::json!("ttl")),
@@ -518,7 +519,7 @@ fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
     let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:1080")).expect("the proxy listens");
     client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     client.write_all(&[5, 1, 0, 5, 1, 0, 1, 10, 9, 0, 2, 0, 80]).expect("it is open");
-    // Who writes the file asks for the connection's rule when it first hears of it, and must do so while it is there.
+    // The file's writer looks up the connection's rule at its first packet, and must do so while the rule is there.
     within_patience(until(|| field.status()["capture"]["packets_written"].as_u64() > Some(0)));
     client.write_all(b"GET /big HTTP/1.0\r\n\r\n").expect("it is open");
     let came = std::io::copy(&mut client, &mut std::io::sink()).expect("it is served");
@@ -611,7 +612,7 @@ fn send_and_recv_measure_between_two_namespaces() {
     assert!(bulk["scenario"] == "bulk" && bulk["flows"][0]["bytes_delivered"].as_u64() > Some(0), "{bulk}");
     let requests = send(&["--requests", "50"]);
     assert_eq!(requests["requests"]["count"], 50, "{requests}");
-    // The kernel forgets who it talked to.
+    // The kernel forgets its earlier peers.
     let _kernels = field.web.start(&[HOPWISE, "recv", "--kernel-tcp"]);
     within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
     let flow = &send_to("10.9.0.2", &["--bytes", "1MB", "--reverse"])["flows"][0];

@@ -1,4 +1,4 @@
-//! What happens to the path during a transfer: the device goes down and comes back, vanishes, and carries less.
+//! Changes of the path during a transfer: the device goes down and comes back, vanishes, and carries less.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -46,7 +46,7 @@ fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sendin
     assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), (BYTES, sent));
 }
 
-/// The kernel takes addresses of IPv6 from a device that goes down, unless it is told to keep them.
+/// The kernel takes IPv6 addresses from a device that goes down, unless it is configured to keep them.
 #[test]
 fn a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again() {
     if !can_run("a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again", &[]) {
@@ -74,7 +74,7 @@ fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernel
         let mut before = vec![0; 1_000_000];
         stream.read_exact(&mut before).await.expect("the connection holds");
         world.namespace.ip(&["link", "set", "hop0", "down"]);
-        // What was on its way is read, and then nothing comes any more.
+        // Packets on their way are read; after them nothing comes any more.
         let mut rest = vec![0; 1 << 16];
         let silence = Duration::from_millis(100);
         while let Ok(read) = tokio::time::timeout(silence, stream.read(&mut rest)).await {
@@ -145,7 +145,7 @@ const BEYOND: [Beyond; 2] = [
         far: "fd08::2",
         ours: "fd07::/64",
         forwarding: "ipv6/conf/all/forwarding",
-        // Less than 1280 is no IPv6 any more.
+        // Below 1280 it is no IPv6 link any more.
         mtu: 1300,
     },
 ];

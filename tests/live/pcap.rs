@@ -1,4 +1,4 @@
-//! A link that listens: what passes a device, as libpcap's filter chooses it.
+//! A link that captures: the packets of a device that libpcap's filter chooses.
 
 use std::fs;
 use std::net::{TcpStream, UdpSocket};
@@ -39,7 +39,7 @@ fn a_live_capture_sees_what_its_filter_wants_and_nothing_else() {
     assert!(LiveCapture::open("no-such-device", None).is_err());
 }
 
-/// The device of a namespace leaves checksums to nobody: what its kernel sends has none when it is captured.
+/// The namespace's device leaves checksums to no hardware: its kernel's packets have none when they are captured.
 #[test]
 fn what_is_captured_before_it_has_a_checksum_is_dropped_unless_the_file_trusts_it() {
     let name = "what_is_captured_before_it_has_a_checksum_is_dropped_unless_the_file_trusts_it";

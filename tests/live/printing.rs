@@ -1,4 +1,4 @@
-//! Who measures prints for a reader that may stop reading.
+//! The measuring commands print for a reader that may stop reading.
 
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
@@ -12,7 +12,7 @@ use crate::field::{Daemon, Field, HOPWISE};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{until, within_patience};
 
-/// For a page.
+/// Returns whether there is room for a page.
 fn has_room(writer: &PipeWriter) -> bool {
     let mut watched = [PollFd::new(writer, PollFlags::OUT)];
     poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -29,7 +29,7 @@ fn into_a_full_pipe(namespace: &Namespace, words: &[&str]) -> (Daemon, PipeReade
     (Daemon(command.spawn().expect("ip netns exec runs")), reader)
 }
 
-/// One of its threads is in a system call with standard output.
+/// Returns whether one of its threads is in a system call with standard output.
 fn prints(process: &Child) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.id())) else { return false };
     let calls = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("syscall")).ok());

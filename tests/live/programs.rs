@@ -1,4 +1,4 @@
-//! Programs that know nothing of us at the other end: curl, nginx, and what tshark thinks of our packets.
+//! Programs that know nothing of us at the other end: curl and nginx, and tshark's verdict on our packets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ fn nginx_serves_us_a_file() {
     assert!(Sha256::digest(&body) == Sha256::digest(&file), "{} bytes came", body.len());
 }
 
-/// Lines that tshark prints for the frames of a file that a filter shows.
+/// The lines that tshark prints for the frames of a file that match a filter.
 fn frames(file: &str, filter: &str) -> Vec<String> {
     let mut tshark = Command::new("tshark");
     tshark.args(["-r", file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter]);
@@ -143,7 +143,8 @@ fn tshark_finds_nothing_malformed_in_what_we_send() {
         assert_eq!(back.len(), 1_000_000);
     });
     reader.join().expect("the reader ends").expect("the kernel reads");
-    // Interrupted, it leaves what the kernel still holds for it; on a busy machine that is nearly all.
+    // An interrupted tcpdump drops the packets that the kernel still holds for it; on a busy machine that is nearly
+    // all.
     let has_most = || fs::metadata(&file).is_ok_and(|file| file.len() > 450_000);
     within_patience(until(has_most));
     tcpdump.interrupt();

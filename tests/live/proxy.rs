@@ -24,7 +24,7 @@ mod table;
 
 const MOBILE: &str = "10.9.0.2";
 
-/// How the proxy stands in the way.
+/// The place of the proxy between the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Tun,
@@ -32,7 +32,7 @@ pub(crate) enum By {
     Bridge,
 }
 
-/// The ways that can be gone here; says what cannot be, and why.
+/// The places that are possible here; prints the missing ones with their reasons.
 fn ways(test: &str) -> Vec<By> {
     if !can_run(test, &["nft", "ethtool"]) {
         return Vec::new();
@@ -92,7 +92,7 @@ impl Network {
         Network { fixed, router, mobile, by, watchdog: "60s", mobile_address: MOBILE, folder }
     }
 
-    /// The same over IPv6 alone; connections go to the mobile's address of that family.
+    /// The same network over IPv6 alone; connections go to the mobile's address of that family.
     pub(crate) fn v6(name: &str) -> Network {
         let mut network = Network::new(name);
         let Network { fixed, router, mobile, .. } = &network;
@@ -124,7 +124,7 @@ impl Network {
         self.proxy_with(agent, delay, "")
     }
 
-    /// The same with rules that lead through another table.
+    /// The same proxy with rules that lead through another table.
     fn proxy_in_table(&self, table: u32) -> Running {
         self.proxy_with("none", "none", &format!(", table: {table}"))
     }
@@ -142,14 +142,14 @@ impl Network {
              forecast: {{ threshold_dbm: -80 }}\nwatchdog: {watchdog}\n",
             self.socket().display()
         );
-        // A delay of nothing is none: what passes then is never copied.
+        // A delay of zero means no delay: packets then pass without a copy.
         let text = if delay == "none" { text.replace(", fault: { delay: none }", "") } else { text };
         let trace = std::env::var("HOPWISE_PROXY_TRACE").map(|path| format!("trace: {path}\n"));
         let text = text + &trace.unwrap_or_default();
         self.spawn(&config, &text)
     }
 
-    /// Another one on the same router, for other mobiles.
+    /// Starts another proxy on the same router, for other mobiles.
     fn proxy_beside(&self) -> Running {
         let mut text = fs::read_to_string(self.path("proxy.yaml")).expect("the first one's");
         for (first, second) in [
@@ -200,7 +200,7 @@ impl Network {
         self.tell(&format!("{{\"tell\":\"{news}\",\"peer\":\"{}\"}}", self.mobile_address))
     }
 
-    /// The mobile's link lets nothing through, either way, or everything again.
+    /// Makes the mobile's link drop all packets in both directions, or none.
     pub(crate) fn set_fade(&self, is_faded: bool) {
         let (place, script) = match (self.by, is_faded) {
             (_, false) => (self.fading(), "delete table inet fade"),
@@ -211,7 +211,7 @@ impl Network {
                  add rule inet fade out oifname \"radio\" meta l4proto tcp drop; \
                  add rule inet fade in iifname \"radio\" meta l4proto tcp drop",
             ),
-            // Packet sockets see what comes in before any rule does.
+            // Packet sockets see incoming packets before any rule does.
             (By::Bridge, true) => (
                 self.fading(),
                 "add table inet fade; add chain inet fade in { type filter hook prerouting priority 0; }; \
@@ -227,7 +227,7 @@ impl Network {
         if self.by == By::Bridge { &self.mobile } else { &self.router }
     }
 
-    /// Rules and tables of ours in the router.
+    /// Our rules and tables in the router.
     fn left_behind(&self) -> String {
         let said = |words: &[&str]| {
             let said = self.router.output(words);
@@ -241,7 +241,7 @@ impl Network {
         rules.chain(others).collect::<Vec<_>>().join("\n")
     }
 
-    /// One of the fixed host's counters of TCP.
+    /// A TCP counter of the fixed host.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let text = self.fixed.run(|| fs::read_to_string("/proc/thread-self/net/netstat").expect("counters"));
         let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
@@ -251,7 +251,7 @@ impl Network {
         value.unwrap_or_else(|| panic!("no counter is called {name}"))
     }
 
-    /// A connection from the fixed host to the mobile: its end there, and that at the mobile.
+    /// A connection from the fixed host to the mobile: its ends there and at the mobile.
     fn connection(&self, control: &str) -> (TcpStream, TcpStream) {
         let listener = self.mobile.run(|| TcpListener::bind((self.mobile_address, 0))).expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -260,7 +260,7 @@ impl Network {
         (stream, listener.accept().expect("it is accepted").0)
     }
 
-    /// As much as leaves from the fixed host to the mobile, until it is dropped.
+    /// Sends as much as possible from the fixed host to the mobile, until it is dropped.
     pub(crate) fn transfer(&self, control: &str) -> Transfer {
         let (stream, mut reader) = self.connection(control);
         let received = Arc::new(AtomicU64::new(0));
@@ -281,7 +281,7 @@ impl Network {
         Transfer { stream, received, ends }
     }
 
-    /// Questions of 100 bytes from the mobile, answers of 1000 to it, a pause after each.
+    /// Sends requests of 100 bytes from the mobile and responses of 1000 to it, with a pause after each.
     pub(crate) fn conversation(&self, control: &str) -> Transfer {
         let (stream, mut mobile) = self.connection(control);
         for end in [&stream, &mobile] {
@@ -327,7 +327,7 @@ impl Transfer {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Waits until so much more has come.
+    /// Waits until this many more bytes have come.
     pub(crate) fn wait_for(&self, more: u64) {
         let from = self.bytes();
         within_patience(until(|| self.bytes() >= from + more));
@@ -354,7 +354,7 @@ fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed()
         running.0.kill().expect("it is killed");
         running.0.wait().expect("it has ended");
         transfer.wait_for(1_000_000);
-        // What a killed proxy left behind is in no other's way.
+        // The leftovers of a killed proxy are in no other's way.
         let mut second = network.proxy("none", "1ms");
         transfer.wait_for(1_000_000);
         second.interrupt();
@@ -390,7 +390,7 @@ fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start
         kill();
         let found = doctor(&["--repair"]);
         assert!(found.contains("4 rules of routing removed"), "{found}");
-        // One that runs is no killed one, also while its device has no routes.
+        // A running proxy is not taken for a killed one, also while its device has no routes.
         let mut running = network.proxy("none", "none");
         let rules = network.left_behind();
         network.router.ip(&["link", "set", "hopf", "down"]);

@@ -210,7 +210,7 @@ for i in range(5000):
     assert!(!wired.stack.counters()[0].drops.is_empty());
 }
 
-/// Fields of the frames of a file that a filter shows, as tshark prints them.
+/// The fields of a file's frames that match a filter, as tshark prints them.
 fn frames(file: &str, filter: &str, fields: &[&str]) -> Vec<String> {
     let mut tshark = std::process::Command::new("tshark");
     tshark.args(["-r", file, "-Y", filter, "-T", "fields"]);

@@ -1,4 +1,4 @@
-//! What a relay's one side hears of the other's end: a clean one where it was clean, and a reset where it was not.
+//! The two sides of a relay: a clean end on one side arrives as a clean end on the other, and a reset as a reset.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use crate::field::{Field, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, is_long, until, within_patience};
 
-/// One of the ways that a node carries bytes for programs.
+/// One of a node's services that relay bytes for programs.
 struct Way {
     config: &'static str,
     clients: fn(&Field) -> &Namespace,
     at: &'static str,
-    /// What a client says first, and how long the answer to that is.
+    /// The client's first bytes, and the length of the answer to them.
     asks: &'static [u8],
     answer_bytes: usize,
     servers: fn(&Field) -> &Namespace,
@@ -57,7 +57,7 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-/// A client, and who serves it at the other end.
+/// A client, and the server's end of its connection.
 struct Pair {
     client: TcpStream,
     served: TcpStream,
@@ -67,7 +67,7 @@ impl Way {
     fn listener(&self, field: &Field) -> TcpListener {
         let listener =
             (self.servers)(field).run(|| TcpListener::bind(self.serves)).expect("nobody has the port");
-        // Whoever is never connected to is not waited for without end.
+        // The wait for a connection that never comes has an end.
         set_socket_timeout(&listener, Timeout::Recv, Some(PATIENCE)).expect("a timeout can be set");
         listener
     }
@@ -92,7 +92,7 @@ fn break_off(stream: TcpStream) {
     drop(stream);
 }
 
-/// Without end, until it is refused.
+/// Uploads without end, until it is refused.
 fn uploading(client: &TcpStream) -> JoinHandle<()> {
     let mut client = client.try_clone().expect("a descriptor");
     thread::spawn(move || while client.write_all(&[7; 4096]).is_ok() {})
@@ -130,7 +130,7 @@ fn a_client_whose_service_is_not_there_hears_no_clean_end() {
     for (nth, way) in WAYS.iter().enumerate().filter(|(_, way)| way.asks.is_empty()) {
         let field = Field::new(&format!("not-there-{nth}"));
         let _daemon = field.daemon(way.config);
-        // A kernel that is told before its program looks says so of the connecting.
+        // If the reset comes before the program looks, a kernel reports it as an error of the connecting.
         let heard = (way.clients)(&field).run(|| TcpStream::connect(way.at)).and_then(|mut client| {
             client.set_read_timeout(Some(PATIENCE))?;
             client.read(&mut [0; 1])
@@ -140,7 +140,7 @@ fn a_client_whose_service_is_not_there_hears_no_clean_end() {
     }
 }
 
-/// It is gone before its service is connected to, and what it said is not.
+/// The client is gone before its service is connected to, and its bytes are not.
 #[test]
 fn a_client_that_says_something_and_goes_is_heard() {
     if !can_run("a_client_that_says_something_and_goes_is_heard", &[]) {
@@ -172,7 +172,7 @@ fn an_answer_before_a_reset_is_heard() {
         let field = Field::new(&format!("early-{nth}"));
         let _daemon = field.daemon(way.config);
         let listener = way.listener(&field);
-        // From its own machine's service a node has at once what another's kernel keeps when it resets.
+        // A node gets all bytes of its own machine's service at once; another's kernel keeps some when it resets.
         let bytes = if nth == 2 { 60_000 } else { 300 };
         for time in 0..20 {
             let Pair { mut client, mut served } = way.pair(&field, &listener);
@@ -189,7 +189,7 @@ fn an_answer_before_a_reset_is_heard() {
     }
 }
 
-/// A server may also close in order when it has answered, and take nothing more.
+/// A server may also close in order when it has answered, and read no more.
 #[test]
 fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
     if !can_run("an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused", &[]) {
@@ -205,7 +205,7 @@ fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
         served.write_all(&[b'a'; BYTES]).expect("buffers take that much");
         served.shutdown(Shutdown::Write).expect("it is open");
         served.peek(&mut [0; 1]).expect("more comes");
-        // A kernel that resets takes back what the node has not got yet.
+        // A kernel that resets discards bytes that the node has not received yet.
         let ended = ["ss", "-Htn", "state", "fin-wait-2"];
         within_patience(until(|| !(way.servers)(&field).output(&ended).stdout.is_empty()));
         drop(served);
@@ -216,7 +216,7 @@ fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
     }
 }
 
-/// The kernel tells who writes that the connection was reset, and then who reads that it is over.
+/// The kernel reports the reset to a writer first; a later reader only gets the end.
 #[test]
 fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
     if !can_run("a_reset_that_is_found_by_writing_is_no_clean_end_either", &[]) {
@@ -232,24 +232,24 @@ fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
         served.read_exact(&mut [0; 1000]).expect("it comes");
         served.write_all(&[b'a'; 300]).expect("it is open");
         client.read_exact(&mut [0; 300]).expect("half a file");
-        // With some of the question unread it is a reset.
+        // With some bytes of the request unread it is a reset.
         served.peek(&mut [0; 1]).expect("more comes");
         drop(served);
-        // If the reset is there by now, this client's kernel tells of it here, and of an end below.
+        // If the reset is there by now, this client's kernel reports it here, and the read below gives an end.
         let written = client.write_all(&[7; 4096]);
         let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
         assert!(written.is_err() || heard != Ok(0), "{time}: a clean end");
     }
 }
 
-/// Whoever closes first may close altogether, as a web server does: the rest of what it has said is on its way.
+/// The side that closes first may close altogether, as a web server does: the rest of its bytes is on its way.
 #[test]
 fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
     if !can_run("a_service_that_has_said_everything_and_gone_is_heard_to_the_end", &[]) {
         return;
     }
     const BYTES: usize = 60_000;
-    // Of its own machine's services a node finds out at once that they have gone.
+    // A node notices at once that its own machine's services have gone.
     let way = &WAYS[2];
     let field = Field::new("said");
     let _daemon = field.daemon(way.config);
@@ -263,7 +263,7 @@ fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
     assert_eq!((heard.len(), count(&field, "broke-off")), (BYTES, 0));
 }
 
-/// It has closed and been acknowledged, so for it everything has arrived; whoever reads it is slow.
+/// The client has closed and its bytes are acknowledged: for it everything has arrived, but the reader is slow.
 #[test]
 fn who_closes_and_then_breaks_off_is_heard_to_the_end() {
     if !can_run("who_closes_and_then_breaks_off_is_heard_to_the_end", &[]) {
@@ -287,7 +287,7 @@ fn who_closes_and_then_breaks_off_is_heard_to_the_end() {
     }
 }
 
-/// The service takes nothing, so that the node does not come to read that its client has gone.
+/// The service reads nothing: the node then does not notice that its client has gone.
 #[test]
 fn a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat() {
     if !can_run("a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat", &[]) {
@@ -307,13 +307,13 @@ fn a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat() {
     }
 }
 
-/// The service never ends: it has nobody to hear it. Another client has closed for writing alone, and stays.
+/// The service never ends, as no client is there to notice. Another client has closed for writing alone, and stays.
 #[test]
 fn a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it() {
     if !can_run("a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it", &[]) {
         return;
     }
-    // What other hosts' kernels forget after a while takes a minute to find out.
+    // Other hosts' kernels forget the connection after a while, and a node takes a minute to notice.
     let ways = if is_long() { &WAYS[..] } else { &WAYS[..2] };
     for (nth, way) in ways.iter().enumerate() {
         let field = Field::new(&format!("gone-{nth}"));
@@ -330,7 +330,7 @@ fn a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it() {
             })
             .collect();
         within_patience(until(|| count(&field, way.open) == 1));
-        // Another host's kernel says by a reset that nobody is there.
+        // Another host's kernel sends a reset, as the client is gone.
         let resets = if nth == 2 { 2 } else { 0 };
         assert_eq!(count(&field, "broke-off"), resets, "{}", field.status());
         let mut last = way.pair(&field, &listener);

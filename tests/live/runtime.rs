@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts")
 }
 
-/// A world of that runtime's, which answers once what it reads in a row.
+/// A world of that runtime, which merges the ACKs of segments read in a row.
 fn world(runtime: &Runtime) -> World {
     let _inside = runtime.enter();
     let change = |config: &mut StackConfig| {
@@ -55,11 +55,11 @@ fn a_runtime_drives_a_stack_both_ways() {
     });
     let kernel = kernel.join().expect("the kernel's end ends").expect("it reads and writes");
     assert_eq!((sent, received), kernel);
-    // Nobody's task runs any more: who stops it drives it to its end.
+    // No task runs any more: the caller of `stop` drives the stack to its end.
     assert_eq!(world.stack.clone().stop(PATIENCE).reset, 0);
 }
 
-/// The program's task is asked first: what it answers takes along what the stack would have said by itself.
+/// The program's task runs first: its answer carries the ACK that the stack would have sent by itself.
 #[test]
 fn a_short_connection_is_three_packets_of_ours() {
     if !can_run("a_short_connection_is_three_packets_of_ours", &[]) {
@@ -91,7 +91,7 @@ fn a_short_connection_is_three_packets_of_ours() {
 
 const TALKS: usize = 8;
 
-/// Sends back all that comes over so many connections, until each has ended.
+/// Sends back all bytes of this many connections, until each has ended.
 fn echo(listener: TcpListener, connections: usize) -> JoinHandle<()> {
     let one = |stream: io::Result<std::net::TcpStream>| {
         let mut stream = stream.expect("we connect");
@@ -125,7 +125,7 @@ async fn talk(stream: TcpStream, moved: Arc<AtomicU64>) {
     tokio::join!(writing, reading);
 }
 
-/// Each attempt is kept, and nobody answers: one that began during a stop would be under way to its end.
+/// Each attempt is kept and never answered: one that began during a stop would be under way to its end.
 async fn connect_on_and_on(stack: Stack) {
     let (nobody, options) = (([10, 7, 0, 77], 80).into(), ConnectOptions::default());
     let mut kept = Vec::new();
@@ -179,7 +179,7 @@ fn tasks_on_several_threads_learn_that_their_stack_is_stopped() {
                 let stopped = stack.stop(deadline);
                 assert!(deadline.is_zero() || stopped.reset == 0, "{drives:?}: {stopped:?}");
             });
-            // From one of the threads that the tasks need.
+            // The stop runs on one of the threads that the tasks need.
             stops_in_the_midst(drives, deadline, |stack, runtime| {
                 let stopping = runtime.spawn(async move { stack.stop(deadline) });
                 let stopped = runtime.block_on(stopping).expect("it ends");

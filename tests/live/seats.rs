@@ -1,4 +1,4 @@
-//! Clients who keep their seats at the proxy or at a forward, and do not read what came for them.
+//! Clients that keep their seats at the proxy or at a forward, and do not read their bytes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
-/// Each holds a connection to the proxy and says next to nothing.
+/// Each client holds a connection to the proxy and sends next to nothing.
 #[test]
 fn slow_clients_of_the_proxy_keep_nobody_out() {
     if !can_run("slow_clients_of_the_proxy_keep_nobody_out", &["curl", "python3"]) {
@@ -20,7 +20,7 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
     }
     let field = Field::new("slow");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
-    // Whoever is not slow may be held up for a while all the same.
+    // A client that is not slow may be held up for a while all the same.
     let _daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, handshake_within: 4s }");
     let slow: Vec<_> = field.node.run(|| {
         let connect = |_| {
@@ -37,7 +37,7 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
     assert_eq!((slow.len(), count("socks5-accepted")), (400, 401));
 }
 
-/// Says something to a service, which answers without end, and reads nothing of that.
+/// Sends a request to a service, which answers without end, and reads nothing of that.
 fn slow_reader(at: &str, says: &[u8]) -> TcpStream {
     let mut client = TcpStream::connect(at).expect("it listens");
     client.write_all(says).expect("it is open");
@@ -54,20 +54,20 @@ const READERS: u64 = 30;
 const SEATS: &str = "connections: 30, reads_within: 500ms";
 const LARGE: &[u8] = b"GET /large HTTP/1.0\r\n\r\n";
 
-/// A service of a node's, its clients, and what is counted of them.
+/// A service of a node, its clients, and the counters of them.
 struct Service<'a> {
     config: &'a str,
-    /// Where its clients are.
+    /// The namespace of its clients.
     clients: fn(&Field) -> &Namespace,
     at: &'a str,
     asks: Vec<u8>,
-    /// Who reads, beside them.
+    /// The command that reads beside them.
     reads: &'a [&'a str],
     counts: [&'a str; 3],
 }
 
 impl Service<'_> {
-    /// What came for them waits in buffers that are bounded, and whoever reads gets their seats.
+    /// Their bytes wait in bounded buffers, and clients that read get their seats.
     fn readers_that_do_not_read_cost_little_and_keep_nobody_out(&self, test: &str) {
         let Service { config, clients, at, asks, reads, counts: [open, moved, gave_way] } = self;
         let field = Field::new(test);
@@ -131,7 +131,7 @@ fn readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out() {
     service.readers_that_do_not_read_cost_little_and_keep_nobody_out("readers-out");
 }
 
-/// They are other hosts', and what they leave waits in the stack.
+/// The clients are on other hosts, and their unread bytes wait in the stack.
 #[test]
 fn readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out() {
     if !can_run("readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
@@ -149,7 +149,7 @@ fn readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out() {
     service.readers_that_do_not_read_cost_little_and_keep_nobody_out("readers-in");
 }
 
-/// A process gets 1,024 descriptors unasked.
+/// A process gets 1,024 descriptors by default.
 #[test]
 fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
     if !can_run("a_node_may_have_as_many_descriptors_as_its_clients_take", &[]) {
@@ -165,7 +165,7 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
     assert!(soft > 3000, "{limits}");
 }
 
-/// Ids of one user, which the file gives it while the node runs and is confined.
+/// Ids of one user: the file assigns them while the node runs and is confined.
 #[test]
 fn ids_that_a_user_has_besides_its_own_have_one_share_of_seats() {
     const NAME: &str = "ids_that_a_user_has_besides_its_own_have_one_share_of_seats";
@@ -192,7 +192,7 @@ fn ids_that_a_user_has_besides_its_own_have_one_share_of_seats() {
     assert_eq!(field.status()["relays"]["forwards-gave-way"], 1);
 }
 
-/// Connected by a thread of that user's.
+/// A client that a thread of that user connects.
 fn client_of(field: &Field, user: u32) -> TcpStream {
     field.node.run(|| {
         rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).expect("root may");
@@ -200,7 +200,7 @@ fn client_of(field: &Field, user: u32) -> TcpStream {
     })
 }
 
-/// What a client of a node's asks that nobody answers, and what it hears before that.
+/// A client's request that is never answered, and the bytes that it receives before that.
 struct Asking<'a> {
     config: &'a str,
     at: &'a str,
@@ -223,13 +223,13 @@ impl Asking<'_> {
         let mut client = field.node.run(|| slow_reader(self.at, &self.asks));
         client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         let mut heard = vec![0; self.hears.len()];
-        // With what it has not read it would not hang up but break off.
+        // With unread bytes its close would be a reset.
         client.read_exact(&mut heard).expect("the node serves");
         assert_eq!(heard, self.hears);
         client
     }
 
-    /// Else it would keep its seat until nobody has answered for long enough.
+    /// Otherwise it would keep its seat until the other end has been silent for long enough.
     fn who_hangs_up_is_not_connected_for_any_longer(&self, test: &str) {
         let field = Field::new(test);
         let _daemon = field.daemon(self.config);
@@ -239,13 +239,13 @@ impl Asking<'_> {
         within_patience(until(|| connections(&field) == 2));
         drop(leaves);
         within_patience(until(|| connections(&field) == 1));
-        // Who came before it, and waits, has heard nothing of its connection.
+        // The client before it, which waits, has received nothing of its connection.
         stays.set_nonblocking(true).expect("it is open");
         let more = stays.read(&mut [0; 64]).map_err(|error| error.kind());
         assert_eq!(more, Err(std::io::ErrorKind::WouldBlock));
     }
 
-    /// It may have nothing to say, and still want to read.
+    /// The client may have nothing to send, and still want to read.
     fn who_writes_no_more_is_connected_all_the_same(&self, test: &str, answer_bytes: usize) {
         let field = Field::new(test);
         let _daemon = field.daemon(self.config);
@@ -255,10 +255,10 @@ impl Asking<'_> {
         let leaves = self.client(&field);
         within_patience(until(|| connections(&field) == 2));
         drop(leaves);
-        // Whoever finds out about the second one has looked at the first one as well.
+        // The node notices the second one only after it has looked at the first one as well.
         within_patience(until(|| connections(&field) == 1));
         let listener = field.web.run(|| TcpListener::bind("0.0.0.0:80")).expect("nobody has the port");
-        // Whoever is never connected to is not waited for without end.
+        // The wait for a connection that never comes has an end.
         set_socket_timeout(&listener, Timeout::Recv, Some(PATIENCE)).expect("a timeout can be set");
         field.web.ip(&["addr", "add", "10.9.0.99/24", "dev", "wire0"]);
         let (mut served, _) = listener.accept().expect("it is connected");
@@ -267,7 +267,7 @@ impl Asking<'_> {
         let mut heard = Vec::new();
         reads.read_to_end(&mut heard).expect("it is served");
         let (answer, page) = heard.split_at(answer_bytes);
-        // Of SOCKS5's answer the second byte says whether it has succeeded.
+        // The second byte of SOCKS5's answer is 0 on success.
         assert_eq!((answer.get(1).unwrap_or(&0), text(page)), (&0, PAGE.to_owned()));
     }
 }

@@ -81,7 +81,7 @@ fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
     shards.stop(Duration::ZERO);
 }
 
-/// The kernel would give it queues of its own, and with them packets of the first one's.
+/// The kernel would give the second user queues of its own, and with them packets of the first one.
 #[test]
 fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone() {
     if !can_run("a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone", &[]) {
@@ -97,7 +97,7 @@ fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_
     within_patience(until(|| open().is_ok()));
 }
 
-/// Whoever opens as many queues of it next, and what comes to each of 64 flows of UDP.
+/// The next program that opens as many queues of the device. It prints to how many of them 64 flows of UDP came.
 const NEXT_USER: &str = "
 import fcntl, os, socket, struct
 def queue():
@@ -116,7 +116,7 @@ def came(fd):
 print(sum(came(fd) for fd in fds))
 ";
 
-/// Somebody else's flows would all come to the first queue.
+/// Another program's flows would all come to the first queue.
 #[test]
 fn a_device_with_several_queues_that_was_there_deals_packets_as_it_did() {
     if !can_run("a_device_with_several_queues_that_was_there_deals_packets_as_it_did", &["python3"]) {
@@ -130,7 +130,7 @@ fn a_device_with_several_queues_that_was_there_deals_packets_as_it_did() {
     assert!(queues > 1, "{queues} queues");
 }
 
-/// A shard that hears of nothing would come down to 576 bytes by trial, after some timeouts.
+/// A shard without the news would come down to 576 bytes by trial, after some timeouts.
 #[test]
 fn every_shard_hears_that_its_path_has_become_smaller() {
     if !can_run("every_shard_hears_that_its_path_has_become_smaller", &[]) {
@@ -183,7 +183,7 @@ fn clients_of_both_shards() -> [u16; 4] {
     [(); 2].map(|()| [first.next(), second.next()].map(Option::unwrap)).concat().try_into().expect("four")
 }
 
-/// What a scrape gets; a series that stood there twice would be refused by Prometheus.
+/// The page of a scrape; Prometheus would refuse a series that stood there twice.
 fn scrape(field: &Field) -> String {
     let page = text(&field.curl(&["http://127.0.0.1:9184/metrics"]).stdout);
     let series =
@@ -220,7 +220,7 @@ fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
         let inward = field.web.output(&["curl", "-sS", "--max-time", "60", "--local-port", &from, to]);
         assert_eq!(text(&inward.stdout), PAGE, "{}", text(&inward.stderr));
     }
-    // Packets may come between the two questions.
+    // Packets may come between the two requests.
     let (mut status, mut page, mut sum) = (field.status(), String::new(), 0);
     within_patience(until(|| {
         (status, page) = (field.status(), scrape(&field));
@@ -236,7 +236,7 @@ fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
     assert!(shown("tcp").lines().count() as u64 > 40);
     assert_eq!(shown("ip.src == 10.7.0.2 && !frame.comment"), "");
     assert_eq!(shown("_ws.malformed || _ws.expert.severity == error"), "");
-    // Rules that come later are every shard's.
+    // Later rules hold for every shard.
     field.config_over(kind, &format!("{services}\nrules: [{{ receiver: \"delayed:d=7\" }}]"));
     daemon.tell(Signal::HUP);
     within_patience(until(|| field.log().contains("rules reloaded")));

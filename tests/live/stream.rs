@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use hopwise_core::random::SplitMix64;
 use sha2::{Digest, Sha256};
 
-/// Such that a loss, a repetition or a swap of any bytes changes the hash.
+/// A loss, a repetition or a swap of any bytes changes the hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     numbers: SplitMix64,
@@ -50,7 +50,7 @@ pub(crate) fn write_all(to: &mut impl Write, seed: u64, bytes: u64) -> io::Resul
     }
 }
 
-/// Reads to the end; how much it was, and its hash.
+/// Reads to the end; returns the number of bytes and their hash.
 pub(crate) fn read_all(from: &mut impl Read) -> io::Result<(u64, Hash)> {
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut buffer = vec![0; 1 << 16];

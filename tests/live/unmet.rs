@@ -1,4 +1,4 @@
-//! What a node's file asks for and the machine has not, and what a running node will not read.
+//! Wishes of a node's file that the machine cannot meet, and files that a running node will not read.
 
 use std::fs;
 

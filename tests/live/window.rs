@@ -13,7 +13,7 @@ use crate::world::{KERNELS, OURS, World, is_long, within_patience};
 /// More than both ends' buffers together.
 const BYTES: u64 = 30_000_000;
 
-/// How long nobody reads.
+/// The time without a reader.
 fn pause() -> Duration {
     if is_long() { Duration::from_secs(60) } else { Duration::from_secs(2) }
 }

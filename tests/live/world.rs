@@ -17,15 +17,15 @@ pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
 pub(crate) const OURS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 1));
 pub(crate) const KERNELS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 2));
 
-/// No wait for a single thing is longer. A hundred megabytes where one packet in a hundred is lost take a minute of it,
-/// and two on a machine that is slow or busy.
+/// The longest wait for a single thing. A hundred megabytes with a loss of one packet in a hundred take a minute, and
+/// two on a machine that is slow or busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// A gigabyte at what one loss in a hundred leaves of a rate takes minutes, and more on a busy machine.
+/// A gigabyte at the rate that a loss of one in a hundred leaves takes minutes, and more on a busy machine.
 const PATIENCE_WHEN_LONG: Duration = Duration::from_secs(1800);
 
 #[derive(Debug)]
 pub(crate) struct World {
-    // First, so that it is dropped before the namespace goes.
+    // First: it is dropped before the namespace goes.
     pub(crate) stack: Stack,
     pub(crate) namespace: Namespace,
 }
@@ -38,7 +38,7 @@ pub(crate) fn tun_config() -> TunConfig {
     TunConfig { kernel_addresses: vec![prefix(KERNELS), prefix(KERNELS_V6)], ..TunConfig::new("hop0") }
 }
 
-/// Our addresses on that link, a key, and the defaults.
+/// The stack's configuration: our addresses on that link, a key, and the defaults.
 pub(crate) fn stack_config(link: &dyn Link) -> StackConfig {
     let described = describe(link, LinkId(0), vec![prefix(OURS), prefix(OURS_V6)]);
     let key = hopwise_host::random_key().expect("the kernel has randomness");
@@ -60,7 +60,7 @@ impl World {
         World::over(namespace, wrap(Box::new(tun)), change)
     }
 
-    /// Over a TUN device that takes bundles.
+    /// A world over a TUN device that takes bundles.
     pub(crate) fn fast() -> World {
         World::fast_with(|_| {})
     }
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// Whether `scripts/test --long` asked for what takes over a minute.
+/// Returns whether `scripts/test --long` wants tests of over a minute, too.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
 }

@@ -37,11 +37,11 @@ use text::{Problem, problem};
 /// Lines of the trace that a report shows.
 const TRACE_LINES: usize = 20;
 
-/// What went wrong, where, and what led to it.
+/// The failure, its place, and the events before it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Report(pub(crate) String);
 
-/// Runs a script under every manner of driving. `name` is for the report.
+/// Runs a script in every manner. `name` is for the report.
 pub(crate) fn run_script(name: &str, text: &str) -> Result<(), Report> {
     // A broken invariant of core is a failure of this script, and the others are run all the same.
     let run = std::panic::catch_unwind(|| run_all(name, text));
@@ -51,7 +51,7 @@ pub(crate) fn run_script(name: &str, text: &str) -> Result<(), Report> {
 fn run_all(name: &str, text: &str) -> Result<(), Report> {
     let calm = run_once(name, text, Manner::Calm)?;
     let nervous = run_once(name, text, Manner::Nervous)?;
-    // Bundles are traced as such; a script that is about them says how large they are.
+    // Bundles are traced as such; a script about them gives their size.
     if !text.contains(" bundle ") {
         run_once(name, text, Manner::Cutting)?;
     }

@@ -21,10 +21,10 @@ use super::{receivers, sender_lists};
 
 const RADIO: LinkId = LinkId(0);
 const PORT: u16 = 7;
-/// There, and an eighth of it back.
+/// The bytes in one direction; an eighth of them goes back.
 const BYTES: usize = 24_000;
 const SPACING_M: f64 = 200.0;
-/// How often the programs look.
+/// The interval at which the programs look.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LIMIT: Instant = Instant::from_secs(300);
 
@@ -74,7 +74,7 @@ fn chain(hops: u32) -> World<Node> {
     World::new(config, (0..=hops).map(|number| node(number, hops)).collect())
 }
 
-/// One end: what it sends, and what it is to get.
+/// One end: the bytes that it sends, and those that it must get.
 struct End {
     node: u32,
     id: Option<ConnId>,

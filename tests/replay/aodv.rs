@@ -1,4 +1,4 @@
-//! What happens to a router that speaks AODV.
+//! Events of a router that runs AODV.
 
 use hopwise_core::Instant;
 use hopwise_mesh::Routing;
@@ -25,7 +25,7 @@ fn config(byte: u8) -> Config {
         hello: byte & 2 != 0,
         rrep_ack: byte & 4 != 0,
         gratuitous: byte & 8 != 0,
-        // What is fed to it has any TTL.
+        // Its messages have any TTL.
         gtsm: false,
         ack_seq: byte & 16 != 0,
         key: (byte & 32 != 0).then(|| Key::new([1; 32])),

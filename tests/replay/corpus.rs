@@ -18,7 +18,7 @@ pub(crate) fn read(target: &str) -> Vec<Case> {
     parse(&text).unwrap_or_else(|line| panic!("{}:{line}: expected NAME: and bytes in hex", path.display()))
 }
 
-/// The inputs, or the number of the first line that is none.
+/// The inputs, or the number of the first invalid line.
 fn parse(text: &str) -> Result<Vec<Case>, usize> {
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
     lines

@@ -1,4 +1,4 @@
-//! What happens to a router that speaks AODVv2.
+//! Events of a router that runs AODVv2.
 
 use std::time::Duration;
 

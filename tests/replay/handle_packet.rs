@@ -1,6 +1,6 @@
-//! Any bytes are a story about an endpoint: how it is set up, what its program calls, what time does, and which
-//! packets come in, honest ones from a second endpoint and forged ones. Whatever the story, the endpoint answers
-//! with sound packets, bounded work and memory, and the bytes that were sent.
+//! Any bytes are a story about an endpoint: its settings, its program's calls, the time, and its packets. Honest
+//! packets come from a second endpoint, and others are forged. In any story the endpoint answers with sound packets,
+//! bounded work and memory, and the bytes that were sent.
 
 #[path = "handle_packet/arrival.rs"]
 mod arrival;

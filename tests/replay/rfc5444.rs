@@ -1,4 +1,5 @@
-//! Any bytes, taken as a packet of RFC 5444: what is read means the same when it is written again, in no more bytes.
+//! Any bytes, taken as a packet of RFC 5444: a packet that was read keeps its meaning when it is written again, in no
+//! more bytes.
 
 use hopwise_mesh::rfc5444::Packet;
 

@@ -1,5 +1,5 @@
-//! Any bytes, taken as what happens to a router: messages from neighbours, packets, lost links, time. Whatever comes,
-//! what the router then wants is sound, its memory is bounded, and its timers end.
+//! Any bytes, taken as events of a router: messages from neighbours, packets, lost links, time. After any of these the
+//! router's actions are sound, its memory is bounded, and its timers end.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -28,14 +28,14 @@ pub(crate) fn address(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, last)
 }
 
-/// A protocol's own: where its messages have travelled, and what has to be true of those that it writes.
+/// The parts that differ between protocols: the hops of its messages, and the checks of those that it writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub(crate) hop_limit: Option<u8>,
     pub(crate) check: fn(&[u8]),
 }
 
-/// What a router takes of its neighbours: nothing outside of the network, and as much as a datagram holds.
+/// The limits on a router's neighbours: nothing outside of the network, and as much as a datagram holds.
 pub(crate) fn trust() -> Trust {
     Trust { network: Some(network()), ..Trust::default() }
 }
@@ -44,7 +44,7 @@ fn network() -> Prefix {
     Prefix::new(address(0).into(), 24).expect("a network")
 }
 
-/// No route leads to anybody else.
+/// Checks that all routes lead into the network.
 impl<R: OnDemand> AsRouter for R {
     fn router(&mut self) -> &mut dyn Routing {
         self
@@ -66,7 +66,7 @@ pub(crate) trait AsRouter {
     fn look(&self, now: Instant);
 }
 
-/// Data of an event; a length of 255 says that two bytes follow with the length, for whole datagrams.
+/// Data of an event; after a length of 255 two bytes hold the length, for whole datagrams.
 fn data_of(len: u8, behind: &[u8]) -> (&[u8], &[u8]) {
     let (len, behind) = match (len, behind.split_first_chunk::<2>()) {
         (u8::MAX, Some((len, behind))) => (usize::from(u16::from_be_bytes(*len)), behind),
@@ -75,7 +75,7 @@ fn data_of(len: u8, behind: &[u8]) -> (&[u8], &[u8]) {
     behind.split_at(len.min(behind.len()))
 }
 
-/// Lets it all happen to a router.
+/// Applies all events to a router.
 pub(crate) fn drive<R: AsRouter>(it: &mut R, manners: Manners, mut rest: &[u8]) {
     let mut now = Instant::from_millis(1);
     while let [what, who, len, behind @ ..] = rest {
@@ -86,7 +86,7 @@ pub(crate) fn drive<R: AsRouter>(it: &mut R, manners: Manners, mut rest: &[u8]) 
         it.look(now);
     }
     let router = it.router();
-    // Left alone it comes to rest, but for what it does every so often.
+    // Without input it comes to rest, except for its periodic actions.
     for _ in 0..1_000 {
         let Some(at) = router.poll_timeout() else { return };
         assert!(at > now, "a timer that stays due");
@@ -152,7 +152,7 @@ fn drain(router: &mut dyn Routing, manners: Manners, now: Instant) {
     panic!("orders without end");
 }
 
-/// What is sent is a packet that was kept, or a message of the protocol's.
+/// Checks that a sent packet is one that was kept, or a message of the protocol.
 fn check(packet: &[u8], manners: Manners) {
     let Ok(view) = IpView::parse(packet) else { return };
     if view.src == IpAddr::V4(address(1)) && view.protocol == 17 {

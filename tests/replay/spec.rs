@@ -1,4 +1,4 @@
-//! Any text is a spec or is refused inside the text; what is a spec prints as one that means the same.
+//! Any text is a spec or is refused inside the text; a spec prints as one with the same meaning.
 
 use hopwise_agents::SpecError;
 use hopwise_agents::spec::{parse_receiver, parse_senders, parse_shadows};

@@ -1,4 +1,4 @@
-//! Any bytes are read as each kind of packet, or refused; what was read and is written again reads the same.
+//! Any bytes are read as each kind of packet, or refused; a packet that is written again reads the same.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -47,7 +47,7 @@ fn ip(bytes: &[u8]) {
 }
 
 fn tcp(src: IpAddr, dst: IpAddr, bytes: &[u8]) {
-    // Only a checksum that is not looked at lets arbitrary bytes through.
+    // Arbitrary bytes only pass with a checksum that is not verified.
     let Ok(view) = TcpView::parse(src, dst, bytes, Checksums::Trust) else { return };
     let header = TcpHeader {
         src_port: view.src_port,
@@ -68,7 +68,7 @@ fn tcp(src: IpAddr, dst: IpAddr, bytes: &[u8]) {
     assert_eq!(TcpView { options: view.options.clone(), ..read }, view);
 }
 
-/// SACK blocks take the room that is left, which padding may have made smaller; all else comes back.
+/// SACK blocks take the room that is left, which padding may have made smaller. All other options come back.
 fn check_options(written: &TcpOptions, read: &TcpOptions, flags: Flags) {
     let blocks: Vec<SackBlock> = written.sack.iter().take(read.sack.len()).copied().collect();
     assert_eq!(read.sack[..], blocks[..]);
@@ -107,7 +107,7 @@ fn icmp(src: IpAddr, dst: IpAddr, bytes: &[u8]) {
         }
         IcmpView::Other { .. } => return,
     };
-    // An echo's code says nothing, and is 0 when we write it.
+    // An echo's code has no meaning, and is 0 when we write it.
     assert_eq!(IcmpView::parse(src, dst, protocol, &again), Ok(expected));
 }
 

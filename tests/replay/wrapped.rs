@@ -1,5 +1,5 @@
-//! Any bytes, taken as what happens to a router whose packets have a header of its own: headers from neighbours,
-//! overheard ones, packets, lost links, time. What it then wants is sound, its memory is bounded, and its timers end.
+//! Any bytes, taken as events of a router whose packets have a header of its own: headers from neighbours, overheard
+//! ones, packets, lost links, time. The router's actions are sound, its memory is bounded, and its timers end.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         act(&mut *router, header, &mut now, (*what, *who), data);
         drain(&mut *router, now);
     }
-    // Left alone it comes to rest, but for what it does every so often.
+    // Without input it comes to rest, except for its periodic actions.
     for _ in 0..1_000 {
         let Some(at) = router.poll_timeout() else { return };
         assert!(at > now, "a timer that stays due");
@@ -99,7 +99,7 @@ fn act(router: &mut dyn Routing, header: u8, now: &mut Instant, (what, who): (u8
         1 => address(who / 8 % 16 + 2),
         _ => Ipv4Addr::BROADCAST,
     };
-    // Many packets are of the neighbour that sends them; others come from farther away.
+    // Many packets come from the neighbour that sends them; others come from farther away.
     let src = if who & 0x80 == 0 { from } else { address(who / 8 % 8 + 2) };
     let routed = |packet: &[u8], src: Ipv4Addr, dst: Ipv4Addr| {
         let back = (src != address(1)).then(|| from.into());
@@ -165,7 +165,7 @@ fn check_verdict(verdict: &Verdict) {
     }
 }
 
-/// What is sent has hops left and a header that reads, and no source route leads in a circle.
+/// Checks that a sent packet has hops left and a readable header, and that no source route leads in a circle.
 fn check(packet: &[u8]) {
     let view = IpView::parse(packet).expect("a packet of ours");
     assert!(view.hop_limit >= 1);

@@ -1,4 +1,4 @@
-//! AODVv2 in the radio world, and what travels in the packets of RFC 5444.
+//! AODVv2 in the radio world, and the contents of RFC 5444 packets.
 
 use hopwise_core::wire::{Ecn, IpHeader, protocol, udp};
 use hopwise_mesh::aodvv2::messages::{ACK_SEQ, RouteMessage};
@@ -23,7 +23,7 @@ fn no_way_leads_in_a_circle_while_nodes_move() {
     move_about("routing={ protocol: dymo }");
 }
 
-/// Nobody mends routes here, so that the source hears at once; an ACK that was under way then thaws it again.
+/// Routes are not repaired here, and the source gets the error at once. An ACK that was under way then thaws it again.
 #[test]
 fn who_freezes_without_a_route_hears_at_once_that_it_is_gone_and_goes_on_when_it_is_back() {
     let routing = "routing={ protocol: dymo, dymo: { rreq_holddown_time: 1s } }";
@@ -41,7 +41,7 @@ fn what_a_request_says_of_arrivals_reaches_a_sender_that_listens() {
     assert_heard_of_arrivals("routing={ protocol: dymo, dymo: { ack_seq: true, key: shared } }");
 }
 
-/// A RREP to the source that claims what has arrived at the destination.
+/// A RREP to the source with a claim about arrivals at the destination.
 fn forged((flow, seq, from, to): Claim) -> Vec<u8> {
     let rrep = RouteMessage {
         hop_limit: 17,
@@ -90,7 +90,7 @@ fn wireshark_reads_every_message_of_aodvv2_that_we_send() {
     assert_dissected(test, "PacketBB", &packets);
 }
 
-/// Packets with all that the format knows; types are of the experimental range, so that nobody else reads the values.
+/// Packets with all features of the format. Types are of the experimental range: no other reader interprets the values.
 fn all_of_rfc5444() -> Vec<Packet> {
     let tlv = |kind, extension, bytes: usize| Tlv { kind, extension, value: vec![kind; bytes] };
     let v4 = |octets: [u8; 4], bits| (Address::from(Ipv4Addr::from(octets)), bits);

@@ -1,4 +1,5 @@
-//! DSR and GPSR through the radio world: headers of their own in every packet, which hops, salvage and places bound.
+//! DSR and GPSR through the radio world: headers of their own in every packet, and their bounds on hops, salvage and
+//! places.
 
 use super::*;
 use hopwise_mesh::dsr::options::{DsrOption, Header};
@@ -47,7 +48,7 @@ fn nodes_that_move_are_reached_and_no_packet_goes_on_for_ever() {
         assert!(packets.len() > 1_000, "{protocol}");
         for packet in &packets {
             let view = IpView::parse(packet).expect("a packet of ours");
-            // DSR's requests may cross any network; all else has the hops of the settings.
+            // DSR's requests may cross any network; other packets start with the hops of the settings.
             let most = if packet[16..20] == [255; 4] { 255 } else { 64 };
             assert!((1..=most).contains(&view.hop_limit), "{protocol}");
             if protocol == "dsr" {
@@ -111,7 +112,7 @@ fn dsr_leads_over_a_wire_too_and_gpsr_says_that_it_cannot() {
     assert!(refused.contains("stands nowhere"), "{refused}");
 }
 
-/// The section's text, and what is said of it.
+/// The section's text, and the refusal of it.
 fn refusal(routing: &str) -> String {
     let text = CHAIN.replace("{ protocol: aodv }", routing);
     let planned =
@@ -153,7 +154,7 @@ fn settings_in_force_name_every_constant_of_the_protocol_and_none_of_another() {
 
 #[test]
 fn a_dsr_node_that_listens_to_nobody_else_finds_no_shortcuts() {
-    // All three hear each other in the end: what began over two hops needs one.
+    // All three are in range of each other in the end: a flow that began over two hops needs one.
     let scene = |promiscuous: bool| {
         let routing = format!("routing={{ protocol: dsr, dsr: {{ promiscuous: {promiscuous} }} }}");
         let sets = [

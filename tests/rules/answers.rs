@@ -1,4 +1,4 @@
-//! What comments say of ACKs, against the ACKs themselves: segments are lost, come in another order and come twice.
+//! The comments about ACKs beside the ACKs themselves: segments are lost, come in another order and come twice.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ const BYTES: u32 = 100;
 const SEGMENTS: u32 = 3_000;
 const UNDER_WAY: u32 = 300;
 
-/// A receiver that tells why it answers, and a peer whose segments come as chance has it.
+/// A receiver that gives the reasons of its ACKs, and a peer whose segments come by chance.
 struct Told {
     host: Host,
     id: ConnId,
     comments: Comments,
     random: Random,
     first: Seq,
-    /// The segments that came, by the packets' numbers, and what was said of each.
+    /// The segments that came, by the packets' numbers, and the comment of each.
     came: BTreeMap<u64, (u32, String)>,
     packets: u64,
     decided: u64,
-    /// ACKs that left, and those of which comments say that they went into others.
+    /// ACKs that left, and those that went into others by their comments.
     left: u64,
     merged: u64,
     duplicates: u64,
@@ -83,7 +83,7 @@ impl Told {
         left
     }
 
-    /// At most so many packets leave.
+    /// Takes at most this many packets.
     fn leave(&mut self, most: u64) {
         for _ in 0..most {
             let mut packet = Vec::new();
@@ -131,7 +131,7 @@ impl Told {
     fn run(&mut self) {
         let (mut next, mut late) = (0, Vec::new());
         while next < SEGMENTS || !late.is_empty() {
-            // All that is under way fits into the window.
+            // All segments under way fit into the window.
             let most = SEGMENTS.min(late.iter().min().map_or(SEGMENTS, |oldest| oldest + UNDER_WAY));
             for _ in 0..self.random.between(1, 12) {
                 match self.random.below(12) {

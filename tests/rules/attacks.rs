@@ -1,4 +1,4 @@
-//! What a stranger who guesses may not do: RFC 5961, RFC 7323 §5, RFC 5927.
+//! Acts that a guessing stranger must not achieve: RFC 5961, RFC 7323 §5, RFC 5927.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ fn stamped(value: u32) -> TcpOptions {
     TcpOptions { timestamps: Some(Timestamps { value, echo: 0 }), ..TcpOptions::default() }
 }
 
-/// RFC 5961 §5: whose ACK is not believed, of him nothing is; a timestamp from the future would silence the peer.
+/// RFC 5961 §5: a segment with an unacceptable ACK has no effect at all; a timestamp from the future would silence the
+/// peer.
 #[test]
 fn a_timestamp_is_not_taken_from_a_segment_whose_ack_is_not_believed() {
     let mut host = Host::new(TcpConfig { timestamps: true, ..plain() });
@@ -29,7 +30,7 @@ fn a_timestamp_is_not_taken_from_a_segment_whose_ack_is_not_believed() {
     assert_eq!(host.endpoint.readable(id), 4);
 }
 
-/// RFC 9293 §3.10.7.4: only what acknowledges `snd_una` or more tells the window.
+/// RFC 9293 §3.10.7.4: only a segment that acknowledges `snd_una` or more updates the window.
 #[test]
 fn an_old_ack_does_not_move_the_window() {
     let (mut host, id) = Host::accepted(plain());
@@ -45,7 +46,7 @@ fn an_old_ack_does_not_move_the_window() {
     assert_eq!((window(&host), host.endpoint.readable(id)), (before, 8));
 }
 
-/// RFC 7739 §3: of another connection's identifications nothing is known by one's own, even if sequence numbers are.
+/// RFC 7739 §3: one's own identifications reveal nothing of another connection's, even if sequence numbers are known.
 #[test]
 fn identifications_begin_elsewhere_for_each_connection_and_key() {
     let mut offsets = BTreeSet::new();
@@ -58,6 +59,6 @@ fn identifications_begin_elsewhere_for_each_connection_and_key() {
             offsets.insert(syn_ack.id.wrapping_sub((syn_ack.seq.0 >> 8) as u16));
         }
     }
-    // 64 of 65,536: one pair that meets in 32 such tests.
+    // 64 values of 65,536: two of them agree in one of 32 such tests.
     assert!(offsets.len() > 61, "{} of 64", offsets.len());
 }

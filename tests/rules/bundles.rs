@@ -17,7 +17,7 @@ use super::peer::{ACK, Host, plain};
 
 const BUNDLES: Offload = Offload::Cut { most_bytes: 65_535 };
 
-/// What someone who looks at the path sees of a packet; a link that cuts leaves PSH to the last segment.
+/// An observer's view of a packet on the path; a link that cuts leaves PSH to the last segment.
 fn seen(at: Instant, from: End, packet: &[u8], fate: Fate) -> String {
     let ip = IpView::parse(packet).expect("a packet");
     let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
@@ -27,7 +27,7 @@ fn seen(at: Instant, from: End, packet: &[u8], fate: Fate) -> String {
     format!("{at} {from:?} {seq:?} {ack:?} {flags:?} {window} {options:?} {payload:?} {fate:?} {:?}", ip.ecn)
 }
 
-/// The flow, and everything that went over the path.
+/// The flow, and all packets on the path.
 fn observed(setup: &Setup) -> (Flow, Vec<String>) {
     let log = Rc::new(RefCell::new(Vec::new()));
     let writer = Rc::clone(&log);
@@ -95,8 +95,8 @@ fn a_path_that_carries_bundles_delivers_every_byte() {
     }
 }
 
-/// Segments of 1448 bytes, an initial window of ten, an ACK for every second one: the agents count what they would
-/// have counted one by one.
+/// Segments of 1448 bytes, an initial window of ten, an ACK for every second one: the agents must count the same as for
+/// single segments.
 #[test]
 fn agents_at_both_ends_count_segments_and_not_packets() {
     let mut setup = Setup { offload: BUNDLES, senders: "[newreno]", ..Setup::over(ms(20)) };
@@ -128,7 +128,7 @@ fn a_link_that_finishes_checksums_finds_the_pseudo_headers_sum_in_their_place() 
     assert!(setup.start_tapped(Some(Box::new(tap))).run(Instant::from_secs(60)));
 }
 
-/// IPv4 packets of which the first carries `first` bytes, a multiple of 8.
+/// Two IPv4 fragments; the first carries `first` bytes, a multiple of 8.
 fn in_two(packet: &[u8], first: usize) -> [Vec<u8>; 2] {
     let (header, payload) = packet.split_at(20);
     let fragment = |offset: usize, more: u16, part: &[u8]| {
@@ -162,7 +162,7 @@ fn a_link_vouches_for_whole_packets_and_never_for_fragments() {
     assert_eq!(answer[33] & ACK.0, ACK.0);
 }
 
-/// All that leaves, and the pieces of payloads that were lent for it.
+/// All packets that leave, and the lengths of the payload's pieces that were lent for them.
 fn leaves(from: &mut Endpoint, gathers: bool) -> (Vec<Vec<u8>>, Vec<[usize; 2]>) {
     let (mut packets, mut lent) = (Vec::new(), Vec::new());
     loop {
@@ -178,7 +178,7 @@ fn leaves(from: &mut Endpoint, gathers: bool) -> (Vec<Vec<u8>>, Vec<[usize; 2]>)
     }
 }
 
-/// A transfer that goes round the ring, with what left in which pieces.
+/// A transfer that goes round the ring, with its packets and their pieces.
 fn transfer(gathers: bool, checksums: Checksums) -> (Vec<Vec<u8>>, Vec<[usize; 2]>) {
     let ends = ["10.0.0.1/24", "10.0.0.2/24"].map(|address| {
         let link = LinkConfig::wire(0, 1500, vec![address.parse().expect("a prefix")]);

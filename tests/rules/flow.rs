@@ -1,4 +1,4 @@
-//! One bulk flow from A to B over a path in memory, and what is left to measure when it is over.
+//! One bulk flow from A to B over a path in memory, and its figures at the end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(crate) const PORT: u16 = 7;
 
-/// What a flow is made from; tests change what they are about.
+/// The ingredients of a flow; each test changes its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) tcp: [TcpConfig; 2],
@@ -29,9 +29,9 @@ pub(crate) struct Setup {
     pub(crate) receiver: &'static str,
     pub(crate) shadows: &'static str,
     pub(crate) mtu: [u16; 2],
-    /// Of A's link.
+    /// The offload of A's link.
     pub(crate) offload: Offload,
-    /// Of both links.
+    /// The checksum mode of both links.
     pub(crate) checksums: Checksums,
     pub(crate) to_b: PathConfig,
     pub(crate) to_a: PathConfig,
@@ -47,7 +47,7 @@ pub(crate) fn ms(ms: u64) -> Duration {
 }
 
 impl Setup {
-    /// The defaults over a path of this round trip, 10 ms being the least that means something.
+    /// The defaults over a path of this round trip, at least 10 ms.
     pub(crate) fn over(round_trip: Duration) -> Setup {
         Setup {
             tcp: [TcpConfig::modern(), TcpConfig::modern()],
@@ -143,7 +143,7 @@ pub(crate) struct Flow {
     pub(crate) written: u64,
     pub(crate) received: u64,
     next_read: Instant,
-    /// When B had read everything.
+    /// The time when B had read everything.
     pub(crate) ended: Option<Instant>,
 }
 
@@ -168,7 +168,7 @@ impl Flow {
         }
     }
 
-    /// What both applications do whenever something may have changed.
+    /// Lets both applications act after any event.
     pub(crate) fn act(&mut self) {
         let now = self.world.now();
         if self.server.is_none() {
@@ -200,7 +200,7 @@ impl Flow {
         self.world.flush();
     }
 
-    /// The same, and all that leaves for it is lost.
+    /// The same, but all its packets are lost.
     pub(crate) fn offer_and_lose(&mut self, bytes: u64) {
         self.world.flush();
         self.world.path_from(End::A).is_down = true;
@@ -208,7 +208,7 @@ impl Flow {
         self.world.path_from(End::A).is_down = false;
     }
 
-    /// Lets time pass, whether or not everything has arrived.
+    /// Lets time pass, even if everything has arrived.
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = self.world.now() + time;
         while self.world.now() < until {
@@ -219,7 +219,7 @@ impl Flow {
         self.world.flush();
     }
 
-    /// Runs until the connection stands at both ends and nothing is under way.
+    /// Runs until the connection is established at both ends and no packet is under way.
     pub(crate) fn settle(&mut self) {
         self.setup.bytes = self.written;
         self.wait(Duration::from_secs(2));

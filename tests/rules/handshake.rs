@@ -1,4 +1,4 @@
-//! How connections begin and end: RFC 9293 §3.5, §3.6 and §3.10.7, RFC 6191.
+//! The beginnings and ends of connections: RFC 9293 §3.5, §3.6 and §3.10.7, RFC 6191.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn time_wait_gives_way_to_a_syn_that_is_surely_new() {
     assert!(last < answer.seq, "our own numbers begin above the old ones");
 }
 
-/// RFC 6191 §2: a newer timestamp will do, whatever the number; without timestamps the number decides.
+/// RFC 6191 §2: a newer timestamp is enough, whatever the number; without timestamps the number decides.
 #[test]
 fn time_wait_judges_a_syn_by_its_timestamp_where_there_is_one() {
     let tcp = TcpConfig { timestamps: true, ..plain() };

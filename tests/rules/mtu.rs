@@ -26,7 +26,7 @@ fn over_narrow_path() -> Flow {
     flow
 }
 
-/// RFC 4821 §7.3: a probe that was lost proves nothing, however its bytes arrive later.
+/// RFC 4821 §7.3: a lost probe proves nothing, even if its bytes arrive later.
 #[test]
 fn what_arrives_in_smaller_pieces_proves_no_larger_packet() {
     let mut flow = over_narrow_path();
@@ -87,7 +87,7 @@ fn the_ns2_profile_never_changes_its_segments() {
     assert_eq!(flow.sender().snd_mss, 1000);
 }
 
-/// Sixty-eight octets are the least that IPv4 allows (RFC 791).
+/// The least that IPv4 allows is 68 octets (RFC 791).
 // shows: MUST-16
 #[test]
 fn segments_fit_the_smallest_link() {

@@ -1,4 +1,4 @@
-//! One endpoint, and a peer that says what a test lets it say, segment by segment.
+//! One endpoint, and a peer that sends a test's segments, one by one.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) const SYN: Flags = Flags::SYN;
 pub(crate) const ACK: Flags = Flags::ACK;
 pub(crate) const RST: Flags = Flags::RST;
 
-/// What the endpoint sent to the peer.
+/// A segment from the endpoint to the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) seq: Seq,
@@ -33,7 +33,7 @@ pub(crate) struct Heard {
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) now: Instant,
-    /// The peer's port, and the one that it speaks to.
+    /// The peer's port, and the endpoint's.
     pub(crate) ports: (u16, u16),
     pub(crate) seq: Seq,
     pub(crate) ack: Seq,
@@ -42,7 +42,7 @@ pub(crate) struct Host {
     pub(crate) options: TcpOptions,
 }
 
-/// Options off but those that a test is about.
+/// All options off, except those that a test turns on.
 pub(crate) fn plain() -> TcpConfig {
     TcpConfig { sack: false, timestamps: false, window_scale: false, ecn: false, ..TcpConfig::modern() }
 }
@@ -73,7 +73,7 @@ impl Host {
         self.endpoint.listen(None, PORT, options).expect("a free port")
     }
 
-    /// The peer has connected to a listener.
+    /// A peer that has connected to a listener.
     pub(crate) fn accepted(tcp: TcpConfig) -> (Host, ConnId) {
         let mut host = Host::new(tcp);
         let listener = host.listen(ListenOptions::default());
@@ -82,7 +82,7 @@ impl Host {
         (host, id)
     }
 
-    /// A SYN, its answer, and the ACK of that.
+    /// A SYN, the SYN-ACK, and the ACK of that.
     pub(crate) fn open(&mut self) -> Heard {
         self.say(SYN, &[]);
         let answer = self.hear_one();
@@ -93,7 +93,7 @@ impl Host {
         answer
     }
 
-    /// The endpoint's SYN has come to the peer, which has not said anything.
+    /// The endpoint's SYN has come to the peer, which has not answered yet.
     pub(crate) fn connecting(tcp: TcpConfig) -> (Host, ConnId) {
         let mut host = Host::new(tcp);
         let to = SocketAddr::new(B, PORT);
@@ -107,7 +107,7 @@ impl Host {
         (host, id)
     }
 
-    /// Says something in its turn: the peer's number goes on.
+    /// Sends a segment in order: the peer's number goes on.
     pub(crate) fn say(&mut self, flags: Flags, payload: &[u8]) {
         let seq = self.seq;
         self.say_at(seq, flags, payload);
@@ -120,7 +120,7 @@ impl Host {
         self.endpoint.handle_packet(self.now, &Rx::new(LINK, &packet));
     }
 
-    /// What the peer would say now.
+    /// The peer's next packet.
     pub(crate) fn packet(&self, flags: Flags, payload: &[u8]) -> Vec<u8> {
         self.packet_at(self.seq, flags, payload)
     }
@@ -139,7 +139,7 @@ impl Host {
         packet((B, A), self.ecn, &header, payload)
     }
 
-    /// All that the endpoint sends now.
+    /// All segments that the endpoint sends now.
     pub(crate) fn hear(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         let mut packet = Vec::new();
@@ -161,7 +161,7 @@ impl Host {
         heard[0].clone()
     }
 
-    /// Lets time pass with its timers, and answers all that was sent meanwhile.
+    /// Lets time pass with its timers, and returns all segments sent meanwhile.
     pub(crate) fn wait(&mut self, time: Duration) -> Vec<Heard> {
         let until = self.now + time;
         let mut heard = self.hear();

@@ -1,4 +1,4 @@
-//! Fast recovery and what enters it: RFC 6582, 6675, 8985, 9937.
+//! Fast recovery and its triggers: RFC 6582, 6675, 8985, 9937.
 
 use hopwise_core::Instant;
 use hopwise_core::tcp::TcpConfig;
@@ -34,7 +34,7 @@ fn a_loss_that_the_reordering_timer_finds_lets_out_the_resend_and_no_burst() {
     assert_eq!(segments_after_recovery_began(&events), [SentWhat::Resent]);
 }
 
-/// RFC 3708: only a D-SACK for what was sent again speaks of the loss; the network doubles packets too.
+/// RFC 3708: only a D-SACK for a retransmission contradicts the loss; the network doubles packets too.
 #[test]
 fn a_loss_stays_one_when_the_network_doubles_other_segments() {
     let mut flow = Setup::over(ms(40)).start();
@@ -63,7 +63,7 @@ fn a_loss_stays_one_when_the_network_doubles_segments_later() {
     assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (13 * MSS, 1, 0));
 }
 
-/// RFC 8985 §6.2: what reordering costs is one needless recovery, taken back; then RACK waits.
+/// RFC 8985 §6.2: reordering costs one needless recovery, taken back; then RACK waits.
 #[test]
 fn reordering_is_taken_for_loss_a_few_times_at_most() {
     for (by_ms, senders) in [(2, "[cubic]"), (5, "[cubic]"), (2, "[newreno]"), (5, "[newreno]")] {
@@ -93,8 +93,8 @@ fn what_arrives_between_many_holes_is_kept() {
     }
 }
 
-/// RFC 6582 §3.2: only the first partial ACK restarts the timer, so that a window with many losses ends in a
-/// timeout and slow start rather than in a hole a round trip.
+/// RFC 6582 §3.2: only the first partial ACK restarts the timer. A window with many losses then ends in a timeout and
+/// slow start, not in a hole a round trip.
 #[test]
 fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
     let mut flow = Setup::over(ms(100)).both(|tcp| tcp.sack = false).start();
@@ -113,8 +113,8 @@ fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
     assert!(flow.world.now() < began + ms(900), "{}", flow.world.now());
 }
 
-/// RFC 3522 §3.2: the ACK has to be for what this recovery sent again. Resends of the one before are still under
-/// way when it begins, and their timestamps are older.
+/// RFC 3522 §3.2: the ACK has to be for a retransmission of this recovery. Those of the one before are still under way
+/// when it begins, and their timestamps are older.
 #[test]
 fn a_resend_of_the_recovery_before_denies_nothing() {
     for rate in [4_000_000, 10_000_000, 20_000_000] {
@@ -128,8 +128,8 @@ fn a_resend_of_the_recovery_before_denies_nothing() {
     }
 }
 
-/// A timeout in the midst of a recovery finds segments that were just sent again: that the first of these arrives
-/// is no sign that nothing was lost.
+/// A timeout within a recovery finds recent retransmissions: the arrival of the first one does not show that nothing
+/// was lost.
 #[test]
 fn a_timeout_within_a_recovery_is_not_denied_by_what_that_sent_again() {
     let mut setup = Setup::over(ms(20)).rate(100_000_000, 50).both(|tcp| tcp.sack = false);
@@ -137,6 +137,6 @@ fn a_timeout_within_a_recovery_is_not_denied_by_what_that_sent_again() {
     let flow = setup.run(Instant::from_secs(20));
     let stats = flow.sender().stats;
     assert!(flow.ended.is_some());
-    // Denied, it would be followed by one for every few segments of the window.
+    // If denied, it would be followed by one for every few segments of the window.
     assert!(stats.undone == 0 && stats.timeouts <= 2, "{stats:?}");
 }

@@ -1,4 +1,4 @@
-//! What a flow makes of a path, compared with what theory says of its sender.
+//! The goodput of a flow beside the theory of its sender.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::flow::{Setup, ms};
 
 const MSS: u64 = 1448;
 
-/// Percent of the rate, headers counted, from the third second on; nothing times out on the way.
+/// Percent of the rate, with headers, from the third second on; no timer runs out on the path.
 fn utilisation(setup: &Setup, bits_per_second: u64) -> u64 {
     let mut flow = setup.start();
     flow.offer(1 << 40);
@@ -22,8 +22,8 @@ fn utilisation(setup: &Setup, bits_per_second: u64) -> u64 {
     (flow.received - before) * 8 * 1500 / MSS / 6 * 100 / bits_per_second
 }
 
-/// A queue of 0.3 bandwidth-delay products is full at the peak of the sawtooth and empty for half of it: a sender
-/// that halves reaches 90 %, one that keeps 0.7 more. A queue of three products never runs empty.
+/// A queue of 0.3 bandwidth-delay products is full at the peak of the sawtooth and empty for half of it. A sender that
+/// halves reaches 90 %, one that keeps 0.7 more. A queue of three products never runs empty.
 #[test]
 fn a_clean_path_is_filled() {
     let rate = 20_000_000;
@@ -48,8 +48,8 @@ fn slow_start_ends_in_one_recovery() {
     assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0), "{stats:?}");
 }
 
-/// Whatever the window promised finds room, however many ACKs rounded it up: what is refused would have to be sent
-/// again.
+/// The buffer has room for all that the window promised, however many ACKs rounded it up. Refused bytes would have to
+/// be sent again.
 #[test]
 fn a_reader_that_takes_little_at_a_time_lets_nothing_be_sent_twice() {
     for round_trip_ms in [10, 20, 50, 100] {
@@ -62,7 +62,7 @@ fn a_reader_that_takes_little_at_a_time_lets_nothing_be_sent_twice() {
     }
 }
 
-/// RFC 9293 SHLD-14, also where the window is told in units of 128 bytes, of which segments are no multiples.
+/// RFC 9293 SHLD-14, also where the window is in units of 128 bytes, and segments are no multiples of these.
 #[test]
 fn the_right_edge_of_the_window_never_moves_back() {
     for (mtu, read_bytes, receiver) in [1500, 1492, 1280, 1100].into_iter().flat_map(|mtu| {
@@ -86,7 +86,7 @@ fn the_right_edge_of_the_window_never_moves_back() {
     }
 }
 
-/// As an ACK tells it, in units of 128 bytes: what [`Setup`]'s buffers take.
+/// The right edge in an ACK, in units of 128 bytes, as [`Setup`]'s buffers give.
 fn right_edge(packet: &[u8]) -> Option<Seq> {
     let ip = IpView::parse(packet).expect("a packet");
     let segment = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
@@ -94,7 +94,7 @@ fn right_edge(packet: &[u8]) -> Option<Seq> {
     is_scaled.then(|| segment.ack + (u32::from(segment.window) << 7))
 }
 
-/// Mathis: MSS / RTT · √(3 / 2dp), of which timeouts and the round-up to whole segments may take a third.
+/// Mathis: MSS / RTT · √(3 / 2dp). Timeouts and the round-up to whole segments may take a third.
 #[test]
 fn goodput_under_loss_follows_the_square_root() {
     for (loss_ppm, receiver, per_rtt) in [
@@ -107,7 +107,7 @@ fn goodput_under_loss_follows_the_square_root() {
         (setup.senders, setup.receiver, setup.to_b.impairment.loss_ppm) = ("[newreno]", receiver, loss_ppm);
         setup.bytes = 20_000_000 / u64::from(loss_ppm / 1_000);
         let flow = setup.run(Instant::from_secs(200));
-        // Tenths of a segment in a round trip, of which there are 25 a second.
+        // Tenths of a segment in a round trip, with 25 of these a second.
         let theory = per_rtt * MSS * 8 * 25 / 10;
         let percent = flow.goodput() * 100 / theory;
         assert!((65..=150).contains(&percent), "{receiver} at {loss_ppm} ppm: {percent} % of {theory}");

@@ -1,4 +1,4 @@
-//! Round trips and what follows from them: RFC 6298, RFC 7323 §4, and the tail loss probe of RFC 8985 §7.
+//! Round trips and their effects: RFC 6298, RFC 7323 §4, and the tail loss probe of RFC 8985 §7.
 
 use hopwise_core::Instant;
 use hopwise_testing::memory::End;
@@ -7,7 +7,7 @@ use super::flow::{Setup, ms};
 
 const MSS: u64 = 1448;
 
-/// An RTO after the path back was silent for three seconds in the midst of a transfer.
+/// The RTO after the reverse path was silent for three seconds within a transfer.
 fn rto_after_silence(setup: &Setup) -> std::time::Duration {
     let mut flow = setup.start();
     flow.settle();
@@ -23,7 +23,7 @@ fn rto_after_silence(setup: &Setup) -> std::time::Duration {
     info.rto / (1 << info.backoff)
 }
 
-/// RFC 6298 §3: an ACK that covers something sent again says nothing of the round trip.
+/// RFC 6298 §3: an ACK that covers a retransmission gives no round trip.
 #[test]
 fn lost_acks_do_not_stretch_the_rto() {
     let setup = Setup::over(ms(40));
@@ -51,7 +51,7 @@ fn a_lost_ack_before_it_does_not_stretch_a_sample() {
     assert!(rtt.smoothed < Some(ms(45)), "{rtt:?}");
 }
 
-/// A receiver that holds its ACKs is waited for: what it holds is part of the RTO.
+/// The sender waits for a receiver that holds its ACKs: the hold is part of the RTO.
 #[test]
 fn a_receiver_that_holds_is_waited_for() {
     let mut setup = Setup::over(ms(40));

@@ -1,4 +1,4 @@
-//! The agents `train` at both ends of a path: what they tell each other arrives, and bounds what is under way.
+//! The agents `train` at both ends of a path: their notes to each other arrive, and bound the data under way.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{By, Rule};
@@ -48,7 +48,7 @@ fn a_peer_that_knows_rate_requests_alone_acknowledges_once_a_train_too() {
     assert!((5..=12).contains(&asked), "{asked} trains");
 }
 
-/// Told, nobody lacks rate requests: that would be a fallback that nothing falls back to.
+/// With the peer's notes, no end lacks rate requests: that would be a fallback without an alternative.
 #[test]
 fn whoever_tells_trains_lacks_nothing() {
     let mut flow = run("[train]", "train", |_| {});
@@ -60,8 +60,8 @@ fn whoever_tells_trains_lacks_nothing() {
     assert_eq!((flow.count(End::A, told), flow.sender().stats.timeouts), (1, 0));
 }
 
-/// What the trace says of flight is the most that the agents saw, segment by segment. The path holds too few segments
-/// for a wire's.
+/// The flight in the trace is the most that the agents saw, segment by segment. The path holds too few segments to
+/// count as a wire.
 #[test]
 fn a_train_is_all_that_is_ever_in_flight() {
     for loss_ppm in [0, 20_000, 200_000] {
@@ -83,7 +83,7 @@ fn a_train_is_all_that_is_ever_in_flight() {
     }
 }
 
-/// One lost in fifty is made good within its train: SACK tells of it, and no timer runs out.
+/// A loss of one in fifty is repaired within its train: SACK reports it, and no timer runs out.
 #[test]
 fn what_is_lost_within_a_train_needs_no_timeout() {
     let mut flow = run("[train]", "train", |setup| {
@@ -96,7 +96,7 @@ fn what_is_lost_within_a_train_needs_no_timeout() {
     assert_eq!(waited, 0, "the receiver's own hold ends before the ceiling");
 }
 
-/// Without SACK three ACKs behind a hole are what a sender needs. A train with two holes may end in a timeout.
+/// Without SACK a sender needs three ACKs behind a hole. A train with two holes may end in a timeout.
 #[test]
 fn a_connection_without_sack_recovers_by_duplicate_acks() {
     let flow = run("[train]", "train", |setup| {
@@ -107,7 +107,7 @@ fn a_connection_without_sack_recovers_by_duplicate_acks() {
     assert!(stats.fast_retransmits >= 3, "{stats:?}");
 }
 
-/// Three timeouts in a row may be a fade; who goes on as quickly behind them hammers a dead path.
+/// Three timeouts in a row may be a fade; a sender that goes on at the same pace after them floods a dead path.
 #[test]
 fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
     let mut setup = Setup::over(ms(40)).rate(2_000_000, 50);
@@ -128,7 +128,7 @@ fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
     let first = waits[0];
     let expected = |nth: u32| first.saturating_mul(1 << nth.saturating_sub(3)).min(60_000_000);
     for (nth, wait) in (0..).zip(&waits) {
-        // What is told is cut to microseconds before it is doubled here.
+        // Traced times are cut to microseconds before they are doubled here.
         assert!(wait.abs_diff(expected(nth)) <= 64, "{nth}: {waits:?}");
     }
     assert!((8..20).contains(&waits.len()), "{waits:?}");

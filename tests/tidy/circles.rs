@@ -1,7 +1,7 @@
-//! Which files need each other: a circle of many can be read, tested and moved only as a whole.
+//! The dependencies between files: a circle of many can be read, tested and moved only as a whole.
 //!
-//! A file needs another one when it names something in it, by whatever way it was imported. A module is one room with
-//! those below it: what a child needs of the modules above it counts for nothing.
+//! A file needs another one when it names something in it, however it was imported. A module is one room with those
+//! below it: a child's needs of the modules above it do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::lexer::{Token, tokens};
 use super::tree::File;
 
 const LARGEST: usize = 3;
-/// Folders of crates, and names of modules that hold tests and what they need.
+/// Folders of crates, and names of modules that hold tests and their helpers.
 const CRATES: [&str; 8] = [
     "agents/src/",
     "stack/core/src/",
@@ -28,7 +28,7 @@ type Path = Vec<String>;
 #[derive(Debug, Default)]
 struct Module {
     children: BTreeSet<String>,
-    /// What each imported name stands for.
+    /// The path of each imported name.
     imports: BTreeMap<String, Path>,
     /// Imported names that others find here.
     shown: BTreeSet<String>,
@@ -63,7 +63,7 @@ fn of_crate(files: &[File], root: &str) -> Vec<String> {
     circles.into_iter().collect()
 }
 
-/// All that one comes to from there.
+/// All files that can be reached from there.
 fn reached<'a>(needs: &BTreeMap<&'a Path, BTreeSet<&'a Path>>, from: &'a Path) -> BTreeSet<&'a Path> {
     let (mut found, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(path) = next.pop() {
@@ -72,7 +72,7 @@ fn reached<'a>(needs: &BTreeMap<&'a Path, BTreeSet<&'a Path>>, from: &'a Path) -
     found
 }
 
-/// The files that one names something in.
+/// The files whose items this file names.
 fn needs<'a>(modules: &'a BTreeMap<Path, Module>, of: &Path) -> BTreeSet<&'a Path> {
     let module = &modules[of];
     let is_of_tests = |path: &Path| path.iter().any(|name| OF_TESTS.contains(&name.as_str()));
@@ -89,7 +89,7 @@ fn needs<'a>(modules: &'a BTreeMap<Path, Module>, of: &Path) -> BTreeSet<&'a Pat
     named.filter(|other| !of.starts_with(other) && !is_of_tests(other)).collect()
 }
 
-/// From the crate's root on; nothing for what another crate has.
+/// The path from the crate's root on; `None` for an item of another crate.
 fn absolute(module: &Module, at: &Path, path: &[String]) -> Option<Path> {
     let above = path.iter().take_while(|part| *part == "super").count();
     match path.first()?.as_str() {
@@ -101,7 +101,7 @@ fn absolute(module: &Module, at: &Path, path: &[String]) -> Option<Path> {
     }
 }
 
-/// The file that has it, also where modules above it show it.
+/// The file that has the item, also where modules above it show it.
 fn found<'a>(modules: &'a BTreeMap<Path, Module>, path: &Path, depth: u8) -> Option<&'a Path> {
     let (at, module) = (0..=path.len()).rev().find_map(|len| modules.get_key_value(&path[..len]))?;
     let shown = path.get(at.len()).filter(|name| module.shown.contains(*name) && depth < 8);
@@ -109,7 +109,7 @@ fn found<'a>(modules: &'a BTreeMap<Path, Module>, path: &Path, depth: u8) -> Opt
         let whole = [module.imports.get(name)?, &path[at.len() + 1..]].concat();
         found(modules, &absolute(module, at, &whole)?, depth + 1)
     });
-    // A module that is named and not looked into needs nothing.
+    // A module that is only named needs nothing.
     let is_looked_into = path.len() > at.len() || elsewhere.is_some();
     elsewhere.or(Some(at).filter(|_| is_looked_into))
 }
@@ -137,7 +137,7 @@ impl Module {
             }
             at += 1;
         }
-        // An import of a thing, and not of a module, is a use of it.
+        // An import of an item, and not of a module, is a use of it.
         module.paths.extend(module.imports.values().cloned());
         module
     }
@@ -178,7 +178,7 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_alphabetic() || first == '_')
 }
 
-/// `a::b::c`, and behind it.
+/// Reads `a::b::c`, and moves behind it.
 fn path_at(tokens: &[Token<'_>], at: &mut usize) -> Path {
     let mut path = Path::new();
     while is_name(word(tokens, *at)) {

@@ -1,15 +1,15 @@
-//! Enough of Rust's lexical grammar to find functions and braces: comments, strings and characters are passed
-//! over, so that a brace inside one counts for nothing.
+//! Enough of Rust's lexical grammar to find functions and braces. Comments, strings and characters are skipped: a brace
+//! inside one does not count.
 
 /// A word, a literal (its text is left out) or one character of punctuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
-    /// Counted from 1; where the token begins.
+    /// The line in which the token begins, counted from 1.
     pub(crate) line: usize,
 }
 
-/// What a literal's token says; no word and no punctuation looks like it.
+/// The text of a literal's token; no word and no punctuation looks like it.
 pub(crate) const LITERAL: &str = "\"\"";
 
 pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
@@ -30,7 +30,7 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Consumes at least one character; `None` for what is passed over.
+    /// Consumes at least one character; `None` for skipped text.
     fn token(&mut self, first: char) -> Option<&'a str> {
         if self.rest.starts_with("//") {
             self.take(self.rest.find('\n').unwrap_or(self.rest.len()));

@@ -10,11 +10,11 @@ const LONGEST_FILE: usize = 500;
 /// A file that holds nothing but tests.
 const LONGEST_TEST_FILE: usize = 700;
 
-/// How many entries the list may have: lower it with every entry that goes.
+/// The most entries of the list: lower it with every entry that goes.
 const MOST_EXCEPTIONS: usize = 0;
 const EXCEPTIONS: &str = include_str!("exceptions.txt");
 
-/// What is too long, by the words that name it in the list of exceptions.
+/// The items that are too long, by their names in the list of exceptions.
 type Sizes = BTreeMap<String, usize>;
 
 pub(crate) fn findings(files: &[File]) -> Vec<String> {
@@ -58,7 +58,8 @@ fn listed(list: &str) -> (Sizes, Vec<String>) {
     (sizes, findings)
 }
 
-/// Every difference is a finding: growth and news must not come in, and what shrank must be lowered in the list.
+/// Every difference is a finding: growth and new entries must not come in, and smaller values must be lowered in the
+/// list.
 fn compare(found: &Sizes, listed: &Sizes) -> Vec<String> {
     let mut findings = Vec::new();
     for (name, lines) in found {

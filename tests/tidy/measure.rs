@@ -1,11 +1,11 @@
-//! How long functions are, and how many lines of a file are no tests.
+//! The lengths of functions, and the lines of a file without tests.
 
 use super::lexer::{Token, tokens};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// Where its `fn` stands, counted from 1.
+    /// The line of its `fn`, counted from 1.
     pub(crate) line: usize,
     /// From the line of `fn` to that of the closing brace, both counted.
     pub(crate) lines: usize,
@@ -48,7 +48,7 @@ pub(crate) fn lines_without_tests(source: &str) -> usize {
     source.lines().count() - tested
 }
 
-/// Whether `#[cfg(test)]` or a `cfg` that needs `test` among others begins here.
+/// Returns whether `#[cfg(test)]` or a `cfg` that needs `test` among others begins here.
 fn is_cfg_test(tokens: &[Token<'_>]) -> bool {
     let opening = ["#", "[", "cfg", "("];
     if tokens.len() < opening.len() || tokens.iter().zip(opening).any(|(token, text)| token.text != text) {
@@ -59,8 +59,8 @@ fn is_cfg_test(tokens: &[Token<'_>]) -> bool {
     words.contains(&"test") && !words.contains(&"not") && !words.contains(&"any")
 }
 
-/// The closing brace or the semicolon of the item that begins at `first`: the first one that stands in no
-/// parenthesis or bracket of the item's head.
+/// The closing brace or the semicolon of the item that begins at `first`: the first one outside of all parentheses and
+/// brackets of the item's head.
 fn end_of_item(tokens: &[Token<'_>], first: usize) -> Option<usize> {
     let (mut depth, mut braces) = (0_usize, 0_usize);
     for (place, token) in tokens.iter().enumerate().skip(first) {

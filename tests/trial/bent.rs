@@ -1,4 +1,4 @@
-//! Records that somebody changed, and names that would steer a spreadsheet or a terminal.
+//! Records that were changed by hand, and names that would steer a spreadsheet or a terminal.
 
 use std::process::Output;
 
@@ -8,13 +8,13 @@ fn told(folder: &Folder, words: &[&str]) -> Output {
     folder.hopwise(words).output().expect("the command was built with the tests")
 }
 
-/// The first file of the trial whose name begins so.
+/// The first file of the trial whose name begins with this.
 fn first(folder: &Folder, out: &str, begins: &str) -> String {
     let names = folder.files(out).into_keys();
     names.into_iter().find(|name| name.starts_with(begins)).unwrap_or_else(|| panic!("no {begins}"))
 }
 
-/// Another first digit behind `name`.
+/// Changes the first digit behind `name`.
 fn bend(folder: &Folder, file: &str, name: &str) {
     let path = folder.path(file);
     let whole = std::fs::read_to_string(&path).expect("a file");

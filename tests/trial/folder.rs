@@ -53,14 +53,14 @@ impl Folder {
         self.command(words).output().expect("the command was built with the tests")
     }
 
-    /// The same, which must go well. Answers its standard output.
+    /// The same command, which must succeed. Returns its standard output.
     pub(crate) fn done(&self, words: &[&str]) -> String {
         let done = self.trial(words);
         assert_eq!(done.status.code(), Some(0), "{words:?}: {}", text(&done.stderr));
         text(&done.stdout)
     }
 
-    /// Every file below a trial's folder but what tells of hosts and costs.
+    /// Every file below a trial's folder, without those about hosts and costs.
     pub(crate) fn files(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.path(out), "", &mut files);

@@ -1,4 +1,4 @@
-//! What the README shows of trials is what they print: their time is virtual, so that it is the same on every machine.
+//! The README's outputs of trials are the real ones: their time is virtual, and the same on every machine.
 
 use crate::folder::{Folder, text};
 
@@ -7,7 +7,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs a configuration and compares what is printed with the first text of a section of the README.
+/// Runs a configuration and compares its output with the first text of a section of the README.
 fn prints_what_the_readme_shows(folder: &Folder, config: &str, section: &str) {
     let readme = read("README.md");
     let shown = readme.split_once(&format!("\n## {section}\n")).expect("the README has the section").1;

@@ -1,4 +1,4 @@
-//! What a trial refuses, and how it says so.
+//! The refusals of a trial, and their messages.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -65,19 +65,19 @@ fn options_that_make_no_sense_are_refused() {
 #[test]
 fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     let folder = Folder::new("folders");
-    // Somebody else's.
+    // A folder with another user's files.
     std::fs::create_dir(folder.path("others")).expect("a folder");
     folder.write("others/thesis.tex", "all of it");
     refused(&folder, &["--out", "others"], &["others: it holds what is no trial's, such as thesis.tex"]);
     assert_eq!(folder.files("others").into_keys().collect::<Vec<_>>(), ["thesis.tex"]);
-    // No folder, and none can be.
+    // No folder, and none can be made.
     refused(&folder, &["--out", "small.yaml"], &["small.yaml: no trial can be written there"]);
     refused(
         &folder,
         &["--out", "small.yaml/below"],
         &["no trial can be written there", "choose another --out"],
     );
-    // In use.
+    // A folder in use.
     folder.done(&["--seeds", "1", "--out", "used"]);
     let before = folder.files("used");
     let lock = File::open(folder.path("used/lock")).expect("a lock");
@@ -88,10 +88,10 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     assert_eq!(run.status.code(), Some(2), "{}", text(&run.stdout));
     assert_eq!(folder.files("used"), before, "nothing of the run is there");
     drop(lock);
-    // Not finished.
+    // An unfinished trial.
     std::fs::remove_file(folder.path("used/records.jsonl")).expect("it was there");
     refused(&folder, &["--out", "used"], &["has not finished: --resume goes on with it"]);
-    // Of another program.
+    // A trial of another program.
     let plan = text(&before["trial.json"]);
     let version = format!("\"version\": \"{}\"", hopwise_lab::VERSION);
     for (from, to, wanted) in [
@@ -109,7 +109,7 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     assert!(folder.files("used") == before);
 }
 
-/// A disk of its own, where the system lets us have one.
+/// A disk of its own, where the system allows one.
 #[test]
 fn records_stay_whole_when_the_disk_is_full() {
     let folder = Folder::new("full");

@@ -1,4 +1,4 @@
-//! `hopwise report` and `hopwise explain` of folders that are not what a trial of this version has just finished.
+//! `hopwise report` and `hopwise explain` of folders that a trial of this version has not just finished.
 
 use std::process::Output;
 
@@ -33,7 +33,7 @@ fn as_of_another_version(folder: &Folder, out: &str) {
     }
 }
 
-/// With the checksum of what it says now, where it has one.
+/// Replaces the checksum with that of the present text, if it has one.
 fn resealed(text: &str) -> String {
     let Some((before, _)) = text.rsplit_once("\"sum\"") else { return text.to_owned() };
     seal(&format!("{}}}", before.trim_end().trim_end_matches(',')))
@@ -65,11 +65,11 @@ fn what_another_version_made_is_told_with_a_word_and_never_mixed() {
         &["report", "2", "1"],
         &["1: is not of the trial in 2: version is 0.0.1+old here and", VERSION],
     );
-    // One folder with runs of both, as somebody may put them together by hand.
+    // One folder with runs of both, as a user may put them together by hand.
     let both = [&folder.files("1")["records.jsonl"][..], &folder.files("2")["records.jsonl"]].concat();
     folder.write("1/records.jsonl", &text(&both));
     refused(&folder, &["report", "1"], &["runs of two versions are not mixed", "0.0.1+old", VERSION]);
-    // What it does not understand, another version still may.
+    // Text that it does not understand may be valid for another version.
     let plan = text(&folder.files("1")["trial.json"]);
     folder.write("1/trial.json", &plan.replace("\"margin\"", "\"marge\""));
     refused(&folder, &["report", "1"], &["hopwise 0.0.1+old wrote this", "missing field `margin`"]);

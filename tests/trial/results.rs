@@ -1,4 +1,4 @@
-//! What a trial prints and keeps, and that it does not depend on how it came about.
+//! The output and files of a trial, which do not depend on the steps of its making.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -68,7 +68,7 @@ fn people_read_a_table_a_sentence_for_each_arm_and_where_the_rest_is() {
 
 fn kill_after_a_run(mut command: Command) {
     let mut child = command.spawn().expect("it begins");
-    // It says when the first run is there.
+    // It reports when the first run is there.
     let mut line = String::new();
     let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
     told.read_line(&mut line).expect("a line");
@@ -82,7 +82,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_files() {
     let folder = Folder::new("killed");
     let longer = ["--set", "run.duration=100s", "--seeds", "6"];
     folder.done(&[&longer[..], &["--out", "whole"]].concat());
-    // Where this test is held up it may have done all before the signal comes.
+    // If this test is held up, the trial may have finished before the signal comes.
     let is_cut = (0..10).any(|_| {
         let _ = std::fs::remove_dir_all(folder.path("cut"));
         kill_after_a_run(folder.command(&[&longer[..], &["--out", "cut", "--jobs", "1"]].concat()));
@@ -92,7 +92,7 @@ fn killed_at_any_moment_it_goes_on_to_the_same_files() {
     });
     assert!(is_cut, "{:?}", folder.files("cut").keys());
     let cut = folder.files("cut");
-    // Half a file, as a dying disk may leave one, is no record; nor is what was being written.
+    // Half a file, as a dying disk may leave one, is no record. A file that was being written is none either.
     let (name, record) = cut.iter().find(|(name, _)| name.starts_with("runs/")).expect("a run");
     std::fs::write(folder.path("cut").join(name), &record[..record.len() / 2]).expect("a file");
     std::fs::write(folder.path("cut/runs/0.json.part"), "half").expect("a file");
@@ -162,7 +162,7 @@ fn parts_of_a_trial_make_up_the_whole() {
     assert_eq!(reported.status.code(), Some(0), "{}", text(&reported.stderr));
     let joined = std::fs::read(folder.path("joined.html")).expect("a report");
     assert!(joined == folder.files("whole")["report.html"]);
-    // Runs are named by what determines them, so that those of all parts in one folder are the whole trial.
+    // Runs are named by their determinants: those of all parts in one folder are the whole trial.
     std::fs::create_dir_all(folder.path("joined")).expect("a folder");
     let plan = std::fs::read(folder.path("whole/trial.json")).expect("a plan");
     std::fs::write(folder.path("joined/trial.json"), plan).expect("a file");
@@ -184,7 +184,7 @@ fn parts_of_a_trial_make_up_the_whole() {
 #[test]
 fn a_trial_that_may_stop_early_does_so_and_comes_to_the_same_end_again() {
     let folder = Folder::new("sure");
-    // An ACK for every second segment changes little here, which a margin of 3 % takes more blocks to tell.
+    // An ACK for every second segment changes little here; with a margin of 3 % the verdict needs more blocks.
     let sure = ["run.stop=when-sure", "run.margin=8%", "run.duration=5s"].map(|set| ["--set", set]).concat();
     let sure = [&sure[..], &["--seeds", "40"]].concat();
     let printed = folder.done(&[&sure[..], &["--out", "one", "--jobs", "1"]].concat());

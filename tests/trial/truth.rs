@@ -1,7 +1,7 @@
 //! Trials in the radio world whose truth is known: arms that are equal but for their seeds, and arms with 5 % planted.
 //!
-//! `lab/src/statistics/tests` asks the same of goodputs drawn from distributions; here they come from runs, as they do
-//! for whoever runs a trial. By default fewer trials than the documents tell of; with `HOPWISE_LONG` set, as many.
+//! `lab/src/statistics/tests` does the same with goodputs drawn from distributions; here they come from runs, as for a
+//! user. By default there are fewer trials than in the documents; with `HOPWISE_LONG` set, as many.
 
 use std::thread;
 
@@ -51,7 +51,7 @@ fn goodputs(scenario: &str, count: usize) -> Vec<f64> {
     })
 }
 
-/// Trials of two arms, whose every run had a seed of its own; the second carries `ratio` of what it did.
+/// Trials of two arms, whose every run had a seed of its own. The second arm's goodputs are multiplied by `ratio`.
 fn verdicts(goodputs: &[f64], ratio: f64) -> Vec<Comparison> {
     let samples = |arm: &str, values: &[f64], ratio: f64| Samples {
         arm: arm.to_owned(),
@@ -98,7 +98,7 @@ fn trials_of_equal_arms_in_the_radio_world_seldom_have_a_false_verdict_and_find_
         scatter * 100.0
     );
     assert!(wrong <= most_false(trials), "{wrong} of {trials}");
-    // What docs/statistics.md states for 5 seeds and this scatter, less two standard errors.
+    // The value in docs/statistics.md for 5 seeds and this scatter, less two standard errors.
     assert!(scatter < 0.02, "{scatter}");
     let stated = 0.80 * trials as f64 - 2.0 * (0.8 * 0.2 * trials as f64).sqrt();
     assert!(found as f64 >= stated && opposite == 0, "{found} of {trials}");

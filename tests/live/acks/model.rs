@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 
-/// Everything that has come to one stack, and left it.
+/// All packets to and from one stack.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     /// By the peer's port.
@@ -22,7 +22,7 @@ pub(crate) struct Model {
 pub(crate) struct Counts {
     pub(crate) acks: u64,
     pub(crate) with_blocks: u64,
-    /// Segments that came again, and those that an ACK reported.
+    /// Segments that came again, and those of them that an ACK reported.
     pub(crate) twice: u64,
     pub(crate) reported: u64,
     pub(crate) echoes: u64,
@@ -32,27 +32,27 @@ pub(crate) struct Counts {
 struct Flow {
     /// The peer's first number, and ours.
     irs: Option<u32>,
-    /// Below it, everything has come; FIN counts as a byte.
+    /// All bytes below it have come; FIN counts as a byte.
     nxt: u32,
-    /// What has come above it: disjoint, sorted, and none touches another.
+    /// The stretches that have come above it: disjoint, sorted, and no two touch.
     above: Vec<Stretch>,
     fin: Option<u32>,
     /// First arrivals: where each ends, and its timestamp; in the order of the stream where nothing is lost.
     stamps: VecDeque<(u32, u32)>,
-    /// Came again, and no ACK has said so.
+    /// Stretches that came again and that no ACK has reported.
     twice: Vec<Stretch>,
     /// The literal TS.Recent of RFC 7323 §4.3.
     ts_recent: Option<u32>,
     told: u32,
     scale: u8,
-    /// The end of the widest window that was told.
+    /// The end of the widest window that was advertised.
     edge: u32,
     last_alone: Option<(Duration, Said)>,
 }
 
 type Stretch = (u32, u32);
 
-/// All that an ACK tells of our receiving.
+/// The contents of an ACK about our reception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     number: u32,
@@ -188,7 +188,7 @@ impl Flow {
         }
     }
 
-    /// RFC 2018 §3 and §4, RFC 2883 §4. Answers whether the ACK reports a segment that came twice.
+    /// RFC 2018 §3 and §4, RFC 2883 §4. Returns whether the ACK reports a segment that came twice.
     fn judge_blocks(&mut self, said: &Said, counts: &mut Counts, wrong: &mut Vec<String>) -> bool {
         if said.blocks.is_empty() {
             return false;
@@ -235,7 +235,7 @@ impl Flow {
         }
     }
 
-    /// Of two in one turn, the second has something to say. A segment that came a third time is reported again.
+    /// The second of two ACKs in one turn must carry news. A segment that came a third time is reported again.
     fn judge_news(&mut self, at: Duration, said: Said, reports: bool, wrong: &mut Vec<String>) {
         if let Some((before, last)) = &self.last_alone {
             if *before == at && *last == said && !reports {

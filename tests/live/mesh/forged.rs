@@ -56,7 +56,7 @@ impl Lied {
         buffer[..bytes].to_vec()
     }
 
-    /// What comes until the daemon answers a question that is asked now: by then it has dealt with all before.
+    /// The daemon's packets until it answers a request that is sent now: by then it has dealt with all before.
     fn heard_of_dymo(&self) -> Vec<Packet> {
         let rreq = way(LIAR, address(0)).rreq();
         self.say_packet(address(0), &Packet::of(rreq));
@@ -82,7 +82,7 @@ fn way(to: Ipv4Addr, other: Ipv4Addr) -> RouteMessage {
     RouteMessage { hop_limit: 20, to, seq: 7, metric: 0, validity: None, other, other_seq: None }
 }
 
-/// A request of 65,437 bytes whose metrics would each grow by two if they were written anew.
+/// A request of 65,437 bytes. Its metrics would each grow by two if they were written anew.
 fn swollen() -> Vec<u8> {
     let mut tlvs = vec![15, 0x14, 2, 0, 1, 10, 0xd0, 3, 0, 1, 0, 11, 0x50, 0, 2, 0, 5];
     tlvs.extend([10, 0x80, 3].repeat(21_800));
@@ -177,7 +177,7 @@ fn nothing_leads_aodvs_packets_out_of_the_network() {
         lied.say_aodv(to, &Message::Rrep(rrep(address(9))));
         lied.say_aodv(to, &Message::Rreq(request(1, OUTSIDE, address(9))));
     }
-    // This one it answers, so that it has dealt with all before.
+    // The daemon answers this one: it has dealt with all before.
     lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(2, LIAR, address(0))));
     let is_answer =
         |bytes: &[u8]| matches!(Message::parse(bytes), Ok((Message::Rrep(rrep), _)) if rrep.origin == LIAR);

@@ -1,4 +1,4 @@
-//! Nodes beside routing daemons: their connections hear of their paths, and of what has arrived at the other end.
+//! Nodes beside routing daemons: their connections learn their paths, and the bytes that arrived at the other end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::*;
 use crate::namespace::Running;
 
-/// What a search has to wait for is over in a second or two; whoever is asked answers itself.
+/// The waits of a search end in a second or two; only the destination answers a request.
 const OPEN_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms, \
                          node_traversal_time: 5ms, destination_only: true, ack_seq: true }";
 const SIGNED_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms, \
@@ -46,7 +46,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// How the first and the last daemon route, and the rule of the nodes' connections.
+    /// Starts the daemons. `routing` is that of the first and the last one, and `rule` that of the nodes' connections.
     fn new(test: &str, routing: [&'static str; 2], rule: &str) -> Beside {
         let mut mesh = Mesh::new(test, 3, routing[0]);
         let line: Vec<_> = (1..3).map(|node| mesh.join(node - 1, node)).collect();
@@ -75,7 +75,7 @@ impl Beside {
         Beside { stream, written: 0, received, _nodes: nodes, line, mesh }
     }
 
-    /// What the first node says of its connection over the mesh.
+    /// The first node's status of its connection over the mesh.
     fn connection(&self) -> Value {
         let control = socket(&self.mesh, 0).to_string_lossy().into_owned();
         let told = self.mesh.nodes[0].output(&[HOPWISE, "status", "--json", "--control", &control]);
@@ -96,13 +96,13 @@ impl Beside {
         self.written += bytes as u64;
     }
 
-    /// Writes so much, and waits until the other end's program has all that ever was written.
+    /// Writes this many bytes, and waits until the other end's program has all that were ever written.
     fn send(&mut self, bytes: usize) {
         self.write(bytes);
         within_patience(until(|| self.received.load(Ordering::Relaxed) == self.written));
     }
 
-    /// Waits until the way is known, while packets keep it alive, and until all of them have come.
+    /// Waits until the route is known, while packets keep it alive, and until all packets have come.
     fn find_the_way(&mut self) {
         within_patience(until(|| {
             self.write(100);
@@ -111,7 +111,7 @@ impl Beside {
         self.send(100);
     }
 
-    /// The daemon in the middle loses the last one, and then does not.
+    /// Cuts the link from the daemon in the middle to the last one, and heals it.
     fn cut_and_heal(&mut self) {
         self.mesh.nodes[1].ip(&["link", "set", &self.line[1], "down"]);
         within_patience(until(|| self.hops().is_none()));
@@ -119,7 +119,7 @@ impl Beside {
         within_patience(until(|| self.hops() == Some(2)));
     }
 
-    /// The way back swallows what the other end's node says; routing messages go their ways.
+    /// The reverse path drops the packets of the other end's node; routing messages pass.
     fn without_acks(&mut self, what: impl FnOnce(&mut Beside)) {
         let from = inner(2).to_string();
         within_patience(until(|| self.connection()["flight_bytes"] == 0));
@@ -152,12 +152,12 @@ fn start_node(mesh: &Mesh, node: usize, rule: &str) -> Running {
     let running = Running(command.spawn().expect("ip netns exec runs"));
     // The control socket is there before the forwards are.
     within_patience(until(|| fs::read_to_string(&log).is_ok_and(|log| log.contains("ready"))));
-    // What is for the node goes to its device, whatever routing says of its network.
+    // Packets for the node go to its device, whatever routing does with its network.
     mesh.nodes[node].ip(&["route", "replace", &inner(node).to_string(), "dev", "hw0"]);
     running
 }
 
-/// The nodes' connections know the hops from routing, freeze when it loses the way, and go on when it is found again.
+/// The nodes' connections get the hops from routing, freeze when it loses the route, and go on when it is found again.
 #[test]
 fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
     let test = "connections_of_a_node_hear_of_paths_from_the_routing_daemon";
@@ -172,7 +172,7 @@ fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
     beside.find_the_way();
 }
 
-/// With nothing in flight nothing freezes, so it is there before the link goes.
+/// Without data in flight a connection does not freeze: data is there before the link goes.
 fn freezes_when_the_way_is_lost(beside: &mut Beside) {
     let before = beside.mesh.events("frozen");
     // A daemon that was held up is lost as a neighbour.
@@ -190,17 +190,17 @@ fn freezes_when_the_way_is_lost(beside: &mut Beside) {
     }));
 }
 
-/// Probes soon, so that somebody looks for the way as soon as there is one.
+/// Probes come soon, and start a search for the route as soon as there is one.
 const PGY: &str = "{ receiver: dup-count(delayed), sender: [newreno, \"elfn:probe=200ms\", pgy] }";
 
-/// What a forged message claims: the flow's ports and a number.
+/// The claim of a forged message: the flow's ports and a number.
 type Claim = ((u16, u16), u32);
 
 fn claimed(((ours, theirs), seq): Claim) -> Vec<u8> {
     [&ours.to_be_bytes()[..], &theirs.to_be_bytes(), &seq.to_be_bytes()].concat()
 }
 
-/// A RREP of the far node's to the near one, as a neighbour might make it up; it offers no route that is any good.
+/// A RREP from the far node to the near one, as a neighbour might forge it; it offers no useful route.
 fn forged_aodv(claim: Claim) -> Vec<u8> {
     let rrep = Rrep {
         is_repair: false,
@@ -226,7 +226,7 @@ fn forged_dymo(claim: Claim) -> Vec<u8> {
     Packet::of(message).bytes().expect("short enough")
 }
 
-/// The daemon in the middle's own address says so, for numbers from all around the circle: old ones and future ones.
+/// Sends forged messages from the middle daemon's own address, with old and future numbers from all around the circle.
 fn forge(beside: &Beside, (port, forged): (u16, fn(Claim) -> Vec<u8>)) {
     let connection = beside.connection();
     let port_of = |end: &str| {
@@ -244,10 +244,10 @@ fn forge(beside: &Beside, (port, forged): (u16, fn(Claim) -> Vec<u8>)) {
     });
 }
 
-/// What arrived over ten seconds ago is told no more; a machine may be as slow as that now and then.
+/// Arrivals older than ten seconds are not reported; a machine may be that slow now and then.
 const MOST_ROUNDS: u64 = 10;
 
-/// A node whose ACKs are lost hears from the route that is found again what has arrived, and its `snd_una` stays.
+/// A node whose ACKs are lost learns of arrivals from the route that is found again, and its `snd_una` stays.
 fn hears_what_has_arrived(test: &str, routing: &'static str, forger: (u16, fn(Claim) -> Vec<u8>)) {
     if !can_run(test, &["ip"]) {
         return;

@@ -1,4 +1,4 @@
-//! Daemons that share a key: they find each other, change the key while they run, and hear nobody else.
+//! Daemons that share a key: they find each other, change the key while they run, and accept no other neighbour.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,7 +11,7 @@ use super::*;
 
 const LIAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 66);
 
-/// What a neighbour without the key says.
+/// The message of a neighbour without the key.
 fn unsigned_aodv() -> Vec<u8> {
     let rreq = Rreq {
         is_join: false,
@@ -44,7 +44,7 @@ impl Signed {
         self.mesh.folder.join("keys")
     }
 
-    /// Writes these keys, of which the first signs.
+    /// Writes these keys; the first one signs.
     fn write(&self, ids: &[u8]) {
         let text: String =
             ids.iter().map(|id| format!("{id} {}\n", format!("{id:02x}").repeat(32))).collect();
@@ -98,7 +98,7 @@ fn only_holders_of_the_key_are_heard(test: &str, routing: &'static str, port: u1
         signed.change(keys);
         signed.transfer();
     }
-    // One that starts again goes on above all that it has signed, or it would not be heard.
+    // A daemon that starts again counts on above all that it has signed; otherwise its messages would be ignored.
     signed.mesh.end(1, Signal::KILL);
     let line = signed.line.clone();
     signed.start(1, &[line]);

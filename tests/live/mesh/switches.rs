@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::{AODV, HOPWISE, Mesh, Signal, can_run, until, within_patience};
 use crate::namespace::Running;
 
-/// What a routing daemon may change, of every interface but its TUN device.
+/// The switches that a routing daemon may change, of every interface but its TUN device.
 fn switches(mesh: &Mesh) -> String {
     let script = "grep -H . /proc/sys/net/ipv4/ip_forward \
                   /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/rp_filter \
@@ -152,7 +152,7 @@ fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
     let before = switches(&mesh);
     mesh.start(0, std::slice::from_ref(&device));
     mesh.end(0, Signal::KILL);
-    // It takes for the old values what the killed one has left.
+    // It takes the values that the killed one has left for the old ones.
     let mut second = start_second(&mesh, "other0");
     let _ = fs::remove_file(mesh.folder.join("log0"));
     mesh.start(0, std::slice::from_ref(&device));
@@ -166,7 +166,7 @@ fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
     assert_eq!(switches(&mesh), before);
 }
 
-/// A user of the machine takes the names by which daemons tell each other of switches.
+/// A user of the machine takes the names by which daemons announce switches to each other.
 const FORGER: &str = "
 import os, re, socket, sys
 # A daemon that ran has left its names to be copied.

@@ -1,10 +1,10 @@
-//! An independent reader of captures: it knows pcap, Ethernet, both versions of IP and TCP by their places in the
-//! bytes, and nothing of the project's own code.
+//! An independent reader of captures: it reads pcap, Ethernet, both versions of IP and TCP by byte positions. It uses
+//! none of the project's own code.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Flags; a RST may come without a number.
+/// TCP flags; a RST may come without an acknowledgment.
 const ACK: u8 = 0x10;
 const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
@@ -17,12 +17,12 @@ pub(super) struct Segment {
     pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
-    /// As it stands in the header.
+    /// The window as it stands in the header.
     pub(super) window: u16,
     pub(super) payload: usize,
     /// The timestamp option's two values, where there is one.
     pub(super) timestamps: Option<[u8; 8]>,
-    /// All of the packet but what every router changes: hop limit and IPv4's header checksum.
+    /// All bytes of the packet but those that every router changes: hop limit and IPv4's header checksum.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -31,26 +31,26 @@ impl Segment {
         self.flags == ACK && self.payload == 0
     }
 
-    /// What the other end tells old segments by: the number after it, and its clock.
+    /// The values by which the other end recognises old segments: the number after it, and its clock.
     fn age(&self) -> [u32; 2] {
         let controls = u32::from(self.flags & SYN != 0) + u32::from(self.flags & FIN != 0);
         let clock = self.timestamps.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]));
         [self.seq.wrapping_add(self.payload as u32 + controls), clock]
     }
 
-    /// What an ACK is told apart by, whoever wrote it: its number, its window, its clock.
+    /// The values that identify an ACK, whichever machine wrote it: its number, its window, its clock.
     fn says(&self) -> [u32; 3] {
         [self.ack, self.window.into(), self.age()[1]]
     }
 
-    /// For a message: without the bytes.
+    /// The segment for a message, without the bytes.
     fn shown(&self) -> String {
         let Segment { at_us, src, ack, flags, payload, .. } = self;
         format!("at {at_us} µs from {src}: ACK {ack}, flags {flags:#04x}, {payload} bytes")
     }
 }
 
-/// What `tcpdump -w` wrote for an Ethernet device.
+/// Reads the file that `tcpdump -w` wrote for an Ethernet device.
 pub(super) fn segments(file: &[u8]) -> Vec<Segment> {
     let word = |at: usize| file.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     assert_eq!(word(0), Some(0xa1b2_c3d4), "a capture in microseconds");
@@ -115,25 +115,25 @@ fn timestamps(mut options: &[u8]) -> Option<[u8; 8]> {
     }
 }
 
-/// What may leave towards the sender besides what the mobile said.
+/// The segments that may leave towards the sender besides the mobile's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// Nothing.
+    /// None.
     TheMobiles,
-    /// Pure ACKs of numbers that the mobile has said, none of which the sender could take for an old one.
+    /// Pure ACKs of numbers that the mobile has acknowledged; the sender could take none of them for an old one.
     InItsName,
 }
 
-/// Whether `later` is beyond `earlier`, on numbers that wrap.
+/// Returns whether `later` is beyond `earlier`, on numbers that wrap.
 fn is_beyond(later: u32, earlier: u32) -> bool {
     later != earlier && later.wrapping_sub(earlier) < 1 << 31
 }
 
-/// What a proxy must hold to, of what came in on each side (`heard`) and left on the other (`said`).
+/// Checks a proxy by the segments that came in on each side (`heard`) and left on the other (`said`).
 ///
-/// To the sender: no number before the mobile had said it, nothing that it has not said but by `words`, no ACK more
-/// often than once more than the mobile itself said it, whoever wrote it, and none again after a newer one. To the
-/// mobile: nothing that the sender has not sent before. It says how many segments it looked at, each way.
+/// To the sender it may send no number before the mobile had acknowledged it, and no segment of its own except by
+/// `words`. It may send an ACK at most once more than the mobile did, and none again after a newer one. To the mobile
+/// it may send only bytes that the sender has sent before. Returns the number of segments checked in each direction.
 pub(super) fn check(
     mobile: IpAddr,
     words: Words,
@@ -149,7 +149,7 @@ pub(super) fn check(
     Ok([to_sender, to_mobile])
 }
 
-/// When each packet came first.
+/// The first arrival of each packet.
 fn came(heard: &[Segment]) -> BTreeMap<&[u8], u64> {
     let mut came = BTreeMap::new();
     for segment in heard {
@@ -171,7 +171,7 @@ fn check_to_mobile(heard: &[Segment], said: &[Segment]) -> Result<usize, String>
 
 fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
     let came = came(heard);
-    // A kernel may say the same within one tick of its clock.
+    // A kernel may send the same ACK again within one tick of its clock.
     let mut originals: BTreeMap<[u32; 3], usize> = BTreeMap::new();
     for segment in heard.iter().filter(|segment| segment.is_pure_ack()) {
         *originals.entry(segment.says()).or_default() += 1;
@@ -199,7 +199,7 @@ fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<
             if *count > originals.get(&segment.says()).copied().unwrap_or(1) + 1 {
                 return wrong(&format!("an ACK {count} times"));
             }
-            // What the mobile said may have been overtaken on the radio, but not what is said again.
+            // The radio may have reordered the mobile's ACKs, but repeated ones must be in order.
             let is_older =
                 |newest: [u32; 2]| newest.into_iter().zip(age).any(|(newest, own)| is_beyond(newest, own));
             if (is_written || *count > 1) && newest.is_some_and(is_older) {
@@ -213,7 +213,7 @@ fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<
     Ok(said.len())
 }
 
-/// The highest number that was said until some time.
+/// The highest acknowledged number until some time.
 struct Highest<'a> {
     left: &'a [Segment],
     number: Option<u32>,
@@ -224,7 +224,7 @@ impl<'a> Highest<'a> {
         Highest { left: heard, number: None }
     }
 
-    /// Asked in the order of time.
+    /// The highest number by `at_us`; calls come in the order of time.
     fn by(&mut self, at_us: u64) -> Option<u32> {
         while let Some((first, rest)) = self.left.split_first().filter(|(first, _)| first.at_us <= at_us) {
             self.left = rest;
@@ -260,16 +260,17 @@ fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
     assert!(said(plain(&[ack(30, 300, 0)]), "had not said"));
     assert!(said(plain(&[ack(15, 200, 0)]), "had not said"));
     assert!(said(plain(&[ack(30, 200, 9)]), "never said"));
-    // In the mobile's name an ACK may have other words, and is neither ahead of it nor said more often.
+    // Under the mobile's address an ACK may have another window. It must not be ahead of the mobile, nor be sent more
+    // often.
     let written = |said: &[Segment]| to_sender(Words::InItsName, said);
     assert_eq!(written(&[ack(11, 100, 9), ack(12, 100, 9), ack(21, 200, 9)]), Ok([3, 0]));
     assert!(said(written(&[ack(15, 200, 9)]), "had not said"));
     assert!(said(written(&[ack(30, 200, 9), ack(31, 200, 9), ack(32, 200, 9)]), "3 times"));
-    // However it was written: the mobile's own and two more are three.
+    // The author does not matter: the mobile's own and two more are three.
     assert!(said(written(&[ack(11, 100, 0), ack(12, 100, 9), ack(13, 100, 9)]), "3 times"));
     let closed = Segment { window: 0, ..ack(12, 100, 9) };
     assert_eq!(written(&[ack(11, 100, 0), closed, ack(13, 100, 9)]), Ok([3, 0]));
-    // Its own words are no excuse for saying them late.
+    // The mobile's own ACKs must not be sent late either.
     let late = [ack(11, 100, 0), ack(21, 200, 0), ack(30, 100, 0)];
     assert!(said(plain(&late), "older") && said(written(&late), "older"));
     let spoken = Segment { payload: 100, ..ack(25, 200, 7) };

@@ -1,4 +1,4 @@
-//! Fades between real kernels: what comes of the sender's connection, by its own counters, and what the proxy sent.
+//! Fades between real kernels: the state of the sender's connection by its own counters, and the proxy's packets.
 
 use std::fs;
 use std::process::Stdio;
@@ -12,22 +12,22 @@ use super::{By, Network, Transfer, ways};
 use crate::namespace::{Running, can_run};
 use crate::world::{is_long, until, within_patience};
 
-/// How a fade is foretold.
+/// The forecast of a fade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Foretold {
-    /// With its right length.
+    /// With the right length.
     Well,
-    /// As a fifth as long as it is, after a false alarm.
+    /// With a fifth of the length, after a false alarm.
     Badly,
     Not,
 }
 
-/// What the connection carries.
+/// The traffic of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// As much as leaves, to the mobile.
+    /// Bulk data to the mobile.
     Bulk,
-    /// A question of the mobile's each 50 ms after the answer to the last.
+    /// A request of the mobile 50 ms after each response.
     Interactive,
 }
 
@@ -37,10 +37,10 @@ pub(super) struct Plan {
     pub(super) control: &'static str,
     pub(super) traffic: Traffic,
     pub(super) fade: Duration,
-    /// So many fades, with as long a pause between them as is counted after the last.
+    /// The number of fades; the pause between them is as long as `after`.
     pub(super) times: u32,
     pub(super) foretold: Foretold,
-    /// Counted after the link is back.
+    /// The time of the count after the link is back.
     pub(super) after: Duration,
 }
 
@@ -54,9 +54,9 @@ impl Plan {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Came {
-    /// In the time after the last fade.
+    /// The bytes in the time after the last fade.
     pub(super) bytes: u64,
-    /// How long after it nothing came.
+    /// The time after it without any bytes.
     pub(super) stalled: Duration,
     pub(super) timeouts: u64,
     pub(super) undone: u64,
@@ -70,13 +70,13 @@ pub(super) struct Came {
 const DELAY: &str = "25ms";
 const LEAD: Duration = Duration::from_millis(100);
 
-/// Timeouts, how often a window was given back, what was sent again by timers, what of it the mobile says it had, and
-/// what was found out of order.
+/// The kernel's counters: timeouts, windows given back, retransmissions by timers, those that the mobile had already,
+/// and packets out of order.
 fn counters(network: &Network) -> [u64; 5] {
     let sum = |names: &[&str]| names.iter().map(|name| network.counter(name)).sum();
     [
         network.counter("TCPTimeouts"),
-        // F-RTO's are among those of the first.
+        // F-RTO's are counted in the first one.
         sum(&["TCPLossUndo", "TCPFullUndo", "TCPDSACKUndo"]),
         sum(&["TCPSlowStartRetrans", "TCPLossProbes"]),
         sum(&["TCPDSACKRecv", "TCPDSACKOfoRecv"]),
@@ -84,13 +84,13 @@ fn counters(network: &Network) -> [u64; 5] {
     ]
 }
 
-/// The time that passes here is what is measured.
+/// Waits in real time, which is what the test measures.
 fn pause(time: Duration) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async { tokio::time::sleep(time).await });
 }
 
-/// One fade, and the time after it: what came in that, and how long nothing did.
+/// One fade, and the time after it: the bytes that came in that time, and the time without any.
 fn fade(network: &Network, plan: &Plan, transfer: &Transfer) -> (u64, Duration) {
     let told_ms = plan.fade.as_millis() as u64;
     match plan.foretold {
@@ -139,7 +139,7 @@ pub(super) fn run(network: &Network, plan: &Plan) -> Came {
     }
     let after = counters(network);
     if bytes == 0 {
-        // It goes on, however late.
+        // The transfer goes on, however late.
         transfer.wait_for(1);
     }
     let [timeouts, undone, retransmitted, needless, reordered] =
@@ -169,7 +169,7 @@ impl Captures {
     }
 }
 
-/// All agents but `split`, which is no agent, and says that it acknowledges what the mobile has not got.
+/// All agents but `split`, which is two TCPs and acknowledges bytes that the mobile does not have.
 const CHECKED: [(&str, Words); 11] = [
     ("ack-hold:mode=kick", Words::TheMobiles),
     ("ack-hold:mode=paper", Words::TheMobiles),
@@ -193,7 +193,7 @@ fn what_leaves_the_proxy_has_come_in_and_what_the_sender_is_told_the_mobile_has_
     let names: Vec<_> = CHECKED.iter().filter_map(|(agent, _)| agent.split(':').next()).collect();
     assert!(registry::names(Kind::BaseStation).all(|name| name == "split" || names.contains(&name)));
     for by in ways(NAME) {
-        // Two agents are enough to see what the other ways do to packets.
+        // Two agents are enough to test the other places of the proxy.
         let agents = if by == By::Tun { &CHECKED[..] } else { &CHECKED[..2] };
         agents.iter().for_each(|(agent, words)| check(&Network::by("fade-captured", by), agent, *words));
     }
@@ -228,7 +228,7 @@ fn check(network: &Network, agent: &'static str, words: Words) {
     assert!(are_many, "{agent} at {}: {checked:?}", network.mobile_address);
 }
 
-/// A fade, captured on both sides of the router: what the independent reader says of it.
+/// A fade, captured on both sides of the router, with the independent reader's verdict.
 fn captured(network: &Network, plan: &Plan, words: Words) -> Result<[usize; 2], String> {
     let captures = Captures::begin(network);
     run(network, plan);
@@ -255,8 +255,8 @@ fn after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without() {
         let (fade, after) = (Duration::from_secs(3), Duration::from_secs(2));
         run(&Network::new("fade-sooner"), &Plan::new(agent, fade, after))
     };
-    // Whatever holds a machine up in one of the runs moves what comes in two seconds. So it may be any of three rows of
-    // runs that shows it, and by more than chance brings; with --long a test below compares many.
+    // A delay of the machine in one run changes the bytes of two seconds. Any of three rows of runs may therefore show
+    // the gain, if it is larger than chance. With --long a test below compares many.
     let is_sooner = || {
         let (router, kick, hopwise) = (came("none"), came("ack-hold:mode=kick"), came("ack-hold"));
         println!("none {router:?}\nkick {kick:?}\nhopwise {hopwise:?}");
@@ -289,7 +289,8 @@ fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
             Plan { traffic: Traffic::Interactive, ..split },
         ),
     ] {
-        // It always does, or the run would not end; soon, if nothing holds the machine up in just that second.
+        // It always goes on, or the run would not end. It does so soon, if nothing holds the machine up in just that
+        // second.
         let goes_on_soon = || {
             let came = run(&network, &plan);
             println!("{name}: {came:?}");
@@ -299,7 +300,7 @@ fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
     }
 }
 
-/// What the proxy must hold to where it matters most, run by run beside a router and a kick.
+/// The proxy's duty where it matters most, run by run beside a router and a kick.
 #[test]
 fn a_fade_of_ten_seconds_costs_no_more_timeouts_than_a_router_and_brings_what_a_kick_brings() {
     const NAME: &str =

@@ -1,4 +1,4 @@
-//! What `scripts/trial-kernel-fade` prints: every arm run by run, beside each other, and what the runs come to.
+//! The output of `scripts/trial-kernel-fade`: every arm run by run, beside each other, and the totals of the runs.
 
 use std::fs;
 use std::time::Duration;
@@ -24,13 +24,13 @@ const ARMS: [(&str, &str); 10] = [
 const FORETOLD: [(&str, Foretold); 3] =
     [("well", Foretold::Well), ("badly", Foretold::Badly), ("not", Foretold::Not)];
 const TRAFFIC: [(&str, Traffic); 2] = [("bulk", Traffic::Bulk), ("interactive", Traffic::Interactive)];
-/// What a sender's kernel can be told to do without.
+/// The mechanisms that a sender's kernel can do without.
 const SWITCHES: [(&str, &str); 3] =
     [("tlp", "ipv4/tcp_early_retrans"), ("rack", "ipv4/tcp_recovery"), ("frto", "ipv4/tcp_frto")];
-/// Each arm is held against these.
+/// Each arm is compared with these.
 const BASELINES: [&str; 2] = ["none", "kick"];
 
-/// A mean, and how far to either side the true one lies with 95 %, if runs scatter normally.
+/// A mean, and its 95 % interval to either side, if runs scatter normally.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     pub(super) mean: f64,
@@ -78,15 +78,15 @@ fn count(name: &str) -> u32 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// What differs between arms alone.
+/// The part of a plan that all arms share.
 #[derive(Clone, Debug)]
 struct Group {
     name: String,
-    /// Of the first of its arms.
+    /// The plan of the first of its arms.
     plan: Plan,
 }
 
-/// Every combination that was asked for, but for the arms.
+/// Every chosen combination, without the arms.
 fn groups() -> Vec<Group> {
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let (times, after) = (count("TIMES"), Duration::from_secs(5));
@@ -112,7 +112,7 @@ fn groups() -> Vec<Group> {
     groups
 }
 
-/// The sender's kernel does without what `WITHOUT` names.
+/// A network whose sender's kernel lacks the mechanisms that `WITHOUT` names.
 fn network() -> Network {
     let is_v6 = std::env::var("FAMILY").is_ok_and(|family| family == "6");
     let network = if is_v6 { Network::v6("fade-table") } else { Network::new("fade-table") };
@@ -122,14 +122,14 @@ fn network() -> Network {
     network
 }
 
-/// What one arm came to in each repeat.
+/// The results of one arm in each repeat.
 #[derive(Debug)]
 struct Runs {
     arm: &'static str,
     came: Vec<Came>,
 }
 
-/// All arms in each repeat, another one first each time, so that what the machine does meanwhile meets all alike.
+/// Runs all arms in each repeat, each time with another one first: other load of the machine meets all alike.
 fn runs(group: &Group, repeats: u32) -> Vec<Runs> {
     let all = ARMS.map(|(arm, _)| arm).join(",");
     let arms: Vec<_> = ARMS.into_iter().filter(|(arm, _)| chosen("ARMS", &all, arm)).collect();
@@ -168,7 +168,7 @@ fn mean(group: &Group, runs: &Runs) -> String {
     format!("mean {} {} {} {}", group.name, runs.arm, runs.came.len(), figures.join(" "))
 }
 
-/// What an arm has more than another, repeat by repeat.
+/// The difference of an arm from another, repeat by repeat.
 fn more(group: &Group, runs: &Runs, baseline: &Runs) -> String {
     let of = |figure: fn(&Came) -> f64| {
         Estimate::of(runs.came.iter().zip(&baseline.came).map(|(one, other)| figure(one) - figure(other)))

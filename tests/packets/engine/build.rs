@@ -1,4 +1,4 @@
-//! Packets of the peer as bytes. Written by hand, not by core, so that the one checks the other.
+//! Packets of the peer as bytes. They are written by hand, not by core: the one checks the other.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const TTL: u8 = 64;
-/// What stands in for payload that is not the stream's.
+/// The payload in place of the stream's.
 const JUNK: u8 = 0xee;
 
 /// The header around a segment or a message.
@@ -93,7 +93,7 @@ pub(crate) fn tcp(segment: &Segment, peer: &mut Peer, now_ms: u32) -> Read<Vec<u
     bytes.extend(if segment.tricks.junk {
         vec![JUNK; len as usize]
     } else {
-        // A SYN takes the first number.
+        // The SYN takes the first number.
         stretch(Side::Peers, segment.seq.wrapping_add(segment.flags.contains(Flags::SYN).into()), len)
     });
     let pseudo_header = pseudo_header(src.ip(), dst.ip(), TCP, bytes.len());
@@ -164,7 +164,7 @@ fn ip_options(segment: &Segment, src: IpAddr) -> Read<Vec<u8>> {
     Ok(option)
 }
 
-/// An ICMP message; errors come from a router on the way unless `from` says otherwise.
+/// An ICMP message; errors come from a router on the path unless `from` names another source.
 pub(crate) fn icmp(icmp: &IcmpIn, peer: &Peer) -> Read<Vec<u8>> {
     let us = peer.local.ip();
     let router = router(us);

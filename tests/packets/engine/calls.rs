@@ -1,5 +1,5 @@
-//! What a script's program does: the endpoint's API, a line a call. `-> WORD` at the end says how a call turns out
-//! when it is not done: the name of the error, or what it gave instead.
+//! The calls of a script's program: the endpoint's API, a line a call. `-> WORD` at the end gives the result of a call
+//! that is not done: the name of the error, or another value.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl Run {
         judge(self.endpoint.set_options(now, conn, options), outcome).map(|_| ())
     }
 
-    /// `link full`, `link room`; `link gone`: the link layer says that it lost the peer.
+    /// `link full`, `link room`; `link gone`: the link layer reports the peer as lost.
     fn link(&mut self, words: &mut Words) -> Read<()> {
         match words.want("full, room or gone")? {
             "full" => self.has_room = false,
@@ -234,7 +234,7 @@ impl Run {
         Ok(())
     }
 
-    /// `path [PEER] failed|found|hops|acked=N [there=N] [back=N] [bps=N]`: what routing says.
+    /// `path [PEER] failed|found|hops|acked=N [there=N] [back=N] [bps=N]`: a report of routing.
     fn path(&mut self, words: &mut Words) -> Read<()> {
         let peer = self.take_peer(words);
         let event = match words.want("what routing says")? {
@@ -303,7 +303,7 @@ fn set_option(options: &mut Options, word: &str) -> Read<()> {
     Ok(())
 }
 
-/// What a call gave, against what the script says; `None` when it was refused as expected.
+/// Compares the result of a call with the script's; `None` when it was refused as expected.
 fn judge<T, E: Debug>(result: Result<T, E>, outcome: Option<&str>) -> Read<Option<T>> {
     let error = result.as_ref().err().map(|error| format!("{error:?}"));
     let name = error.as_ref().map(|error| error.split(['(', ' ', '{']).next().unwrap_or_default());

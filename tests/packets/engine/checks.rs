@@ -1,4 +1,4 @@
-//! What a script looks at besides packets: events, the connection's state, drops, and the trace.
+//! The lines of a script that look at more than packets: events, the connection's state, drops, and the trace.
 
 use hopwise_core::endpoint::EventKind;
 use hopwise_core::tcp::CloseReason;
@@ -10,11 +10,11 @@ use super::peer::Peer;
 use super::run::Run;
 use super::text::{Read, Words, field, pair, problem, sequence, show_sequence};
 
-/// Nobody has to ask for these.
+/// Events that need no line.
 const IDLE_EVENTS: [&str; 4] = ["connected", "readable", "writable", "incoming"];
 
 impl Run {
-    /// Answers whether `verb` looks at something; if so, it was as it should be.
+    /// Returns whether `verb` looks at something; if so, the check has passed.
     pub(crate) fn check(&mut self, verb: &str, words: &mut Words) -> Read<bool> {
         match verb {
             "event" => self.check_event(words)?,
@@ -34,7 +34,7 @@ impl Run {
         Ok(true)
     }
 
-    /// `event [PEER] KIND …`: it has happened, and no line has asked for it before.
+    /// `event [PEER] KIND …`: it has happened, and no line has taken it before.
     fn check_event(&mut self, words: &mut Words) -> Read<()> {
         let (name, wanted) = self.take_event(words);
         let is_it =
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    /// `dropped REASON N`: so many in all; `dropped ...`: the script does not care.
+    /// `dropped REASON N`: the total; `dropped ...`: the script does not care.
     fn check_dropped(&mut self, words: &mut Words) -> Read<()> {
         if words.take("...") {
             self.ignores_drops = true;
@@ -121,8 +121,8 @@ impl Run {
         Ok(())
     }
 
-    /// `trace EVENT key=value …`: since the last line that asked, in this order; `trace EVENT … times N`: so often
-    /// since the script began.
+    /// `trace EVENT key=value …`: since the last such line, in this order. `trace EVENT … times N`: the count since the
+    /// script began.
     fn check_trace(&mut self, words: &mut Words) -> Read<()> {
         let wanted = TracePattern::read(words)?;
         if let Some(times) = wanted.times {
@@ -149,7 +149,7 @@ impl Run {
         wanted.pairs.iter().all(|pair| words.contains(&pair.as_str()))
     }
 
-    /// Name and details, its numbers relative.
+    /// The event's name and details, with relative numbers.
     fn show_trace(&self, event: &TraceEvent) -> String {
         let mut line = String::new();
         write_line(event, &mut line);
@@ -166,7 +166,7 @@ impl Run {
         self.peers.iter().find(has_number).unwrap_or(&self.peers[0])
     }
 
-    /// Nothing was dropped that the script does not know of, and nobody missed what a program must hear.
+    /// Checks that the script knows every drop, and that it took every event that needs a line.
     pub(crate) fn check_end(&self) -> Read<()> {
         for reason in DropReason::ALL {
             let (is, known) = (self.endpoint.drops(*reason), self.known_drops.get(reason.name()).copied());

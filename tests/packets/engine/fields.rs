@@ -31,7 +31,7 @@ impl fmt::Display for Value {
 
 type Fields = Vec<(&'static str, Value)>;
 
-/// Sequence numbers are relative.
+/// All fields of `info`, with relative sequence numbers.
 pub(crate) fn of(info: &Info, peer: &Peer) -> Fields {
     let mut fields = state(info, peer);
     fields.extend(amounts(info));
@@ -54,7 +54,7 @@ fn nanos(duration: Option<Duration>) -> Value {
     duration.map_or_else(|| word("none"), |duration| Value::Time(duration.as_nanos() as u64))
 }
 
-/// `4-ttl`: how many, and who says so.
+/// `4-ttl`: the number of hops and its source.
 fn hops(hops: Option<(u8, HopSource)>) -> Value {
     hops.map_or_else(|| word("none"), |(hops, source)| word(format!("{hops}-{}", source.name())))
 }
@@ -159,7 +159,7 @@ fn counters(info: &Info) -> Fields {
 
 const SIGNS: [&str; 5] = ["<=", ">=", "!=", "<", ">"];
 
-/// `key=value`, `key<=value` and so on: what is wrong with it, if anything.
+/// Compares `key=value`, `key<=value` and such; returns the difference, if there is one.
 pub(crate) fn difference(claim: &str, fields: &[(&'static str, Value)]) -> Read<Option<String>> {
     let at = claim.find(['<', '>', '=', '!']).ok_or_else(|| problem!("`{claim}`: expected key=value"))?;
     let (key, rest) = claim.split_at(at);

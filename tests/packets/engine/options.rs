@@ -1,5 +1,5 @@
-//! TCP options as scripts write them: read from text, put into bytes, found in bytes. None of it is core's code, so
-//! that the one checks the other.
+//! TCP options as scripts write them: read from text, put into bytes, found in bytes. None of it is core's code: the
+//! one checks the other.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ const RATE: u8 = 254;
 const HOPWISE_EXID: [u8; 2] = [0x48, 0x57];
 const RATE_EXID: [u8; 2] = [0x00, 0xac];
 
-/// A number of a timestamp.
+/// A value of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stamp {
-    /// `*`: any will do; to be sent, what a real peer would say.
+    /// `*`: any value; in a packet to be sent, a real peer's value.
     Any,
     Is(u32),
 }
@@ -37,7 +37,7 @@ pub(crate) enum Opt {
         val: Stamp,
         ecr: Stamp,
     },
-    /// What agents offer on a SYN, bit by bit.
+    /// The offers of agents on a SYN, bit by bit.
     Offer(u8),
     Notes {
         cwnd: Option<u16>,
@@ -50,7 +50,7 @@ pub(crate) enum Opt {
         kind: u8,
         body: Vec<u8>,
     },
-    /// Bytes as they are, options or not.
+    /// Raw bytes, options or not.
     Raw(Vec<u8>),
 }
 
@@ -76,7 +76,7 @@ impl OptionList {
         Ok(list)
     }
 
-    /// What the segment's options lack, or have too many; padding counts for nothing.
+    /// The options that the segment lacks, or has too many of; padding does not count.
     pub(crate) fn difference(&self, seen: &[Opt]) -> Option<String> {
         let counts = |opt: &&Opt| !matches!(opt, Opt::Nop | Opt::End);
         let mut left: Vec<&Opt> = seen.iter().filter(counts).collect();

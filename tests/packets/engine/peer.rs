@@ -1,4 +1,4 @@
-//! The scripted peer: what numbers mean between it and us, and what bytes each side's stream is made of.
+//! The scripted peer: the relative numbers between it and us, and the bytes of each side's stream.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,15 +11,15 @@ use super::text::Range;
 /// Segments of ours that an ICMP error may quote.
 const REMEMBERED: usize = 256;
 
-/// Whose stream a byte belongs to.
+/// The side that a byte's stream comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Ours,
     Peers,
 }
 
-/// The byte at a place of a stream; the first one after SYN is at 1. Long in repeating, so that no shift by a
-/// segment or a window goes unseen.
+/// The byte at a place of a stream; the first one after SYN is at 1. The pattern repeats late: a shift by a segment or
+/// a window is seen.
 pub(crate) fn pattern(side: Side, place: u32) -> u8 {
     let salt = match side {
         Side::Ours => 0x1f,
@@ -38,21 +38,21 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) remote: SocketAddr,
     pub(crate) local: SocketAddr,
-    /// Its initial sequence number: what the script calls 0.
+    /// Its initial sequence number, which is 0 in the script.
     pub(crate) isn: u32,
     /// Ours, once a SYN of ours was seen.
     pub(crate) our_isn: Option<u32>,
-    /// Our first timestamp: what the script calls 0.
+    /// Our first timestamp, which is 0 in the script.
     pub(crate) our_first_stamp: Option<u32>,
     pub(crate) our_last_stamp: u32,
-    /// As the script said last.
+    /// The last window of the script.
     pub(crate) window: u16,
     pub(crate) conn: Option<ConnId>,
-    /// Bytes that the application gave and took.
+    /// The bytes that the application gave and took.
     pub(crate) sent: u32,
     pub(crate) read: u32,
     pub(crate) emitted: VecDeque<Vec<u8>>,
-    /// When the script last did something with it: of two peers at the same sockets, the later one is meant.
+    /// The turn in which the script last used it: of two peers at the same sockets, the later one counts.
     pub(crate) turn: u64,
 }
 
@@ -87,7 +87,7 @@ impl Peer {
         self.emitted.push_back(packet.to_vec());
     }
 
-    /// The window field of a segment to be sent: what it says, or what was said last.
+    /// The window field of a segment to be sent: the segment's own, or the last one.
     pub(crate) fn window_field(&mut self, said: Option<Range>) -> u16 {
         if let Some(only) = said.and_then(Range::only) {
             self.window = only as u16;

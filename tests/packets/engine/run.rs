@@ -1,4 +1,4 @@
-//! Drives one endpoint through a script, in virtual time: lines that do something, and lines that expect something.
+//! Drives one endpoint through a script, in virtual time: lines that act, and lines that expect.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,14 +15,14 @@ use super::segment::{Inbound, Outbound};
 use super::settings::Settings;
 use super::text::{Read, Words, problem, show_time};
 
-/// How the driver behaves; what the endpoint does may not depend on it.
+/// The driver's behaviour; the endpoint's may not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Timeouts come when they are due.
     Calm,
-    /// They come early and twice as well.
+    /// Timeouts come early and twice as well.
     Nervous,
-    /// The link takes bundles and cuts them up: what a peer sees is the same.
+    /// The link takes bundles and cuts them up: the peer sees the same packets.
     Cutting,
 }
 
@@ -31,27 +31,27 @@ pub(crate) struct Run {
     pub(crate) settings: Settings,
     pub(crate) peers: Vec<Peer>,
     pub(crate) listeners: BTreeMap<u16, ListenerId>,
-    /// Events that no line has asked for yet: whose, and what.
+    /// Events that no line has taken yet: the peer's name and the event.
     pub(crate) events: VecDeque<(String, String)>,
     pub(crate) trace: Vec<TraceEvent>,
-    /// Up to here the trace was looked at.
+    /// The end of the trace that was checked.
     pub(crate) trace_mark: usize,
     /// Drops that the script knows of.
     pub(crate) known_drops: BTreeMap<&'static str, u64>,
     pub(crate) ignores_drops: bool,
-    /// Whether the link takes packets.
+    /// True if the link takes packets.
     pub(crate) has_room: bool,
-    /// When the script's clock stood at 0.
+    /// The instant of the script's 0.
     start: Instant,
     now: u64,
     pending: VecDeque<Emitted>,
-    /// Of IPv4 packets: destination, ports and number.
+    /// Identifications of IPv4 packets: destination, ports and number.
     identifications: BTreeSet<Vec<u8>>,
     manner: Manner,
     turns: u64,
 }
 
-/// A packet that left and that no line has asked for yet.
+/// A packet that left and that no line has expected yet.
 struct Emitted {
     at: u64,
     peer: usize,
@@ -97,7 +97,7 @@ impl Run {
         self.now
     }
 
-    /// What a peer's timestamp clock says.
+    /// The value of a peer's timestamp clock.
     fn peer_ms(&self) -> u32 {
         1000 + (self.now / 1_000_000) as u32
     }
@@ -111,7 +111,7 @@ impl Run {
         place.ok_or_else(|| problem!("there is no peer `{name}`: declare it with `peer {name} ADDRESS:PORT`"))
     }
 
-    /// Takes a peer's name from the words, if one stands there.
+    /// Takes a peer's name from the words, if there is one.
     pub(crate) fn take_peer(&self, words: &mut Words) -> usize {
         let named = self.peers.iter().position(|peer| words.peek() == Some(peer.name.as_str()));
         if named.is_some() {
@@ -200,7 +200,7 @@ impl Run {
         self.settle()
     }
 
-    /// Drains whatever the endpoint has to give.
+    /// Drains the endpoint's packets, events and trace.
     pub(crate) fn settle(&mut self) -> Read<()> {
         let now = self.instant();
         let mut packet = Vec::new();
@@ -227,7 +227,7 @@ impl Run {
         Ok(())
     }
 
-    /// Does what a network card would.
+    /// Cuts a bundle, as a network card would.
     fn cut(&mut self, bundle: &[u8], segment_bytes: u16) -> Read<()> {
         let cutter = Cutter::new(bundle, segment_bytes);
         let mut cutter = cutter.map_err(|reason| problem!("a bundle cannot be cut: {reason:?}"))?;
@@ -256,9 +256,9 @@ impl Run {
         Ok(())
     }
 
-    /// Pieces of two packets must not be taken for those of one (RFC 6864), nor a connection's segment that was sent
-    /// again for a copy. What leaves without a connection has no number, no payload, and is not cut. SYNs of two
-    /// connections may leave at one instant.
+    /// Pieces of two packets must not be taken for those of one (RFC 6864), nor a retransmission for a copy. Packets
+    /// without a connection have no number and no payload, and are not cut. SYNs of two connections may leave at one
+    /// instant.
     fn check_identification(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
         if packet[0] != 0x45 || packet[9] != 6 {
             return Ok(());
@@ -282,13 +282,13 @@ impl Run {
         Ok(())
     }
 
-    /// The script does something with this peer.
+    /// The script deals with this peer.
     pub(crate) fn turn_to(&mut self, peer: usize) {
         self.turns += 1;
         self.peers[peer].turn = self.turns;
     }
 
-    /// Of the peers for which `is_it` holds, the one whose turn was last.
+    /// The peer with the latest turn among those for which `is_it` holds.
     pub(crate) fn latest(&self, is_it: impl Fn(&Peer) -> bool) -> Option<usize> {
         let those = self.peers.iter().enumerate().rev().filter(|(_, peer)| is_it(peer));
         those.max_by_key(|(_, peer)| peer.turn).map(|(place, _)| place)
@@ -360,7 +360,7 @@ impl Run {
         Ok(true)
     }
 
-    /// A timeout that nobody asked for.
+    /// Handles a timeout that is not due.
     fn fidget(&mut self) {
         self.endpoint.handle_timeout(self.instant());
     }
@@ -405,14 +405,13 @@ impl Run {
         wanted
     }
 
-    /// What has to hold at the end of every script.
+    /// Checks the rules for the end of every script.
     pub(crate) fn finish(&mut self) -> Read<()> {
         self.nothing_waits()?;
         self.check_end()
     }
 
-    /// `open active|passive [PEER] [OPTIONS] [win N] [rtt TIME]`: a handshake, for scripts that are about what
-    /// comes after it.
+    /// `open active|passive [PEER] [OPTIONS] [win N] [rtt TIME]`: a handshake, for scripts about later events.
     pub(crate) fn open(&mut self, words: &mut Words) -> Read<()> {
         let way = words.want("active or passive")?.to_owned();
         let peer = self.take_peer(words);

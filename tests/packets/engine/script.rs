@@ -1,4 +1,4 @@
-//! A script: lines, each perhaps with a time before what it says.
+//! A script: lines, each perhaps with a time first.
 
 use super::text::{Problem, Read, Words, problem, time};
 
@@ -15,14 +15,14 @@ pub(crate) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Now,
-    /// So long after the line before.
+    /// This long after the line before.
     After(u64),
-    /// For what is expected: at some time between the two, counted from the line before.
+    /// For an expected packet: at some time between the two, counted from the line before.
     Within(u64, u64),
     At(u64),
 }
 
-/// All lines that say something.
+/// All lines with content.
 pub(crate) fn read(text: &str) -> Result<Vec<Line>, (usize, Problem)> {
     let mut lines = Vec::new();
     for (before, text) in text.lines().enumerate() {
@@ -55,7 +55,7 @@ fn read_when(word: &str) -> Read<When> {
     }
 }
 
-/// The names in a `>` or `<` word: `>b` is what goes to the peer `b`.
+/// The names in a `>` or `<` word: `>b` goes to the peer `b`.
 pub(crate) fn arrow(word: &str) -> Option<(Arrow, &str)> {
     let (arrow, name) = word.split_at_checked(1)?;
     match arrow {

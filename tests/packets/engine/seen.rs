@@ -1,5 +1,5 @@
-//! What the endpoint sent, read by etherparse, which shares no code with core. Whatever leaves has to be
-//! well-formed; that is checked of every packet of every script.
+//! The endpoint's packets, read by etherparse, which shares no code with core. Every packet that leaves has to be
+//! well-formed, and this is checked in every script.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,7 +26,7 @@ pub(crate) enum Seen {
 #[derive(Clone, Debug)]
 pub(crate) struct SeenTcp {
     pub(crate) src: SocketAddr,
-    /// At the end of a source route, if there is one.
+    /// The end of the source route, if there is one.
     pub(crate) dst: SocketAddr,
     pub(crate) flags: Flags,
     pub(crate) seq: u32,
@@ -40,11 +40,11 @@ pub(crate) struct SeenTcp {
     ecn: Ecn,
     dont_fragment: bool,
     route: Option<Route>,
-    /// It is a bundle of segments with that much payload.
+    /// The payload of the bundle's segments, if it is one.
     pub(crate) segment_bytes: Option<u16>,
 }
 
-/// What the IP header says.
+/// The fields of the IP header.
 struct Around<'a> {
     src: IpAddr,
     dst: IpAddr,
@@ -106,7 +106,7 @@ fn read_v4(packet: &[u8]) -> Read<Around<'_>> {
     })
 }
 
-/// Behind a source route's first hop, which the header names, stand the others and the destination.
+/// The header names a source route's first hop; the others and the destination stand behind it.
 fn destination(dst: Ipv4Addr, options: &[u8]) -> Read<(Ipv4Addr, Option<Route>)> {
     let kind = match options {
         [] => return Ok((dst, None)),
@@ -187,7 +187,7 @@ fn read_tcp(ip: Around<'_>) -> Read<SeenTcp> {
     })
 }
 
-/// What may never leave, whatever a script expects.
+/// Checks rules for all packets that leave, whatever a script expects.
 fn check_flags(flags: Flags, urgent: u16, options: &[Opt]) -> Read<()> {
     let is_syn_only = |opt: &&Opt| {
         matches!(opt, Opt::Mss(_) | Opt::Wscale(_) | Opt::SackOk | Opt::Offer(_) | Opt::RateOffer)
@@ -205,7 +205,7 @@ fn check_flags(flags: Flags, urgent: u16, options: &[Opt]) -> Read<()> {
 }
 
 impl SeenTcp {
-    /// Learns what numbers of ours mean, and checks that the payload is what the application gave.
+    /// Learns our initial numbers, and checks that the payload is the application's.
     pub(crate) fn meet(&mut self, peer: &mut Peer) -> Read<()> {
         if self.flags.contains(Flags::SYN) && peer.our_isn.is_none() {
             peer.our_isn = Some(self.seq);
@@ -223,7 +223,7 @@ impl SeenTcp {
         Ok(())
     }
 
-    /// What of a segment is not as expected.
+    /// The differences of a segment from the expected one.
     pub(crate) fn differences(&self, wanted: &Segment, peer: &Peer) -> Vec<String> {
         let mut found = Vec::new();
         let mut compare = |what: &str, is: String, should: String| {
@@ -265,7 +265,7 @@ impl SeenTcp {
         found
     }
 
-    /// As a script would write it.
+    /// The segment as a script would write it.
     pub(crate) fn show(&self, peer: &Peer) -> String {
         let mut text = format!("{} seq {}", self.flags, show_sequence(peer.our_script(self.seq)));
         if !self.payload.is_empty() {
@@ -302,7 +302,7 @@ impl Seen {
         }
     }
 
-    /// Nothing, when it is what was expected.
+    /// The differences from the expected packet; empty if there are none.
     pub(crate) fn differences(&self, wanted: &Outbound, peer: &Peer) -> Vec<String> {
         match (self, wanted) {
             (Seen::Tcp(segment), Outbound::Tcp(wanted)) => segment.differences(wanted, peer),

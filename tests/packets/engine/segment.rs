@@ -7,7 +7,7 @@ use hopwise_core::wire::{Ecn, Flags, RouteKind};
 use super::options::OptionList;
 use super::text::{Range, Read, Words, bytes, field, problem, sequence, switch};
 
-/// A segment that comes in, or that is expected. What is absent is usual, or not looked at.
+/// A segment that comes in, or that is expected. An absent field is usual, or not compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Segment {
     pub(crate) flags: Flags,
@@ -24,7 +24,7 @@ pub(crate) struct Segment {
     pub(crate) route: Option<Route>,
     pub(crate) from: Option<Place>,
     pub(crate) to: Option<Place>,
-    /// Leaves as one packet, to be cut into segments of that much payload.
+    /// The packet leaves as one, to be cut into segments of that much payload.
     pub(crate) bundle: Option<u16>,
     pub(crate) ignores_push: bool,
     pub(crate) tricks: Tricks,
@@ -40,12 +40,12 @@ pub(crate) struct Place {
     pub(crate) port: Option<u16>,
 }
 
-/// What is odd about a packet that comes in.
+/// The oddities of a packet that comes in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tricks {
     pub(crate) bad_checksum: bool,
     pub(crate) bad_ip_checksum: bool,
-    /// Payload that is not what the peer's stream has there.
+    /// Payload that differs from the peer's stream.
     pub(crate) junk: bool,
     pub(crate) truncate: Option<usize>,
     /// The data offset field, in words.
@@ -54,11 +54,11 @@ pub(crate) struct Tricks {
     pub(crate) reserved: u8,
     pub(crate) ip_options: Vec<u8>,
     pub(crate) cast: Option<hopwise_core::Cast>,
-    /// A link that coalesced segments of this size.
+    /// The size of the segments that a link coalesced.
     pub(crate) coalesced: Option<u16>,
 }
 
-/// Something that comes in.
+/// A packet that comes in.
 #[derive(Clone, Debug)]
 pub(crate) enum Inbound {
     Tcp(Box<Segment>),
@@ -80,7 +80,7 @@ pub(crate) struct IcmpIn {
     pub(crate) from: Option<IpAddr>,
 }
 
-/// Something that is expected.
+/// A packet that is expected.
 #[derive(Clone, Debug)]
 pub(crate) enum Outbound {
     Tcp(Box<Segment>),
@@ -88,7 +88,7 @@ pub(crate) enum Outbound {
         icmp_type: u8,
         code: Option<u8>,
     },
-    /// `...`: whatever has come until now.
+    /// `...`: all packets until now.
     Anything,
 }
 

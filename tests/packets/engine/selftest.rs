@@ -1,4 +1,4 @@
-//! The engine itself: a script that is wrong has to fail, and to say where and why.
+//! The engine itself: a wrong script has to fail, and to report the place and the reason.
 
 use super::{Report, run_script};
 

@@ -1,4 +1,4 @@
-//! The head of a script: how the endpoint is configured, which agents it has, and who its peers are.
+//! The head of a script: the endpoint's configuration, its agents, and its peers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::text::{Problem, Range, Read, Words, field, number, pair, problem, swi
 /// Our addresses; each family's subnet holds the peers too.
 const OURS: [&str; 2] = ["192.0.2.1/24", "2001:db8::1/64"];
 const PEERS: [&str; 2] = ["192.0.2.2:9000", "[2001:db8::2]:9000"];
-/// Where we listen, and where we connect from, unless a script says otherwise.
+/// The ports that we listen at and connect from, unless a script names others.
 pub(crate) const LISTEN_PORT: u16 = 80;
 pub(crate) const CONNECT_PORT: u16 = 40_000;
-/// The peer's initial sequence number: no round figure, so that absolute and relative ones are not confused.
+/// The peer's initial sequence number. It is no round figure: absolute and relative ones are then not confused.
 const PEER_ISN: u32 = 3_141_592_653;
 /// The clock of initial sequence numbers ticks every 4 µs.
 const ISN_TICK_NS: u64 = 4_000;
@@ -71,7 +71,7 @@ impl Settings {
         })
     }
 
-    /// Takes a line of the head. Answers whether it was one.
+    /// Takes a line of the head. Returns whether it was one.
     pub(crate) fn take(&mut self, words: &mut Words) -> Read<bool> {
         let kind = words.peek().unwrap_or_default().to_owned();
         if !matches!(kind.as_str(), "config" | "agents" | "link" | "peer") {
@@ -125,14 +125,14 @@ impl Settings {
         Ok(())
     }
 
-    /// The link takes bundles, unless the script says how large they may be.
+    /// Makes the link take bundles, unless the script gives their size.
     pub(crate) fn takes_bundles(&mut self) {
         if self.offload == Offload::None {
             self.offload = Offload::Cut { most_bytes: 65_535 };
         }
     }
 
-    /// What one packet has at most.
+    /// The most bytes of one packet.
     pub(crate) fn most_bytes(&self, segment_bytes: Option<u16>) -> u16 {
         match self.offload {
             Offload::Cut { most_bytes } if segment_bytes.is_some() => most_bytes as u16,
@@ -200,7 +200,7 @@ impl Settings {
         Ok(Peer::new("peer", self.listening(self.is_v6)?, remote, self.peer_isn))
     }
 
-    /// The endpoint, and when the script's clock stands at 0.
+    /// The endpoint, and the instant of the script's 0.
     pub(crate) fn finish(&mut self) -> Read<(Endpoint, Instant)> {
         if self.peers.is_empty() {
             let peer = self.default_peer()?;
@@ -232,8 +232,8 @@ impl Settings {
         Ok((endpoint, start))
     }
 
-    /// The clock of initial sequence numbers goes round in 4.8 hours: the script begins when a SYN to the first
-    /// peer, from the port that is usual, gets this number.
+    /// The clock of initial sequence numbers goes round in 4.8 hours. The script begins when a SYN to the first peer,
+    /// from the usual port, gets this number.
     fn start_for(&self, isn: u32) -> Instant {
         let peer = &self.peers[0];
         let local = SocketAddr::new(peer.local.ip(), CONNECT_PORT);
@@ -316,7 +316,7 @@ fn duration_of<'a>(tcp: &'a mut TcpConfig, key: &str) -> Option<&'a mut Duration
     })
 }
 
-/// `BYTES`, or `FROM..TO` for one that is tuned.
+/// `BYTES`, or `FROM..TO` for a tuned buffer.
 fn buffer(text: &str) -> Read<BufferLimits> {
     let range = match text.split_once("..") {
         Some(_) => Range::read(text)?,

@@ -1,8 +1,8 @@
-//! Words, numbers and times of a script, and what is wrong with them.
+//! Words, numbers and times of a script, and the problems in them.
 
 use std::fmt;
 
-/// What is wrong with a line, in words for whoever wrote it.
+/// The problem of a line, in words for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem(String);
 
@@ -182,7 +182,7 @@ pub(crate) fn time(text: &str) -> Read<u64> {
     Ok(nanos)
 }
 
-/// Seconds, without the zeros that say nothing.
+/// Seconds, without trailing zeros.
 pub(crate) fn show_time(nanos: u64) -> String {
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     let text = text.trim_end_matches('0');
@@ -202,7 +202,7 @@ pub(crate) fn bytes(hex: &str) -> Read<Vec<u8>> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// `a..b` with either end left out, or one number: what a value may be.
+/// `a..b` with either end left out, or one number: the allowed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) least: u64,

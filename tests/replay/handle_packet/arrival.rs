@@ -1,4 +1,4 @@
-//! What is known of a packet before the endpoint gets it.
+//! The test's knowledge of a packet before the endpoint gets it.
 
 use hopwise_core::wire::{Checksums, IcmpView, IpView, TcpView, UdpView, protocol};
 
@@ -7,7 +7,7 @@ pub(super) enum Soundness {
     Sound,
     /// Some header or checksum is wrong: it is dropped, and counted once.
     Malformed,
-    /// A piece of something that is not known yet.
+    /// A piece of a packet that is not complete yet.
     Piece,
 }
 
@@ -28,8 +28,8 @@ pub(super) fn soundness(packet: &[u8]) -> Soundness {
     if is_sound { Soundness::Sound } else { Soundness::Malformed }
 }
 
-/// Whether a sound segment's data is the stream's. It may be other data after bytes were changed at random, since
-/// a checksum finds only most changes.
+/// Returns whether a sound segment's data is the stream's. After random changes of bytes it may be other data, since a
+/// checksum finds only most changes.
 pub(super) fn carries_the_stream(packet: &[u8]) -> bool {
     let Ok(view) = IpView::parse(packet) else { return true };
     if view.fragment.is_some() {

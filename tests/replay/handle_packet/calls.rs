@@ -1,4 +1,4 @@
-//! What a program does with an endpoint, and what it makes sure of.
+//! A program's calls to an endpoint, and its checks.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use super::input::{Bits, Input};
 use super::packet::{octet_at, stream};
 use super::setup::{HOST_V4, HOST_V6, HTTP, MOST_CONNECTIONS, Made, STRANGER_V4, listen_options};
 
-/// Names that a program keeps; older ones are forgotten without a word, as careless programs do.
+/// The names that a program keeps; it silently forgets older ones, as careless programs do.
 const MOST_NAMES: usize = 12;
 
 struct Known {
     id: ConnId,
-    /// Where the next octet that is read stands, once one was read.
+    /// The place of the next octet to read, once one was read.
     reads_from: Option<Seq>,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Program {
     known: Vec<Known>,
     listeners: Vec<ListenerId>,
     sockets: Vec<UdpId>,
-    /// Whom it speaks to.
+    /// The addresses of its peers.
     others: [IpAddr; 5],
-    /// Forged data may have come in: what is read is not compared any more.
+    /// True if forged data may have come in: read bytes are not compared any more.
     pub(super) is_misled: bool,
 }
 
 impl Program {
-    /// Listens where everybody knocks first.
+    /// Makes a program that listens at the port that most packets go to.
     pub(super) fn new(made: Made, others: [IpAddr; 5], input: &mut Input<'_>) -> Program {
         let Made { endpoint, tcp, mtu } = made;
         let (known, listeners, sockets) = (Vec::new(), Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl Program {
         program
     }
 
-    /// Packets that came and were dropped. An answer that the rate of ICMP kept back is none of them.
+    /// Packets that came and were dropped. An answer that the rate of ICMP kept back is not counted.
     pub(super) fn drops(&self) -> u64 {
         let of_packets = DropReason::ALL.iter().filter(|reason| **reason != DropReason::IcmpRateLimited);
         of_packets.map(|reason| self.endpoint.drops(*reason)).sum()
@@ -88,7 +88,7 @@ impl Program {
         self.known.push(Known { id, reads_from: None });
     }
 
-    /// The newest has number 0.
+    /// One of the connections; the newest has number 0.
     fn one(&self, input: &mut Input<'_>) -> Option<usize> {
         let len = self.known.len();
         input.index(len).map(|back| len - 1 - back)
@@ -104,7 +104,7 @@ impl Program {
         let exists = self.endpoint.trace_number(id).is_some();
         let done = act(&mut self.endpoint, id, input);
         assert!(exists || !done, "no call acts on what is forgotten");
-        // What was consumed unread is not followed.
+        // Bytes that were consumed unread are not followed.
         self.known[at].reads_from = None;
     }
 
@@ -149,7 +149,7 @@ impl Program {
         self.endpoint.info(now, self.known[at].id).ok()
     }
 
-    /// Writes what stands at that place of the stream.
+    /// Writes the bytes of that place of the stream.
     fn send(&mut self, now: Instant, input: &mut Input<'_>) {
         let Some(at) = self.one(input) else { return };
         let Some(info) = self.info(now, at) else { return };
@@ -190,7 +190,7 @@ impl Program {
         self.known[at].reads_from = Some(from + read as u32);
     }
 
-    /// Events come to an end.
+    /// Takes all events; they must come to an end.
     fn hear(&mut self) {
         for _ in 0..100 * MOST_CONNECTIONS {
             match self.endpoint.poll_event() {
@@ -245,7 +245,7 @@ impl Program {
         self.endpoint.ack_hints(now, peer, &mut |_, _| {});
     }
 
-    /// Everything that can be asked has an answer, and memory is bounded by the settings.
+    /// Calls every getter; memory is bounded by the settings.
     pub(super) fn ask(&mut self, now: Instant) {
         let ids: Vec<ConnId> = self.endpoint.ids().collect();
         for id in ids {
@@ -260,7 +260,7 @@ impl Program {
         assert!(self.endpoint.connections() <= MOST_CONNECTIONS);
     }
 
-    /// Rings double, and one-byte segments cost an entry of the scoreboard each.
+    /// The memory bound: rings double, and one-byte segments cost an entry of the scoreboard each.
     fn most_memory(&self) -> usize {
         let (send, recv) = (self.tcp.send_buffer.max as usize, self.tcp.recv_buffer.max as usize);
         let entries = 128 * (send + 2);

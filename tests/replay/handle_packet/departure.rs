@@ -1,4 +1,4 @@
-//! What every packet that an endpoint emits has to be.
+//! The rules for every packet that an endpoint emits.
 
 use hopwise_core::Seq;
 use hopwise_core::wire::bundle::Cutter;
@@ -6,7 +6,7 @@ use hopwise_core::wire::{Checksums, Flags, IcmpView, IpView, TcpView, UdpView, p
 
 use super::packet::{octet_at, reseal_v4};
 
-/// The packets that a link makes of what left.
+/// The packets that a link makes of one that left.
 pub(super) fn cut(packet: &[u8], segment_bytes: Option<u16>) -> Vec<Vec<u8>> {
     let Some(segment_bytes) = segment_bytes else { return vec![packet.to_vec()] };
     let mut cutter = Cutter::new(packet, segment_bytes).expect("bundles are whole TCP packets");

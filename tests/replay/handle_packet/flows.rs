@@ -1,4 +1,4 @@
-//! What somebody on the path knows of each connection, so that packets can be forged that are nearly right.
+//! An observer's knowledge of each connection on the path, for forged packets that are nearly right.
 
 use std::net::SocketAddr;
 
@@ -14,11 +14,11 @@ const STRANGERS_WINDOW: u16 = 20_000;
 pub(super) struct Flow {
     pub(super) host: SocketAddr,
     pub(super) remote: SocketAddr,
-    /// The number that the remote end's next octet has.
+    /// The number of the remote end's next octet.
     pub(super) next: Seq,
     /// One after the highest that the host has sent.
     pub(super) host_next: Seq,
-    /// What the host has acknowledged last.
+    /// The last acknowledgment of the host.
     pub(super) host_ack: Seq,
     pub(super) host_stamp: u32,
     pub(super) has_stamps: bool,
@@ -52,7 +52,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Bounded: the oldest is forgotten.
+    /// Adds a flow; beyond the bound the oldest is forgotten.
     pub(super) fn begin(&mut self, host: SocketAddr, remote: SocketAddr, first: Seq) -> &mut Flow {
         self.flows.retain(|flow| (flow.host, flow.remote) != (host, remote));
         if self.flows.len() == MOST_FLOWS {
@@ -85,7 +85,7 @@ impl Flows {
         self.flows.get_mut(index)
     }
 
-    /// The host sent this.
+    /// Notes a segment that the host sent.
     pub(super) fn note_from_host(&mut self, view: &IpView<'_>, segment: &TcpView<'_>) {
         let host = SocketAddr::new(view.src, segment.src_port);
         let remote = SocketAddr::new(view.dst, segment.dst_port);
@@ -94,7 +94,7 @@ impl Flows {
         let known = self.flows.iter_mut().find(|flow| (flow.host, flow.remote) == (host, remote));
         let flow = match known {
             Some(flow) => flow,
-            // The remote end's numbers begin somewhere that depends on its port.
+            // The start of the remote end's numbers depends on its port.
             None if is_syn => self.begin(host, remote, Seq(u32::from(remote.port()) << 16 ^ 0x7fff_fff0)),
             None => return,
         };
@@ -112,7 +112,7 @@ impl Flows {
         }
     }
 
-    /// The honest peer sent this to the host.
+    /// Notes a segment that the honest peer sent to the host.
     pub(super) fn note_from_peer(&mut self, packet: &[u8]) {
         let Ok(view) = IpView::parse(packet) else { return };
         if view.protocol != protocol::TCP || view.fragment.is_some() {

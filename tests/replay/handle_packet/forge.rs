@@ -1,4 +1,4 @@
-//! Packets from a stranger, or from somebody who claims to be the peer: right but for what the story changes.
+//! Packets from a stranger, or from one that claims to be the peer: right but for the story's changes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,12 +13,12 @@ use super::setup::{FAR_V4, HOST_V4, HOST_V6, HTTP, PEER_V4, PEER_V6, STRANGER_V4
 /// Packets to be handed in one after the other.
 pub(super) struct Forged {
     pub(super) packets: Vec<Vec<u8>>,
-    /// Fragments that may meet those of another datagram, or are not what they were: what comes together then, and
-    /// happens to have the right checksum, may be any data.
+    /// True if fragments may mix with those of another datagram, or were changed. Their reassembly may be any data that
+    /// happens to have the right checksum.
     pub(super) may_mix: bool,
 }
 
-/// Ports that stories speak of: the listener's, two that other listeners may take, one that nobody has.
+/// Ports of the stories: the listener's, two that other listeners may take, one that is closed.
 pub(super) fn port(input: &mut Input<'_>) -> u16 {
     input.pick([HTTP, 81, 7, 40_000])
 }
@@ -38,7 +38,7 @@ fn flow<'a>(flows: &'a mut Flows, input: &mut Input<'_>) -> &'a mut Flow {
     let octet = usize::from(input.octet());
     let len = flows.len();
     if octet < 0xf0 && len > 0 {
-        // The newest has number 0, so that stories need not count.
+        // The newest has number 0: stories need not count.
         return flows.get_mut(len - 1 - octet % len).expect("the index is below the length");
     }
     let (host, remote) = addresses(input);
@@ -47,7 +47,7 @@ fn flow<'a>(flows: &'a mut Flows, input: &mut Input<'_>) -> &'a mut Flow {
     flows.begin(SocketAddr::new(host, ports.0), SocketAddr::new(remote, ports.1), first)
 }
 
-/// A TCP segment: the flow, what it is, and what of it the story changes.
+/// A TCP segment: the flow, the kind, and the story's changes.
 pub(super) fn segment(now: Instant, flows: &mut Flows, input: &mut Input<'_>) -> Forged {
     let flow = flow(flows, input);
     let mut segment = flow.natural();
@@ -85,7 +85,7 @@ pub(super) fn segment(now: Instant, flows: &mut Flows, input: &mut Input<'_>) ->
     finish(&envelope, segment.bytes(), changes, input)
 }
 
-/// Flags, and how much data goes with them.
+/// The flags, and the length of the data.
 fn kind(what: u8, input: &mut Input<'_>) -> (Flags, usize) {
     let lengths = [1, 100, 536, 1448, 1460, 2000];
     match what % 12 {
@@ -121,7 +121,7 @@ fn usual_options(now: Instant, flow: &Flow, segment: &Segment) -> Vec<u8> {
     options
 }
 
-/// A number that is somehow remarkable for the flow.
+/// A number that is special for the flow.
 fn nearby(at: Seq, flow: &Flow, input: &mut Input<'_>) -> Seq {
     match input.octet() % 16 {
         0 => at + 1,
@@ -183,7 +183,7 @@ fn stamps(value: u32, echo: u32) -> Vec<u8> {
     [&[8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes()].concat()
 }
 
-/// Blocks that begin near what the host has sent last.
+/// SACK blocks that begin near the host's last segment.
 fn sack(flow: &Flow, input: &mut Input<'_>) -> Vec<u8> {
     let blocks = 1 + input.octet() % 4;
     let mut option = vec![5, 2 + 8 * blocks];
@@ -267,7 +267,7 @@ fn group_or_other(is_v4: bool, input: &mut Input<'_>) -> IpAddr {
     if is_v4 { input.pick(v4) } else { input.pick(v6) }
 }
 
-/// Cuts into fragments and spoils, if the story says so.
+/// Cuts the packet into fragments and spoils some, if the story wants that.
 fn finish(envelope: &Envelope, payload: Vec<u8>, changes: Bits, input: &mut Input<'_>) -> Forged {
     let mut packets =
         if changes.has(6) { fragments(envelope, &payload, input) } else { vec![envelope.around(&payload)] };
@@ -304,7 +304,7 @@ fn fragments(envelope: &Envelope, payload: &[u8], input: &mut Input<'_>) -> Vec<
     packets
 }
 
-/// Bytes anywhere, the length, or the IP header with its checksum made right again.
+/// Spoils bytes anywhere, the length, or the IP header with its checksum made right again.
 fn spoil(packet: &mut Vec<u8>, input: &mut Input<'_>) {
     for _ in 0..1 + input.octet() % 4 {
         let Some(at) = input.index(packet.len().min(256)) else { return };
@@ -323,7 +323,7 @@ fn spoil(packet: &mut Vec<u8>, input: &mut Input<'_>) {
     }
 }
 
-/// UDP, echo requests, and protocols that nobody speaks.
+/// UDP, echo requests, and unknown protocols.
 pub(super) fn datagram(input: &mut Input<'_>) -> Forged {
     let (dst, src) = addresses(input);
     let changes = Bits(input.octet());
@@ -352,7 +352,7 @@ fn icmp_protocol(address: IpAddr) -> u8 {
     if address.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 }
 }
 
-/// An ICMP message, most often an error about something that the host has sent.
+/// An ICMP message, most often an error about a packet of the host.
 pub(super) fn icmp_about(quoted: Option<&Vec<u8>>, input: &mut Input<'_>) -> Forged {
     let mut quoted = quoted.cloned().unwrap_or_default();
     let is_v6 = quoted.first().is_some_and(|first| first >> 4 == 6);

@@ -1,5 +1,4 @@
-//! The story's bytes, read from front to back. What is missing at the end reads as zero, so that every prefix of a
-//! story is one.
+//! The story's bytes, read from front to back. Missing bytes at the end read as zero: every prefix of a story is one.
 
 pub(super) struct Input<'a>(&'a [u8]);
 
@@ -44,7 +43,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Bits of one byte, each a yes or no.
+/// Bits of one byte, each a flag.
 #[derive(Clone, Copy)]
 pub(super) struct Bits(pub(super) u8);
 

@@ -1,12 +1,12 @@
-//! Packets made field by field, so that each field can be wrong on purpose while the checksums are right.
+//! Packets made field by field: each field can be wrong on purpose while the checksums are right.
 
 use std::net::{IpAddr, SocketAddr};
 
 use hopwise_core::Seq;
 use hopwise_core::wire::{Flags, Sum, protocol};
 
-/// What stands at a place of a stream, whoever sends it: so data that was delivered can be told from data that was
-/// made up, and forged data is not.
+/// The byte at a place of any stream. Delivered data can then be told from made-up data, and forged data is not made
+/// up.
 pub(super) fn octet_at(place: Seq) -> u8 {
     (place.0.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }
@@ -70,7 +70,7 @@ pub(super) struct Envelope {
     pub(super) ecn: u8,
     pub(super) hop_limit: u8,
     pub(super) id: u32,
-    /// The id is one that another datagram may have too.
+    /// True if another datagram may have the same id.
     pub(super) is_other_id: bool,
     /// Offset in bytes and "more fragments".
     pub(super) fragment: Option<(u16, bool)>,
@@ -158,7 +158,7 @@ impl Envelope {
     }
 }
 
-/// The header checksum anew, for a header that was changed.
+/// Computes the header checksum anew, for a header that was changed.
 pub(super) fn reseal_v4(packet: &mut [u8]) {
     let header_len = usize::from(packet[0] & 0xf) * 4;
     let Some(header) = packet.get_mut(..header_len).filter(|header| header.len() >= 20) else { return };

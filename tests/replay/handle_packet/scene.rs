@@ -1,4 +1,4 @@
-//! The endpoint, its peer, the wire between them, and a stranger who sees and sends what he likes.
+//! The endpoint, its peer, the wire between them, and a stranger who sees and sends any packet.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,7 +26,7 @@ enum To {
     Peer,
 }
 
-/// How the next packet is handed in.
+/// The parameters of the next packet's handover.
 #[derive(Clone, Copy)]
 struct Manner {
     link: LinkId,
@@ -42,11 +42,11 @@ pub(super) struct Scene {
     peer: Program,
     wire: VecDeque<(To, Vec<u8>)>,
     flows: Flows,
-    /// What the host sent last, and what came to it.
+    /// The host's last packets, in each direction.
     sent: VecDeque<Vec<u8>>,
     came: VecDeque<Vec<u8>>,
     manner: Manner,
-    /// The host's link has no room.
+    /// True if the host's link has no room.
     is_jammed: bool,
     packets: usize,
 }
@@ -122,7 +122,7 @@ impl Scene {
         self.hand_in(&packet, true);
     }
 
-    /// Whatever comes to the host. What is malformed is dropped and counted, once.
+    /// Hands a packet to the host. A malformed one is dropped and counted, once.
     fn hand_in(&mut self, packet: &[u8], may_mix: bool) {
         let manner = std::mem::replace(&mut self.manner, USUAL);
         let rx = Rx {
@@ -146,7 +146,7 @@ impl Scene {
         self.flush();
     }
 
-    /// Everything that both want to send leaves.
+    /// Takes all packets of both endpoints.
     fn flush(&mut self) {
         if !self.is_jammed {
             self.flush_host();
@@ -272,7 +272,7 @@ impl Scene {
         self.flush();
     }
 
-    /// The honest world goes on for a while: packets arrive, then whoever waits is woken.
+    /// The honest world goes on for a while: packets arrive, then due timers run.
     fn run(&mut self, input: &mut Input<'_>) {
         for _ in 0..1 + input.octet() % 32 {
             if let Some((to, packet)) = self.wire.pop_front() {

@@ -1,4 +1,4 @@
-//! Which endpoint the story is about, and which one is its honest peer.
+//! The endpoint of the story, and its honest peer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) const HOST_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(super) const HOST_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
 pub(super) const PEER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(super) const PEER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
-/// Whoever forges packets answers under these.
+/// The addresses of the stranger who forges packets.
 pub(super) const STRANGER_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
 pub(super) const STRANGER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3));
 pub(super) const FAR_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9));
@@ -34,7 +34,7 @@ const SENDERS: [&str; 5] =
     ["[cubic]", "[newreno]", "[newreno, limit:2]", "[cubic, paced]", "[newreno, paced, limit:9]"];
 const SHADOWS: [&str; 3] = ["[]", "[immediate]", "[delayed, immediate, dup-count(delayed)]"];
 
-/// An endpoint with the settings that some checks have to know.
+/// An endpoint with the settings that some checks need.
 pub(super) struct Made {
     pub(super) endpoint: Endpoint,
     pub(super) tcp: TcpConfig,

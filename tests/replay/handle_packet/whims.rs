@@ -1,5 +1,5 @@
-//! Agents that do whatever their contract lets them do. They stand beside the registered ones, because what the
-//! connection promises must not depend on an agent's good sense.
+//! Agents that do anything that their contract allows. They stand beside the registered ones: the connection's promises
+//! must not depend on an agent's good sense.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl AgentMaker for Whims {
     }
 }
 
-/// Changes with everything that happens, always in the same way.
+/// A state that changes with every event, always in the same order.
 #[derive(Debug)]
 struct Mood(u64);
 
@@ -207,13 +207,13 @@ impl SenderAgent for WhimsicalSender {
 }
 
 impl EnsembleMember for WhimsicalSender {
-    /// With time alone, too: a flow that waits may want no turn any more when it comes.
+    /// The answer changes with time alone, too: a waiting flow may not want its turn any more when it comes.
     fn wanted_turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
         let whim = self.mood.now() ^ now.0 >> 26;
         (whim & 3 != 0).then(|| view.snd_una + (whim >> 2 & 1) as u32)
     }
 
-    /// It knows nothing, and may call the holder all the same.
+    /// The agent knows nothing, and may still make the endpoint look at the holder.
     fn share(&mut self, _: &SendView<'_>) -> bool {
         self.mood.now() & 1 == 0
     }
