@@ -15,6 +15,8 @@ use crate::field::assert_none_refused;
 use crate::namespace::{Namespace, Running, can_run, missing};
 use crate::world::{until, within_patience};
 
+#[path = "proxy/bridge.rs"]
+mod bridge;
 #[path = "proxy/capture.rs"]
 mod capture;
 #[path = "proxy/fade.rs"]

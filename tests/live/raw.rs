@@ -271,3 +271,41 @@ fn a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited() {
     assert_eq!(first("tcp.len > 0", &["eth.src"]), Some(ours.clone()));
     std::fs::remove_file(&file).expect("it is there");
 }
+
+/// Questions and false answers with tags, then a question with a priority alone. It prints the addresses that get an
+/// answer.
+const SEND_TAGGED: &str = r"
+import socket, struct
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x806))
+s.bind(('wire', 0x806))
+mine, all, ours, false = s.getsockname()[4], b'\xff' * 6, socket.inet_aton('10.8.0.7'), b'\2\xde\xad\xbe\xef\1'
+def arp(kind, mac, sender):
+    return struct.pack('!HHHBBH', 0x806, 1, 0x800, 6, 4, kind) + mac + socket.inet_aton(sender) + bytes(6) + ours
+tags = [b'\x81\0\0\x64', b'\x88\xa8\0\x64', b'\x88\xa8\0\x07\x81\0\0\x64', b'\x81\0\xef\xff']
+for nth, tag in enumerate(tags):
+    s.send(all + mine + tag + arp(1, mine, f'10.8.0.{31 + nth}'))
+    s.send(all + mine + tag + arp(2, false, '10.8.0.2'))
+s.send(all + mine + b'\x81\0\xe0\0' + arp(1, mine, '10.8.0.40'))
+answered = []
+while '10.8.0.40' not in answered:
+    frame, about = s.recvfrom(2000)
+    if about[2] != 4 and frame[20:22] == b'\0\2' and frame[28:32] == ours:
+        answered.append(socket.inet_ntoa(frame[38:42]))
+print(*answered)
+";
+
+#[test]
+fn a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alone_is() {
+    let name = "a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alone_is";
+    if !can_run(name, &["nft", "python3"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.7/24"], false);
+    wired.we_send("10.8.0.2");
+    let done = wired.there.output(&["python3", "-c", SEND_TAGGED]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "10.8.0.40\n");
+    let drops = wired.stack.counters()[0].drops.clone();
+    assert_eq!(drops.get(&hopwise_host::LinkDrop::Vlan), Some(&8), "{drops:?}");
+    wired.we_send("10.8.0.2");
+}

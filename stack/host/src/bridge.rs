@@ -24,6 +24,7 @@ use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::raw::ethernet::{ETHERNET, Frame, Mac, Protocol, header};
 use crate::raw::socket::{Got, PacketSocket, Taken};
+use crate::raw::tag::Tag;
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
@@ -222,6 +223,8 @@ impl Link for Bridged {
             return piece;
         }
         match self.socket.next(into) {
+            // The kernel carries it, with its tag.
+            Got::Frame { tag: Tag::Priority | Tag::Vlan, .. } => Received::Dropped,
             Got::Frame { bytes, .. } => self.take_frame(bytes, into),
             Got::Nothing | Got::Down => {
                 let lost = self.socket.take_overruns();

@@ -26,6 +26,8 @@ link_drops! {
     Truncated = "truncated",
     /// Neither IPv4 nor IPv6.
     NotIp = "not-ip",
+    /// Of a VLAN, on a link that takes untagged frames alone.
+    Vlan = "vlan",
     /// The link layer's description of the packet contradicts it.
     Malformed = "malformed",
     /// A checksum that the link vouches for is wrong.

@@ -2,7 +2,9 @@
 //!
 //! Frames come and go through a packet socket in batches; neighbours are found by ARP and NDP of our own. Each frame
 //! has the header of `tun-fast` before it, since a packet socket too sees what the kernel has coalesced, and checksums
-//! that a device is still to finish. What the kernel would answer in our name is kept from it by a rule of nft.
+//! that a device is still to finish. A frame with the tag of a VLAN is for another device.
+//!
+//! What the kernel would answer in our name is kept from it by a rule of nft.
 
 mod arp;
 pub(crate) mod ethernet;
@@ -10,6 +12,7 @@ mod guard;
 mod ndp;
 mod neighbours;
 pub(crate) mod socket;
+pub(crate) mod tag;
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -33,6 +36,7 @@ use ethernet::{ETHERNET, Frame, Mac, Protocol};
 use guard::Guard;
 use neighbours::{Found, Neighbours, Question};
 use socket::{PacketSocket, Taken};
+use tag::Tag;
 
 /// An Ethernet device, and who we are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -364,7 +368,9 @@ impl Link for Raw {
             return self.on_gone();
         }
         match self.socket.next(into) {
-            socket::Got::Frame { bytes, cast } => self.take_frame(now, bytes, cast, into),
+            // Another VLAN is another network: what it says of our neighbours is not to be believed.
+            socket::Got::Frame { tag: Tag::Vlan, .. } => self.drop_one(LinkDrop::Vlan),
+            socket::Got::Frame { bytes, cast, .. } => self.take_frame(now, bytes, cast, into),
             socket::Got::Nothing => {
                 let lost = self.socket.take_overruns();
                 self.tally.dropped_many(LinkDrop::Overrun, lost);

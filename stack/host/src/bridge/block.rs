@@ -26,7 +26,8 @@ fn table(config: &BridgeConfig) -> String {
     format!("netdev hopwise_bridge_{}", in_a_name(&config.wire))
 }
 
-/// At ingress, which is after packet sockets have had their copy and before the bridge.
+/// At ingress, which is after packet sockets have had their copy and before the bridge. There the type in the header
+/// of a tagged frame is that of its tag: a frame of a VLAN is never blocked.
 fn chains(config: &BridgeConfig, own: &[Mac]) -> String {
     let own: Vec<_> = own.iter().map(|mac| crate::nl80211::StationAddress(*mac).to_string()).collect();
     let own = own.join(", ");
@@ -34,9 +35,9 @@ fn chains(config: &BridgeConfig, own: &[Mac]) -> String {
         let mut chain = format!("chain {name} {{ type filter hook ingress device \"{device}\" priority 0; ");
         for network in &config.mobiles {
             let (family, tcp) = if network.address().is_ipv4() {
-                ("ip", "ip protocol tcp")
+                ("ip", "ether type ip ip protocol tcp")
             } else {
-                ("ip6", "ip6 nexthdr tcp")
+                ("ip6", "ether type ip6 ip6 nexthdr tcp")
             };
             // Writing to a String does not fail.
             let _ = write!(chain, "ether daddr != {{ {own} }} {tcp} {family} {end} {network} drop; ");
@@ -58,8 +59,8 @@ mod tests {
         let script = chains(&config, &[[2, 0, 0, 0, 0, 1]]);
         assert_eq!(script.lines().count(), 1);
         for rule in [
-            "ether daddr != { 02:00:00:00:00:01 } ip protocol tcp ip daddr 10.9.0.0/24 drop;",
-            "ether daddr != { 02:00:00:00:00:01 } ip6 nexthdr tcp ip6 saddr fd09::/64 drop;",
+            "ether daddr != { 02:00:00:00:00:01 } ether type ip ip protocol tcp ip daddr 10.9.0.0/24 drop;",
+            "ether daddr != { 02:00:00:00:00:01 } ether type ip6 ip6 nexthdr tcp ip6 saddr fd09::/64 drop;",
         ] {
             assert!(script.contains(rule), "{rule} in {script}");
         }

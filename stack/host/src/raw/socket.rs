@@ -12,6 +12,7 @@ use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::RIGHTS;
 use super::ethernet::{ETHERNET, Mac};
+use super::tag::{self, Tag};
 use crate::counters::{LinkDrop, Tally};
 use crate::link::LinkError;
 use crate::netlink;
@@ -27,7 +28,7 @@ pub(crate) struct PacketSocket {
     fd: OwnedFd,
     device: String,
     input: Vec<u8>,
-    arrived: Vec<(usize, Cast)>,
+    arrived: Vec<Arrived>,
     next: usize,
     output: Vec<Vec<u8>>,
     /// Frames of `output` that wait to leave.
@@ -43,10 +44,17 @@ pub(crate) struct About {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Got {
-    Frame { bytes: usize, cast: Cast },
+    Frame { bytes: usize, cast: Cast, tag: Tag },
     Nothing,
     Down,
     Gone,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    bytes: usize,
+    cast: Cast,
+    tag: Tag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +81,7 @@ impl PacketSocket {
         };
         let packet = libc::SOL_PACKET;
         set(&fd, packet, libc::PACKET_VNET_HDR, &1_i32).map_err(failed("ask for bundles"))?;
+        set(&fd, packet, libc::PACKET_AUXDATA, &1_i32).map_err(failed("ask for VLAN tags"))?;
         set(&fd, packet, PACKET_IGNORE_OUTGOING, &1_i32).map_err(failed("leave out what leaves"))?;
         set(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership).map_err(failed("join all groups"))?;
         // A smaller buffer than was asked for works, too.
@@ -110,12 +119,12 @@ impl PacketSocket {
                 Err(_) => return Got::Nothing,
             }
         }
-        let (bytes, cast) = self.arrived[self.next];
+        let Arrived { bytes, cast, tag } = self.arrived[self.next];
         let bytes = bytes.min(into.len());
         let at = self.next * MOST_BYTES;
         into[..bytes].copy_from_slice(&self.input[at..at + bytes]);
         self.next += 1;
-        Got::Frame { bytes, cast }
+        Got::Frame { bytes, cast, tag }
     }
 
     /// Asked of the socket, which stays in its namespace wherever its thread has gone.
@@ -132,6 +141,7 @@ impl PacketSocket {
             [libc::sockaddr_ll; BATCH],
             [libc::mmsghdr; BATCH],
         ) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
+        let mut controls = [tag::Control::default(); BATCH];
         for (nth, buffer) in self.input.chunks_exact_mut(MOST_BYTES).enumerate() {
             slices[nth] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
             let header = &mut headers[nth].msg_hdr;
@@ -139,9 +149,11 @@ impl PacketSocket {
             header.msg_iovlen = 1;
             header.msg_name = (&raw mut names[nth]).cast();
             header.msg_namelen = size_of::<libc::sockaddr_ll>() as u32;
+            header.msg_control = controls[nth].0.as_mut_ptr().cast();
+            header.msg_controllen = size_of::<tag::Control>() as _;
         }
-        // SAFETY: each header names one buffer of `input` and one of `names`, both with their true lengths, and all
-        // outlive the call.
+        // SAFETY: each header names one buffer of `input`, one of `names` and one of `controls`, all with their true
+        // lengths, and all outlive the call.
         let count = unsafe {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
@@ -155,8 +167,12 @@ impl PacketSocket {
             let error = io::Error::last_os_error();
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
         }
-        let arrived = headers[..count as usize].iter().zip(&names);
-        self.arrived.extend(arrived.map(|(header, name)| (header.msg_len as usize, cast(name.sll_pkttype))));
+        let arrived = headers[..count as usize].iter().zip(&names).zip(&controls);
+        self.arrived.extend(arrived.map(|((header, name), control)| Arrived {
+            bytes: header.msg_len as usize,
+            cast: cast(name.sll_pkttype),
+            tag: control.tag(),
+        }));
         Ok(())
     }
 
