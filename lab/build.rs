@@ -1,4 +1,4 @@
-//! Tells the program which sources it was made from, so that results of two builds are never taken for each other's.
+//! Gives the program a hash of its sources: results of two builds are never taken for each other's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// FNV-1a with 128 bits: nobody has to be kept from making two sources alike.
+/// FNV-1a with 128 bits. It guards against chance, not against an author who makes two sources alike.
 const FNV_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const FNV_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 

@@ -1,4 +1,4 @@
-//! The runs of a trial: which there are, what each is called, and in which order they come.
+//! The runs of a trial: their number, their names, and their order.
 
 use std::sync::Arc;
 
@@ -18,26 +18,26 @@ use crate::located::Refusal;
 use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
 
-/// Of a hash's digits, so many are a name that no two runs share.
+/// Digits of a hash in a name; no two runs share so many.
 const NAME_DIGITS: usize = 32;
 
-/// Each has a file of its own.
+/// The limit on runs; each has a file of its own.
 const MOST_RUNS: usize = 1_000_000;
 
 #[derive(Debug)]
 pub struct Campaign {
     pub trial: Trial,
-    /// In the order of results: by point, block, arm. Of a shard, its own alone.
+    /// The runs in the order of results: by point, block, arm. A shard has its own runs alone.
     pub runs: Vec<Planned>,
     /// The arms at each point.
     arms: Vec<Vec<Armed>>,
 }
 
-/// A run that is to be.
+/// A planned run.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub id: String,
-    /// Which point, and which arm, by their places in the trial.
+    /// The point and the arm, by their places in the trial.
     pub point: usize,
     pub arm: usize,
     pub seed: u64,
@@ -46,7 +46,7 @@ pub struct Planned {
 }
 
 impl Campaign {
-    /// Refuses a scenario of which any run could not be planned. `seeds` goes before what the file asks for.
+    /// Refuses a scenario if any of its runs cannot be planned. `seeds` replaces the file's own number.
     pub fn new(
         scenario: &Scenario,
         seeds: Option<u32>,
@@ -89,7 +89,7 @@ impl Campaign {
         let mut runs = Vec::new();
         for (point, arms) in self.arms.iter().enumerate() {
             let settings: Vec<_> = arms.iter().map(|arm| Arc::new(arm.settings())).collect();
-            // What no seed can change is refused before anything runs.
+            // Errors that no seed can change are refused before anything runs.
             arms.iter().try_for_each(|arm| arm.prepare(trial.seeds[0]).map(drop))?;
             for (seed, block) in
                 trial.seeds.iter().copied().zip(1..).filter(|(_, block)| self.has(point, *block))
@@ -130,7 +130,7 @@ impl Campaign {
     /// The runs, by their places, in the order in which they are made: block by block, and within a block by chance.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
-        // A key for each run, drawn by what names its block: the order is the same for whoever asks.
+        // A key for each run, drawn by the names of its block: the order is the same for every caller.
         let key = |nth: &usize| {
             let run = &self.runs[*nth];
             let of_point = Stream::new(run.seed, run.point as u32, Purpose::Order).next_u64();
@@ -161,7 +161,7 @@ impl Campaign {
         }
     }
 
-    /// Identity of a run besides its seed. None where nothing does.
+    /// The first difference between a record and this trial, besides its seed; none if there is no difference.
     pub fn difference(&self, record: &Record) -> Option<String> {
         let (point, arm) = (label(&record.point), &record.arm);
         if !self.trial.arms.contains(arm) {
@@ -178,7 +178,7 @@ impl Campaign {
         Some(format!("its runs of `{arm}` have other settings, {difference}"))
     }
 
-    /// With what stands in the whole trial's plan, so that a record alone says how it came about.
+    /// The run's settings with the version and certificate from the trial's plan: a record alone then shows its origin.
     fn settings_of(&self, run: &Planned) -> Value {
         let mut settings = Value::clone(&run.settings);
         settings["hopwise"] = made_by(&self.trial.version, &self.trial.certificate);
@@ -191,7 +191,7 @@ impl Campaign {
         runs.all(|(nth, _)| goodput(nth).is_some())
     }
 
-    /// True if the blocks so far give a verdict on every arm at every point, however often that is asked.
+    /// True if the blocks so far give a verdict on every arm at every point, however often this is called.
     pub fn is_sure(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
         let arms = self.trial.arms.iter().enumerate();
         (0..self.trial.points.len()).all(|point| {

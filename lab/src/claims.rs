@@ -17,7 +17,7 @@ pub enum Outcome {
     Reproduced,
     /// It does not.
     NotReproduced,
-    /// The whole interval says the opposite, by more than the margin.
+    /// The whole interval contradicts the claim by more than the margin.
     Contradicted,
 }
 
@@ -40,8 +40,7 @@ pub struct Judged {
     pub why: String,
 }
 
-/// Holds a claim against the records of all its points; `baseline` is what an arm is compared with where the claim says
-/// nothing.
+/// Compares a claim with the records of all its points; `baseline` is the other arm if the claim names none.
 pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
     let against = claim.against.as_deref().unwrap_or(baseline);
     let mut points: Vec<&Point> = Vec::new();
@@ -77,7 +76,7 @@ pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
     Judged { outcome, measured, point, why }
 }
 
-/// Block by block the geometric mean over the points, or where something is zero the plain one.
+/// Block by block, the geometric mean over the points, or the plain mean if a value is zero.
 fn means(by_point: &[(&Point, Vec<(f64, f64)>)]) -> Vec<(f64, f64)> {
     let count = by_point.len() as f64;
     let blocks = by_point.iter().map(|(_, pairs)| pairs.len()).min().unwrap_or(0);
@@ -126,7 +125,7 @@ fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
             false => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
         };
     }
-    // Less than the margin is no opposite.
+    // An opposite must exceed the margin.
     let (less, more) = (to < low.min(1.0 / (1.0 + MARGIN)), from > high.max(1.0 + MARGIN));
     let is_opposite = if claim.ratio > 1.0 {
         to < 1.0 / (1.0 + MARGIN)

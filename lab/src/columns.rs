@@ -1,4 +1,4 @@
-//! Records as columns of one file in Parquet's format, for those who read many of them.
+//! Records as columns of one file in Parquet's format, for readers of many of them.
 //!
 //! The columns are those of `records.csv`; a figure that a run does not have is null. The same records give the same
 //! bytes.
@@ -27,7 +27,7 @@ struct Column {
     values: Values,
 }
 
-/// The whole file; `paths` are those of the matrix.
+/// The whole file; `paths` are the matrix's.
 pub(super) fn file(records: &[Record], paths: &[&str]) -> Result<Vec<u8>, ParquetError> {
     let columns = columns(records, paths);
     let fields = columns.iter().map(|column| column.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;

@@ -38,7 +38,7 @@ fn wall() -> Instant {
     Instant::now()
 }
 
-/// Nanoseconds that this thread was on a CPU; 0 where the kernel does not tell.
+/// The nanoseconds that this thread was on a CPU; 0 where the kernel does not report them.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0)

@@ -1,18 +1,18 @@
-//! Why an arm was faster or slower than the baseline, from what the runs counted: a sentence each.
+//! The reasons why an arm was faster or slower than the baseline, from the runs' counters: a sentence each.
 //!
-//! A run's goodput is how much of the air was used, over how much air a segment took. What moved those two (ACKs,
-//! collisions, what was sent again, timeouts) is named when it moved far enough to matter: first what goes the way
-//! that the goodput went, then what went against it.
+//! A run's goodput is the share of the air in use, divided by the air that a segment takes. A quantity behind these two
+//! (ACKs, collisions, retransmissions, timeouts) is named if it moved far enough to matter. Changes in the direction of
+//! the goodput come first, then those against it.
 
 use super::findings::{Findings, PointFindings};
 use super::record::{Record, Trial};
 use super::statistics::{Comparison, Verdict, change};
 use crate::scenario::point::Point;
 
-/// A change of less than this share is not worth a word.
+/// A smaller change is not mentioned.
 const LEAST: f64 = 0.05;
 
-/// Something that a run counted, per segment or per run.
+/// A counter of a run, per segment or per run.
 struct Quantity {
     of: fn(&Totals) -> f64,
     /// Values below this in both arms are not mentioned.
@@ -30,7 +30,7 @@ struct Totals {
     segments: f64,
     sent_again: f64,
     timeouts: f64,
-    /// As the trial's table has it.
+    /// ACKs for each segment, as in the trial's table.
     acks_per_segment: f64,
     collisions: f64,
     given_up: f64,
@@ -63,13 +63,13 @@ impl Totals {
         totals
     }
 
-    /// Segments that were new.
+    /// The number of new segments.
     fn new_segments(&self) -> f64 {
         (self.segments - self.sent_again).max(1.0)
     }
 }
 
-/// In the order in which they are named.
+/// The quantities in the order of their mention.
 const QUANTITIES: [Quantity; 10] = [
     Quantity {
         of: |run| run.acks_per_segment,
@@ -145,7 +145,7 @@ const QUANTITIES: [Quantity; 10] = [
     },
 ];
 
-/// So many reasons, and so many against.
+/// The most reasons for a change, and the most against it.
 const MOST: (usize, usize) = (5, 2);
 
 /// A sentence for each arm but the baseline, point by point.

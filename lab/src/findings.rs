@@ -28,7 +28,7 @@ pub struct ArmFindings {
     pub samples: Samples,
     /// None while there is no run.
     pub summary: Option<Summary>,
-    /// Means of what else an agent is judged by.
+    /// Means of the agent's other measures.
     pub beside: Beside,
 }
 
@@ -61,7 +61,7 @@ impl Findings {
         Findings::by(trial, records, &|record| Some(record.result.total.goodput_kbps))
     }
 
-    /// Of anything that a run comes to and that is not below zero.
+    /// Statistics of any figure of a run that is not below zero.
     pub fn by(trial: &Trial, records: &[Record], value: &dyn Fn(&Record) -> Option<f64>) -> Findings {
         let at = |point: &Point| {
             let arms: Vec<_> =
@@ -165,7 +165,7 @@ pub fn label(point: &Point) -> String {
     set.collect::<Vec<_>>().join(", ")
 }
 
-/// The first and the last column to the left, figures to the right.
+/// Lines with the first and the last column to the left, figures to the right.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);

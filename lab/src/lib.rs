@@ -1,4 +1,4 @@
-//! The laboratory: scenarios, the worlds that run them, trials, what many runs say together, and what is kept of them.
+//! The laboratory: scenarios, the worlds that run them, trials, conclusions from many runs, and their records.
 //!
 //! It knows the stack, the air and the agents. It reads files and writes results; it has no command line, no daemon and
 //! no device.

@@ -1,8 +1,8 @@
-//! YAML files with places: what is refused is shown where it stands, with what would be accepted there.
+//! YAML files with places: a refusal shows the place of a value, and the values that are accepted there.
 //!
-//! serde's YAML loses line and column wherever a value goes through `Value` (which `--set` needs). So a file is
-//! read twice: by serde, which says *which* value is wrong as a path, and by a parser that keeps marks, which says
-//! *where* that path stands.
+//! serde's YAML loses line and column wherever a value goes through `Value` (which `--set` needs). A file is therefore
+//! read twice. serde finds *which* value is wrong and gives its path. A parser that keeps marks finds *where* that path
+//! stands.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub struct Document {
     text: Arc<str>,
     root: Arc<Node>,
     value: serde_yaml::Value,
-    /// Values that were set over those of the file.
+    /// Values set over the file's own.
     assigned: Vec<assign::Assigned>,
 }
 
@@ -42,7 +42,7 @@ thread_local! {
     pub(crate) static READS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// The way to a value: keys and indices from the root.
+/// The path to a value: keys and indices from the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place(Vec<Step>);
 
@@ -109,7 +109,7 @@ impl Refusal {
         Refusal { problem, accepted, source, span, line, column }
     }
 
-    /// Shown at a part of what is shown now, if that holds `text` as it is.
+    /// The refusal at a part of its present text, if that part holds `text` unchanged.
     fn within(&self, text: &str, part: Range<usize>) -> Option<Box<Refusal>> {
         let source = self.source.inner();
         let at = self.span.start + source.get(self.span.clone())?.find(text)?;
@@ -176,7 +176,7 @@ impl Document {
         Document::parse(&name, &text).map_err(LoadError::Refused)
     }
 
-    /// Refuses what is no YAML.
+    /// Reads a text; refuses one that is no YAML.
     pub fn parse(name: &str, text: &str) -> Result<Document, Box<Refusal>> {
         let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \
                         around a text with `: ` or ` #` in it";
@@ -233,18 +233,18 @@ impl Document {
         self.refuse_at(place, Mark::Value, problem.to_string(), Some(accepted.to_owned()))
     }
 
-    /// Refuses that `place` is there at all: shown at its key.
+    /// Refuses the presence of `place`: shown at its key.
     pub fn refuse_key(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
         self.refuse_at(place, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
     }
 
-    /// Refuses the first of these values because of the others: shown at the one that was set last over the file's
-    /// own, since that one has brought it about.
+    /// Refuses the first of these values because of the others. The refusal is shown at the one that was set last over
+    /// the file's own, since it caused the conflict.
     pub fn refuse_among(&self, places: &[Place], problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
         self.among(places, Mark::Value, problem.to_string(), accepted)
     }
 
-    /// The same, where it is the first that should not be there.
+    /// The same, if the first one should not be present.
     pub fn refuse_key_among(
         &self,
         places: &[Place],
@@ -265,12 +265,12 @@ impl Document {
         }
     }
 
-    /// In one line, where something stands that is sound, for what is said of it nevertheless.
+    /// One line that points at a sound value, for a remark about it.
     pub fn pointing_at(&self, place: &Place) -> String {
         self.refuse(place, format_args!("`{place}`"), "").to_string()
     }
 
-    /// Where the nth of what stands at `place` is, which may be a list or one value alone.
+    /// The place of the nth value at `place`, which may hold a list or one value alone.
     #[must_use]
     pub fn nth_at(&self, place: &Place, nth: usize) -> Place {
         let is_list = self.value_of(place).is_some_and(serde_yaml::Value::is_sequence);
@@ -285,7 +285,7 @@ impl Document {
         accepted: Option<String>,
     ) -> Box<Refusal> {
         let mut place = place.clone();
-        // What stands elsewhere may have been set itself; nothing of ours is set over more often.
+        // A value that refers elsewhere may lead to another assigned one; there are no more steps than assignments.
         for _ in 0..self.assigned.len() {
             let assigned = self.assigned_to(&place).or_else(|| self.assigned_below(&place));
             match assigned.map(|assigned| assigned.shown(&place, &problem, accepted.as_ref())) {
@@ -309,7 +309,7 @@ enum Mark {
     Value,
 }
 
-/// What serde wants, after the name among it that the wrong one comes nearest to.
+/// The values that serde accepts, after the name among them that is nearest to the wrong one.
 fn with_nearest(wrong: &str, wanted: &str) -> String {
     let quoted = |text: &'_ str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let (given, names) = (quoted(wrong), quoted(wanted));
@@ -332,7 +332,7 @@ fn place_of(path: &serde_path_to_error::Path) -> Place {
     Place(steps.collect())
 }
 
-/// The parser's message without its own words for line and column, which are shown another way.
+/// The parser's message without its own line and column, which are shown separately.
 fn without_place(message: &str) -> String {
     message.split(" at line ").next().unwrap_or(message).to_owned()
 }

@@ -10,7 +10,7 @@ pub struct Metric {
     pub of: fn(&RunResult) -> Option<f64>,
 }
 
-/// The first is what arms are compared by.
+/// The first one is compared between arms.
 pub const METRICS: [Metric; 20] = [
     Metric { name: "goodput_kbps", of: |run| Some(run.total.goodput_kbps) },
     Metric { name: "jain", of: |run| Some(run.total.jain) },
@@ -34,13 +34,13 @@ pub const METRICS: [Metric; 20] = [
     Metric { name: "route_failures", of: |run| Some(run.routing.route_failures as f64) },
 ];
 
-/// Over the flows that are not in the background.
+/// The sum over the flows that are not in the background.
 pub fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
     let foreground = run.flows.iter().filter(|flow| !flow.background);
     Some(foreground.map(of).sum::<u64>() as f64)
 }
 
-/// Pure ACKs for each data segment that was sent, what was sent again included.
+/// Pure ACKs for each data segment sent, with retransmissions.
 pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
     let (acks, segments) = (sum(run, |flow| flow.acks_sent)?, sum(run, |flow| flow.segments_sent)?);
     (segments > 0.0).then(|| acks / segments)

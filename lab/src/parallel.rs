@@ -1,4 +1,4 @@
-//! As many at once as there are cores; answers come in the order of the questions.
+//! Calls at once, as many as there are cores; results come in the order of the inputs.
 
 use std::sync::Mutex;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Text for a terminal: what a file, a peer or a daemon says may hold control characters, and must not steer one.
+//! Text for a terminal: texts of a file, a peer or a daemon may hold control characters, and must not steer it.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -7,7 +7,7 @@ pub fn out() -> Plain<StdoutLock<'static>> {
     Plain { to: io::stdout().lock(), held: false }
 }
 
-/// The same of a text; each byte of such a character becomes a `?`, so that columns and places stay.
+/// The same for a text; each byte of such a character becomes a `?`: columns and places stay.
 pub fn text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -28,11 +28,11 @@ fn steers(letter: char) -> bool {
 #[derive(Debug)]
 pub struct Plain<W: Write> {
     to: W,
-    /// The last byte begins a control character of two bytes, or another letter.
+    /// True if the last byte begins a control character of two bytes, or another letter.
     held: bool,
 }
 
-/// What U+0080 to U+00BF begin with in UTF-8; those up to U+009F are control characters.
+/// The first byte of U+0080 to U+00BF in UTF-8; those up to U+009F are control characters.
 const FIRST: u8 = 0xc2;
 
 impl<W: Write> Plain<W> {

@@ -7,19 +7,19 @@ use super::result::RunResult;
 use super::seal;
 use crate::scenario::point::{Point, Stop};
 
-/// The plan of a trial, as it stands in `trial.json`. Its content does not depend on who runs it or how far it came.
+/// The plan of a trial, as it stands in `trial.json`. Its content does not depend on its user or its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Version of the program that made it; records of another version are not mixed with ours.
     pub version: String,
-    /// The hash of what the radio world's probes come to.
+    /// The hash of the results of the radio world's probes.
     pub certificate: String,
     /// The file's stem.
     pub scenario: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub world: String,
-    /// By name, the baseline first, the others as the file has them.
+    /// The arms' names, the baseline first, the others as the file has them.
     pub arms: Vec<String>,
     /// At least one.
     pub points: Vec<Point>,
@@ -27,7 +27,7 @@ pub struct Trial {
     /// Arms whose ratio is surely within `1 ± margin` do not differ.
     pub margin: f64,
     pub stop: Stop,
-    /// Which part of the trial this folder holds.
+    /// The part of the trial that this folder holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
 }
@@ -39,7 +39,7 @@ pub struct Shard {
     pub count: u32,
 }
 
-/// One run: what determined it, and what it came to. Written once and never changed.
+/// One run: its determinants and its results. Written once and never changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The hash of everything that determined the run: settings, arm, seed, version, certificate.
@@ -62,7 +62,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// As it stands in a file: one line with its checksum.
+    /// The record as one line of a file, with its checksum.
     pub fn line(&self) -> String {
         let json = serde_json::to_string(self).expect("nothing in it but texts and numbers");
         seal::seal(&json) + "\n"
@@ -70,7 +70,7 @@ impl Record {
 }
 
 impl Trial {
-    /// As it stands in `trial.json`, with its checksum.
+    /// The plan as it stands in `trial.json`, with its checksum.
     pub fn text(&self) -> String {
         let json = serde_json::to_string_pretty(self).expect("nothing in it but texts and numbers");
         seal::seal(&json) + "\n"

@@ -1,7 +1,7 @@
-//! `report.html`: what a trial found, as one file that needs no network, and for all but the map's motion no scripts.
+//! `report.html`: the findings of a trial, as one file. It needs no network, and only the map's motion needs a script.
 //!
-//! The same records give the same bytes: nothing in it is of the host, the clock, the cost or the order of the runs.
-//! Figures are drawn here as SVG, with axes that are the same for all arms, so that arms can be laid over each other.
+//! The same records give the same bytes: host, clock, cost and the order of the runs have no influence. Figures are
+//! drawn here as SVG. All arms have the same axes, and can be laid over each other.
 
 mod bundle;
 mod chart;
@@ -42,7 +42,7 @@ impl Row<'_> {
         RowName { group: &self.group, own: self.arm }
     }
 
-    /// For who points at it.
+    /// The row's title, shown to a user who points at it.
     fn title(&self) -> String {
         if self.group.is_empty() { self.arm.to_owned() } else { format!("{}, {}", self.arm, self.group) }
     }
@@ -74,7 +74,7 @@ impl View<'_> {
         self.bundle.records.iter().filter(move |record| record.point == *point && record.arm == arm)
     }
 
-    /// Of each arm the run of the first block that has a series.
+    /// For each arm, its first block's run that has a series.
     fn shown(&self, point: &Point) -> Vec<(&str, &Record, &Series)> {
         let first = |arm: &'_ String| {
             let mut runs = self.bundle.records.iter().filter(|r| r.point == *point && r.arm == *arm);
@@ -84,7 +84,7 @@ impl View<'_> {
         arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
     }
 
-    /// Those points that are shown over time: the first and the last among them.
+    /// The points that are shown over time: the first and the last among them.
     fn points_shown(&self) -> Vec<&Point> {
         let points = &self.bundle.trial.points;
         let with: Vec<_> = points.iter().filter(|point| !self.shown(point).is_empty()).collect();
@@ -102,7 +102,7 @@ fn short(point: &Point) -> String {
     label(&bare.collect())
 }
 
-/// A figure with the sentence that says how to read it.
+/// A figure with the sentence that explains it.
 fn figure(id: &str, title: &str, body: &str, reading: &str) -> String {
     format!(
         "<figure id=\"{id}\"><h3>{}</h3>{body}<figcaption>{}</figcaption></figure>\n",

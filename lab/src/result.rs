@@ -9,8 +9,8 @@ use crate::scenario::Prepared;
 use crate::shadow::Shadow;
 use crate::sim::{Completions, FlowResult, Results, Way, certificate_hash};
 
-/// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere, so that two runs of
-/// one seed are the same to the byte.
+/// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
+/// are the same to the byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     pub scenario: String,
@@ -22,7 +22,7 @@ pub struct RunResult {
     pub total: Total,
     pub air: Air,
     pub routing: Routing,
-    /// The hash of what the radio world's probes come to.
+    /// The hash of the results of the radio world's probes.
     pub certificate: String,
 }
 
@@ -32,7 +32,7 @@ pub struct FlowRow {
     pub from: String,
     pub to: String,
     pub hops: Option<u8>,
-    /// Who says so: `routing`, `ttl` or `config`.
+    /// The source of `hops`: `routing`, `ttl` or `config`.
     #[serde(default)]
     pub hops_source: Option<String>,
     pub receiver: String,
@@ -50,16 +50,16 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     pub acks_sent: u64,
     pub acks_repeated: u64,
-    /// Data that the receiver had already: sent again needlessly. Older records have none of these.
+    /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
-    /// Receiver agents that watched.
+    /// Receiver agents that only observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<Shadow>,
     /// Completed transfers or requests (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
-    /// It stands in no total.
+    /// True if the flow stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
 }
@@ -90,7 +90,7 @@ pub struct Air {
     pub retry_drops: u64,
     pub queue_drops: u64,
     pub airtime_s: f64,
-    /// Of `airtime_s`, what TCP's data took, and what its ACKs did, each with its RTS, CTS and MAC ACK; the rest is
+    /// The parts of `airtime_s` for TCP's data and for its ACKs, each with its RTS, CTS and MAC ACK. The rest is
     /// routing's and UDP's. Older records have neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_airtime_s: Option<f64>,
@@ -167,7 +167,7 @@ fn names(lacking: &[Lacking]) -> Vec<String> {
     lacking.iter().map(|what| what.name().to_owned()).collect()
 }
 
-/// `f0`, and `f0-back` for what goes the other way on the same connection.
+/// `f0`, and `f0-back` for the other direction of the same connection.
 fn id_of(flow: &FlowResult) -> String {
     match flow.way {
         Way::First => format!("f{}", flow.flow),

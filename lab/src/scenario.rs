@@ -1,4 +1,4 @@
-//! Scenarios: YAML files that say where nodes stand, what flows, and which agents are on trial.
+//! Scenarios: YAML files with the places of nodes, the traffic, and the agents on trial.
 
 mod armed;
 mod channel;
@@ -31,7 +31,7 @@ pub use matrix::Cell;
 pub use nodes::Nodes;
 pub use schema::{Bound, Claim, Measure, Over};
 
-/// A scenario that was read, with what was set over it.
+/// A scenario that was read, with the values set over it.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The file's stem.
@@ -68,7 +68,7 @@ impl Prepared {
     }
 }
 
-/// Settings of the trial that a scenario asks for.
+/// Settings of the trial in a scenario.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub title: Option<String>,
@@ -81,11 +81,11 @@ pub struct Asked {
     pub stop: Stop,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Debug)]
 pub enum NoPlan {
     Refused(Box<Refusal>),
-    /// An arm has to be named.
+    /// An arm must be named.
     WhichArm {
         arms: Vec<String>,
     },
@@ -128,7 +128,7 @@ impl Scenario {
         let mut arms = self.arms()?;
         check::run(document, file)?;
         if let Some(baseline) = &file.run.baseline {
-            // Stable, so that the others stay in their order.
+            // The sort is stable: the others stay in their order.
             arms.sort_by_key(|arm| arm != baseline);
         }
         if file.run.stop == Stop::WhenSure && arms.len() < 2 {
@@ -171,7 +171,7 @@ impl Scenario {
         self.read.file.routing.protocol == Protocol::Aodv
     }
 
-    /// There are too many runs, or too few.
+    /// The refusal of too many runs, or of too few.
     pub fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
         self.read.document.refuse(&Place::root().key("run").key("seeds"), problem, &accepted)
     }
@@ -204,8 +204,7 @@ impl Scenario {
         Ok(Scenario { name: self.name.clone(), read })
     }
 
-    /// One arm, which may be left out where there is one, of the scenario as it stands, or at the only point that its
-    /// matrix has left.
+    /// One arm of the scenario as it stands, or at the only point of its matrix. A single arm need not be named.
     pub fn only(&self, arm: Option<&str>) -> Result<Armed, NoPlan> {
         let arms = self.arms()?;
         let name = match (arm, &arms[..]) {
@@ -229,7 +228,7 @@ impl Scenario {
         Ok(self.only(arm)?.prepare(seed)?)
     }
 
-    /// An arm that there is, at the point where the scenario is.
+    /// A known arm, at the scenario's own point.
     pub fn under(&self, arm: &str) -> Result<Armed, Box<Refusal>> {
         let sets = self.read.file.arms.find(arm).map(|arm| &arm.set).filter(|sets| !sets.is_empty());
         let Some(sets) = sets else { return Armed::new(Arc::clone(&self.read), arm) };
@@ -245,7 +244,7 @@ impl Scenario {
     }
 }
 
-/// As it stands beside the parameters in force.
+/// The version and certificate as they stand beside the parameters in force.
 pub fn made_by(version: &str, certificate: &str) -> Value {
     json!({ "version": version, "certificate": certificate })
 }

@@ -1,6 +1,6 @@
-//! Checksums in what a trial writes: the last member of an object, `sum`, is the SHA-256 of the text before it.
+//! Checksums in the files of a trial: the last member of an object, `sum`, is the SHA-256 of the text before it.
 //!
-//! It finds what a disk or an editor has changed. Whoever means harm can make it anew: it is no signature.
+//! It finds changes by a disk or an editor. It is no signature: an attacker can compute it anew.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::hex;
 
 const NAME: &str = "\"sum\"";
 
-/// Why a text is not what was written.
+/// The reason why a text is not the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     Missing,
@@ -46,7 +46,7 @@ pub fn check(text: &str) -> Result<(), Broken> {
     if tail == format!("{NAME}:\"{}\"}}", sum(body)) { Ok(()) } else { Err(Broken::Other) }
 }
 
-/// In hexadecimal digits.
+/// The SHA-256 of a text in hexadecimal digits.
 pub fn sum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }

@@ -1,13 +1,13 @@
-//! Settings as paths with their values, and what tells two of them apart.
+//! Settings as paths with their values, and their differences.
 
 use serde_json::Value;
 
 use crate::scenario::point::plain;
 
-/// So many differences are told; who has more of them meant another trial.
+/// The most differences in a message; settings with more of them belong to another trial.
 const MOST_TOLD: usize = 3;
 
-/// Every path with its value, as people write it.
+/// Every path with its value, in the form that people write.
 pub(crate) fn flatten(value: &Value) -> Vec<(String, String)> {
     let mut flat = Vec::new();
     collect("", value, &mut flat);
@@ -30,7 +30,7 @@ fn collect(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
     }
 }
 
-/// Differences between two settings: `run.duration is 10s here and 20s there`. None where all is.
+/// Differences between two settings: `run.duration is 10s here and 20s there`. None if there are none.
 pub(crate) fn difference(here: &Value, there: &Value) -> Option<String> {
     let (here, there) = (flatten(here), flatten(there));
     let of = |all: &[(String, String)], path: &str| {

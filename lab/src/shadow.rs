@@ -18,7 +18,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// One for each spec of the list, with its ACKs and what they would have waited in all.
+    /// One for each spec of the list, with its ACKs and their total wait.
     pub(crate) fn each(specs: &str, acks: &[u64], held: &[Duration]) -> Vec<Shadow> {
         let list = parse_shadows(specs).expect("an endpoint accepted it");
         let counted = acks.iter().zip(held);
@@ -30,7 +30,7 @@ impl Shadow {
         list.specs().iter().zip(counted).map(shadow).collect()
     }
 
-    /// Those of a connection.
+    /// The shadows of a connection.
     pub fn of(info: &Info) -> Vec<Shadow> {
         Shadow::each(&info.shadows, &info.shadow_acks, &info.shadow_holds)
     }

@@ -1,4 +1,4 @@
-//! Flows over mesh nodes in the radio world: what a scenario comes down to, and one run of it.
+//! Flows over mesh nodes in the radio world: the plan of a scenario, and one run of it.
 
 mod build;
 pub mod calibration;

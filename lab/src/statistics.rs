@@ -1,13 +1,13 @@
 //! Conclusions of a trial and their certainty: means with intervals, paired comparisons, verdicts. It knows no records.
 //!
 //! Arms are compared block by block, since a block's arms share their channel, mobility and traffic. A comparison is
-//! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`logs.rs`; why not
-//! a bootstrap is shown by `tests/coverage.rs`, which simulates both). Where a block delivered nothing there is no log,
-//! and the ratio of the means with Fieller's interval takes its place (`fieller.rs`).
+//! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`logs.rs`).
+//! `tests/coverage.rs` simulates a bootstrap as well, and shows the reason for t. A block that delivered nothing has no
+//! log; the ratio of the means with Fieller's interval takes its place (`fieller.rs`).
 //!
-//! The verdict, in this order: the ratio lies within the margin by two one-sided tests at 5 % each ("no difference");
-//! else the arms differ by a paired t test at 5 % after Holm's correction over all arms ("faster", "slower"); else
-//! "undecided". A "no difference" has its 5 % for each comparison, since it claims each by itself.
+//! The verdict, in this order: "no difference" if the ratio lies within the margin by two one-sided tests at 5 % each.
+//! Then "faster" or "slower" if the arms differ by a paired t test at 5 % after Holm's correction over all arms.
+//! Otherwise "undecided". A "no difference" has its 5 % for each comparison, since it is a claim of its own.
 
 mod fieller;
 mod holm;
@@ -31,14 +31,14 @@ pub const MARGIN: f64 = 0.03;
 /// Share of verdicts that may be wrong.
 const ALPHA: f64 = 0.05;
 
-/// What one arm came to in each block; a block stands once, and one that failed is left out.
+/// The values of one arm in each block; a block stands once, and one that failed is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     pub arm: String,
     pub values: Vec<(u32, f64)>,
 }
 
-/// A mean, and where the true one lies with 95 % if runs scatter normally; unknown from one value.
+/// A mean, and the 95 % interval of the true one if runs scatter normally; unknown from one value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub mean: f64,
@@ -80,7 +80,7 @@ impl fmt::Display for Verdict {
 pub struct Comparison {
     pub arm: String,
     pub against: String,
-    /// In which both arms have a value.
+    /// The number of blocks in which both arms have a value.
     pub blocks: usize,
     /// This arm over the baseline.
     pub ratio: Option<f64>,
@@ -95,7 +95,7 @@ pub struct Comparison {
     pub sentence: String,
 }
 
-/// What pairs of values, (arm, baseline), say of a ratio.
+/// The ratio that pairs of values, (arm, baseline), give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paired {
     pub blocks: usize,
@@ -103,11 +103,11 @@ pub struct Paired {
     pub ci95: Option<[f64; 2]>,
     pub p: Option<f64>,
     pub p_equivalence: Option<f64>,
-    /// Of the blocks' log ratios, where all have one and are looked at once.
+    /// The location of the blocks' log ratios, if all have one and are looked at once.
     logs: Option<Location>,
 }
 
-/// What is no measurement is left out: negative values, infinities, NaN.
+/// Returns whether a value is a measurement: negative values, infinities and NaN are left out.
 fn is_sound(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
@@ -131,7 +131,7 @@ fn pairs(baseline: &Samples, arm: &Samples) -> Vec<(f64, f64)> {
     both.collect()
 }
 
-/// The ratio that pairs of (arm, baseline) tell; values are sound.
+/// The ratio of pairs of (arm, baseline); values are sound.
 pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     if pairs.iter().all(|(arm, baseline)| *arm > 0.0 && *baseline > 0.0) {
         logs::paired(pairs, margin)
@@ -146,7 +146,7 @@ pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compa
     judge(baseline, others, margin, found, words::Told::Once)
 }
 
-/// From what the blocks say to verdicts and words.
+/// Turns the blocks' ratios into verdicts and words.
 fn judge(
     baseline: &Samples,
     others: &[Samples],

@@ -1,7 +1,7 @@
 //! A trial's folder: a file for each run, written once and whole, and at the end all of them in one.
 //!
-//! Whatever kills the program, what stands under a record's name is a whole record. Two programs never write one
-//! folder, and what a run cost stands apart, so that the same trial leaves the same files.
+//! A record's name always stands for a whole record, however the program ends. Two programs never write one folder. The
+//! cost of a run stands apart: the same trial leaves the same files.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::seal;
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
-    /// Held while there is a store; whoever dies lets go of it.
+    /// The lock is held while there is a store; the end of the process releases it.
     _lock: File,
 }
 
@@ -30,18 +30,18 @@ pub struct Store {
 pub enum Mode {
     /// A finished trial gives way, under another name.
     Fresh,
-    /// Any trial does.
+    /// Any trial gives way.
     Anew,
     /// Its runs are taken over.
     Resume,
 }
 
-/// Why the folder does not serve.
+/// The reason why the folder does not serve.
 #[derive(Debug)]
 pub enum StoreError {
-    /// Another folder, or another way to ask, would.
+    /// Another folder or other options would be accepted.
     Refused { folder: PathBuf, problem: String },
-    /// The system does not do what it must.
+    /// A call of the system failed.
     Failed { path: PathBuf, error: io::Error },
 }
 
@@ -59,7 +59,7 @@ impl std::error::Error for StoreError {}
 pub(super) const PLAN: &str = "trial.json";
 const LOCK: &str = "lock";
 pub(super) const RECORDS: &str = "records.jsonl";
-/// Of single runs, and what they cost.
+/// The folders of single runs, and of their costs.
 pub(super) const RUNS: &str = "runs";
 const COSTS: &str = "costs";
 const SERIES: &str = "series";
@@ -67,7 +67,7 @@ const SERIES: &str = "series";
 const UNFINISHED: &str = ".part";
 
 impl Store {
-    /// Opens or makes the folder; answers the name under which an older trial is kept, if there was one.
+    /// Opens or makes the folder; returns the name under which an older trial is kept, if there was one.
     pub fn open(
         folder: &Path,
         campaign: &Campaign,
@@ -106,7 +106,7 @@ impl Store {
         &self.folder
     }
 
-    /// The folder for a single run: nobody else writes to it until what is returned is dropped.
+    /// Reserves the folder for a single run: no other program writes to it until the returned guard is dropped.
     pub fn reserve(folder: &Path) -> Result<impl Sized, StoreError> {
         Store::locked(folder)
     }
@@ -133,7 +133,7 @@ impl Store {
         StoreError::Refused { folder: self.folder.clone(), problem: problem.into() }
     }
 
-    /// The plan of the trial that is there.
+    /// The plan of the folder's trial.
     fn plan(&self) -> Result<Option<Trial>, StoreError> {
         let path = self.folder.join(PLAN);
         match fs::read(&path) {
@@ -145,7 +145,7 @@ impl Store {
         }
     }
 
-    /// Files of others stay alone; single runs of the same scenario may stand beside a trial.
+    /// Other files stay alone; single runs of the same scenario may stand beside a trial.
     fn check_foreign(&self) -> Result<(), StoreError> {
         if self.folder.join("run.json").exists() {
             return Ok(());
@@ -177,8 +177,8 @@ impl Store {
         Err(self.refuse(format!("{problem}: choose another --out")))
     }
 
-    /// What has been run must be of this trial too, or its report would be written over by another's. Only seeds may
-    /// be others: more or fewer of them are the same trial.
+    /// Finished runs must be of this trial too; otherwise another's report would replace theirs. Only seeds may differ:
+    /// more or fewer of them are the same trial.
     fn check_runs(&self, campaign: &Campaign) -> Result<(), StoreError> {
         let ours: BTreeSet<&str> = campaign.runs.iter().map(|run| run.id.as_str()).collect();
         let Ok(entries) = fs::read_dir(self.folder.join(RUNS)) else { return Ok(()) };
@@ -196,7 +196,7 @@ impl Store {
         Ok(())
     }
 
-    /// An older trial goes to the first free name with a number.
+    /// An older trial gets the first free name with a number.
     fn make_way(&self) -> Result<PathBuf, StoreError> {
         let named = |nth: u32| {
             let mut name = self.folder.as_os_str().to_owned();
@@ -208,7 +208,7 @@ impl Store {
         Ok(free)
     }
 
-    /// Whoever was killed may have left half a file behind.
+    /// Removes half-written files of a program that was killed.
     fn sweep(&self, folder: &Path) -> Result<(), StoreError> {
         let entries = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -219,7 +219,7 @@ impl Store {
         Ok(())
     }
 
-    /// The run's record, if it is there and as it was written.
+    /// The run's record, if it is there and unchanged.
     pub fn find(&self, id: &str) -> Option<Record> {
         let line = self.line(id)?;
         seal::check(&line).ok()?;
@@ -227,7 +227,7 @@ impl Store {
         (record.id == id).then_some(record)
     }
 
-    /// Records that are there and not as they were written: their runs will be made again.
+    /// Records that are there and have changed: their runs will be made again.
     pub fn broken(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.join(RUNS)).into_iter().flatten();
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -256,7 +256,7 @@ impl Store {
         format!("{SERIES}/{id}.csv")
     }
 
-    /// The trial goes on: what was said of all its runs is not true any more.
+    /// Reopens a trial that goes on: the file of all its runs is out of date.
     pub fn reopen(&self) -> Result<(), StoreError> {
         let path = self.folder.join(RECORDS);
         match fs::remove_file(&path) {
@@ -265,7 +265,7 @@ impl Store {
         }
     }
 
-    /// All runs in one file each way, in this order.
+    /// Writes all runs into one file of each format, in this order.
     pub fn finish(&self, trial: &Trial, ids: &[&str]) -> Result<(), StoreError> {
         let paths: Vec<&str> =
             trial.points.iter().take(1).flat_map(|point| point.keys()).map(String::as_str).collect();
@@ -281,7 +281,7 @@ impl Store {
         })?;
         #[cfg(feature = "parquet")]
         self.write("records.parquet", &self.in_columns(ids, &paths)?)?;
-        // It says that the trial has finished, so it comes last.
+        // This file marks the trial as finished: it comes last.
         self.write_by(RECORDS, |to| {
             ids.iter().try_for_each(|id| to.write_all(self.line(id).ok_or_else(|| gone(id))?.as_bytes()))
         })
@@ -299,7 +299,7 @@ impl Store {
         fs::read_to_string(self.folder.join(COSTS).join(format!("{id}.json"))).unwrap_or_default()
     }
 
-    /// Writes a file of the folder so that it is there as a whole or not at all.
+    /// Writes a file of the folder as a whole or not at all.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.write_by(name, |to| to.write_all(bytes))
     }
@@ -318,7 +318,7 @@ impl Store {
             write(&mut file)?;
             file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
             fs::rename(&part, &path)?;
-            // The new name lasts when its folder does.
+            // A synced folder makes the new name durable.
             path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
         });
         written.map_err(|error| {

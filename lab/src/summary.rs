@@ -23,7 +23,7 @@ pub struct PointSummary {
     pub comparisons: Vec<Comparison>,
 }
 
-/// An object whose keys stay in their order.
+/// An object whose keys keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InOrder<T>(pub Vec<(String, T)>);
 
@@ -45,7 +45,7 @@ impl Summary {
     }
 }
 
-/// A trial of one point has its arms and comparisons at the top; of more, each point has its own.
+/// A trial of one point has its arms and comparisons at the top; with several points, each has its own.
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;

@@ -1,4 +1,4 @@
-//! `tcp:` of nodes and scenarios, one block for both: what is deployed can be put on trial as it stands.
+//! `tcp:` of nodes and scenarios, one block for both: a deployed block can be put on trial as it stands.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

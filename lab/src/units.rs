@@ -25,7 +25,7 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(pub u32);
 
-/// A text that is no value of its kind; says what would be.
+/// A text that is no value of its kind; the error names the accepted form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -66,7 +66,7 @@ const SIZES: Units = &[
 const RATES: Units = &[("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
 const SHARES: Units = &[("ppm", 1), ("%", 10_000)];
 
-/// A decimal number before one of the units, exactly; what is finer than one is cut off.
+/// Reads a decimal number before one of the units, exactly; finer digits are cut off.
 fn scaled(text: &str, units: Units) -> Option<u64> {
     let (amount, unit) = units.iter().find_map(|(name, one)| Some((text.strip_suffix(name)?, *one)))?;
     let amount = amount.trim_end();
@@ -81,7 +81,7 @@ fn digits(text: &str) -> Option<u64> {
     if sound { text.parse().ok() } else { None }
 }
 
-/// In the largest unit that leaves nothing over, so that it is read as what it was.
+/// Writes an amount in the largest unit without a remainder: it is read back as the same value.
 fn exact(amount: u64, units: Units) -> String {
     let whole = units.iter().filter(|(_, one)| amount.is_multiple_of(*one));
     let (name, one) = whole.max_by_key(|(_, one)| *one).copied().unwrap_or(("", 1));
@@ -138,7 +138,7 @@ readable! {
         |share| u64::from(share.0);
 }
 
-/// A number without a unit is read as its text, so that what is said of it names the units.
+/// A number without a unit is read as its text: its refusal then names the units.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -161,7 +161,7 @@ fn unfit<E: serde::de::Error>(error: E) -> E {
 }
 
 impl Time {
-    /// Everything that is read fits.
+    /// The nanoseconds of the time; every value that was read fits.
     pub fn nanos(&self) -> u64 {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
     }

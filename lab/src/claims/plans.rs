@@ -1,8 +1,8 @@
 //! Statements of a paper about its own arithmetic: files with `plan:` or `figures:` instead of a scenario. They need
 //! no run.
 //!
-//! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound
-//! that is missed is contradicted; a figure that is read off a picture is reproduced or not.
+//! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter: a missed bound is
+//! contradicted. A figure that is read off a picture is reproduced or not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::units::{Share, Time};
 pub struct PlanFile {
     pub title: String,
     plan: Option<AskConfig>,
-    /// Pairs of printed figures by name: with what the paper proposes, and without.
+    /// Pairs of printed figures by name: with the paper's proposal, and without.
     #[serde(default)]
     figures: BTreeMap<String, [f64; 2]>,
     pub claims: Vec<PlanClaim>,
@@ -40,19 +40,19 @@ struct AskConfig {
 #[serde(deny_unknown_fields)]
 pub struct PlanClaim {
     pub says: String,
-    /// Of a plan: what is looked at in which mode's.
+    /// The mode of the plan, and the quantity in it.
     mode: Option<String>,
     value: Option<Quantity>,
-    /// Of figures: by how many percent the first of this pair is above the second.
+    /// The pair of figures: the claim is the percentage by which its first figure exceeds its second.
     gain: Option<String>,
-    /// The claim is about how often this fits into the value.
+    /// The claim is the ratio of the value to this.
     per: Option<Quantity>,
-    /// The claim is about how often the same of this plan fits into the value.
+    /// The claim is the ratio of the value to the same quantity of this plan.
     against: Option<AskConfig>,
     #[serde(default)]
     bound: Bound,
     claimed: f64,
-    /// Of what is claimed, so much to either side is still that.
+    /// The share of the claimed value that is allowed on either side.
     #[serde(default)]
     tolerance: Share,
     pub note: Option<String>,
@@ -61,17 +61,17 @@ pub struct PlanClaim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Quantity {
-    /// ACKs that wait as long as they can.
+    /// Number of ACKs that wait as long as they can.
     N,
-    /// ACKs at the beginning of which each waits longer than the one before.
+    /// Number of ACKs at the beginning, each with a longer wait than the one before.
     RisingGaps,
     LongestGapS,
     LastGapS,
     LongestRtoS,
     FinalRtoS,
-    /// Before the outage is over.
+    /// Number of timeouts before the outage is over.
     Timeouts,
-    /// Of equation 11 over n.
+    /// Number of minima of equation 11 over n.
     Minima,
 }
 
@@ -174,7 +174,7 @@ fn gaps(plan: &Plan) -> Vec<f64> {
     plan.release_at_s.iter().map(gap).collect()
 }
 
-/// Values that no neighbour is below, and that one is above.
+/// Number of values below the one before and not above the one after.
 fn minima(values: &[f64]) -> usize {
     let is_least = |nth: &usize| {
         let value = values[*nth];
@@ -213,7 +213,7 @@ impl PlanClaim {
     }
 }
 
-/// Two decimals, where there are any.
+/// Writes two decimals, if there are any.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Values set over a file's own: `--set topology.hops=7`. What is then refused is shown where it was set.
+//! Values set over a file's own: `--set topology.hops=7`. A refusal of such a value shows the option that set it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde_yaml::Value;
 
 use super::{Document, Place, Refusal, Step, tree};
 
-/// A list of a scenario's is never as long.
+/// The longest list that a scenario may have.
 const LONGEST_LIST: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -19,13 +19,13 @@ pub(super) struct Assigned {
 #[derive(Clone, Debug)]
 enum From {
     Text {
-        /// Option that set it, such as `--set`.
+        /// The option that set it, such as `--set`.
         by: String,
         text: String,
         /// Offset of the value in it.
         value_at: usize,
     },
-    /// It stands elsewhere in the file.
+    /// The value stands elsewhere in the file.
     Elsewhere(Place),
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Shown {
 }
 
 impl Assigned {
-    /// Where `place`, which is the assigned one, within it, or there by it alone, is shown.
+    /// The place that a refusal of `place` shows. `place` is the assigned one, lies within it, or exists by it alone.
     pub(super) fn shown(&self, place: &Place, problem: &str, accepted: Option<&String>) -> Shown {
         let within = place.0.get(self.place.0.len()..).unwrap_or_default();
         match &self.from {
@@ -60,7 +60,7 @@ fn within_text(value: &str, within: &[Step]) -> Range<usize> {
 }
 
 impl Document {
-    /// Sets what `PATH=VALUE` says; VALUE is YAML. `by` is shown when it is refused.
+    /// Sets the value of `PATH=VALUE`; VALUE is YAML. A refusal shows `by`.
     pub fn set(&mut self, by: &str, assignment: &str) -> Result<(), Box<Refusal>> {
         let whole = |problem: &str| {
             let accepted = Some("PATH=VALUE, such as topology.hops=7".to_owned());
@@ -89,12 +89,12 @@ impl Document {
         Ok(())
     }
 
-    /// Whether something was set over the file's own value at that path, or over what it stands in.
+    /// Returns whether a value was set over the file's own at that path, or over a value around it.
     pub fn is_set(&self, path: &str) -> bool {
         self.assigned_to(&self.place_named(path)).is_some()
     }
 
-    /// The value at a path, as it was set last.
+    /// The present value at a path, with all assignments.
     pub fn value_at(&self, path: &str) -> Option<&Value> {
         self.value_of(&self.place_named(path))
     }
@@ -106,7 +106,7 @@ impl Document {
         })
     }
 
-    /// Numbers are indices where a list is, and keys elsewhere. A key with dots in it is one where it stands.
+    /// Numbers are indices where a list is, and keys elsewhere. A present key with dots in it is one key.
     fn place_named(&self, path: &str) -> Place {
         let (mut place, mut at) = (Place::root(), Some(&self.value));
         let mut steps: Vec<&str> = path.split('.').collect();
@@ -136,7 +136,7 @@ impl Document {
         place
     }
 
-    /// Which of these places was set last, or something within it or around it, and where that is.
+    /// The place of the last assignment among these places, or within or around them, with the index of that place.
     pub(super) fn set_last(&self, places: &[Place]) -> Option<(usize, Place)> {
         self.assigned.iter().rev().find_map(|assigned| {
             let set = &assigned.place.0;
@@ -146,12 +146,12 @@ impl Document {
         })
     }
 
-    /// The last assignment to this place, or to what it stands in.
+    /// The last assignment to this place, or to a value around it.
     pub(super) fn assigned_to(&self, place: &Place) -> Option<&Assigned> {
         self.assigned.iter().rev().find(|assigned| place.0.starts_with(&assigned.place.0))
     }
 
-    /// Of a place that the file has not, the last assignment below it: there is something because of that one.
+    /// The last assignment below a place that the file does not have: the place exists because of it.
     pub(super) fn assigned_below(&self, place: &Place) -> Option<&Assigned> {
         if self.root.has(&place.0) {
             return None;
@@ -160,7 +160,7 @@ impl Document {
     }
 }
 
-/// Maps that are not there are made; a list takes one more at its end.
+/// Makes missing maps; a list takes one more item at its end.
 fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
         *value = new;

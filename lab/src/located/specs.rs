@@ -6,14 +6,14 @@ use hopwise_agents::registry::{self, Kind};
 use super::{Document, Place, Refusal};
 
 impl Document {
-    /// What `error` ends with is what would be accepted; a bare one is answered with the names that there are.
+    /// The end of `error` gives the accepted values; if there are none, the advice lists all names.
     pub fn refuse_spec(&self, place: &Place, kind: Kind, error: &SpecError) -> Box<Refusal> {
         let text = error.to_string();
         let mut lines = text.lines();
         let problem = lines.next().unwrap_or_default().to_owned();
         let names: Vec<_> = registry::names(kind).collect();
         let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
-        // Of a list in YAML the item is shown; one that is written as a text has none.
+        // The refusal shows the item of a YAML list; a list in one text has no items.
         let place = error.item().map_or_else(|| place.clone(), |nth| place.index(nth));
         let refusal = self.refuse(&place, problem, accepted.trim());
         let parts = [Some((error.spec(), error.place())), error.in_item()];

@@ -6,9 +6,9 @@ use saphyr_parser::{Event, Parser, Span, StrInput};
 
 use super::Step;
 
-/// Deeper than any file of ours; a hostile one must not overflow the stack.
+/// The greatest depth, beyond any file of ours; a hostile file must not overflow the stack.
 const DEEPEST: usize = 64;
-/// No map of ours has as many keys.
+/// The most keys of a map that are compared; no map of ours has as many.
 const MOST_COMPARED: usize = 1_000;
 
 #[derive(Clone, Debug)]
@@ -20,14 +20,14 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 enum Inner {
-    /// A scalar, or an alias of something that stands elsewhere.
+    /// A scalar, or an alias of a value elsewhere.
     Leaf,
     List(Vec<Node>),
     Map(Vec<(String, Range<usize>, Node)>),
 }
 
 impl Node {
-    /// The place of the value there; of what is not there, the place of the last that is.
+    /// The place of the value there; for a missing one, the place of the last value on the path.
     pub(super) fn span(&self, steps: &[Step]) -> Range<usize> {
         self.find(steps).1
     }
@@ -51,7 +51,7 @@ impl Node {
         (found.1, found.0.span.clone())
     }
 
-    /// A list or a map in brackets is over with its bracket, before what else stands in its line.
+    /// Ends a list or a map in brackets at its bracket, before the rest of the line.
     fn ended(mut self, text: &str) -> Node {
         let bracket = match text[self.span.start..].chars().next() {
             Some('[') => ']',
@@ -90,7 +90,7 @@ struct Open {
     key: Option<(String, Range<usize>)>,
 }
 
-/// Why there is no tree, and where.
+/// The error of a text without a tree, with its place.
 #[derive(Debug)]
 pub(super) enum Wrong {
     Yaml(Range<usize>, String),
@@ -133,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
     Ok(root.unwrap_or(Node { span: 0..0, inner: Inner::Map(Vec::new()) }))
 }
 
-/// A scalar: the key of the map that is open, where none waits; else a value.
+/// A scalar: the key of the open map, if none waits for its value; otherwise a value.
 fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Node> {
     if let Some(Open { node: Node { inner: Inner::Map(_), .. }, key: key @ None }) = open.last_mut() {
         *key = Some((text.unwrap_or_default().to_owned(), span));
@@ -142,14 +142,14 @@ fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Nod
     Some(Node { span, inner: Inner::Leaf })
 }
 
-/// Puts a finished value into what it stands in; answers it when that is nothing.
+/// Puts a finished value into its parent; returns it if there is no parent.
 fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, Wrong> {
     let Some(parent) = open.last_mut() else { return Ok(Some(node)) };
     match &mut parent.node.inner {
         Inner::List(items) => items.push(node),
         Inner::Map(entries) => match parent.key.take() {
             Some((key, span)) => {
-                // Serde refuses it as well, but does not say where; comparing all of a long map would take too long.
+                // serde refuses it as well, but without a place; comparing all keys of a long map would take too long.
                 if entries.len() < MOST_COMPARED && entries.iter().any(|(known, ..)| *known == key) {
                     return Err(Wrong::Twice(span, key));
                 }

@@ -54,7 +54,7 @@ pub(super) fn wanted(said: &str) -> String {
     }
 }
 
-/// Where serde says nothing of what it wants: of a key that is missing, that it be written, and of an address how.
+/// Advice where serde names no accepted values: write a missing key, or the form of an address.
 pub(super) fn advice(said: &str) -> Option<String> {
     match said {
         "invalid socket address syntax" => return Some(format!("expected {}", wanted("socket address"))),
@@ -65,7 +65,7 @@ pub(super) fn advice(said: &str) -> Option<String> {
     Some(format!("the key `{key}` with its value, here"))
 }
 
-/// Why a file was not read. Who may not is named: a daemon that reads its file anew may have become somebody else.
+/// The reason why a file was not read, with the user's name: a daemon that reads its file anew may run as another user.
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -16,14 +16,14 @@ use crate::seal::{self, Broken};
 use crate::settings::difference;
 use crate::store::{PLAN, RECORDS, RUNS};
 
-/// A trial with its runs, in the order of points, blocks and arms, whoever made them when.
+/// A trial with its runs in the order of points, blocks and arms, from any machine and time.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub trial: Trial,
     pub records: Vec<Record>,
-    /// By the record's id.
+    /// Series by the record's id.
     pub series: BTreeMap<String, Series>,
-    /// What whoever reads them should know: another version made them, or there are more to come.
+    /// Remarks for readers: another version made the runs, or more are to come.
     pub remarks: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Bundle {
         Bundle { trial, records, series, remarks: Vec::new() }
     }
 
-    /// Runs that were planned, and those that are there.
+    /// The numbers of planned runs and of present ones.
     pub fn runs(&self) -> (usize, usize) {
         let trial = &self.trial;
         let there: BTreeSet<_> = self.records.iter().map(|record| &record.id).collect();
@@ -170,12 +170,12 @@ impl Joined {
         }
     }
 
-    /// The runs that have ended of a trial that has not.
+    /// The finished runs of an unfinished trial.
     fn unfinished(&mut self, folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
         let goes_on = "the command that began it goes on with --resume";
         let entries = fs::read_dir(folder.join(RUNS)).into_iter().flatten();
         let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-        // What is being written, or was when somebody pulled the plug, is none yet.
+        // A file that is being written, or was when the power failed, is no record yet.
         let whole = texts.filter(|text| check(trial, text).is_ok());
         let mut records: Vec<Record> = whole.filter_map(|text| serde_json::from_str(&text).ok()).collect();
         records.retain(|record| is_planned(trial, record));
@@ -227,7 +227,7 @@ fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
 /// Remedy for a file that has changed since it was written.
 const AGAIN: &str = "put the file back, or delete it and run the trial again with --resume";
 
-/// Trials of versions that wrote no checksums can be read without.
+/// Trials of versions without checksums can be read, too.
 fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
     match seal::check(text) {
         Err(Broken::Missing) if trial.version != VERSION => Ok(()),
@@ -247,7 +247,7 @@ fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> 
     (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()).map(parse).collect()
 }
 
-/// Another version may have written other things; it can still read them itself.
+/// Another version may have written a different format; it can still read that itself.
 fn not_understood(file: &Path, version: Option<&str>, error: &str) -> ReadError {
     match version {
         Some(version) if version != VERSION => {

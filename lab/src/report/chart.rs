@@ -1,4 +1,4 @@
-//! Charts as SVG text: scales that are fixed by whoever draws, so that charts of several arms lie over each other.
+//! Charts as SVG text. The caller fixes the scales: charts of several arms lie over each other.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
 
-/// A character of a row's name is no wider, but for few.
+/// The width of a character in a row's name; few are wider.
 const CHARACTER: f64 = 6.2;
 
-/// What a row is called, and what those are called that it stands among; nothing where it stands alone.
+/// The name of a row, and that of its group; empty where it stands alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowName<'a> {
     pub(super) group: &'a str,
@@ -114,14 +114,14 @@ impl Chart {
         }
     }
 
-    /// With ticks where somebody wants them.
+    /// A chart with the given ticks.
     pub(super) fn with_ticks(size: (f64, f64), x: Axis<'_>, y: Axis<'_>, ticks: &[f64]) -> Chart {
         let mut chart = Chart::bare(size, x, y);
         chart.ticks_across(ticks);
         chart
     }
 
-    /// Rows with names instead of an axis upwards, under the names of their groups. Answers the rows' middles.
+    /// Rows with names instead of a vertical axis, under the names of their groups. Returns the rows' middles.
     pub(super) fn rows(width: f64, row: f64, names: &[RowName<'_>], x: Axis<'_>) -> (Chart, Vec<f64>) {
         let longest = names.iter().map(|name| name.own.chars().count()).max().unwrap_or(0);
         let left = (longest as f64 * CHARACTER + 12.0).clamp(LEFT, width * 0.45);
@@ -149,7 +149,8 @@ impl Chart {
         (chart, middles)
     }
 
-    /// A row's name or a group's, over what else is drawn; what does not fit is cut, and shown to who points at it.
+    /// Draws a row's name or a group's, over other shapes. A longer name is cut, and shown in full to a user who points
+    /// at it.
     fn name(&mut self, (x, y): (f64, f64), anchor: &str, name: &str, room: f64) {
         let fits = (room / CHARACTER).max(1.0) as usize;
         let class = if anchor == "start" { " class=\"group\"" } else { "" };
@@ -201,7 +202,7 @@ impl Chart {
         );
     }
 
-    /// At a place in the picture.
+    /// Writes a text at a place in the picture.
     pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
         let _ = write!(
             self.body,
@@ -245,7 +246,7 @@ impl Chart {
         self.spot((x, y), radius, class, title);
     }
 
-    /// A dot at a place in the picture.
+    /// Draws a dot at a place in the picture.
     pub(super) fn spot(&mut self, (x, y): (f64, f64), radius: f64, class: &str, title: &str) {
         let title =
             if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
@@ -255,7 +256,7 @@ impl Chart {
         );
     }
 
-    /// Across, at a height in the picture.
+    /// Draws a horizontal bar at a height in the picture.
     pub(super) fn bar(
         &mut self,
         (from, to): (f64, f64),
@@ -281,18 +282,18 @@ impl Chart {
         }
     }
 
-    /// Upwards.
+    /// Draws a vertical line.
     pub(super) fn upright(&mut self, x: f64, class: &str) {
         let (at, top, bottom) = (self.x.px(x), self.y.to, self.y.from);
         self.rule((at, top), (at, bottom), class);
     }
 
-    /// Elements that this file does not know.
+    /// Adds elements that this file does not know.
     pub(super) fn raw(&mut self, svg: &str) {
         self.body.push_str(svg);
     }
 
-    /// `what` is read out to those who do not see it.
+    /// Ends the chart; screen readers read `what`.
     pub(super) fn finish(self, what: &str) -> String {
         format!(
             "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">{}{}</svg>",
@@ -311,7 +312,7 @@ fn begins_group(names: &[RowName<'_>], nth: usize) -> bool {
     !group.is_empty() && (nth == 0 || names[nth - 1].group != group)
 }
 
-/// With a tenth of a unit, which is finer than any screen.
+/// A path with a tenth of a unit, which is finer than any screen.
 fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut path = String::new();
     let mut last = String::new();
@@ -335,7 +336,7 @@ pub(super) fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
 }
 
-/// Text between tags or quotes.
+/// Escapes a text between tags or quotes.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

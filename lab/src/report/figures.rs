@@ -10,7 +10,7 @@ use super::View;
 
 pub(super) use map::data as map_data;
 
-/// Of the whole trial.
+/// The figures of the whole trial.
 pub(super) fn overall(view: &View<'_>) -> String {
     [
         ratios::ratios(view),
@@ -23,7 +23,7 @@ pub(super) fn overall(view: &View<'_>) -> String {
     .concat()
 }
 
-/// Of single runs over time.
+/// The figures of single runs over time.
 pub(super) fn runs(view: &View<'_>) -> String {
     let points = view.points_shown();
     let count = points.len();

@@ -73,7 +73,7 @@ fn about(view: &View<'_>) -> String {
         Stop::WhenSure => "when sure, looked at after every block",
     };
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
-    // Who draws what another has made is told as well.
+    // If another version draws the report, the page names both.
     let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
     let mut html = String::from("<dl>");
     for (term, told) in [
@@ -90,7 +90,7 @@ fn about(view: &View<'_>) -> String {
     html + "</dl>"
 }
 
-/// Which arms the figures show; works without scripts.
+/// Switches for the arms in the figures; they work without scripts.
 fn toggles(view: &View<'_>) -> String {
     let mut html = String::from("<nav class=\"toggles\" aria-label=\"arms shown\">");
     for (nth, arm) in view.bundle.trial.arms.iter().enumerate() {

@@ -7,7 +7,7 @@ pub type Points = Vec<(f64, f64)>;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// By what and whose.
+    /// Lines by their kind and by flow, node or link.
     lines: BTreeMap<(String, String), Points>,
     pub frames: Vec<FrameRow>,
 }
@@ -24,7 +24,7 @@ pub struct FrameRow {
 }
 
 impl Series {
-    /// Rows that are none are left out: a series illustrates and decides nothing.
+    /// Reads a series. Invalid rows are left out: a series illustrates and decides nothing.
     pub fn parse(text: &str) -> Series {
         let mut series = Series::default();
         for line in text.lines().skip(1) {
@@ -50,7 +50,7 @@ impl Series {
         self.lines.get(&(what.to_owned(), who.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// Of whom there is such a line; names that end in numbers count.
+    /// The names that have such a line; names that end in numbers are in order.
     pub fn whose(&self, what: &str) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.lines.keys().filter(|(known, _)| known == what).map(|(_, who)| who.as_str()).collect();
@@ -61,7 +61,7 @@ impl Series {
     /// The value that holds at an instant: the last one until then.
     pub fn at(&self, what: &str, who: &str, at_s: f64) -> Option<f64> {
         let line = self.line(what, who);
-        // Instants are written in microseconds.
+        // Instants are rounded to microseconds.
         let until = line.partition_point(|(at, _)| *at <= at_s + 1e-6);
         line[..until].last().map(|(_, value)| *value)
     }

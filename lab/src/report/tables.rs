@@ -62,7 +62,7 @@ pub(super) fn results(view: &View<'_>) -> String {
     html + "</table></div>\n"
 }
 
-/// Of the colour that the arm has in every figure.
+/// A mark in the arm's colour in every figure.
 pub(super) const SWATCH: &str = "<i class=\"swatch\"></i>";
 
 fn probability(p: f64) -> String {
@@ -85,7 +85,7 @@ pub(super) fn sentences(view: &View<'_>) -> String {
     html
 }
 
-/// Why arms were faster or slower.
+/// The reasons why arms were faster or slower.
 pub(super) fn reasons(view: &View<'_>) -> String {
     let mut html = String::new();
     for (point, arms) in explain::sentences(&view.bundle.trial, &view.bundle.records) {

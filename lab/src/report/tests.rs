@@ -103,7 +103,7 @@ fn a_report_asks_nothing_of_the_network() {
     let html = html(&bundle());
     for asks in ["http://", "https://", "src=", "href=", "url(", "@import", "fetch("] {
         let found: Vec<_> = html.match_indices(asks).collect();
-        // The name of SVG's elements is no address that anybody asks.
+        // The namespace of SVG is no address that a browser requests.
         let named = if asks == "http://" { html.matches("http://www.w3.org/2000/svg").count() } else { 0 };
         assert_eq!(found.len(), named, "{asks}");
     }

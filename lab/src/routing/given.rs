@@ -45,7 +45,7 @@ impl<C: Constants> Given<C> {
 
     /// The settings in force over these defaults; `place` is where the constants stand.
     pub fn over(&self, mut settings: C, document: &Document, place: &Place) -> Result<C, Box<Refusal>> {
-        // A key signs what `ack_seq` adds to messages and nothing else.
+        // A key signs the additions of `ack_seq` to messages, and nothing else.
         if self.has("key") && !self.is_on("ack_seq") {
             let accepted = "ack_seq: true beside it, whose messages it signs";
             return Err(document.refuse_key(&place.key("key"), "`key` changes nothing here", accepted));
@@ -74,7 +74,7 @@ impl<C: Constants> Given<C> {
         Ok(())
     }
 
-    /// Writes what is given, but no key.
+    /// Writes the given constants, but no key.
     pub(super) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         for (name, value) in &self.values {
             if let Some(value) = written(*value) {
@@ -147,7 +147,7 @@ impl<C: Constants> JsonSchema for Given<C> {
     }
 }
 
-/// As files have it; nothing writes a key.
+/// The value as files have it; keys are never written.
 fn written(value: Value) -> Option<Json> {
     Some(match value {
         Value::Time(time) => serde_json::to_value(Time(time)).ok()?,
@@ -178,7 +178,7 @@ fn schema_of(constant: &Constant, generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-/// Reads a key by its name; the function answers all names where it finds none.
+/// Reads a key by its name; if there is none, the function returns all names.
 pub(super) struct Named<F>(pub(super) F);
 
 impl<'de, K, F: FnOnce(&str) -> Result<K, Vec<&'static str>>> DeserializeSeed<'de> for Named<F> {
@@ -204,7 +204,7 @@ impl<K, F: FnOnce(&str) -> Result<K, Vec<&'static str>>> Visitor<'_> for Named<F
     }
 }
 
-/// Reads the value of a constant; none where the file says `null`.
+/// Reads the value of a constant; none for `null` in the file.
 struct Wanted(&'static Constant);
 
 impl Wanted {

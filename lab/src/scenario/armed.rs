@@ -21,7 +21,7 @@ use crate::sim::{Plan, RoutingPlan, certificate_hash};
 /// Random fields that are tried until one is connected.
 const MOST_DRAWS: u32 = 50;
 
-/// An arm of a scenario, checked as far as no seed matters.
+/// An arm of a scenario, checked except for the effects of a seed.
 #[derive(Debug)]
 pub struct Armed {
     read: Arc<Read>,
@@ -38,12 +38,12 @@ impl Armed {
         Ok(Armed { read, agents, routing })
     }
 
-    /// Every parameter in force, whatever the seed.
+    /// Every parameter in force, for all seeds.
     pub fn settings(&self) -> Value {
         settings::in_force(&self.read.file, &self.agents, &self.routing)
     }
 
-    /// The same, with what makes the run.
+    /// The same, with the version and certificate.
     pub fn settings_of_run(&self) -> Value {
         let mut settings = self.settings();
         settings["hopwise"] = made_by(VERSION, &certificate_hash());

@@ -65,7 +65,7 @@ fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Opt
     Ok(Some(libm::pow(10.0, dbm / 10.0) / 1_000.0))
 }
 
-/// Each frame of a link that changes is held against every sentence.
+/// The limit on sentences; each frame of a changing link is compared with all of them.
 const MOST_SENTENCES: usize = 1_000;
 
 fn say_of_links(

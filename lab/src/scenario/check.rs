@@ -18,10 +18,10 @@ use crate::sim::Arm;
 
 type Checked = Result<(), Box<Refusal>>;
 
-/// Three days: the radio's clock holds more for every number of nodes that is accepted.
+/// Three days; the radio's clock holds longer times for every accepted number of nodes.
 const LONGEST_S: u64 = 3 * 24 * 3600;
 const MOST_FLOWS: u32 = 10_000;
-/// Beyond this nobody waits for the trial's end.
+/// With more seeds a trial takes longer than any user waits.
 const MOST_SEEDS: u32 = 100_000;
 
 /// The agents of an arm, in their canonical form.

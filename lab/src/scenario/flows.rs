@@ -38,7 +38,7 @@ pub(super) fn read(
         }
         let plan = plan_of(traffic, &file.tcp, routing);
         for copy in 0..traffic.flows {
-            // A stream of the flow's own: what others draw moves nothing.
+            // A stream of the flow's own: other flows' draws do not change it.
             let mut stream = Stream::new(seed, flows.len() as u32, Purpose::Traffic);
             let start = Duration::from_nanos(times(traffic.start).draw(&mut stream));
             flows.push(FlowPlan {
@@ -82,7 +82,7 @@ fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
     TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think, times }))
 }
 
-/// Between datagrams.
+/// The gaps between datagrams.
 fn gaps(traffic: &Traffic, bytes: u16) -> Option<Amount> {
     let of_rate = |bits_per_second: u64| {
         let bits = u64::from(bytes) * 8;

@@ -1,4 +1,4 @@
-//! `gateway:` of a scenario: the node between the wire and the radio, and how well it foresees fades.
+//! `gateway:` of a scenario: the node between the wire and the radio, and the quality of its forecasts.
 
 use super::check::Agents;
 use super::nodes::Nodes;
@@ -6,7 +6,7 @@ use super::schema::{GatewayConfig, ScenarioFile, SourceName};
 use crate::located::{Document, Place, Refusal};
 use crate::sim::{Forecast, GatewayPlan, Signal};
 
-/// Beyond this nobody forecasts.
+/// The most false alarms; a forecast with more is useless.
 const MOST_FALSE_ALARMS: u32 = 10_000;
 
 pub(super) fn read(

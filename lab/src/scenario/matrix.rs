@@ -1,4 +1,4 @@
-//! The points of a trial: paths with the values that they take, crossed with each other or going together.
+//! The points of a trial: paths with their values, crossed with each other or varied together.
 
 use serde_yaml::Value;
 
@@ -8,10 +8,10 @@ use crate::located::{Document, Place, Refusal};
 use crate::scenario::point::Point;
 use crate::scenario::point::plain;
 
-/// Beyond this nobody reads the table.
+/// The most points; a table of more is unreadable.
 const MOST_POINTS: usize = 1_000;
 
-/// One point: its values, and where each stands in the file.
+/// One point: its values, and the place of each in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub point: Point,
@@ -25,7 +25,7 @@ struct Given {
     place: Place,
 }
 
-/// Paths whose values go together: one path, or a group.
+/// Paths whose values vary together: one path, or a group.
 type Axis = Vec<Vec<Given>>;
 
 struct Matrix<'a> {
@@ -33,7 +33,7 @@ struct Matrix<'a> {
     place: Place,
 }
 
-/// All points, the last axis varying fastest; one that varies nothing where there is no matrix.
+/// All points, the last axis varying fastest; a single empty point if there is no matrix.
 pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
     let Some(MatrixConfig(entries)) = matrix else { return Ok(vec![Cell::default()]) };
     let matrix = Matrix { document, place: Place::root().key("matrix") };
@@ -178,7 +178,7 @@ impl Matrix<'_> {
         Ok(axes)
     }
 
-    /// Refuses a value, or what goes together, that is there twice: both would be the same point.
+    /// Refuses a value or a row that is there twice: both would be the same point.
     fn check_once(&self, axis: &Axis) -> Result<(), Box<Refusal>> {
         let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
         let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
@@ -189,7 +189,7 @@ impl Matrix<'_> {
         Err(self.document.refuse(&row[0].place, problem, accepted))
     }
 
-    /// The values of a point that is left out; none where `--set` has fixed others, or all: then it is asked for.
+    /// The values of an excluded point. None if `--set` has fixed other values, or all of them: the user then wants it.
     fn excluded(&self, place: &Place, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
         let mut left = self.map(place, entry)?.clone();
         let (mut is_other, paths) = (false, left.keys().cloned().collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Place, Refusal};
 
 const FASTEST_MPS: f64 = 1_000.0;
-/// A device must not fill the memory.
+/// The largest file: a device must not fill the memory.
 const LARGEST_FILE: u64 = 256 << 20;
 
 pub(super) fn read_text(name: &str) -> Result<String, Error> {
@@ -23,7 +23,7 @@ pub(super) fn read_text(name: &str) -> Result<String, Error> {
     fs::read_to_string(Path::new(name))
 }
 
-/// A track for each place, or none where nobody moves. A node that does not move is put at its place in the file.
+/// A track for each place, or none if no node moves. A node that does not move is put at its place in the file.
 pub(super) fn tracks(
     document: &Document,
     file: &ScenarioFile,
@@ -70,7 +70,7 @@ pub(super) fn tracks(
     Ok(tracks)
 }
 
-/// Which node it is that stays, in the field.
+/// The index of the node that stays, in the field.
 fn still(
     document: &Document,
     place: &Place,

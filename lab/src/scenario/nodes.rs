@@ -12,7 +12,7 @@ use super::schema::{ScenarioFile, Shape, Topology};
 use crate::located::{Document, Place, Refusal};
 use crate::sim::WirePlan;
 
-/// Beyond this a run takes longer than anybody waits.
+/// With more nodes a run takes longer than any user waits.
 const MOST_NODES: u32 = 10_000;
 pub(super) const FARTHEST_M: f64 = 1e7;
 /// Default distance between neighbours.
@@ -48,7 +48,7 @@ struct Keys<'a> {
     place: Place,
 }
 
-/// A random field may be drawn more than once.
+/// Places the nodes; `draw` counts the draws of a random field.
 pub(super) fn place(
     document: &Document,
     file: &ScenarioFile,
@@ -95,7 +95,7 @@ pub(super) fn place(
 }
 
 impl Keys<'_> {
-    /// Refuses keys that another shape has.
+    /// Refuses keys of another shape.
     fn only_its_own(&self) -> Result<(), Box<Refusal>> {
         let Topology { kind, hops, spacing_m, arm, rows, columns, nodes, width_m, height_m, file, .. } =
             self.topology;

@@ -1,4 +1,4 @@
-//! What a scenario says of the trials that it is for: a cell of its matrix, and when a trial ends.
+//! Parts of a scenario about its trials: a cell of its matrix, and the condition that ends a trial.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub enum Stop {
     WhenSure,
 }
 
-/// A value as people write it.
+/// A value in the form that people write.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,5 +1,5 @@
-//! Refuses flows between nodes that no way connects, or a longer one than packets go, and more links than a machine can
-//! hold.
+//! Refuses flows between nodes without a path, and paths longer than the hop limit. Refuses also more links than a
+//! machine can hold.
 
 use hopwise_air::medium;
 
@@ -7,14 +7,15 @@ use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Place, Refusal};
 use crate::sim::{Plan, Reach};
 
-/// Some 32 bytes each, and ten times as much where they fade. It is a bound from above, about three times too high.
+/// The most links: some 32 bytes each, and ten times as much where they fade. The count is an upper bound, about three
+/// times too high.
 const MOST_LINKS: u64 = 4_000_000;
 
 /// Result of the check of a random field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Usable,
-    /// Another draw may do better.
+    /// The field is not connected; another draw may be.
     Parted,
 }
 
@@ -63,7 +64,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
     Ok(Field::Usable)
 }
 
-/// How far those that reach the end are from all others.
+/// The shortest distance between the nodes that reach the end and the others.
 fn gap(plan: &Plan, hops: &[Option<u8>]) -> String {
     let places =
         || plan.places.iter().zip(hops).filter_map(|(place, hops)| Some(((*place)?, hops.is_some())));

@@ -1,4 +1,4 @@
-//! Every parameter in force, so that "with which settings?" can be answered of any result.
+//! Every parameter in force: it answers "with which settings?" for any result.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::sim::RoutingPlan;
 use crate::tcp::Tcp;
 use crate::units::Time;
 
-/// The file with its defaults, less what says nothing of a single run.
+/// The file with its defaults, without the keys that do not concern a single run.
 #[derive(Serialize)]
 struct InFile<'a> {
     world: World,
@@ -45,9 +45,9 @@ struct Run {
     warmup: Time,
 }
 
-/// As JSON; keys are in the order of the alphabet, and what is absent is left out.
+/// The settings as JSON; keys are in alphabetical order, and absent ones are left out.
 pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPlan) -> Value {
-    // Without `..`: a key that is new has to be thought of here, or runs that differ in it would have one name.
+    // Without `..`: the compiler then asks for every new key, or runs that differ in it would have one name.
     let ScenarioFile {
         title: _,
         claims: _,
@@ -144,7 +144,7 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-/// All of a TCP that is not an agent's; a flow's segment size stands with the flow.
+/// All settings of a TCP that are not an agent's; a flow's segment size stands with the flow.
 fn tcp(config: &TcpConfig, profile: Profile) -> Value {
     let TcpConfig { segment_bytes: _, sack, timestamps, window_scale, ecn, rack, recovery, undo, .. } =
         *config;

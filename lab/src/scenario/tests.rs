@@ -22,7 +22,7 @@ fn refused(sets: &[&str]) -> String {
     }
 }
 
-/// What is wrong, and what would be accepted.
+/// The problem and the accepted values of a refusal.
 fn shown(refusal: &Refusal) -> String {
     let help = miette::Diagnostic::help(refusal).map_or(String::new(), |help| help.to_string());
     format!("{refusal}; {help}")
@@ -56,7 +56,7 @@ fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
     }
 }
 
-/// Each is AODV's, and ns-2's AODV does not look at it.
+/// Each of them is AODV's, and ns-2's AODV does not use it.
 #[test]
 fn constants_that_the_rules_in_force_do_not_know_are_refused() {
     let planned = |key: &str, value: &str, rules: &str, sets: &[String]| {

@@ -32,7 +32,7 @@ use super::programs::Flow;
 
 const MTU: u16 = 1500;
 
-/// Why a plan is none.
+/// The reason why a plan cannot be built.
 #[derive(Debug)]
 pub struct Unbuildable(Box<dyn Error + Send + Sync>);
 
@@ -70,7 +70,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
     Ok(world)
 }
 
-/// What there is beside the machines, which `name` calls by their addresses.
+/// The world around the machines; `name` gives their addresses.
 pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
     let hears_all = plan.routing.is_promiscuous();
     let seat = |(place, node)| Seat { place, radio: RADIO, address: name(node), hears_all, framing };
@@ -105,7 +105,7 @@ fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
     plan.flows.iter().enumerate().filter_map(of).collect()
 }
 
-/// The same end of a wire has one name: the radio's is 0, wires count on from 1.
+/// A wire has the same name at both ends: the radio's is 0, wires count on from 1.
 fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
     let mine = plan.wires.iter().enumerate().filter(move |(_, w)| w.ends.0 == node || w.ends.1 == node);
     mine.zip(1..).map(|((wire, _), link)| (wire, LinkId(link)))
@@ -138,7 +138,7 @@ pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
     radio.into_iter().chain(wires).collect()
 }
 
-/// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.
+/// The nodes that each node reaches in one step: over wires, and by radio where frames can be decoded.
 pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
     let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.places, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
@@ -204,7 +204,7 @@ fn nodes(plan: &Plan) -> std::ops::Range<u32> {
     0..plan.places.len() as u32
 }
 
-/// What routing speaks on.
+/// The interfaces that routing uses.
 fn spoken_on(plan: &Plan, node: u32) -> Vec<aodv::Interface> {
     let [a, b, c, d] = (0x0a00_0001 + node).to_be_bytes();
     let address = Ipv4Addr::new(a, b, c, d);
@@ -251,12 +251,12 @@ fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
     routes
 }
 
-/// Of connections that no rule matches, and what rules leave out.
+/// The agents of connections that no rule matches, and those that rules do not name.
 fn agents_of(arm: &Arm) -> AgentSpecs {
     AgentSpecs { receiver: arm.receiver.clone(), senders: arm.senders.clone(), shadows: arm.shadows.clone() }
 }
 
-/// A node's own, in every run of the seed.
+/// A node's own key, the same in every run of the seed.
 fn key(plan: &Plan, node: u32) -> [u8; 32] {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&plan.seed.to_be_bytes());
@@ -275,7 +275,7 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
         rules: plan.rules.clone(),
         agents: agents_of(&plan.arm),
         trace_events: plan.trace_events,
-        // Frames that were not understood never come this far.
+        // Frames that were not understood never reach the endpoint.
         checksums: Checksums::Trust,
         ..EndpointConfig::new(link, key)
     };

@@ -1,4 +1,4 @@
-//! What ns-2 2.35 measured, as plans: where nodes stand, what flows, for how long. Nothing is tuned to a row.
+//! ns-2 2.35's measurements as plans: the places of nodes, the flows, the durations. No setting is tuned to a row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +29,11 @@ pub struct Row {
     case: String,
     pub profile: String,
     pub agent: String,
-    /// `hops:4/n:2` and the like.
+    /// The details, such as `hops:4/n:2`.
     pub detail: String,
 }
 
-/// What a row asks for.
+/// The parts of a row's plan.
 #[derive(Clone, Debug)]
 pub struct Cell {
     places: Vec<Option<Place>>,
@@ -119,7 +119,7 @@ impl Row {
         cell
     }
 
-    /// Of a chain.
+    /// The number of hops of a chain.
     pub fn hops(&self) -> Option<u32> {
         self.text("hops").and_then(|text| text.parse().ok())
     }

@@ -1,10 +1,10 @@
-//! Which radio world made a result: the hash of what its probes come to.
+//! The radio world behind a result: the hash of the results of its probes.
 
 use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// Output of `hopwise certify`. A test holds the two together, so that whoever changes the radio changes this.
+/// Output of `hopwise certify`. A test compares the two: a change of the radio must change this file.
 pub const CERTIFICATE: &str = include_str!("../../../configs/calibration/certificate.txt");
 
 /// SHA-256 of the certificate, in hexadecimal digits.

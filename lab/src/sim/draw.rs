@@ -1,12 +1,12 @@
-//! Amounts that chance decides. What is drawn for one purpose comes from a stream of its own and in order, so that the
-//! nth think time is the same whatever went before it.
+//! Random amounts. The draws for one purpose come in order from a stream of their own: the nth think time is the same
+//! whatever went before it.
 
 use hopwise_air::random::Stream;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     Fixed(u64),
-    /// Exponential.
+    /// Exponential, with this mean.
     Mean(u64),
     /// Evenly from the first to the second.
     Between(u64, u64),

@@ -1,5 +1,5 @@
-//! What a base station is told of its links: the outages of the channel as they are, as a forecast has them, or as a
-//! predictor makes them out.
+//! A base station's news of its links: the outages of the channel as they are, as a forecast gives them, or as a
+//! predictor finds them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,21 +17,21 @@ mod predictor;
 
 pub use predictor::{Calibration, Signal, SignalError, calibrate};
 
-/// The node between the wire and the radio, and how well it knows its links.
+/// The node between the wire and the radio, and its knowledge of its links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayPlan {
     pub node: u32,
     pub forecast: Forecast,
-    /// A predictor says what `forecast` would, by a signal like this.
+    /// The signal of a predictor that takes the place of `forecast`.
     pub predictor: Option<Signal>,
 }
 
 /// Forecast of fades. The default knows them exactly, a fifth of a second ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// So long before a fade its coming is told; none: never.
+    /// The time between a warning and its fade; zero gives no warnings.
     pub lead: Duration,
-    /// By how much the told duration is off at most, up or down, in millionths.
+    /// The largest error of the forecast duration, up or down, in millionths.
     pub error_ppm: u32,
     /// Share of fades without a warning, in millionths.
     pub missing_ppm: u32,
@@ -72,12 +72,12 @@ impl ToldNews {
     }
 }
 
-/// Said where no flow has shown it: a radio hop or two.
+/// The round trip before any flow has shown it: that of a radio hop or two.
 const RTT: Duration = Duration::from_millis(20);
-/// Of a fade that never comes.
+/// The duration of a fade that never comes.
 const FALSE_OUTAGE: Duration = Duration::from_secs(2);
 
-/// What the channel will do, as the forecast has it.
+/// The future of the channel, as the forecast gives it.
 pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Schedule {
     let told = match &gateway.predictor {
         Some(signal) => predicted(gateway.node, signal, outages, end, seed),
@@ -86,7 +86,7 @@ pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, se
     Schedule::new(told.iter().map(|told| Told { at: told.at, event: told.event() }))
 }
 
-/// Link by link, what the predictor makes of it.
+/// The predictor's news, link by link.
 fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
     let mut stream = Stream::new(seed, node, Purpose::Forecast);
     let mut links: BTreeMap<IpAddr, Vec<(Instant, Instant)>> = BTreeMap::new();
@@ -100,7 +100,7 @@ fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed:
     links.into_iter().flat_map(of_link).collect()
 }
 
-/// In the order of time.
+/// The forecast's news in the order of time.
 fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
     let Forecast { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
     let mut stream = Stream::new(seed, gateway.node, Purpose::Forecast);
@@ -133,7 +133,7 @@ fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> V
     told
 }
 
-/// The gateway's own links' outages; those that overlap are one.
+/// The outages of the gateway's own links; those that overlap are one.
 fn fades(node: u32, outages: &[Outage]) -> Vec<(IpAddr, Instant, Instant)> {
     let mut fades: Vec<(IpAddr, Instant, Instant)> = Vec::new();
     let mut own: Vec<_> = outages.iter().filter(|outage| outage.from == node || outage.to == node).collect();

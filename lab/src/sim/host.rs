@@ -13,9 +13,9 @@ pub struct Host {
     node: Node,
     flows: Vec<Flow>,
     next: Instant,
-    /// Some source sends as much as leaves.
+    /// True if some source sends as much as leaves.
     is_saturated: bool,
-    /// Some flow's datagrams end here.
+    /// True if some flow's datagrams end here.
     has_sink: bool,
     /// Base-station proxy in front of the node, if it has one.
     gateway: Option<Gateway>,
@@ -34,13 +34,13 @@ impl Host {
         host
     }
 
-    /// Makes it a base station, that is told of its links.
+    /// Makes it a base station with this source of link news.
     pub(super) fn serve(&mut self, gateway: Option<Gateway>, news: Box<dyn LinkSource>) {
         (self.gateway, self.news) = (gateway, Some(news));
         self.find_next();
     }
 
-    /// Shows what the endpoint takes and sends, from now on.
+    /// Shows the endpoint's packets, from now on.
     pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
         self.node.observe_endpoint(observer);
     }
@@ -67,7 +67,7 @@ impl Host {
         self.next = self.flows.iter().map(Flow::next).chain(told).min().unwrap_or(Instant::FAR);
     }
 
-    /// What the programs do when something has come in.
+    /// Lets the programs act on an event.
     fn act(&mut self, now: Instant) {
         let mut has_acted = false;
         while let Some(event) = self.node.poll_event() {
@@ -95,7 +95,7 @@ impl Host {
         }
     }
 
-    /// What the programs do of their own accord.
+    /// Lets the programs act by their own timers.
     fn begin(&mut self, now: Instant) {
         self.tell(now);
         for flow in &mut self.flows {

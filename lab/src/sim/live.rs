@@ -1,4 +1,4 @@
-//! A plan's radios and wires in real time, for programs that are elsewhere: its flows and agents count for nothing.
+//! A plan's radios and wires in real time, for programs that are elsewhere; the plan's flows and agents are not used.
 
 use std::net::IpAddr;
 
@@ -23,11 +23,11 @@ pub struct Station {
 pub struct Device {
     pub link: LinkId,
     pub is_radio: bool,
-    /// What waits, what is in the radio's or the wire's hands included.
+    /// The packets that may wait, with the one that the radio or the wire has.
     pub queue_packets: usize,
 }
 
-/// How a node reaches another one: through this device, by that neighbour.
+/// A route to another node: through this device, by that neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub to: IpAddr,
@@ -35,7 +35,7 @@ pub struct Step {
     pub via: IpAddr,
 }
 
-/// Who there is.
+/// All stations of a plan.
 pub fn stations(plan: &Plan) -> Vec<Station> {
     let station = |node: u32| {
         let device = |interface: Interface| Device {
@@ -52,7 +52,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
     (0..plan.places.len() as u32).map(station).collect()
 }
 
-/// The world without anybody in it.
+/// The world without any program in it.
 pub fn world(plan: &Plan) -> Live<Outside> {
     let outside = |station: Station| {
         station.devices.iter().fold(Outside::new(station.mac), |outside, device| {
@@ -67,7 +67,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     Live::new(world)
 }
 
-/// The shortest ways from each node to all others.
+/// The shortest paths from each node to all others.
 pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
     let neighbours = build::neighbours(plan);
     let mut routes = vec![Vec::new(); plan.places.len()];

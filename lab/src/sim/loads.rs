@@ -4,7 +4,8 @@ use hopwise_air::ledger::Load;
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_mesh::behind_routing;
 
-/// A TCP's data, or what it sends beside it. Of a fragment the first tells, and what follows it is data.
+/// The load of a packet: a TCP's data, or its pure segments. The first fragment of a packet decides; later fragments
+/// are data.
 pub(super) fn of(packet: &[u8]) -> Load {
     let Ok(ip) = IpView::parse(packet) else { return Load::Other };
     let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
@@ -24,7 +25,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::sim::Plan;
 
-    /// An IPv4 packet without options: a TCP header of 20 bytes, or whatever `protocol` says, and so many bytes.
+    /// An IPv4 packet without options: a TCP header of 20 bytes, or another `protocol`, and this many bytes.
     fn packet(protocol: u8, payload: usize) -> Vec<u8> {
         let mut packet = vec![0; 40 + payload];
         let len = (packet.len() as u16).to_be_bytes();
@@ -65,8 +66,8 @@ mod tests {
             let control = phy.rts_ns() + phy.cts_ns() + phy.ack_ns();
             (control + phy.data_ns(bytes)) as f64 / 1e9
         };
-        // Frames that collide are sent again, so that it may be a little more. ACKs that wait in the queue at the end
-        // were sent by TCP, and not yet by the radio.
+        // Frames that collide are sent again: it may be a little more. TCP has sent ACKs that wait in the queue at the
+        // end, and the radio has not.
         let flow = &results.flows[0];
         let waiting = plan.queue_packets as u64;
         let least_ack_s = (flow.receiver.acks_sent - waiting) as f64 * exchange_s(40);

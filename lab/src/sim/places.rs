@@ -1,4 +1,4 @@
-//! Where nodes stand, told to routing at no cost: the oracle that GPSR's paper has for a location service.
+//! The places of nodes, given to routing at no cost: the oracle that GPSR's paper has for a location service.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,12 +11,12 @@ use hopwise_mesh::gpsr::{Places, Point};
 
 use super::plan::Plan;
 
-/// Knows what the plan says: a copy of a track goes the same ways as the node.
+/// The oracle follows the plan: a copy of a track gives the node's own legs.
 #[derive(Clone, Debug)]
 pub(super) struct Oracle {
     places: Arc<[Option<Place>]>,
     tracks: Arc<[Option<Track>]>,
-    /// Those who were asked for, as far as they have come.
+    /// The nodes that were looked up, as far as they have come.
     followed: BTreeMap<u32, Walker>,
 }
 
@@ -57,7 +57,7 @@ impl Places for Oracle {
         let begin = || Walker::new(place, tracks.get(number as usize).cloned().flatten());
         let walker = self.followed.entry(number).or_insert_with(begin);
         let place = walker.at(now.0);
-        // To the nearest centimetre; fields end at 10,000 km.
+        // Rounded to the nearest centimetre; fields end at 10,000 km.
         let centimetres = |metres: f64| libm::round(metres * 100.0) as i32;
         Some(Point { x: centimetres(place.x), y: centimetres(place.y) })
     }

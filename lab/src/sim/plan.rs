@@ -21,7 +21,7 @@ use super::gateway::GatewayPlan;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where each node's radio stands; `None`: it has wires alone.
+    /// The place of each node's radio; `None`: it has wires alone.
     pub places: Vec<Option<Place>>,
     /// Movement of the nodes; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
@@ -34,27 +34,27 @@ pub struct Plan {
     pub queue_packets: usize,
     pub when_full: WhenFull,
     pub routing: RoutingPlan,
-    /// Which defaults the agents have.
+    /// The profile of the agents' defaults.
     pub profile: Profile,
     pub flows: Vec<FlowPlan>,
-    /// Which agents a connection gets before it comes to the arm's.
+    /// Rules that give a connection its agents, before the arm's.
     pub rules: Vec<Rule>,
     pub arm: Arm,
     /// Gateway, where the arm's base-station agent runs.
     pub gateway: Option<GatewayPlan>,
-    /// From the first flow's start.
+    /// The duration from the first flow's start.
     pub duration: Duration,
     /// Beginning that no result counts.
     pub warmup: Duration,
     pub seed: u64,
-    /// Events that each endpoint keeps until they are drained; 0 when nobody reads them.
+    /// Events that each endpoint keeps until they are drained; 0 without a reader.
     pub trace_events: usize,
 }
 
 /// Routing protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoutingPlan {
-    /// The shortest paths that there are at the beginning, installed by hand.
+    /// The shortest paths at the beginning, installed by hand.
     Static,
     Aodv(Box<aodv::Settings>),
     Dymo(Box<aodvv2::Settings>),
@@ -119,15 +119,15 @@ pub struct FlowPlan {
     pub to: u32,
     /// On the world's clock, as `stop` is.
     pub start: Duration,
-    /// Nothing new begins from then on, and what has no end is cut off.
+    /// New transfers and requests end then, and endless data is cut off.
     pub stop: Option<Duration>,
-    /// What it carries stands in its own row and in no total.
+    /// True if its data stands in its own row and in no total.
     pub is_background: bool,
     pub traffic: TrafficPlan,
 }
 
 impl FlowPlan {
-    /// In the foreground, to the end.
+    /// A flow in the foreground, to the end of the run.
     pub fn new(from: u32, to: u32, start: Duration, traffic: TrafficPlan) -> FlowPlan {
         FlowPlan { from, to, start, stop: None, is_background: false, traffic }
     }
@@ -161,11 +161,11 @@ pub enum Talk {
     Endless(Ways),
     /// A connection for each transfer.
     Transfers { bytes: Amount, ways: Ways },
-    /// One connection, a question at a time.
+    /// One connection, a request at a time.
     Requests { request: Amount, response: Amount },
 }
 
-/// Which way data goes, seen from who opens.
+/// The direction of data, seen from the opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
     Forth,

@@ -41,7 +41,7 @@ enum End {
     Sink(Sink),
 }
 
-/// What arrived, and what of it counts.
+/// The bytes that arrived, and those of them that count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub counts_from: Instant,
@@ -74,15 +74,15 @@ impl Completions {
     }
 }
 
-/// What one end of a TCP flow has seen over all its connections.
+/// The totals of one end of a TCP flow over all its connections.
 #[derive(Debug, Default)]
 struct Seen {
     tally: Tally,
-    /// Of connections that are over.
+    /// The counters of connections that are over.
     past: Counted,
-    /// Of the last connection.
+    /// The agents of the last connection.
     agents: Option<AgentsAtEnd>,
-    /// To the peer, when the first connection could carry data, and who said so.
+    /// The hops to the peer when the first connection could carry data, and their source.
     hops: Option<(u8, HopSource)>,
 }
 
@@ -93,7 +93,7 @@ pub struct AgentsAtEnd {
     pub receiver: String,
     pub senders: String,
     pub shadows: String,
-    /// What the peer did not agree to, or was never seen to do.
+    /// Abilities that the peer did not agree to, or never showed.
     pub receiver_lacks: Vec<Lacking>,
     pub senders_lack: Vec<Lacking>,
 }
@@ -111,7 +111,7 @@ impl Seen {
         Seen { tally: Tally { counts_from, ..Tally::default() }, ..Seen::default() }
     }
 
-    /// A connection has begun, the peer has answered, or it is over.
+    /// Notes the state of a connection that has begun, was answered, or is over.
     fn note(&mut self, now: Instant, node: &Node, conn: ConnId) {
         self.agents = AgentsAtEnd::of(now, node, conn).or(self.agents.take());
     }
@@ -121,15 +121,15 @@ impl Seen {
         self.hops = self.hops.or(node.path(peer).hops_to_peer);
     }
 
-    /// A connection ends here, whatever its last segments may still do.
+    /// Ends a connection here; its last segments may still leave.
     fn let_go(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
         self.note(now, node, conn);
         self.past.add(now, node, conn);
-        // One that has failed is gone already.
+        // A connection that has failed is gone already.
         let _ = node.with_endpoint(now, |endpoint| endpoint.close(now, conn));
     }
 
-    /// The same at once, with all that was written and has not left.
+    /// The same at once; written bytes that have not left are lost.
     fn cut_off(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
         self.note(now, node, conn);
         self.past.add(now, node, conn);
@@ -137,13 +137,13 @@ impl Seen {
     }
 }
 
-/// Over several connections.
+/// Counters over several connections.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub stats: ConnectionStats,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
-    /// What the first segments of those would have waited, in all.
+    /// The total wait of the first segments of those.
     pub shadow_holds: Vec<Duration>,
 }
 
@@ -209,7 +209,7 @@ impl Flow {
         }
     }
 
-    /// When the program does something of its own accord.
+    /// The time of the program's next action of its own.
     pub(super) fn next(&self) -> Instant {
         match &self.end {
             End::Client(client) => client.next(),
@@ -218,7 +218,7 @@ impl Flow {
         }
     }
 
-    /// That time has come.
+    /// Lets the program act at that time.
     pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
         match &mut self.end {
             End::Client(client) => client.begin(now, node),
@@ -227,7 +227,7 @@ impl Flow {
         }
     }
 
-    /// Whether this is the program's listener, and it takes what has come in.
+    /// Returns whether this is the program's listener, and takes the new connection if so.
     pub(super) fn accept(&mut self, now: Instant, node: &mut Node, from: ListenerId) -> bool {
         match &mut self.end {
             End::Server(server) => server.accept(now, node, from),
@@ -235,7 +235,7 @@ impl Flow {
         }
     }
 
-    /// Whether the connection is the program's own, and it has acted on what happened.
+    /// Returns whether the connection is the program's own, and acts on the event if so.
     pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
         match &mut self.end {
             End::Client(client) => client.on_event(now, node, conn, event),
@@ -250,7 +250,7 @@ impl Flow {
         }
     }
 
-    /// A packet has left: a source that sends as much as leaves puts another behind the rest.
+    /// Called when a packet has left: a source that sends as much as leaves adds another one.
     pub(super) fn refill(&mut self, now: Instant, node: &mut Node) {
         if let End::Source(source) = &mut self.end {
             source.refill(now, node);
@@ -270,7 +270,7 @@ impl Flow {
         matches!(self.end, End::Client(_) | End::Source(_))
     }
 
-    /// Data that came in at this end.
+    /// The data that came in at this end.
     pub fn tally(&self) -> Tally {
         match &self.end {
             End::Client(client) => client.seen.tally,
@@ -289,7 +289,7 @@ impl Flow {
         }
     }
 
-    /// Those at this end of the last connection.
+    /// The agents at this end of the last connection.
     pub fn agents(&self, now: Instant, node: &Node) -> Option<AgentsAtEnd> {
         let seen = match &self.end {
             End::Client(client) => &client.seen,
@@ -300,7 +300,7 @@ impl Flow {
         open.or_else(|| seen.agents.clone())
     }
 
-    /// To the other end, as known when data could first leave.
+    /// The hops to the other end, as known when data could first leave.
     pub fn hops(&self) -> Option<(u8, HopSource)> {
         match &self.end {
             End::Client(client) => client.seen.hops,
@@ -309,7 +309,7 @@ impl Flow {
         }
     }
 
-    /// Of a flow whose transfers or requests have an end.
+    /// The completions of a flow whose transfers or requests have an end.
     pub fn completions(&self) -> Option<Completions> {
         match &self.end {
             End::Client(client) => client.completions(),

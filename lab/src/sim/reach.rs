@@ -13,7 +13,7 @@ impl Reach {
         Reach(build::neighbours(plan))
     }
 
-    /// Of each node, how many links the shortest way from it to `end` has; `None`: no way leads there.
+    /// The number of links on the shortest path from each node to `end`; `None`: there is no path.
     pub fn hops_to(&self, end: u32) -> Vec<Option<u8>> {
         let mut hops = vec![None; self.0.len()];
         hops[end as usize] = Some(0);

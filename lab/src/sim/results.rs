@@ -19,7 +19,7 @@ pub struct Results {
     pub flows: Vec<FlowResult>,
     pub air: AirTotals,
     pub nodes: Vec<NodeResult>,
-    /// Routes asked for, and routes that broke.
+    /// The numbers of route discoveries, and of routes that broke.
     pub discoveries: u64,
     pub route_failures: u64,
     pub events: u64,
@@ -39,12 +39,12 @@ pub struct FlowResult {
     /// Its number in the plan.
     pub flow: u16,
     pub way: Way,
-    /// Where this data comes from, whoever opened.
+    /// The source of this data, whichever end opened.
     pub from: u32,
     pub to: u32,
-    /// And who said so.
+    /// The hops and their source.
     pub hops: Option<(u8, HopSource)>,
-    /// In order, to the application, in the counted time.
+    /// Bytes in order, to the application, in the counted time.
     pub counted_bytes: u64,
     pub bytes_delivered: u64,
     pub goodput_kbps: f64,
@@ -53,16 +53,16 @@ pub struct FlowResult {
     /// ACKs that each shadow at `to` would have sent.
     pub shadow_acks: Vec<u64>,
     pub shadow_holds: Vec<Duration>,
-    /// Of the last connection: the receiver at `to`, the senders at `from`.
+    /// The agents of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
-    /// Of transfers and requests, with the first row of a flow.
+    /// Completions of transfers and requests, with the first row of a flow.
     pub completions: Option<Completions>,
     pub is_background: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The only direction that has data, or that of who opened.
+    /// The only direction that has data, or the opener's.
     First,
     /// The other one.
     Back,
@@ -75,7 +75,7 @@ pub struct AirTotals {
     pub retry_drops: u64,
     pub queue_drops: u64,
     pub airtime_s: f64,
-    /// Of `airtime_s`, what segments with payload took, what those without did, and the rest, each with its RTS, CTS
+    /// The parts of `airtime_s` for segments with payload, for those without, and for the rest, each with its RTS, CTS
     /// and ACK.
     pub airtime_s_by_load: [f64; Load::ALL.len()],
 }
@@ -87,11 +87,11 @@ impl Results {
     }
 
     pub fn total_kbps(&self) -> f64 {
-        // From +0: an empty sum of floats is -0.
+        // Starts from +0: an empty sum of floats is -0.
         self.foreground().fold(0.0, |total, flow| total + flow.goodput_kbps)
     }
 
-    /// Jain's index of the flows' goodputs, each both ways together; 1 for equal shares.
+    /// Jain's index of the flows' goodputs, each with both directions together; 1 for equal shares.
     pub fn jain(&self) -> f64 {
         let mut shares: Vec<(u16, f64)> = Vec::new();
         for row in self.foreground() {

@@ -1,8 +1,8 @@
-//! What happens over time in one run, sampled: windows, sequence numbers, queues, places, what each radio has sent and
-//! lost so far, and every frame of a few stretches.
+//! Samples of one run over time: windows, sequence numbers, queues, places, each radio's sent and lost frames so far,
+//! and every frame of a few stretches.
 //!
-//! A sample looks and changes nothing, so that a run with a series is the run without it. Frames are watched in short
-//! stretches alone, since watching them costs time; what a series holds is bounded whatever the run's length.
+//! A sample changes nothing: a run with a series is the same as the run without it. Frames are watched in short
+//! stretches alone, since watching costs time. The size of a series is bounded whatever the run's length.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,29 +21,29 @@ use super::Simulation;
 use super::names::RADIO;
 use super::plan::{FlowPlan, TrafficPlan, Ways};
 
-/// The columns: what was seen, of which flow, node or link, when, and its value.
+/// The columns: the quantity, the flow, node or link, the time, and the value.
 pub const CSV_HEADER: &str = "what,who,at_s,value";
 
 const SAMPLES: u32 = 400;
-/// Of the flows and nodes beyond these there are no samples.
+/// The most flows and nodes with samples.
 const MOST_FLOWS: usize = 16;
 const MOST_NODES: usize = 64;
-/// What radios have sent and lost is noted at every so manyth sample.
+/// The samples between two counts of the radios' sent and lost frames.
 const SAMPLES_A_COUNT: u32 = 4;
-/// Stretches whose frames are kept, from the run's beginning to its end, and how many frames of each at most.
+/// Stretches whose frames are kept, from the run's beginning to its end, and the most frames of each.
 const STRETCHES: u32 = 8;
 const STRETCH: Duration = Duration::from_millis(150);
 const MOST_FRAMES: usize = 500;
 
-/// Whether stretches of frames are kept; somebody else may be watching them already.
+/// Keeps stretches of frames, or leaves them to another watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     Keep,
     Leave,
 }
 
-/// Runs a simulation to its end and writes down what happens; `names` are the nodes'. Call it before anything has
-/// happened. The answer is a CSV under [`CSV_HEADER`], with rows only where a value has changed.
+/// Runs a simulation to its end and writes its series; `names` are the nodes'. Call it before anything has happened.
+/// The result is a CSV under [`CSV_HEADER`], with rows only where a value has changed.
 pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> String {
     let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
     simulation.world().keep_ledgers();
@@ -74,7 +74,7 @@ struct Stretch {
 
 /// Watches frames stretch by stretch while a run goes on.
 struct Watcher {
-    /// What is to come, or under way.
+    /// The stretches to come, and the one under way.
     left: VecDeque<Stretch>,
     seen: Vec<(Stretch, Rc<RefCell<Vec<FrameEvent>>>)>,
     is_watching: bool,
@@ -130,7 +130,7 @@ struct Writer<'a> {
     names: &'a [String],
     /// The clock begins with the first flow.
     begins: Instant,
-    /// What each row's last value was.
+    /// The last value of each row.
     last: BTreeMap<(&'static str, String), String>,
     ways: Vec<Option<Way>>,
     text: String,
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
         );
     }
 
-    /// Writes a value that is not what it was.
+    /// Writes a value that has changed.
     fn note(&mut self, what: &'static str, who: &str, at: Instant, value: String) {
         let last = self.last.entry((what, who.to_owned())).or_default();
         if *last != value {
@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
         self.note("timeouts", who, at, stats.timeouts.to_string());
     }
 
-    /// What each radio has sent until now, and how much of what was for it was lost to other frames.
+    /// Each radio's sent frames until now, and the frames for it that were lost to others.
     fn counts(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
             if simulation.plan.places[node].is_some() {
@@ -249,7 +249,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Where each radio's time went in the whole run.
+    /// The uses of each radio's time in the whole run.
     fn airtime(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
             let Some(ledger) = simulation.world.ledger(node as u32) else { continue };
@@ -265,7 +265,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A frame on its way, with its microseconds, or one that was lost to another at its addressee.
+    /// A frame on the air, with its microseconds, or one that was lost to another at its addressee.
     fn frame(&mut self, event: &FrameEvent) {
         let kind = match event.frame.kind {
             FrameKind::Rts => "rts",
@@ -281,7 +281,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What results call the data of who opened, and that of the other: the only direction that has any is the flow.
+/// The names in results of the opener's data and of the other end's. A flow with one direction has its plain name.
 fn names_of(flow: &FlowPlan, index: usize) -> (String, String) {
     let (flow_itself, back) = (format!("f{index}"), format!("f{index}-back"));
     match &flow.traffic {

@@ -1,7 +1,8 @@
 //! The paired ratio where some block delivered nothing, so that its ratio has no log: the ratio of the means.
 //!
-//! For a true ratio ρ the differences `arm − ρ·baseline` scatter around 0, which a t test can ask of any ρ. Fieller's
-//! interval is all ρ that it does not refuse; it has no end when the baseline's mean is not surely above 0.
+//! For a true ratio ρ the differences `arm − ρ·baseline` scatter around 0, and a t test can check this for any ρ.
+//! Fieller's interval is all ρ that the test does not refuse. It has no end when the baseline's mean is not surely
+//! above 0.
 
 use super::location::quantile;
 use super::{ALPHA, Location, Paired};
@@ -14,7 +15,7 @@ pub(super) fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     let (Some(arm), Some(baseline)) = (means(|pair| pair.0), means(|pair| pair.1)) else {
         return Paired::default();
     };
-    // Two arms that never delivered anything are not known to be equal: neither worked.
+    // Two arms that never delivered anything are not known to be equal: both failed.
     let is_dead = arm.mean == 0.0 && baseline.mean == 0.0;
     let low = against(1.0 / (1.0 + margin)).and_then(|location| location.p_above(0.0));
     let high = against(1.0 + margin).and_then(|location| location.p_below(0.0));

@@ -1,6 +1,6 @@
 //! Holm's correction: of several comparisons at once, at most 5 % find a difference that none has.
 
-/// Corrected in the order given; what has no p takes no part.
+/// Corrects in the order given; a comparison without p takes no part.
 pub(super) fn corrected(ps: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut known: Vec<(usize, f64)> =
         ps.iter().enumerate().filter_map(|(index, p)| Some((index, (*p)?))).collect();

@@ -1,4 +1,4 @@
-//! A mean with its standard error, and what Student's t distribution says of it.
+//! A mean with its standard error, and its conclusions by Student's t distribution.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub(super) struct Location {
     pub(super) n: usize,
     pub(super) mean: f64,
-    /// Of the mean; unknown from one value.
+    /// The standard error of the mean; unknown from one value.
     pub(super) error: Option<f64>,
 }
 
@@ -22,7 +22,7 @@ impl Location {
         Some(Location { n, mean, error })
     }
 
-    /// How surprising these values are if the true mean is at most `at`; halves of it for both sides.
+    /// The p-value of these values if the true mean is at most `at`; twice the smaller one is the two-sided p-value.
     pub(super) fn p_above(&self, at: f64) -> Option<f64> {
         let (error, away) = (self.error?, self.mean - at);
         if error > 0.0 {
@@ -58,12 +58,12 @@ fn student(freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom as f64).ok()
 }
 
-/// How often a mean lies below so many errors above the true one.
+/// The probability that a mean lies below this many errors above the true one.
 pub(super) fn cumulative(freedom: usize, errors: f64) -> Option<f64> {
     Some(student(freedom)?.cdf(errors))
 }
 
-/// Within how many errors of the mean the true one lies with this confidence.
+/// The number of errors around the mean within which the true one lies with this confidence.
 pub(super) fn quantile(freedom: usize, confidence: f64) -> Option<f64> {
     Some(student(freedom)?.inverse_cdf(0.5 + confidence / 2.0))
 }

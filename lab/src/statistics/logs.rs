@@ -4,7 +4,7 @@ use libm::{exp, log};
 
 use super::{ALPHA, Location, Paired};
 
-/// What a ratio that is no difference has for a log: at most this, either way.
+/// The largest log of a ratio that is no difference, in either direction.
 pub(super) fn bound(margin: f64) -> f64 {
     log(1.0 + margin)
 }

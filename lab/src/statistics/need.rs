@@ -1,13 +1,13 @@
-//! How many blocks would decide what these do not, if the true ratio and its scatter are what was seen.
+//! The number of blocks that would decide an undecided comparison, if the true ratio and its scatter are those seen.
 //!
-//! A large difference needs few more blocks, and so do arms that are all but equal; what lies at the middle of the
-//! margin needs most. So the number is the smallest with which a trial of such arms has a verdict in 80 % of cases, be
-//! it a difference or none. Nobody knows the true ratio: where the one that was seen owes much to chance, so does this.
+//! A large difference needs few more blocks, and so do arms that are all but equal; a ratio at the middle of the margin
+//! needs most. The number is the smallest with which a trial of such arms has a verdict in 80 % of cases, a difference
+//! or none. The true ratio is unknown: if the seen one owes much to chance, the number does too.
 
 use super::location::{cumulative, quantile};
 use super::{ALPHA, Location};
 
-/// No advice beyond this.
+/// The largest number that is advised.
 const MOST: usize = 10_000;
 /// Share of trials that this many blocks decide.
 const POWER: f64 = 0.8;
@@ -30,11 +30,12 @@ pub(super) fn blocks(location: &Location, bound: f64, among: usize) -> Option<us
     Some(enough)
 }
 
-/// How often so many blocks of arms with this true log ratio have a verdict, where their mean has that error.
+/// The probability of a verdict with this many blocks of arms with this true log ratio, if their mean has that error.
 fn power(mean: f64, error: f64, n: usize, (bound, among): (f64, usize)) -> f64 {
     let freedom = n - 1;
     let quantile = |confidence: f64| quantile(freedom, confidence).unwrap_or(f64::INFINITY);
-    // Means up to here are within the margin, and from there on apart from 1; between the two nothing is known.
+    // Means up to here are within the margin; means from there on are apart from 1. Between the two there is no
+    // verdict.
     let within = bound - quantile(1.0 - 2.0 * ALPHA) * error;
     let apart = quantile(1.0 - ALPHA / among as f64) * error;
     let below = |at: f64| cumulative(freedom, (at - mean) / error).unwrap_or_default();
@@ -50,7 +51,7 @@ fn power(mean: f64, error: f64, n: usize, (bound, among): (f64, usize)) -> f64 {
 pub(super) mod tests {
     use super::*;
 
-    /// The blocks for a true log ratio whose blocks scatter so.
+    /// The number of blocks for a true log ratio and the scatter of its blocks.
     pub(in crate::statistics) fn for_truth(mean: f64, scatter: f64, bound: f64) -> Option<usize> {
         // As if two blocks had shown just that.
         let location = Location { n: 2, mean, error: Some(scatter / 2.0_f64.sqrt()) };

@@ -1,13 +1,14 @@
-//! Comparisons that may be looked at after every block, so that a trial can stop when it is sure.
+//! Comparisons that may be looked at after every block: a trial can stop when it is sure.
 //!
 //! A fixed-size interval that is looked at after every block errs far more often than its 5 %. Here the interval is a
-//! confidence sequence: with 95 % it holds the true ratio after *every* block, however often one looks and whatever
-//! makes one stop. It inverts the Bayes factor of the t test with a normal prior on mean/deviation (mixture sequential
-//! probability ratio test of Robbins and Lai), which is a martingale of the scale-free data when the arms are equal.
+//! confidence sequence: with 95 % it holds the true ratio after *every* block. The number of looks and the reason to
+//! stop do not matter. It inverts the Bayes factor of the t test with a normal prior on mean/deviation (mixture
+//! sequential probability ratio test of Robbins and Lai). When the arms are equal, this factor is a martingale of the
+//! scale-free data.
 //!
-//! Assumed: the blocks' log ratios are independent and scatter normally around one mean, with a deviation that nobody
-//! knows. `tests/sequential.rs` looks at every block and checks that false verdicts stay below 5 %, also where goodputs
-//! are skewed. A block that delivered nothing has no log: such a comparison stays undecided.
+//! Assumed: the blocks' log ratios are independent and scatter normally around one mean, with an unknown deviation.
+//! `tests/sequential.rs` looks at every block and checks that false verdicts stay below 5 %, also where goodputs are
+//! skewed. A block that delivered nothing has no log: such a comparison stays undecided.
 
 use libm::{exp, log, pow};
 
@@ -18,7 +19,7 @@ use super::{ALPHA, Comparison, Location, Paired, Samples, Verdict, judge, logs, 
 /// a wide prior finds those within a few blocks, and pays for it with 5 more on small ones.
 const PRIOR: f64 = 10.0;
 
-/// As [`super::compare`], for looking at after every block.
+/// Like [`super::compare`], for a look after every block.
 pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
     let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
     judge(baseline, others, margin, found, Told::AfterEveryBlock)
@@ -37,7 +38,7 @@ fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     let ratios = logs::ratios(pairs);
     let bound = logs::bound(margin);
     let mut p = 1.0_f64;
-    // What was once refused stays refused: intervals are cut with all earlier ones.
+    // A refused value stays refused: intervals are cut with all earlier ones.
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     for n in 2..=ratios.len() {
         let Some(location) = Location::of(&ratios[..n]) else { continue };
@@ -74,7 +75,7 @@ fn p_after(location: &Location) -> f64 {
     exp(0.5 * log(widened) - n / 2.0 * (plain - spread)).min(1.0)
 }
 
-/// How far from the mean the Bayes factor first reaches 1/5 %; nowhere while there are too few blocks.
+/// The distance from the mean at which the Bayes factor first reaches 1/5 %; none while there are too few blocks.
 fn half_width(location: &Location) -> Option<f64> {
     let n = location.n as f64;
     let (freedom, widened) = (n - 1.0, 1.0 + n * PRIOR);

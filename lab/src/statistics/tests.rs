@@ -19,7 +19,7 @@ fn one(baseline: &[f64], arm: &[f64]) -> Comparison {
     compare(&samples("every", baseline), &[samples("dca", arm)], MARGIN).remove(0)
 }
 
-/// Hours that two drugs let ten patients sleep longer (Student 1908), by which statistics have been checked since.
+/// The hours of sleep that two drugs added for ten patients (Student 1908), a common check of statistics since.
 const SLEEP: [f64; 10] = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
 
 #[test]

@@ -48,7 +48,8 @@ pub(super) fn sentence(
     }
 }
 
-/// The baseline delivered nothing, there is no block, or a block of a watched trial has no ratio.
+/// The sentence without a ratio: the baseline delivered nothing, there is no block, or a watched trial's block has no
+/// ratio.
 fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, told: Told) -> String {
     let Names { arm, against } = names;
     match (verdict, told, paired.blocks) {
@@ -102,7 +103,7 @@ fn percent(share: f64) -> String {
     format!("{} %", tenths.strip_suffix(".0").unwrap_or(&tenths))
 }
 
-/// A ratio as what it adds or takes.
+/// A ratio as a gain or a loss.
 pub fn change(ratio: f64) -> String {
     let tenths = format!("{:.1}", (ratio - 1.0).abs() * 100.0);
     let sign = if tenths == "0.0" {

@@ -4,7 +4,7 @@ use super::super::chart::{Axis, Chart};
 use super::super::{Row, View, figure};
 use super::ratios::WIDTH;
 
-/// What `sim::series` calls them, what people do, and their colours.
+/// The names in `sim::series`, the labels for people, and their colours.
 const KINDS: [(&str, &str, &str); 10] = [
     ("sends-data", "sends data", "k0"),
     ("sends-tcp-ack", "sends TCP ACKs", "k9"),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str, &str); 10] = [
     ("idle", "idle", "k8"),
 ];
 
-/// For whom radios send, and their colours.
+/// The loads that radios send for, and their colours.
 const LOADS: [(&str, &str); 3] = [("TCP's data", "k0"), ("TCP's ACKs", "k9"), ("the rest", "k6")];
 
 pub(super) fn times(view: &View<'_>) -> String {
@@ -50,7 +50,7 @@ pub(super) fn times(view: &View<'_>) -> String {
     figure("fig-airtime", "Airtime by kind", &body, reading)
 }
 
-/// For whom radios sent, in the mean run.
+/// The airtime by load in the mean run.
 pub(super) fn loads(view: &View<'_>) -> String {
     let mean = |row: &Row<'_>| {
         let airs = view.runs(row.point, row.arm).map(|record| record.result.air);
@@ -78,7 +78,7 @@ pub(super) fn loads(view: &View<'_>) -> String {
     figure("fig-loads", "Airtime for data and for ACKs", &body, reading)
 }
 
-/// Bars of several parts, each with what is said of it, and the legend below.
+/// Bars of several parts, each with its caption, and the legend below.
 fn stacked<const N: usize>(
     rows: &[(Row<'_>, [f64; N], [String; N])],
     parts: [(&str, &str); N],

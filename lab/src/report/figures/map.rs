@@ -1,5 +1,5 @@
-//! Where the nodes are, and what was on the air; a script lets it play: the whole run in steps, and stretches of it
-//! frame by frame, slowly.
+//! The nodes' places and the frames on the air. A script plays them: the whole run in steps, and stretches of it frame
+//! by frame, slowly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,20 +13,20 @@ use crate::record::Record;
 
 const WIDTH: f64 = 300.0;
 const ROOM: f64 = 28.0;
-/// A map is at least and at most so high.
+/// The least and the greatest height of a map.
 const HEIGHTS: (f64, f64) = (110.0, 340.0);
 
 type Runs<'a> = [(&'a str, &'a Record, &'a Series)];
 
-/// The whole run is played in so many steps.
+/// The number of steps of a whole run.
 const STEPS: usize = 100;
 
 /// The nodes' places in the picture, which are the same in every arm's.
 struct Places {
     height: f64,
-    /// In the end.
+    /// The places at the end.
     at: BTreeMap<String, (f64, f64)>,
-    /// From metres to the picture: what a metre is, and where 0, 0 is.
+    /// From metres to the picture: the length of a metre, and the place of 0, 0.
     scale: f64,
     origin: (f64, f64),
 }
@@ -39,7 +39,7 @@ impl Places {
             metres.push((node.to_owned(), x, y));
         }
         place_wired(series, &mut metres);
-        // Who moves stays within the picture all the time.
+        // Moving nodes stay within the picture all the time.
         let ways = |what: &'static str| {
             let lines = series.whose(what).into_iter().map(move |node| series.line(what, node));
             lines.flatten().map(|(_, metres)| *metres)
@@ -60,7 +60,7 @@ impl Places {
         places
     }
 
-    /// North is up.
+    /// The place in the picture; north is up.
     fn place(&self, x: f64, y: f64) -> (f64, f64) {
         (self.origin.0 + x * self.scale, self.origin.1 - y * self.scale)
     }
@@ -79,7 +79,7 @@ fn place_wired(series: &Series, metres: &mut Vec<(String, f64, f64)>) {
     }
 }
 
-/// A map for each arm, with lines as wide as data frames were many.
+/// A map for each arm; a line's width shows the number of data frames.
 pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String {
     if runs.iter().all(|(_, _, series)| series.frames.is_empty()) {
         return String::new();
@@ -146,7 +146,7 @@ fn still(series: &Series) -> String {
                  <title>{count} lost</title></circle>"
             );
         }
-        // Beside each other, names of neighbours touch: every second one stands above.
+        // Names of close neighbours touch: every second one stands above.
         let is_odd = node.bytes().last().is_some_and(|digit| digit % 2 == 1);
         let under = if is_odd && places.at.len() > 12 { -10 } else { 19 };
         let _ = write!(
@@ -168,8 +168,8 @@ fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, wi
     );
 }
 
-/// What the script plays, for each point: when the run's steps end and which stretches there are, and of each arm the
-/// nodes' places in the picture with what they did step by step, and the frames: when, how long, from, to (-1: to all),
+/// The input of the script for each point: the end of the run's steps, and the stretches. For each arm it holds the
+/// nodes' places in the picture and their counts step by step. A frame has its time, its length, from, to (-1: to all),
 /// kind, lost. Times are in microseconds.
 pub(in super::super) fn data(view: &View<'_>) -> String {
     let points = view.points_shown();
@@ -180,23 +180,23 @@ pub(in super::super) fn data(view: &View<'_>) -> String {
         let arms: Vec<Value> = runs.iter().map(|(_, _, series)| arm(series, end_s)).collect();
         json!({ "end_us": micros(end_s), "stretches": stretches, "arms": arms })
     });
-    // Nothing in it may end the script that holds it.
+    // The data must not end the script that holds it.
     Value::from(each.collect::<Vec<_>>()).to_string().replace('<', "\\u003c")
 }
 
-/// The run's end; 0 where nothing was counted on the way, as by older versions, and the whole run cannot be played.
+/// The run's end; 0 without counts, as from older versions: the whole run can then not be played.
 fn end(series: &Series) -> f64 {
     if series.whose("frames_sent").is_empty() { 0.0 } else { time::end(series) }
 }
 
-/// From when to when frames were kept.
+/// The beginnings and ends of the stretches whose frames were kept.
 fn stretches(series: &Series) -> Vec<[i64; 2]> {
     let told = series.line("stretch", "all").iter();
     let told: Vec<_> = told.map(|(at, lasts_us)| [micros(*at), micros(*at) + *lasts_us as i64]).collect();
     if !told.is_empty() {
         return told;
     }
-    // Trials of older versions have one stretch, which they do not name.
+    // Trials of older versions have one stretch, without a row of its own.
     let at = || series.frames.iter().map(|frame| micros(frame.at_s));
     at().min().zip(at().max()).map(|(from, to)| [from, to]).into_iter().collect()
 }
@@ -238,13 +238,13 @@ fn steps<T>(end_s: f64, of: impl FnMut(f64) -> T) -> Vec<T> {
     (1..=STEPS).map(|step| end_s * step as f64 / STEPS as f64).map(of).collect()
 }
 
-/// What a count grew by in every step.
+/// The growth of a count in every step.
 fn grown(counts: &[f64]) -> Vec<i64> {
     let before = std::iter::once(&0.0).chain(counts);
     counts.iter().zip(before).map(|(count, before)| (count - before) as i64).collect()
 }
 
-/// Where a node was at the end of every step.
+/// The place of a node at the end of every step.
 fn way(series: &Series, places: &Places, name: &str, end_s: f64) -> Value {
     let metres = |what: &str, at: f64| series.at(what, name, at).unwrap_or_default();
     let at = steps(end_s, |at| places.place(metres("x_m", at), metres("y_m", at)));

@@ -1,4 +1,4 @@
-//! Goodput over what the matrix varies: hops above all.
+//! Goodput over the parameter that the matrix varies: hops above all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const MOST_CHARTS: usize = 6;
 pub(super) fn all(view: &View<'_>) -> String {
     let Some(path) = varied(view) else { return String::new() };
     let name = if path == HOPS { "hops" } else { path.rsplit('.').next().unwrap_or(&path) };
-    // What else varies makes a chart of its own.
+    // Another varying parameter makes a chart of its own for each value.
     let mut charts: BTreeMap<String, Vec<(f64, &PointFindings)>> = BTreeMap::new();
     for found in &view.findings.points {
         let Some(x) = found.point.get(&path).and_then(Value::as_f64) else { continue };

@@ -22,7 +22,7 @@ struct Shown<'a> {
     view: &'a View<'a>,
     runs: Vec<(&'a str, &'a Record, &'a Series)>,
     until_s: f64,
-    /// Of the point, in the ids of its figures.
+    /// The number of the point, for the ids of its figures.
     nth: usize,
 }
 
@@ -54,8 +54,7 @@ pub(super) fn end(series: &Series) -> f64 {
 }
 
 impl Shown<'_> {
-    /// The flows over TCP with the bytes that they delivered in all arms, those that delivered most first, and what
-    /// stands in no total last.
+    /// The TCP flows with the bytes that they delivered in all arms. The largest come first, and background flows last.
     fn flows(&self) -> Vec<(String, u64)> {
         let names: BTreeSet<&str> =
             self.runs.iter().flat_map(|(_, _, series)| series.whose("acked_bytes")).collect();
@@ -73,7 +72,7 @@ impl Shown<'_> {
         flows.into_iter().map(|(_, bytes, name)| (name, bytes.0)).collect()
     }
 
-    /// What is not counted, at most.
+    /// The time at the beginning that is not counted.
     fn warmup_s(&self) -> f64 {
         let counted = self.runs.iter().map(|(_, record, _)| record.result.counted_s).fold(0.0, f64::max);
         (self.until_s - counted).max(0.0)
@@ -88,7 +87,7 @@ impl Shown<'_> {
         chart
     }
 
-    /// `kind`: lines can be laid over each other, pictures cannot.
+    /// Panels of a `kind`: lines can be laid over each other, pictures cannot.
     fn panels(&self, kind: &str, of: impl Fn(&str, &Series) -> String) -> String {
         let mut html = format!("<div class=\"panels {kind}\">");
         for (arm, _, series) in &self.runs {
@@ -160,7 +159,7 @@ impl Shown<'_> {
         let nodes = series.whose("queue_packets");
         let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
         let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
-        // As many names as there is room for.
+        // Only as many names as there is room for.
         let every = (10.0 / row).ceil() as usize;
         let name = |(nth, node): (usize, &&'a str)| RowName::alone(if nth % every == 0 { node } else { "" });
         let names: Vec<_> = nodes.iter().enumerate().map(name).collect();
@@ -190,7 +189,7 @@ impl Shown<'_> {
     }
 }
 
-/// Of which flows there is no figure, and how little they delivered.
+/// The flows without a figure, and how little they delivered.
 fn left_out(flows: &[(String, u64)]) -> String {
     const MOST_NAMED: usize = 12;
     if flows.is_empty() {
@@ -224,7 +223,7 @@ fn rises(counter: &[(f64, f64)]) -> Vec<(f64, f64)> {
     rises
 }
 
-/// The most that a value was in each column; it holds until it changes.
+/// The largest value in each column; a value holds until it changes.
 fn most_of_each(line: &[(f64, f64)], until_s: f64) -> [f64; COLUMNS] {
     let mut most = [0.0_f64; COLUMNS];
     let column = |at: f64| ((at / until_s * COLUMNS as f64) as usize).min(COLUMNS - 1);

@@ -1,4 +1,4 @@
-//! Settings that would change nothing: refused, since whoever wrote them meant something.
+//! Refuses settings without an effect: their author had an effect in mind.
 
 use serde_yaml::Value;
 
@@ -8,9 +8,9 @@ use crate::routing::{Protocol, RulesName};
 use crate::scenario::matrix::Cell;
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
 
-/// Constants of one protocol under another, or under static routes. `rules` may stand beside the protocol for who
-/// sets another one over it; set alone it changes nothing either. Where arms or points differ in the protocol, some
-/// use them.
+/// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
+/// users who set another protocol over it; `rules` alone is refused. If arms or points differ in the protocol, some of
+/// them use the constants.
 pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
     if varies(file, "routing.protocol") {
@@ -41,7 +41,8 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
-/// Constants of AODV that the rules in force do not know. A file's own may stand where other rules are set over it.
+/// Constants of AODV that the rules in force do not know. The file's own constants may stay if other rules are set over
+/// its rules.
 fn of_other_rules<'a>(
     document: &Document,
     file: &ScenarioFile,
@@ -96,8 +97,8 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
-/// How well the truth is foretold, of a predictor, and what a predictor hears, where there is none. Who sets another
-/// source over a file's lets what the file says of its own stand.
+/// Refuses the errors of the true forecast for a predictor, and a predictor's signal without one. The file's own values
+/// may stay if another source is set over the file's.
 pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
     let (Some(config), Some(given)) =
         (&file.gateway, document.value_at("gateway").and_then(Value::as_mapping))
@@ -137,7 +138,7 @@ fn varies(file: &ScenarioFile, path: &str) -> bool {
     by_arm || matrix.is_some_and(|matrix| keys(&matrix).iter().any(|path| names_it(path)))
 }
 
-/// All keys within, at any depth.
+/// All keys within a value, at any depth.
 fn keys(value: &Value) -> Vec<String> {
     match value {
         Value::Mapping(map) => {

@@ -8,10 +8,10 @@ use crate::located::{Document, Place, Refusal};
 use crate::scenario::schema::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 use crate::units::{Size, Time};
 
-/// An Ethernet's packets less IP and TCP headers.
+/// The payload of an Ethernet packet less IP and TCP headers.
 const LARGEST_SEGMENT: u16 = 1_460;
 const LARGEST_TRANSFER: u64 = 1 << 30;
-/// A request says in its first bytes what it asks for.
+/// A request's first bytes hold its sizes.
 const SMALLEST_REQUEST: u64 = 8;
 const SHORTEST_GAP: Duration = Duration::from_micros(1);
 
@@ -40,7 +40,7 @@ pub(super) fn check(document: &Document, place: &Place, traffic: &Traffic) -> Ch
 }
 
 impl Keys<'_> {
-    /// Refuses keys that another kind has.
+    /// Refuses keys of another kind.
     fn only_its_own(&self) -> Checked {
         let Traffic { direction, bytes, request, response, think, repeat, every, rate, .. } = self.traffic;
         let (of_kind, needs) = match self.traffic.kind {
@@ -75,12 +75,12 @@ impl Keys<'_> {
         }
     }
 
-    /// The first key's value does not go with the second's.
+    /// Refuses the first key's value because of the second's.
     fn among(&self, keys: [&str; 2], problem: impl Display, accepted: &str) -> Box<Refusal> {
         self.document.refuse_among(&keys.map(|key| self.place.key(key)), problem, accepted)
     }
 
-    /// The kind lacks a key, which has no place of its own: shown at the flow, or where the kind was set.
+    /// Refuses the lack of a key, which has no place of its own: shown at the flow, or at an assigned kind.
     fn missing(&self, problem: String, accepted: &str) -> Box<Refusal> {
         let kind = self.place.key("kind");
         match self.document.is_set(&kind.to_string()) {
@@ -108,7 +108,7 @@ impl Keys<'_> {
         Ok(())
     }
 
-    /// Bounds the right way round.
+    /// Checks that `from` is not above `to`.
     fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
@@ -199,8 +199,8 @@ fn least<T: Bounded>(drawn: Drawn<T>) -> T {
     }
 }
 
-/// The least that an exponential value is taken to be: of times none, of sizes the mean's own, since what is drawn
-/// smaller is made as large as it must be.
+/// The least value of an exponential amount: none for times; for sizes the mean itself, since smaller draws are made as
+/// large as needed.
 trait Bounded {
     fn least(self) -> Self;
 }

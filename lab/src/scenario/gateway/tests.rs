@@ -17,7 +17,7 @@ fn run(text: &str, arm: &str, sets: &[&str]) -> Results {
     simulation.results()
 }
 
-/// A fade of 2 s in 8 s.
+/// A fade of 2 s in a run of 8 s.
 const SHORT: [&str; 2] =
     ["channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s }]", "run={ duration: 8s }"];
 
@@ -82,7 +82,7 @@ fn a_large_window_is_paced_through_a_long_fade_where_no_timeout_is_taken_back() 
     let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &sets).flows[0].clone());
     assert!(kick.sender.timeouts > 0 && hopwise.sender.timeouts == 0, "{hopwise:?}");
     assert!(hopwise.bytes_delivered * 10 > kick.bytes_delivered * 11, "{hopwise:?} {kick:?}");
-    // With a lead in which too few ACKs come to cover the fade it is a kick.
+    // If too few ACKs come in the lead to cover the fade, it is a kick.
     let late = [&sets[..], &["gateway.lead=5ms"]].concat();
     let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &late).flows[0].bytes_delivered);
     assert!(hopwise * 100 >= kick * 99, "{hopwise} {kick}");
@@ -110,9 +110,9 @@ fn a_predictor_may_be_asked_instead_of_the_truth() {
     let [router, kick, paced] =
         ["none", "kick", "cumulative"].map(|arm| run(TEXT, arm, &sets).flows[0].clone());
     assert!(kick.bytes_delivered * 100 >= router.bytes_delivered * 98, "{kick:?} {router:?}");
-    // What is held by a forecast that is half a second late and says a second for two costs more.
+    // ACKs held by a forecast cost more if it is half a second late and gives one second for two.
     assert!(paced.bytes_delivered * 10 >= router.bytes_delivered * 9, "{paced:?} {router:?}");
-    // It foretells this fade: what was paced differs from what was kicked.
+    // It predicts this fade: paced ACKs differ from kicked ones.
     assert_ne!(kick.sender, paced.sender);
     let sudden = [&sets[..], &["gateway.slope_db_s=1000000"]].concat();
     let bytes = |arm| run(TEXT, arm, &sudden).flows[0].bytes_delivered;
@@ -128,6 +128,6 @@ fn the_same_seed_fades_the_same_way() {
 fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
     let sender = run(TEXT, "kick", &SHORT).flows[0].sender;
     assert!(sender.timeouts > 0 && sender.fast_retransmits <= 5, "{sender:?}");
-    // They have not made packets smaller either: three times as many would find the queues full.
+    // Packets are not smaller either: three times as many would find the queues full.
     assert!(sender.segments_retransmitted < 400, "{sender:?}");
 }

@@ -1,4 +1,4 @@
-//! Points of a matrix, and what is no matrix.
+//! Points of a matrix, and refusals of invalid ones.
 
 use super::{CHAIN, Scenario, shown};
 use crate::findings::label;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{CHAIN, Scenario};
 use crate::scenario::json_schema;
 
-/// As much of JSON Schema as ours uses; a word that it does not know is a failure.
+/// The part of JSON Schema that ours uses; an unknown word is a failure.
 fn problem(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     let Some(schema) = schema.as_object() else {
         return (schema != &Value::Bool(true)).then(|| "nothing is accepted".to_owned());
@@ -102,7 +102,7 @@ fn is_a(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Patterns of ours are numbers before one of some units.
+/// Our patterns are numbers before one of several units.
 fn has_unit(pattern: &Value, text: &str) -> bool {
     let pattern = pattern.as_str().expect("a pattern");
     let units = pattern.strip_prefix("^[0-9]+(\\.[0-9]+)? *(").and_then(|rest| rest.strip_suffix(")$"));

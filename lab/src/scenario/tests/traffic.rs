@@ -1,4 +1,4 @@
-//! What flows, when, how much, and what makes no sense.
+//! Flows with their times and sizes, and refusals of senseless ones.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
     }
 }
 
-/// Nodes that walk over links that fade and lose, under agents that have nothing in common.
+/// Moving nodes over links that fade and lose, under agents that have nothing in common.
 fn lively(arm: &str, traffic: &str) -> Results {
     let text =
         CHAIN.replace("  x: {", "  y: { receiver: dca, sender: [cubic, tell-cwnd, \"limit:2\"] }\n  x: {");
@@ -236,7 +236,7 @@ fn what_programs_draw_is_the_same_whatever_the_network_makes_of_it() {
     assert!(x.0 != other.0 && x.1 != other.1);
 }
 
-/// `dca` and `pgy` need what the other end does not offer: each falls back, and whoever reads the result sees it.
+/// `dca` and `pgy` need options that the other end does not offer: each falls back, and the result shows it.
 #[test]
 fn what_the_peer_did_not_agree_to_stands_in_the_result() {
     let traffic = "{ from: first, to: last, kind: bulk, bytes: 20kB }";
@@ -251,7 +251,7 @@ fn what_the_peer_did_not_agree_to_stands_in_the_result() {
     assert_eq!((done.flows[0].receiver_lacks.len(), done.flows[0].sender_lacks.len()), (0, 0));
 }
 
-/// Both ends obey ACK-rate requests, so that each offers what one that sends them would: only the data tells.
+/// Both ends obey ACK-rate requests and make the same offers as a sender of requests: only the data shows the lack.
 #[test]
 fn a_peer_that_never_asks_stands_in_the_result_whether_its_data_ends_or_not() {
     for traffic in ["bytes: 20kB", "start: 0s"] {
@@ -265,7 +265,7 @@ fn a_peer_that_never_asks_stands_in_the_result_whether_its_data_ends_or_not() {
     }
 }
 
-/// What a rule leaves out is the arm's; and an arm may be watched as a whole.
+/// The arm's agents fill the gaps of a rule. Shadows may also observe an arm as a whole.
 #[test]
 fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {
     let traffic = "{ from: first, to: last, kind: bulk, bytes: 200kB }";

@@ -1,9 +1,9 @@
-//! A predictor instead of the truth: the forecaster that `hopwise proxy` has listens to a signal that falls before each
-//! outage and rises after it, and says what it makes of it.
+//! A predictor instead of the truth. It is the forecaster of `hopwise proxy`, with a signal that falls before each
+//! outage and rises after it.
 //!
-//! The signal is the outage's as a receiver measures it: it is at the threshold when the outage begins and ends,
-//! changes by `slope` before and after, up to the usual level, and nothing is heard in between. To each sample comes
-//! noise of its own, and shadows that last for half a second.
+//! The signal is the outage's as a receiver measures it. It is at the threshold when the outage begins and ends. It
+//! changes by `slope` before and after, up to the usual level, and no samples come in between. Each sample gets noise
+//! of its own, and shadows that last for half a second.
 
 use std::error::Error;
 use std::fmt;
@@ -14,12 +14,12 @@ use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
 
-/// What a mobile's signal is like.
+/// The properties of a mobile's signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signal {
-    /// By so many dB a second it falls before an outage, and rises after it.
+    /// The fall in dB a second before an outage, and the rise after it.
     pub slope_db_s: f64,
-    /// Of each sample by itself, and of what lasts for half a second: one standard deviation.
+    /// Standard deviations of each sample's own noise, and of the shadows that last for half a second.
     pub noise_db: f64,
     pub shadow_db: f64,
 }
@@ -30,7 +30,7 @@ impl Default for Signal {
     }
 }
 
-/// Which of a signal's numbers is none.
+/// The number of a signal that is invalid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignalError {
     pub key: &'static str,
@@ -54,13 +54,13 @@ impl fmt::Display for SignalError {
 
 impl Error for SignalError {}
 
-/// As often as frames come.
+/// The interval of samples, as often as frames come.
 const EVERY: Duration = Duration::from_millis(20);
-/// The usual level is so far above the threshold.
+/// The usual level above the threshold.
 const ABOVE_DB: f64 = 25.0;
-/// Of a shadow, what is left of it a sample later: e^(-20/500).
+/// The part of a shadow that is left a sample later: e^(-20/500).
 const LASTS: f64 = 0.960_789;
-/// Whoever is not heard for so long is gone, forecast or not.
+/// A mobile is gone after this long without a frame, forecast or not.
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Twelve uniform numbers make a normal one, by exact arithmetic.
@@ -68,12 +68,12 @@ fn normal(stream: &mut Stream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
 
-/// Steeper and noisier signals than these mean nothing.
+/// The bounds of slopes and noise; larger values mean nothing.
 const STEEPEST_DB_S: f64 = 1e6;
 const NOISIEST_DB: f64 = 40.0;
 
 impl Signal {
-    /// Names what is wrong, and what would be accepted.
+    /// Names the wrong number, and the accepted values.
     pub fn check(&self) -> Result<(), SignalError> {
         for (key, value, least, most, unit) in [
             ("slope_db_s", self.slope_db_s, 0.1, STEEPEST_DB_S, "dB/s"),
@@ -87,7 +87,8 @@ impl Signal {
         Ok(())
     }
 
-    /// Above the threshold, without noise; `None` in an outage. None is nearer than the one before and the one after.
+    /// The level above the threshold, without noise; `None` in an outage. Only the outages before and after the instant
+    /// count.
     fn level_db(&self, at: Instant, fades: &[(Instant, Instant)]) -> Option<f64> {
         let (begun, coming) = fades.split_at(fades.partition_point(|(begins, _)| *begins <= at));
         let mut level_db = ABOVE_DB;
@@ -104,7 +105,7 @@ impl Signal {
     }
 }
 
-/// What is told of one link until `end`, whose outages are these, in order and apart.
+/// The news of one link until `end`; its outages are in order and apart.
 pub(super) fn told(
     signal: &Signal,
     fades: &[(Instant, Instant)],
@@ -115,7 +116,7 @@ pub(super) fn told(
     let mut listener = Listener { forecaster: Forecaster::new(settings), told: Vec::new(), heard: None };
     let (mut at, mut shadow_db) = (Instant::ZERO, 0.0);
     while at <= end {
-        // Both are drawn whether they are heard or not, so that one seed has one weather.
+        // Both are drawn even without a sample: one seed has one weather.
         let noise_db = signal.noise_db * normal(stream);
         shadow_db = LASTS * shadow_db + (1.0 - LASTS * LASTS).sqrt() * signal.shadow_db * normal(stream);
         match signal.level_db(at, fades) {
@@ -130,7 +131,7 @@ pub(super) fn told(
     listener.told
 }
 
-/// The forecaster, and beside it what every radio knows: who is silent is gone, and who is heard again is there.
+/// The forecaster, with the knowledge of every radio: a silent mobile is gone, and one that sends again is there.
 struct Listener {
     forecaster: Forecaster,
     told: Vec<(Instant, LinkNews)>,
@@ -143,7 +144,7 @@ impl Listener {
     }
 
     fn say(&mut self, at: Instant, news: LinkNews) {
-        // Nobody says twice that a link is gone, or back.
+        // News that a link is gone, or back, does not come twice.
         let is_known = match news {
             LinkNews::Gone => self.is_gone(),
             LinkNews::Up => self.told.last().is_none_or(|(_, last)| *last == LinkNews::Up),
@@ -176,44 +177,44 @@ impl Listener {
     }
 }
 
-/// How well fades were foretold.
+/// The quality of the forecasts of fades.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
     pub fades: u32,
-    /// Told of within a second before they came.
+    /// Fades with a warning within the second before them.
     pub foretold: u32,
-    /// Told of earlier than that, and not taken back.
+    /// Fades with an earlier warning that was not taken back.
     pub early: u32,
-    /// Never told of as coming: the link was taken to be gone without a warning, and was when the fade came.
+    /// Fades without a warning: the link was taken to be gone, and still was when the fade came.
     pub sudden: u32,
-    /// Nothing was known when they came: that the link is gone is seen by its silence.
+    /// Fades without any news before them: only their silence showed them.
     pub missed: u32,
-    /// Told of, and did not come.
+    /// Warnings without a fade.
     pub false_alarms: u32,
-    /// Taken to be gone without a warning, and back before a fade came.
+    /// Links taken to be gone without a warning, and back before a fade came.
     pub false_losses: u32,
-    /// Before those that were foretold, on average.
+    /// The mean lead of the foretold fades.
     pub lead_s: f64,
     pub hours: f64,
 }
 
-/// What was told of a link that is there.
+/// The last news of a link that is there.
 #[derive(Clone, Copy, Debug, Default)]
 enum Known {
     #[default]
     Nothing,
-    /// It was said to go down then, which stands until it is taken back.
+    /// A warning was given then, and stands until it is taken back.
     Warned(Instant),
-    /// It was said to be gone, and never to go down.
+    /// The link was taken to be gone, without a warning.
     Lost,
 }
 
 const SOON: Duration = Duration::from_secs(1);
-/// Between two fades, and of each.
+/// The times between two fades, and of each.
 const APART: Duration = Duration::from_secs(30);
 const LASTING: Duration = Duration::from_secs(5);
 
-/// So many fades of five seconds, one each half minute.
+/// Runs this many fades of five seconds, one each half minute.
 pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
     let stream = &mut Stream::new(seed, 0, Purpose::Forecast);
     let begin = |nth: u32| Instant::ZERO + APART * (nth + 1);
@@ -239,7 +240,7 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
         match (news, known) {
             (LinkNews::GoingDown { .. }, _) => known = Known::Warned(at),
             (LinkNews::Gone, Known::Nothing) if !is_away => known = Known::Lost,
-            // One that is taken for gone a little before it is has been foretold all the same.
+            // A fade that is taken for gone a little too early counts as foretold.
             (LinkNews::Gone, _) => {}
             (LinkNews::Up, _) => {
                 match std::mem::take(&mut known) {
@@ -301,7 +302,7 @@ mod tests {
             let level_db = away_s.fold(ABOVE_DB, |level_db, away_s| level_db.min(2.0 * away_s));
             assert_eq!(signal.level_db(at, &fades), (!is_in_one).then_some(level_db), "{at:?}");
         }
-        // Where those are told wrongly that are farther off it does not matter: nobody looks at them.
+        // Outages farther off may be out of order: `level_db` does not use them.
         let odd = [(s(1), s(25)), (s(10), s(20)), (s(40), s(50)), (s(60), s(61))];
         assert_eq!(signal.level_db(s(22), &odd), Some(4.0));
     }
@@ -314,7 +315,7 @@ mod tests {
         assert!(usual.foretold >= 90 && usual.lead_s > 0.1 && usual.lead_s < 1.0, "{usual:?}");
         let sudden = of(Signal { slope_db_s: 1e6, ..Signal::default() });
         assert_eq!((sudden.foretold, sudden.sudden, sudden.missed), (0, 0, 100), "{sudden:?}");
-        // A slow fall in noise: the link is often gone and back before it fades, and gone unwarned when it does.
+        // With a slow fall in noise, the link is often taken to be gone and back before it fades, without a warning.
         let slow = of(Signal { slope_db_s: 2.0, ..Signal::default() });
         assert!(slow.sudden > slow.missed && slow.false_losses > usual.false_losses, "{slow:?}");
         let shadowed = of(Signal { shadow_db: 8.0, ..Signal::default() });

@@ -1,4 +1,4 @@
-//! The program that opens: it sends without end, transfers again and again, or asks and waits for the answer.
+//! The program that opens: it sends without end, repeats transfers, or sends requests and waits for the responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use super::message::{ENDLESS, HEADER, Header, Message, Then};
 use super::{Completions, Counted, Seen};
 use crate::sim::plan::{Talk, TcpPlan, Ways};
 
-/// After a connection that failed, at least.
+/// The least pause after a connection that failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Client {
     plan: Arc<TcpPlan>,
     to: SocketAddr,
-    /// When it begins something.
+    /// The time of its next start.
     next: Instant,
     stop: Instant,
-    /// How many times more; none: for ever.
+    /// The number of further starts; none: without end.
     left: Option<u32>,
     sizes: Stream,
     thinks: Stream,
@@ -36,9 +36,9 @@ pub(super) struct Client {
 struct Open {
     conn: ConnId,
     message: Message,
-    /// Of the answer to the question at hand.
+    /// Bytes missing of the response to the present request.
     awaits: u64,
-    /// The question at hand, or the transfer, began then.
+    /// The start of the present request or transfer.
     began: Option<Instant>,
     has_end: bool,
 }
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// What is sent next, and how much shall come back for it.
+    /// The next message, and the bytes that the server must send back for it.
     fn question(&mut self) -> (Message, u64) {
         let header = |bytes: u64, answer: u64| {
             let fits = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -160,14 +160,14 @@ impl Client {
         node.tell_path(now, self.to.ip());
     }
 
-    /// Thinks, at least so long.
+    /// Sets the next start after the think time, and at least `least`.
     fn come_back(&mut self, now: Instant, least: Duration) {
         let think = Duration::from_nanos(self.plan.think.draw(&mut self.thinks));
         let is_over = self.is_endless() || self.left == Some(0);
         self.next = if is_over { Instant::FAR } else { now + think.max(least) };
     }
 
-    /// The time to stop has come: what has an end goes on to it.
+    /// The time to stop has come: finite transfers go on to their end.
     fn end(&mut self, now: Instant, node: &mut Node) {
         (self.next, self.stop) = (Instant::FAR, Instant::FAR);
         self.left = Some(0);
@@ -214,7 +214,7 @@ impl Client {
         }
     }
 
-    /// Whether what was begun is complete, and the connection with it.
+    /// Ends a complete transfer or request, and its connection with the last one.
     fn settle(&mut self, now: Instant, node: &mut Node) {
         let Some(open) = &mut self.open else { return };
         let is_done = open.message.is_done() && open.awaits == 0;

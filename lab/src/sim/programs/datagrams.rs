@@ -1,4 +1,4 @@
-//! Datagrams at intervals, or as many as leave; and who counts them.
+//! Datagrams at intervals, or as many as leave; and the program that counts them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::sim::names::RADIO;
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
 /// A saturated source keeps this many packets waiting.
 const AHEAD: usize = 2;
-/// A source that sends as much as leaves also looks so often: routing may have dropped all that it was given.
+/// A source that sends as much as leaves looks also this often: routing may have dropped all its datagrams.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Source {
         (0..count).for_each(|_| self.send(now, node));
     }
 
-    /// What does not fit is lost, as it would be in any queue.
+    /// Sends a datagram. One that does not fit is lost, as in any queue.
     fn send(&mut self, now: Instant, node: &mut Node) {
         let Some(socket) = self.socket else { return };
         let payload = &PAYLOAD[..usize::from(self.bytes)];

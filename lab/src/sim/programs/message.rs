@@ -1,20 +1,20 @@
-//! Bytes that a program sends: as many as it likes, after a header that tells the other end what is wanted of it.
+//! A program's bytes: as many as it likes, after a header with its request to the other end.
 
 use hopwise_core::Instant;
 use hopwise_core::endpoint::ConnId;
 use hopwise_mesh::Node;
 
-/// Written at a time.
+/// Bytes written at a time.
 static CHUNK: [u8; 1 << 16] = [0; 1 << 16];
-/// Of a request, so much is written with its header.
+/// Bytes of a request that are written with its header.
 const FIRST: usize = 1024;
-/// The length of the whole message, and of the answer that is wanted.
+/// The length of the whole message, and of the wanted response.
 pub(super) const HEADER: usize = 8;
 pub(super) const ENDLESS: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// With the header.
+    /// Length of the message, with the header.
     pub(super) bytes: u32,
     pub(super) answer: u32,
 }
@@ -27,7 +27,7 @@ impl Header {
         bytes
     }
 
-    /// The first bytes of what has come in, which may lie in two pieces.
+    /// Reads the first bytes of the input, which may lie in two pieces.
     pub(super) fn read((first, second): (&[u8], &[u8])) -> Option<Header> {
         let mut bytes = [0; HEADER];
         if first.len() + second.len() < HEADER {
@@ -39,7 +39,7 @@ impl Header {
     }
 }
 
-/// What happens to the connection's sending side when all is written.
+/// The state of the connection's sending side when all is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     StaysOpen,
@@ -64,7 +64,7 @@ impl Message {
         Message::new(None, 0, Then::StaysOpen)
     }
 
-    /// So much more follows.
+    /// Adds bytes that follow.
     pub(super) fn extend(&mut self, bytes: u64) {
         self.len += bytes;
     }
@@ -73,12 +73,12 @@ impl Message {
         self.then = Then::Shuts;
     }
 
-    /// All was written, and the sending side is as it shall be.
+    /// True if all was written, and the sending side has its final state.
     pub(super) fn is_done(&self) -> bool {
         self.written == self.len && (self.then == Then::StaysOpen || self.has_shut)
     }
 
-    /// As much as there is room for.
+    /// Writes as much as there is room for.
     pub(super) fn write(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
         node.with_endpoint(now, |endpoint| {
             let mut first = [0; FIRST];

@@ -1,4 +1,4 @@
-//! The program that is connected to: it reads all, and sends what it was asked for.
+//! The program that accepts: it reads all, and sends the requested bytes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::sim::plan::{Talk, TcpPlan, Ways};
 pub(super) struct Server {
     plan: Arc<TcpPlan>,
     listener: Option<ListenerId>,
-    /// One after the other, so that there are more than one only while one ends.
+    /// Connections come one after the other: there are more than one only while one ends.
     open: Vec<Open>,
     pub(super) seen: Seen,
 }
@@ -23,9 +23,9 @@ pub(super) struct Server {
 struct Open {
     conn: ConnId,
     message: Message,
-    /// Of the question that comes in.
+    /// Bytes missing of the request that comes in.
     unread: u64,
-    /// What is sent when all of it is here.
+    /// Bytes to send when all of it is here.
     answer: u64,
     has_end: bool,
 }
@@ -107,7 +107,7 @@ impl Server {
         }
     }
 
-    /// Whether what comes in says what shall go back.
+    /// Returns whether the client's messages begin with a header.
     fn is_asked(&self) -> bool {
         match self.plan.talk {
             Talk::Endless(_) => false,

@@ -1,5 +1,5 @@
-//! Which interval holds the true ratio as often as it says: t on logs, or a bootstrap (BCa, Efron 1987). Both are asked
-//! the same question of the same goodputs. At 5 to 20 blocks the bootstrap is too sure of itself, so that t stays.
+//! The coverage of two intervals for the true ratio: t on logs, and a bootstrap (BCa, Efron 1987). Both get the same
+//! goodputs. At 5 to 20 blocks the bootstrap is too sure of itself: t stays.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -9,7 +9,7 @@ use super::draw::{Draws, Scatter, mean_log};
 const TRIALS: u64 = 1_000;
 const RESAMPLES: usize = 500;
 
-/// Arm and baseline, as trials on static routes, trials over routes that break, and arms of different kinds have them.
+/// Arm and baseline: trials on static routes, trials over routes that break, and arms of different kinds.
 const PLAUSIBLE: [(Scatter, Scatter); 5] = [
     (Scatter::Even(0.02), Scatter::Even(0.02)),
     (Scatter::Even(0.05), Scatter::Even(0.15)),
@@ -40,7 +40,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-/// Bias-corrected and accelerated: quantiles of resampled means, moved by how lopsided they are.
+/// Bias-corrected and accelerated: quantiles of resampled means, moved by their skew.
 fn bca(values: &[f64], draws: &mut Draws) -> [f64; 2] {
     let n = values.len();
     let whole = mean(values.iter().copied());

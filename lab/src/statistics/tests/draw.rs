@@ -3,14 +3,14 @@
 use hopwise_air::random::{Purpose, Stream};
 use libm::{cos, exp, log};
 
-/// How the log of an arm's goodput scatters from block to block.
+/// The scatter of the log of an arm's goodput from block to block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scatter {
     /// Static routes: a few percent, evenly.
     Even(f64),
     /// Routes that break: every tenth run stands still for a part of its time.
     Stalls(f64),
-    /// Two ways that a run may go, such as who captures a medium.
+    /// Two kinds of runs, such as by the station that captures the medium.
     TwoWays(f64),
 }
 
@@ -47,7 +47,7 @@ impl Draws {
     }
 }
 
-/// The mean of the log, which is what a ratio of arms is about.
+/// The mean of the log, which the ratio of arms is about.
 pub(super) fn mean_log(scatter: Scatter) -> f64 {
     let mean = match scatter {
         Scatter::Even(_) => 0.0,

@@ -7,7 +7,7 @@ const MOST_BLOCKS: u32 = 60;
 
 type Look = fn(&Samples, &[Samples], f64) -> Vec<super::Comparison>;
 
-/// The verdict at which a trial stopped, and after how many blocks.
+/// The verdict at which a trial stopped, and the number of its blocks.
 fn stopped(seed: u64, scatter: Scatter, ratio: f64, look: Look) -> (Verdict, u32) {
     let mut draws = Draws::new(seed);
     let mut baseline = Samples { arm: "baseline".into(), ..Samples::default() };

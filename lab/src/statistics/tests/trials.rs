@@ -1,4 +1,4 @@
-//! Thousands of trials in which the truth is known: how often is the verdict false, how often is a difference found?
+//! Thousands of trials with known truth: the rates of false verdicts and of found differences.
 
 use super::super::need::tests::for_truth;
 use super::super::{Comparison, MARGIN, Samples, Verdict, compare};
@@ -47,7 +47,7 @@ fn arms_at_the_margin_are_taken_for_equal_in_at_most_64_of_1000_trials() {
     }
 }
 
-/// What docs/statistics.md states: scatter of single runs, blocks, share of trials that find a planted 5 %.
+/// The figures of docs/statistics.md: scatter of single runs, blocks, share of trials that find a planted 5 %.
 const POWER: [(f64, u32, f64); 9] = [
     (0.01, 5, 0.99),
     (0.02, 5, 0.80),
@@ -75,7 +75,7 @@ fn as_many_blocks_as_are_asked_for_decide_in_about_80_percent_of_trials() {
     for (ratio, deviation) in
         [(1.0, 0.03), (1.01, 0.03), (1.03, 0.03), (1.06, 0.03), (1.1, 0.1), (1.25, 0.15), (1.6, 0.4)]
     {
-        // Of a ratio's log, where both arms scatter by themselves.
+        // The scatter of a ratio's log, where both arms scatter independently.
         let scatter = deviation * 2.0_f64.sqrt();
         let need = for_truth(libm::log(ratio), scatter, libm::log(1.0 + MARGIN)).expect("not too many");
         let decided = |blocks: usize| {
@@ -107,6 +107,6 @@ fn the_blocks_that_an_undecided_trial_asks_for_usually_decide() {
         decided += u32::from(second.verdict != Verdict::Undecided);
     }
     println!("{decided} of {asked} decided");
-    // Five blocks do not know the ratio well, so it is less than 80 %.
+    // Five blocks do not give the ratio well: it is less than 80 %.
     assert!(asked > 100 && decided * 2 > asked, "{decided} of {asked}");
 }
