@@ -102,9 +102,10 @@ impl System {
         self.root.join(path)
     }
 
-    /// A file's text without its newline.
+    /// A file's text without its newline. Names in it may be any bytes that a user of the machine likes.
     fn read(&self, path: &str) -> Option<String> {
-        std::fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_owned())
+        let bytes = std::fs::read(self.path(path)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     fn has(&self, path: &str) -> bool {

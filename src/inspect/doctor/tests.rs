@@ -164,6 +164,16 @@ fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
     }
 }
 
+/// Each user of the machine names sockets as it likes.
+#[test]
+fn a_node_is_found_beside_names_that_are_no_text() {
+    let machine = Machine::new("names", &[("proc/net/unix", "")]);
+    let rows = b"0: 1 2 3 4 5 6 @\xff\xfe\n0: 1 2 3 4 5 7 @hopwise-raw-br.1\n0: 1 2 3 4 5 8 @\xc3\n";
+    fs::write(machine.0.path("proc/net/unix"), rows).expect("a file");
+    let finding = links::guarded(&machine.0, "br.1", true);
+    assert!(finding.found.contains("a node has it"), "{finding:?}");
+}
+
 /// Only where a capture looks at checksums does it matter who computes them.
 #[cfg(feature = "pcap")]
 #[test]

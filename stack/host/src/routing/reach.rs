@@ -8,7 +8,8 @@ const TABLE: &str = "/proc/thread-self/net/route";
 
 /// None where no route leads there.
 pub fn device_towards(address: Ipv4Addr) -> Option<String> {
-    device_in(&fs::read_to_string(TABLE).ok()?, address)
+    // A device's name may be any bytes.
+    device_in(&String::from_utf8_lossy(&fs::read(TABLE).ok()?), address)
 }
 
 /// By the longest prefix, and among equals by the least metric.

@@ -42,8 +42,8 @@ pub(super) fn process_namespace() -> io::Result<u64> {
 /// A way to each by its number: by a thread that can be seen, or by a mount such as those of `ip netns`. Nothing where
 /// a thread's cannot be told.
 fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mut held: BTreeMap<u64, PathBuf> = mounts.lines().filter_map(mounted).collect();
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let mut held = mounted_in(&mounts);
     for process in fs::read_dir("/proc").ok()?.flatten() {
         let is_first = process.file_name() == "1";
         // Other entries have no threads, and a process may have ended.
@@ -59,6 +59,11 @@ fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
         }
     }
     Some(held)
+}
+
+/// The namespaces that mounts hold. Other mounts may be users' own, with names of any bytes.
+fn mounted_in(mounts: &[u8]) -> BTreeMap<u64, PathBuf> {
+    String::from_utf8_lossy(mounts).lines().filter_map(mounted).collect()
 }
 
 /// A namespace's number and its place in a line of mountinfo.
@@ -90,6 +95,10 @@ mod tests {
         assert!(network_namespaces().is_none_or(|held| held.contains_key(&own)));
         let line = "99 45 0:4 net:[4026532177] /run/netns/a rw shared:62 - nsfs nsfs rw";
         assert_eq!(mounted(line), Some((4_026_532_177, "/run/netns/a".into())));
+        // FUSE lets a user mount at such a name.
+        let odd = b"98 45 0:50 / /mnt/eve/\xff\xfe rw shared:61 - fuse eve rw\n";
+        let held = mounted_in(&[&odd[..], line.as_bytes()].concat());
+        assert_eq!(held.into_iter().next(), mounted(line));
     }
 
     /// As after the end of a namespace whose number another one got.
