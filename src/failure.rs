@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use hopwise_lab::located::{LoadError, Refusal};
 use miette::Diagnostic as _;
 
+use crate::daemon::log;
+
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The input is at fault: where, and what would be accepted.
@@ -42,7 +44,7 @@ impl Failure {
     /// Says it on standard error.
     pub(crate) fn print(self) {
         match self {
-            Failure::Located(refusal) => eprintln!("{:?}", miette::Report::new(*refusal)),
+            Failure::Located(refusal) => log::tell(&format!("{:?}\n", miette::Report::new(*refusal))),
             other => remark(&other.to_string()),
         }
     }
@@ -81,7 +83,7 @@ impl From<LoadError> for Failure {
 
 /// A remark on standard error.
 pub(crate) fn remark(line: &str) {
-    eprintln!("hopwise: {}", hopwise_lab::plain::text(line));
+    log::tell(&format!("hopwise: {}\n", hopwise_lab::plain::text(line)));
 }
 
 /// One line on standard output.

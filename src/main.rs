@@ -53,6 +53,8 @@ enum Sub {
 
 fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
+    // The last to go, so that the failure is told.
+    let _flushed = daemon::log::Flushed;
     let done = match subcommand {
         Sub::Run(arguments) => lab::run::run(&arguments),
         Sub::Trial(arguments) => lab::trial::run(&arguments),

@@ -66,6 +66,8 @@ mod shards;
 mod stream;
 #[path = "live/unmet.rs"]
 mod unmet;
+#[path = "live/unread.rs"]
+mod unread;
 #[path = "live/window.rs"]
 mod window;
 #[path = "live/world.rs"]

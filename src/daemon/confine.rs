@@ -12,6 +12,7 @@ use hopwise_host::confine::{
 use hopwise_host::own_file::folder_of;
 use serde::{Deserialize, Deserializer, de};
 
+use super::log;
 use super::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
@@ -74,7 +75,7 @@ pub(crate) struct Confined {
     _folders: Vec<OwnedFd>,
 }
 
-/// Gives up everything else, and says so.
+/// Gives up everything else, and says so. The log is written from here on.
 pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> Result<Confined, Failure> {
     let failed = |error: &dyn fmt::Display| Failure::failed("confine the daemon", error);
     let mut capabilities = needs.capabilities.clone();
@@ -101,6 +102,8 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
     if user == "nobody" {
         tracing::warn!("other programs run as `nobody` and can end this one: make a user `hopwise`");
     }
+    // Identity and capabilities are those of a single thread until here.
+    log::flow().map_err(|error| Failure::failed("start the log", error))?;
     Ok(Confined { _folders: folders })
 }
 

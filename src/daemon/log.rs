@@ -1,24 +1,39 @@
 //! A daemon's log on standard error: a line for each event, and a bound for each kind of event and second.
 //!
 //! What a stranger can cause as often as it likes must not fill a disk. Lines beyond the bound are counted, and the
-//! count is written with the next line of any kind.
+//! count is written with the next line of any kind. No thread of a daemon waits for the log's reader.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_host::Clock;
+use lines::Lines;
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+mod lines;
+
 /// Lines of one kind in a window.
 const MOST: u64 = 20;
 const WINDOW: Duration = Duration::from_secs(1);
+/// Time that the reader has for the last lines.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
 
+static LINES: Lines = Lines::new();
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// From here on lines are kept. [`flow`] begins to write them, and the drop of [`Flushed`] at the latest.
 pub(crate) fn begin() {
     begin_with(Level::INFO);
 }
@@ -34,8 +49,84 @@ fn begin_with(most: Level) {
         clock: Clock::start(),
         kinds: Mutex::default(),
     };
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_max_level(most);
-    log.event_format(bounded).init();
+    let log = tracing_subscriber::fmt().with_writer(|| Kept).with_ansi(false).with_max_level(most);
+    // The subscriber would write its own errors to standard error, and panic where that fails.
+    log.log_internal_errors(false).event_format(bounded).init();
+    panic::set_hook(Box::new(keep_panic));
+    HAS_BEGUN.store(true, Ordering::Release);
+}
+
+/// Begins to write, on a thread of its own: call it when there may be a second thread.
+pub(crate) fn flow() -> io::Result<()> {
+    LINES.begin_writer(Stderr)
+}
+
+/// Text that goes to standard error: with the log, where there is one.
+pub(crate) fn tell(text: &str) {
+    if HAS_BEGUN.load(Ordering::Acquire) {
+        LINES.push(text.as_bytes());
+    } else {
+        // A program whose standard error takes nothing has nowhere to say so.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// A panic writes to standard error by itself, and would wait for its reader.
+fn keep_panic(panic: &panic::PanicHookInfo<'_>) {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let trace = Backtrace::capture();
+    let trace =
+        if trace.status() == BacktraceStatus::Captured { format!("{trace}\n") } else { String::new() };
+    LINES.push(format!("ERROR thread `{name}` {panic}\n{trace}").as_bytes());
+}
+
+/// Its drop has the log written, as far as the reader takes it within a second.
+#[derive(Debug)]
+pub(crate) struct Flushed;
+
+impl Drop for Flushed {
+    fn drop(&mut self) {
+        // Without a thread nothing is written.
+        if HAS_BEGUN.load(Ordering::Acquire) && flow().is_ok() {
+            LINES.flush(FLUSHED_WITHIN);
+        }
+    }
+}
+
+/// What the log hands its lines to.
+struct Kept;
+
+impl Write for Kept {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LINES.push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard error without the standard library's lock, which others would wait for.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match rustix::io::write(io::stderr(), bytes) {
+                // Another program that has it, too, does not want to wait.
+                Err(rustix::io::Errno::AGAIN) => {
+                    poll(&mut [PollFd::new(&io::stderr(), PollFlags::OUT)], None)?;
+                }
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A kind of event is the place in the source that tells it.

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::measure::carrier::{Carrier, Place, Stream};
 use crate::measure::flow::{self, Enough, Source};
 use crate::measure::protocol::{self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, VERSION, Work};
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         carrier.stop().await;
         let report = report?;
         tokio::select! {
-            printed = crate::failure::print(arguments.shown(&report)?) => printed?,
+            printed = failure::print(arguments.shown(&report)?) => printed?,
             () = ending.next() => return Err(interrupted()),
         }
         report.problem().map_or(Ok(()), |problem| Err(Failure::failed("measure", problem)))
@@ -193,7 +193,8 @@ impl Arguments {
         let connected = match timeout(TELL_AFTER, &mut connecting).await {
             Ok(connected) => connected,
             Err(_) => {
-                eprintln!("hopwise: {to} does not answer yet; it may take {} s", CONNECT_WITHIN.as_secs());
+                let seconds = CONNECT_WITHIN.as_secs();
+                failure::remark(&format!("{to} does not answer yet; it may take {seconds} s"));
                 connecting.await
             }
         };

@@ -1,12 +1,18 @@
 //! `hopwise air`: the radios of a scenario in real time, under programs that know nothing of it.
 
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
 use clap::Args;
 use hopwise_air::frames::Framing;
-use hopwise_host::Clock;
+use hopwise_host::{Clock, wait_to_read};
 use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
 use hopwise_lab::sim::live;
 use hopwise_lab::units::Time;
 
+use crate::daemon::log;
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::scenario::OfRun;
@@ -15,6 +21,8 @@ use crate::signals;
 mod medium;
 mod report;
 mod stations;
+
+use report::Report;
 
 /// Run real programs over a scenario's radios in real time: a network namespace with a TAP device for each
 /// node
@@ -59,7 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prepared = prepare(arguments, &scenario)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
-    crate::daemon::log::begin();
+    log::begin();
+    log::flow().map_err(|error| Failure::failed("start the log", error))?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let stations = stations::Stations::open(prefix, &prepared)?;
     let mut live = live::world(&prepared.plan);
@@ -77,7 +86,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     watch.end()?;
     let refused = served.map_err(|error| Failure::failed("wait for frames", error))?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);
-    printed(if arguments.json { report.print_json() } else { report.print_text() })
+    // The namespaces go also where nobody reads the report.
+    drop(stations);
+    tell(report, arguments.json, &ends)
+}
+
+/// Prints the report. Once a signal has come, its reader has a second for it.
+fn tell(report: Report, is_json: bool, ends: &OwnedFd) -> Result<(), Failure> {
+    let (sender, told) = channel();
+    let print = move || sender.send(if is_json { report.print_json() } else { report.print_text() });
+    let thread = thread::Builder::new().name("report".into());
+    thread.spawn(print).map_err(|error| Failure::failed("start a thread", error))?;
+    loop {
+        match told.recv_timeout(signals::LAST_WORDS_WITHIN) {
+            Ok(written) => return printed(written),
+            Err(RecvTimeoutError::Timeout) if wait_to_read(ends.as_fd(), Duration::ZERO).is_err() => {}
+            Err(_) => return Ok(()),
+        }
+    }
 }
 
 fn prepare(arguments: &Arguments, scenario: &Scenario) -> Result<Prepared, Failure> {

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::daemon::log;
 use crate::daemon::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
@@ -92,12 +93,13 @@ impl Drop for Watcher {
 /// The watcher's side: standard input brings beats, standard output is the proxy's process. It begins with the first
 /// beat, since a start may take as long as it likes.
 pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
-    crate::daemon::log::begin();
+    log::begin();
     let failed = |error: io::Error| Failure::failed("watch the proxy", error);
     // It is the proxy's own user, which is all that ending the proxy takes.
     let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
     narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
     forbid_tracing().map_err(failed)?;
+    log::flow().map_err(failed)?;
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];
     while beats.read(&mut buffer).map_err(failed)? > 0 {

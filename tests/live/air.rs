@@ -14,6 +14,7 @@ use hopwise_host::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::namespace::{Namespace, can_run, prefix};
+use crate::unread::full_pipe;
 use crate::world::{PATIENCE, until, within_patience};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
@@ -41,6 +42,10 @@ impl Air {
     }
 
     fn with_words(prefix: &str, hops: usize, sets: &[&str], words: &[&str]) -> Air {
+        Air::printing_to(prefix, hops, sets, words, Stdio::piped())
+    }
+
+    fn printing_to(prefix: &str, hops: usize, sets: &[&str], words: &[&str], out: Stdio) -> Air {
         let log = std::env::temp_dir().join(format!("{prefix}.log"));
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
         let mut command = std::process::Command::new(HOPWISE);
@@ -51,7 +56,7 @@ impl Air {
         }
         command.args(words);
         let to = File::create(&log).expect("the temporary folder can be written");
-        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(to).spawn();
+        let process = command.stdin(Stdio::null()).stdout(out).stderr(to).spawn();
         let nodes = (0..=hops).map(|n| Namespace::of_somebody(&format!("{prefix}-n{n}"))).collect();
         let mut air = Air { prefix: prefix.to_owned(), process: process.expect("it starts"), log, nodes };
         within_patience(until(|| air.log().contains("ready") || air.has_ended()));
@@ -451,6 +456,19 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
     drop(air);
     assert_eq!(names(&prefix), Vec::<String>::new());
     assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
+}
+
+#[test]
+fn nothing_stays_when_it_ends_and_nobody_reads_its_report() {
+    if !can_run("nothing_stays_when_it_ends_and_nobody_reads_its_report", &["ip"]) {
+        return;
+    }
+    let prefix = prefix("unread");
+    let (_unread, full) = full_pipe();
+    let mut air = Air::printing_to(&prefix, 1, &[], &[], full.into());
+    air.tell(Signal::TERM);
+    within_patience(until(|| air.has_ended()));
+    assert_eq!(names(&prefix), Vec::<String>::new());
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn a_routing_daemon_keeps_one_capability_and_a_call_that_it_never_makes_is_refus
     let field = Field::new("least-route");
     let mut daemon = route(&field);
     let id = daemon.0.id().to_string();
-    within_patience(until(|| facts(daemon.0.id(), "Name").len() == 3));
+    within_patience(until(|| facts(daemon.0.id(), "Name").len() == 4));
     assert_only(daemon.0.id(), NET_ADMIN);
     if cfg!(target_arch = "x86_64") {
         let injected = Command::new("python3").args(["-c", INJECT, &id, FTRUNCATE, UNSHARE]).output();

@@ -1,29 +1,20 @@
 //! The measuring commands print for a reader that may stop reading.
 
 use std::fs;
-use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::io::PipeReader;
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use crate::field::{Daemon, Field, HOPWISE};
 use crate::namespace::{Namespace, can_run};
+use crate::unread::full_pipe;
 use crate::world::{until, within_patience};
-
-/// Returns whether there is room for a page.
-fn has_room(writer: &PipeWriter) -> bool {
-    let mut watched = [PollFd::new(writer, PollFlags::OUT)];
-    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
 
 /// A command whose standard output is a pipe that is full, and that pipe's other end.
 fn into_a_full_pipe(namespace: &Namespace, words: &[&str]) -> (Daemon, PipeReader) {
-    let (reader, mut writer) = pipe().expect("a pipe");
-    while has_room(&writer) {
-        writer.write_all(&[b'.'; 4096]).expect("it is open");
-    }
+    let (reader, writer) = full_pipe();
     let mut command = namespace.command(&[&[HOPWISE], words].concat());
     command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
     (Daemon(command.spawn().expect("ip netns exec runs")), reader)

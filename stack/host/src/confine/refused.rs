@@ -90,8 +90,18 @@ fn say(call: usize) {
     line.push(b" (");
     line.push_number(call);
     line.push(b"); `confine: log` would allow it\n");
-    // SAFETY: the bytes are there, and nobody else has them.
-    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len) };
+    write_if_it_takes_it(libc::STDERR_FILENO, &line.bytes[..line.len]);
+}
+
+/// A reader that has stopped must not stop the thread, too.
+fn write_if_it_takes_it(fd: libc::c_int, text: &[u8]) {
+    let mut watched = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one descriptor is watched, and nobody else has the bytes.
+    unsafe {
+        if libc::poll(&raw mut watched, 1, 0) == 1 {
+            libc::write(fd, text.as_ptr().cast(), text.len());
+        }
+    }
 }
 
 struct Line {
@@ -124,7 +134,23 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write, pipe};
+    use std::os::fd::AsRawFd;
+
     use super::*;
+
+    #[test]
+    fn a_line_waits_for_no_reader() {
+        let (mut reader, mut writer) = pipe().expect("a pipe");
+        write_if_it_takes_it(writer.as_raw_fd(), b"read");
+        let mut read = [0; 4];
+        reader.read_exact(&mut read).expect("it was written");
+        assert_eq!(&read, b"read");
+        rustix::io::ioctl_fionbio(&writer, true).expect("it is ours");
+        while writer.write(&[b'.'; 4096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&writer, false).expect("it is ours");
+        write_if_it_takes_it(writer.as_raw_fd(), b"unread");
+    }
 
     #[test]
     fn numbers_are_written_without_zeros_before_them() {
