@@ -216,7 +216,7 @@ impl Transfer {
     }
 }
 
-/// The key makes a host's numbers its own; here it comes from the seed, so that a run repeats to the byte.
+/// The key makes a host's numbers its own; here it comes from the seed, and a run repeats to the byte.
 fn host(address: &str, seed: u64) -> Result<Endpoint, Failure> {
     let link = LinkConfig::wire(0, 1500, vec![address.parse()?]);
     let mut key = [0; 32];

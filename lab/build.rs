@@ -30,7 +30,7 @@ fn main() {
     println!("cargo::rustc-env=HOPWISE_SOURCES={:016x}", hash as u64 ^ (hash >> 64) as u64);
 }
 
-/// All files below it; none where it is missing.
+/// Collects all files below the folder; none if it is missing.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {

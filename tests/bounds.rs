@@ -71,7 +71,7 @@ impl Besieged {
     }
 }
 
-/// Another sender for each number.
+/// The address of a sender, another one for each number.
 fn sender(nth: u32) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::from(0x0a01_0000 + nth).into(), 1024)
 }

@@ -131,7 +131,7 @@ fn every_frame_is_whole_named_explained_and_in_order_and_retries_are_repeats() {
     assert!(tries_again > 5);
 }
 
-/// A data frame's airtime leaves so many bytes of its header out, or none.
+/// The bytes of a data frame's header that its airtime may leave out.
 const LEFT_OUT_BYTES: f64 = 2.0;
 
 /// A frame as Wireshark shows it, and as in the frame log, which is exact; in microseconds.
@@ -349,7 +349,7 @@ fn sum<'a>(rows: impl Iterator<Item = &'a serde_json::Value>, column: &str) -> u
     rows.map(|row| row[column].as_u64().expect("a count")).sum()
 }
 
-/// Without RTS, collisions make data and ACKs go again.
+/// Without RTS, the MAC repeats data and ACKs after collisions.
 #[test]
 fn a_segment_that_the_mac_sends_again_is_counted_once() {
     let out = run("tries", "delayed", &["radio.rts_threshold=off"]);

@@ -36,7 +36,7 @@ fn receivers() -> Vec<String> {
     plain.chain(others.map(Into::into)).collect()
 }
 
-/// Each owner of cwnd alone, with each narrower, and with all of them.
+/// Lists with each owner of cwnd alone, with each narrower, and with all of them.
 fn sender_lists() -> Vec<String> {
     let senders = registry::all().iter().copied().filter(|agent| agent.kind() == Kind::Sender);
     let (owners, narrowers): (Vec<_>, Vec<_>) = senders.partition(|agent| agent.owns_cwnd());
@@ -104,7 +104,7 @@ impl Pair {
         }
     }
 
-    /// Both ends send `BYTES` at once and close; both must end with exactly what the other sent.
+    /// Both ends send `BYTES` at once and close; both must end with exactly the other's bytes.
     fn exchange(self, limit: Instant) {
         self.exchange_and(limit, |_| {});
     }
@@ -261,7 +261,7 @@ fn no_pair_delays_an_exchange_of_single_segments() {
 const WAITING: [&str; 1] = ["adw"];
 
 /// An end that sends cwnd in its window field acknowledges by pure ACKs alone, and its own agent holds these. Under
-/// Nagle's rule the other end's next response waits for the ACK of the last one. That costs the hold, and no more.
+/// Nagle's rule the other end's next response waits for the ACK of the last one. The cost is the hold, and no more.
 #[test]
 fn with_cwnd_in_the_window_field_nagle_waits_for_the_hold_and_no_longer() {
     let mut waited = Vec::new();

@@ -22,7 +22,7 @@ const GOAL: f64 = 2.0;
 /// The steps in which packets come to the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
-    /// Each is handled, read and answered before the next one leaves: both stacks send as many ACKs.
+    /// Each packet is handled, read and answered before the next one leaves: both stacks send as many ACKs.
     Each,
     /// A whole window at once. smoltcp then sends one ACK for all of it; ours follows its agent's decisions.
     Window,

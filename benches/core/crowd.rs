@@ -16,7 +16,7 @@ use crate::pair::{End, Queue};
 use crate::row::{Better, Row, in_turn, median_of};
 
 const CONNECTIONS: u32 = 100_000;
-/// One address has too few ports for all of them, so there are several listeners.
+/// The connections of each listener: one port has too few client ports for all of them.
 const PER_PORT: u32 = 25_000;
 const FIRST_PORT: u16 = 80;
 const FIRST_CLIENT_PORT: u16 = 20_000;

@@ -11,7 +11,7 @@ const CONNECTIONS: u64 = 10_000;
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut ours = Ours::new(Settings::default());
-    // One socket, opened again and again: smoltcp has its buffers already.
+    // smoltcp opens one socket again and again, and has its buffers already.
     let mut theirs = Theirs::new(Sums::On, Acks::Delayed, Packets::Segments);
     let (ours, theirs) = in_turn(|| open_and_close(&mut ours), || open_and_close(&mut theirs));
     vec![Row::beside("open and close", "connections/s", Better::More, ours, (SMOLTCP, theirs))]

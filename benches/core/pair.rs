@@ -30,7 +30,7 @@ pub(crate) trait Pair {
     fn write(&mut self, end: End, data: &[u8]) -> usize;
     /// Reads as much as is there and fits.
     fn read(&mut self, end: End, out: &mut [u8]) -> usize;
-    /// This end handles all packets that wait for it.
+    /// Handles all packets that wait for this end.
     fn take(&mut self, end: End);
     /// Puts this end's next packet before the other, if there is one.
     fn give_one(&mut self, end: End) -> bool;
@@ -38,7 +38,7 @@ pub(crate) trait Pair {
     fn give(&mut self, end: End) {
         while self.give_one(end) {}
     }
-    /// Full-sized segments that have passed so far.
+    /// The number of full-sized segments that have passed until now.
     fn full_segments(&self) -> u64;
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Sums {
 /// When in-order data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acks {
-    /// Every second segment, or after a while.
+    /// ACKs for every second segment, or after a while.
     Delayed,
     Immediate,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Acks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packets {
     Segments,
-    /// Up to 64 KiB of segments, which it hands to the other end as they are.
+    /// Bundles of up to 64 KiB of segments, which the wire hands to the other end as they are.
     Bundles,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Mean {
     pub(crate) runs_kbps: Vec<f64>,
 }
 
-/// For each cell the means of its arms, in their order.
+/// The means of the arms of each cell, in their order.
 pub(crate) fn all(cells: &[Cell]) -> Vec<Vec<Mean>> {
     static STORE: OnceLock<Store> = OnceLock::new();
     let store = STORE.get_or_init(Store::open);

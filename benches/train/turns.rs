@@ -54,7 +54,7 @@ fn cell(mut sets: Vec<String>) -> Cell {
     Cell { sets, arms: &ARMS }
 }
 
-/// With turns against without, and each of the two against `tda`.
+/// Rows that compare turns with no turns, and each of the two with `tda`.
 fn rows_of(name: &str, means: &[Mean]) -> [Row; 3] {
     let [in_turn, off, tda] = means else { panic!("a mean for each arm") };
     let row = |of: &str, ours: &Mean, peer, theirs: &Mean| Row {

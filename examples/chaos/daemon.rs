@@ -46,7 +46,7 @@ pub(crate) enum Started {
     Silent,
 }
 
-/// Its memory and descriptors.
+/// The memory and descriptors of a daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Takes {
     pub(crate) rss_kb: u64,
@@ -103,7 +103,7 @@ impl Daemon {
         writeln!(log, "--- start").map_err(failed)?;
         let from = log.metadata().map_err(failed)?.len();
         let mut command = self.command(run);
-        // In a group of its own, since a terminal's SIGINT is for this program.
+        // The daemon gets a group of its own, since a terminal's SIGINT is for this program.
         command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = self.child.insert(command.spawn().map_err(failed)?);

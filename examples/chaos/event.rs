@@ -15,12 +15,12 @@ use crate::forge::Attack;
 use crate::inside::elapsed;
 use crate::site::Site;
 
-/// A clock jumps so many seconds away from the machine's.
+/// The seconds by which a clock jumps away from the machine's.
 const OFFSETS: [i64; 7] = [0, -1, 60, -3600, 86_400, -40_000_000, 300_000_000];
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// Killed, and started again so many milliseconds later.
+    /// The daemon is killed, and started again this many milliseconds later.
     Kill(usize, u64),
     /// The daemon gets SIGTERM and starts again.
     Restart(usize, u64),
@@ -33,7 +33,7 @@ enum What {
     Clock(usize, i64),
     Flap(usize, u64),
     Attack(Attack, u64),
-    /// All of it killed at once.
+    /// All daemons of the site and its radio are killed at once.
     Power,
 }
 
@@ -209,7 +209,7 @@ impl Events {
 }
 
 fn undo(due: Vec<(Duration, usize, Undo)>, run: &Run, sites: &mut [Site]) -> Result<(), String> {
-    // Links and disks come first, so that daemons start with both.
+    // Links and disks come first: daemons then start with both.
     let (starts, others): (Vec<_>, Vec<_>) =
         due.into_iter().partition(|(.., undo)| matches!(undo, Undo::Start(_)));
     for (_, nth, undo) in others {

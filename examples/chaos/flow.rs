@@ -28,7 +28,7 @@ const DIGEST: usize = 32;
 enum Ended {
     Whole,
     Cut(String),
-    /// This must never be.
+    /// A fault that must never happen: wrong bytes.
     Wrong(String),
     /// The client went away on purpose.
     Left,

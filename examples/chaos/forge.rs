@@ -41,7 +41,7 @@ pub(crate) struct Liar {
     /// The honest connections: client, server and port.
     pub(crate) flows: Vec<(Ipv4Addr, Ipv4Addr, u16)>,
     pub(crate) speaks: Option<Speaks>,
-    /// Its device, by its place in the site's list.
+    /// The liar's device, by its place in the site's list.
     pub(crate) device: Option<usize>,
 }
 

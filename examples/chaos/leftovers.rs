@@ -45,7 +45,7 @@ impl Facts {
         }
     }
 
-    /// Each difference, in words.
+    /// The differences, in words.
     fn differences(&self, after: &Facts) -> Vec<String> {
         let mut found = Vec::new();
         for ((what, before), (_, after)) in self.told.iter().zip(&after.told) {

@@ -149,7 +149,7 @@ fn look_at_daemons(site: &Site, ledger: &Ledger, most_descriptors: usize) -> boo
     is_sound
 }
 
-/// Each daemon's descriptors, now and at first.
+/// The descriptors of each daemon, now and at first.
 fn descriptors(site: &Site) -> String {
     let takes = |daemon: &Daemon| {
         let (takes, first) = (daemon.takes().unwrap_or_default(), daemon.first_descriptors());

@@ -90,7 +90,7 @@ fn compare(sites: &[Site], before: &[Takes], after: &[Takes], ledger: &Ledger) {
         if after.rss_kb * 100 > before.rss_kb * (100 + MOST_GROWTH_PERCENT) {
             ledger.violated(format!("grew by more than {MOST_GROWTH_PERCENT} %: {text}"));
         }
-        // As many as its connections of the moment need.
+        // The margin is for the connections of the moment.
         if after.descriptors > before.descriptors + 16 {
             ledger.violated(format!("holds more descriptors: {text}"));
         }

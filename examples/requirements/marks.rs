@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// One test's claim to show one clause.
+/// The claim of a test to show one clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) clause: String,
-    /// From the repository's root.
+    /// The path from the repository's root.
     pub(crate) path: String,
     /// The line of the mark, counted from 1.
     pub(crate) line: usize,
@@ -41,7 +41,7 @@ pub(crate) fn collect(root: &Path, folders: &[&str]) -> io::Result<Vec<Mark>> {
     Ok(marks)
 }
 
-/// A packet script is one test, so that a mark may stand anywhere in it.
+/// A packet script is one test: a mark may stand anywhere in it.
 fn of_script(path: &str, text: &str) -> Vec<Mark> {
     let name = path.rsplit('/').next().map(str::to_owned);
     let mut marks = Vec::new();

@@ -8,7 +8,7 @@ use super::clauses::Clause;
 use super::marks::Mark;
 
 pub(crate) struct Report {
-    /// Each clause with the marks that name it and belong to a test.
+    /// The clauses, each with the marks that name it and belong to a test.
     rows: Vec<(Clause, Vec<Mark>)>,
     problems: Vec<String>,
 }

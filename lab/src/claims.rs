@@ -15,7 +15,7 @@ use crate::scenario::{Bound, Claim, Measure, Over};
 pub enum Outcome {
     /// The measured ratio lies within the claim's tolerance.
     Reproduced,
-    /// It does not.
+    /// The measured ratio lies outside of the tolerance.
     NotReproduced,
     /// The whole interval contradicts the claim by more than the margin.
     Contradicted,

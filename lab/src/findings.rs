@@ -17,22 +17,22 @@ pub struct Findings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointFindings {
     pub point: Point,
-    /// In the trial's order, the baseline first.
+    /// The arms in the trial's order, the baseline first.
     pub arms: Vec<ArmFindings>,
-    /// All arms but the baseline.
+    /// The comparisons of all arms with the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArmFindings {
     pub samples: Samples,
-    /// None while there is no run.
+    /// The statistics of the arm; none while there is no run.
     pub summary: Option<Summary>,
     /// Means of the agent's other measures.
     pub beside: Beside,
 }
 
-/// None while there is no run.
+/// Means of the arm; none while there is no run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
     pub acks_per_segment: Option<f64>,
@@ -77,7 +77,7 @@ impl Findings {
         Findings { points: trial.points.iter().map(at).collect() }
     }
 
-    /// As text: a table for each point, and its sentences.
+    /// The findings as text: a table for each point, and its sentences.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for point in &self.points {

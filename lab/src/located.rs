@@ -88,7 +88,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A problem in a file: the place, the problem, and what would be accepted. Shown through miette.
+/// A problem in a file: the place, the problem, and the accepted values. Shown through miette.
 #[derive(Debug)]
 pub struct Refusal {
     problem: String,
@@ -207,7 +207,7 @@ impl Document {
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
             let place = place_of(error.path());
             let problem = error.inner().to_string();
-            // serde names what it wants in the same sentence: "unknown field `x`, expected one of `a`, `b`".
+            // serde names the accepted values in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
                 // YAML reads the text after an unquoted comma within { } as a key of its own.
                 Some((wrong, _)) if wrong.starts_with("unknown field") && wrong.contains('=') => {

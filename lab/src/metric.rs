@@ -6,7 +6,7 @@ use super::result::RunResult;
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     pub name: &'static str,
-    /// None where the run has no such figure.
+    /// The figure; none where the run has no such figure.
     pub of: fn(&RunResult) -> Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub struct Trial {
     pub world: String,
     /// The arms' names, the baseline first, the others as the file has them.
     pub arms: Vec<String>,
-    /// At least one.
+    /// The points; at least one.
     pub points: Vec<Point>,
     pub seeds: Vec<u64>,
     /// Arms whose ratio is surely within `1 ± margin` do not differ.

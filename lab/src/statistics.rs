@@ -82,7 +82,7 @@ pub struct Comparison {
     pub against: String,
     /// The number of blocks in which both arms have a value.
     pub blocks: usize,
-    /// This arm over the baseline.
+    /// The ratio of this arm to the baseline.
     pub ratio: Option<f64>,
     pub ci95: Option<[f64; 2]>,
     /// p-value of the blocks if the arms were equal.
@@ -140,7 +140,7 @@ pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     }
 }
 
-/// Each arm against the baseline, in the order given.
+/// Compares each arm with the baseline, in the order given.
 pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
     let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
     judge(baseline, others, margin, found, words::Told::Once)

@@ -32,7 +32,7 @@ pub enum Mode {
     Fresh,
     /// Any trial gives way.
     Anew,
-    /// Its runs are taken over.
+    /// The runs of the trial are taken over.
     Resume,
 }
 

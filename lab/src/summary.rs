@@ -19,7 +19,7 @@ pub struct Summary {
 pub struct PointSummary {
     pub point: Point,
     pub arms: InOrder<InOrder<statistics::Summary>>,
-    /// All arms but the baseline.
+    /// The comparisons of all arms with the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -39,7 +39,7 @@ impl Summary {
         Summary { scenario: trial.scenario.clone(), points: points.collect() }
     }
 
-    /// One line.
+    /// The summary as one line.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("nothing in it but texts and numbers")
     }

@@ -18,7 +18,7 @@ const NS2_SEGMENT_BYTES: u16 = 1000;
 const SEGMENT_BYTES: RangeInclusive<u64> = 64..=65_495;
 const PATH_MTUS: RangeInclusive<u64> = 68..=1500;
 const BUFFER_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 30;
-/// In nanoseconds.
+/// The bounds of times, in nanoseconds.
 const TIMES: RangeInclusive<u64> = 1_000_000..=u64::MAX;
 const HOPS: RangeInclusive<u64> = 1..=255;
 

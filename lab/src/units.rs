@@ -173,7 +173,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// In the largest binary unit that reaches it, with one decimal.
+/// Shows a size in the largest binary unit that it reaches, with one decimal.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = SIZES[..3].iter().rev().find(|(_, one)| self.0 >= *one);

@@ -13,7 +13,7 @@ use hopwise_testing::memory::End;
 use super::net::{A, B, Net, PORT, Pair, ROUND_TRIP, pattern, secs, segment};
 
 const SMALL: u32 = 8192;
-/// More than the send buffer holds.
+/// A size beyond the send buffer.
 const LARGE: u32 = 2 << 20;
 
 fn with_buffers_of(bytes: u32) -> TcpConfig {

@@ -28,7 +28,7 @@ pub(super) struct Flows {
     pub(super) clients: Vec<ConnId>,
     servers: Vec<ConnId>,
     pub(super) got: BTreeMap<u16, usize>,
-    /// Each flow always has more to send.
+    /// True if each flow always has more to send.
     is_bulk: bool,
     /// The server whose data no program reads.
     unread: Option<ConnId>,

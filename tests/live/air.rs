@@ -313,7 +313,7 @@ fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
         stream.read_to_end(&mut back)?;
         Ok(back)
     };
-    // Until both daemons are there.
+    // Wait until both daemons are there.
     within_patience(until(|| talk().is_ok_and(|back| back == sent)));
     drop(daemons);
     let report = air.end();
@@ -344,7 +344,7 @@ fn dca_on_a_tun_counts_the_hops_of_the_radio_alone() {
         let send =
             [&[HOPWISE], &send[..], &["--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"]];
         let mut sent = None;
-        // Until the other end listens.
+        // Wait until the other end listens.
         within_patience(until(|| {
             let output = air.nodes[0].output(&send.concat());
             sent = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
@@ -406,7 +406,7 @@ fn a_radio_that_falls_behind_real_time_says_so() {
     within_patience(async {
         until(|| socket.send_to(&[0; 100], (address(1), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok())
             .await;
-        // More than the radio sends in that time, unless this test is held up before it stops the radio.
+        // Send more than the radio can in that time. The test may be held up before it stops the radio.
         while said_behind_ms(&air) <= 200 {
             (0..40).for_each(|_| drop(socket.send_to(&[1; 1_400], (address(1), PORT))));
             for signal in [Signal::STOP, Signal::CONT] {
@@ -436,7 +436,7 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
     let prefix = prefix("left");
     let mut air = Air::with_prefix(&prefix, 2, &[]);
     assert_eq!(names(&prefix).len(), 3);
-    // Only one may have the names.
+    // Only one `hopwise air` may have the names.
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
     let mut second = std::process::Command::new(HOPWISE);
     let output = second.arg("air").arg(&scenario).args(["--prefix", &prefix]).output().expect("it runs");

@@ -99,7 +99,7 @@ fn facts(process: u32, name: &str) -> Vec<String> {
     values
 }
 
-/// Every thread has these capabilities, in the sets that count, and can get no more.
+/// Checks that every thread has these capabilities alone, in the sets that count, and can get no more.
 fn assert_only(process: u32, capabilities: u64) {
     for (set, expected) in [
         ("CapEff", capabilities),

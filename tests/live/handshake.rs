@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::namespace::can_run;
 use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, within_patience};
 
-/// More than a window without scaling: agreed scales are then used.
+/// A size beyond a window without scaling: agreed scales are then used.
 const BYTES: usize = 300_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -39,7 +39,7 @@ fn shown(field: &Field) -> [String; 3] {
     let ip = |words: &[&str]| text(&field.node.output(&[&["ip"], words].concat()).stdout);
     let keeps = "cat /proc/sys/net/ipv6/conf/hw0/keep_addr_on_down";
     let keeps = text(&field.node.output(&["sh", "-c", keeps]).stdout);
-    // It gets a queue when it comes up for the first time, and never loses it again.
+    // The device gets a queue when it comes up for the first time, and never loses it again.
     let device = ip(&["addr", "show", "dev", "hw0"]);
     let mut words: Vec<_> = device.split_whitespace().collect();
     let queue = words.iter().position(|word| *word == "qdisc").expect("each device has one");
@@ -195,7 +195,7 @@ fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
     }
     for (address, device) in [
         ("10.6.0.2/24", "mtu: 1000"),
-        // After that one the device has an address of the kernel's.
+        // After the first case the device has an address of the kernel's.
         ("10.6.0.2/24", "mtu: 1000"),
         ("\"fd07::2/64\"", "kernel: [\"fe80::7/64\"]"),
         ("\"fd07::2/64\"", "kernel: [\"fd09::9/128\"]"),

@@ -397,7 +397,7 @@ fn iperf3_and_ssh_run_through_forwards_unmodified() {
     fs::create_dir_all("/run/sshd").expect("sshd wants it");
     let sshd = text(&field.web.output(&["sh", "-c", "command -v sshd"]).stdout);
     let _sshd = field.web.start(&[sshd.trim(), "-D", "-f", &field.path("sshd")]);
-    // One for each client: between two a server stops listening for a moment.
+    // One server for each client: between two clients a server stops listening for a moment.
     let iperf3 = |port| field.web.start(&["iperf3", "-s", "-B", "10.9.0.2", "-p", port]);
     let _iperf3 = [iperf3("5201"), iperf3("5202")];
     let _daemon = field.daemon(

@@ -151,7 +151,7 @@ const BEYOND: [Beyond; 2] = [
 ];
 
 impl Beyond {
-    /// The address of a listener over there, which reads what comes to its end.
+    /// The address of a listener over there, which reads each connection to its end.
     fn reader(&self, here: &Namespace, far: &Namespace) -> (SocketAddr, JoinHandle<io::Result<(u64, Hash)>>) {
         here.sysctl(self.forwarding, "1");
         let (_, bits) = self.to.split_once('/').expect("a network");

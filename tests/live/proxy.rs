@@ -80,7 +80,7 @@ impl Network {
             mobile.ip(&["route", "add", "default", "via", "10.9.0.1"]);
             router.sysctl("ipv4/ip_forward", "1");
         }
-        // A window of some hundred segments, so that nothing is lost for lack of room anywhere.
+        // A window of some hundred segments: no queue then overflows.
         mobile.sysctl("ipv4/tcp_rmem", "4096 131072 262144");
         for namespace in [&fixed, &router, &mobile] {
             // Whole packets, as a radio has them.
@@ -448,7 +448,7 @@ fn a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection() {
         running.0.kill().expect("it is killed");
         running.0.wait().expect("it has ended");
         transfer.wait_for(1_000_000);
-        // And the next one takes the same connection up where it is.
+        // The next proxy takes the same connection up where it is.
         let _second = network.proxy("ack-hold", "none");
         transfer.wait_for(1_000_000);
         assert!(network.tell("{\"tell\":\"status\"}").contains("\"flows\":1"), "{by:?}");

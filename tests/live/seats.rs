@@ -12,7 +12,7 @@ use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
-/// Each client holds a connection to the proxy and sends next to nothing.
+/// Each client holds a connection to the proxy and sends hardly any bytes.
 #[test]
 fn slow_clients_of_the_proxy_keep_nobody_out() {
     if !can_run("slow_clients_of_the_proxy_keep_nobody_out", &["curl", "python3"]) {

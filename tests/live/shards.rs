@@ -244,7 +244,7 @@ fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
         let connect = |_| TcpStream::connect("10.7.0.2:8022").expect("the node listens");
         (0..32).map(connect).collect()
     });
-    // They are connected before the node has accepted them.
+    // The kernel's clients are connected before the node has accepted them.
     let mut shards = Vec::new();
     within_patience(until(|| {
         let status = field.status();

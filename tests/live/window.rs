@@ -10,7 +10,7 @@ use crate::namespace::can_run;
 use crate::stream::{Stream, read_all, receive_all, send_all, write_all};
 use crate::world::{KERNELS, OURS, World, is_long, within_patience};
 
-/// More than both ends' buffers together.
+/// A size beyond both ends' buffers together.
 const BYTES: u64 = 30_000_000;
 
 /// The time without a reader.
@@ -28,7 +28,7 @@ fn a_window_of_the_kernels_that_stays_closed_is_probed_until_it_opens() {
     let (open, opened) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept()?;
-        // It ends when the other side hangs up.
+        // The wait ends when the other side hangs up.
         let _ = opened.recv();
         read_all(&mut stream)
     });

@@ -1,4 +1,4 @@
-//! Over radios: chains of mesh nodes, where data and ACKs of one connection collide.
+//! Chains of mesh nodes with radios, where data and ACKs of one connection collide.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn chain(hops: u32) -> World<Node> {
     World::new(config, (0..=hops).map(|number| node(number, hops)).collect())
 }
 
-/// One end: the bytes that it sends, and those that it must get.
+/// One end: the bytes that it sends, and the bytes that it must get.
 struct End {
     node: u32,
     id: Option<ConnId>,

@@ -86,7 +86,7 @@ pub(crate) fn drive<R: AsRouter>(it: &mut R, manners: Manners, mut rest: &[u8]) 
         it.look(now);
     }
     let router = it.router();
-    // Without input it comes to rest, except for its periodic actions.
+    // Without input a router comes to rest, except for its periodic actions.
     for _ in 0..1_000 {
         let Some(at) = router.poll_timeout() else { return };
         assert!(at > now, "a timer that stays due");

@@ -72,7 +72,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         act(&mut *router, header, &mut now, (*what, *who), data);
         drain(&mut *router, now);
     }
-    // Without input it comes to rest, except for its periodic actions.
+    // Without input a router comes to rest, except for its periodic actions.
     for _ in 0..1_000 {
         let Some(at) = router.poll_timeout() else { return };
         assert!(at > now, "a timer that stays due");

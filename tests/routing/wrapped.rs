@@ -154,7 +154,7 @@ fn settings_in_force_name_every_constant_of_the_protocol_and_none_of_another() {
 
 #[test]
 fn a_dsr_node_that_listens_to_nobody_else_finds_no_shortcuts() {
-    // All three are in range of each other in the end: a flow that began over two hops needs one.
+    // All three nodes are in range of each other in the end: a flow that began over two hops needs one.
     let scene = |promiscuous: bool| {
         let routing = format!("routing={{ protocol: dsr, dsr: {{ promiscuous: {promiscuous} }} }}");
         let sets = [

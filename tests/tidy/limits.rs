@@ -58,7 +58,7 @@ fn listed(list: &str) -> (Sizes, Vec<String>) {
     (sizes, findings)
 }
 
-/// Every difference is a finding: growth and new entries must not come in, and smaller values must be lowered in the
+/// Every difference is a finding. Growth and new entries must not come in, and smaller values must be lowered in the
 /// list.
 fn compare(found: &Sizes, listed: &Sizes) -> Vec<String> {
     let mut findings = Vec::new();

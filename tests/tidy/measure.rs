@@ -7,11 +7,11 @@ pub(crate) struct Function {
     pub(crate) name: String,
     /// The line of its `fn`, counted from 1.
     pub(crate) line: usize,
-    /// From the line of `fn` to that of the closing brace, both counted.
+    /// The number of lines from `fn` to the closing brace, both counted.
     pub(crate) lines: usize,
 }
 
-/// Every function with a body, those inside others, in traits and in macros too.
+/// All functions with a body, also those inside others, in traits and in macros.
 pub(crate) fn functions(source: &str) -> Vec<Function> {
     let tokens = tokens(source);
     let mut found = Vec::new();

@@ -20,7 +20,7 @@ fn refused(folder: &Folder, words: &[&str], wanted: &[&str]) {
     }
 }
 
-/// Every file of a trial with another version in it, as that one would have written it.
+/// Rewrites every file of a trial as another version would have written it.
 fn as_of_another_version(folder: &Folder, out: &str) {
     for (name, bytes) in folder.files(out) {
         let text = text(&bytes).replace(VERSION, "0.0.1+old");

@@ -1,4 +1,4 @@
-//! Trials in the radio world whose truth is known: arms that are equal but for their seeds, and arms with 5 % planted.
+//! Trials in the radio world whose truth is known: arms that differ in their seeds alone, and arms with 5 % planted.
 //!
 //! `lab/src/statistics/tests` does the same with goodputs drawn from distributions; here they come from runs, as for a
 //! user. By default there are fewer trials than in the documents; with `HOPWISE_LONG` set, as many.

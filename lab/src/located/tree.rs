@@ -13,7 +13,7 @@ const MOST_COMPARED: usize = 1_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// In bytes.
+    /// The place in bytes.
     span: Range<usize>,
     inner: Inner,
 }
@@ -70,7 +70,7 @@ impl Node {
         self
     }
 
-    /// One step on, with the place of its key.
+    /// The child node at one step, with the place of its key.
     fn next(&self, step: &Step) -> Option<(&Node, Range<usize>)> {
         match (&self.inner, step) {
             (Inner::Map(entries), Step::Key(wanted)) => {
@@ -163,7 +163,7 @@ fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, Wrong> {
     Ok(None)
 }
 
-/// From characters, which the parser counts, to bytes.
+/// Translates characters, which the parser counts, to bytes.
 struct Bytes<'a> {
     text: &'a str,
     starts: Vec<usize>,

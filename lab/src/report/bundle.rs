@@ -47,7 +47,7 @@ fn refused(place: &Path, problem: impl fmt::Display) -> ReadError {
 }
 
 impl Bundle {
-    /// Joins what the folders hold; they must be of one trial, made by one version, which may be another than ours.
+    /// Joins the folders' records. They must be of one trial, made by one version, which may be another than ours.
     pub fn read(folders: &[PathBuf]) -> Result<Bundle, ReadError> {
         let mut joined = Joined::default();
         for folder in folders {
@@ -83,7 +83,7 @@ impl Bundle {
     }
 }
 
-/// Records read so far.
+/// The records read until now.
 #[derive(Default)]
 struct Joined {
     /// The first folder, and the plan that all must have.

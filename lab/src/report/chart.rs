@@ -70,7 +70,7 @@ pub(super) struct Axis<'a> {
 }
 
 impl<'a> Axis<'a> {
-    /// From zero to a little more than the largest value.
+    /// An axis from zero to a little more than the largest value.
     pub(super) fn to_most(label: &'a str, values: impl Iterator<Item = f64>) -> Axis<'a> {
         let most = values.fold(0.0_f64, f64::max);
         Axis { label, low: 0.0, high: if most > 0.0 { most * 1.05 } else { 1.0 } }

@@ -1,4 +1,4 @@
-//! From a plan to a world.
+//! Builds a world from a plan.
 
 use std::collections::BTreeSet;
 use std::error::Error;

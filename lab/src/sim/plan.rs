@@ -117,7 +117,7 @@ pub struct WirePlan {
 pub struct FlowPlan {
     pub from: u32,
     pub to: u32,
-    /// On the world's clock, as `stop` is.
+    /// The start on the world's clock, as `stop` is.
     pub start: Duration,
     /// New transfers and requests end then, and endless data is cut off.
     pub stop: Option<Duration>,

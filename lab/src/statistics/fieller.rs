@@ -1,4 +1,4 @@
-//! The paired ratio where some block delivered nothing, so that its ratio has no log: the ratio of the means.
+//! The paired ratio where some block delivered nothing and has no log: the ratio of the means.
 //!
 //! For a true ratio ρ the differences `arm − ρ·baseline` scatter around 0, and a t test can check this for any ρ.
 //! Fieller's interval is all ρ that the test does not refuse. It has no end when the baseline's mean is not surely

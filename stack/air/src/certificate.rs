@@ -16,7 +16,7 @@ use crate::saturated::{Saturated, jain};
 /// The figure that a probe must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// This, give or take so many per cent.
+    /// The value, within this many per cent.
     About {
         value: f64,
         percent: f64,
@@ -60,7 +60,7 @@ impl fmt::Display for Probe {
     }
 }
 
-/// Every probe of a profile under one set of rules; a probe of saturated stations runs for `seconds`.
+/// All probes of a profile under one set of rules; a probe of saturated stations runs for `seconds`.
 pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
     let phy = phy.under(rules);
     let mut probes = Vec::new();
@@ -84,7 +84,7 @@ fn about(name: String, unit: &'static str, measured: f64, value: f64, percent: f
     Probe { name, unit, measured, expected: Expected::About { value, percent } }
 }
 
-/// From the RTS's first bit to the ACK's last, less what the air takes.
+/// Measures an exchange from the RTS's first bit to the ACK's last, without propagation.
 fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
     for bytes in [40, 1_040] {
         let places = [0.0, 150.0].map(|x| Some(Place { x, y: 0.0 }));

@@ -33,7 +33,7 @@ pub enum Fading {
     Rayleigh {
         doppler_hz: f64,
     },
-    /// With a direct ray `k` times as strong as all others together.
+    /// Fading with a direct ray `k` times as strong as all others together.
     Rician {
         k: f64,
         doppler_hz: f64,
@@ -77,7 +77,7 @@ pub struct Channel {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnAir {
     pub(crate) now: u64,
-    /// With header and FCS.
+    /// The length of the frame with header and FCS.
     pub(crate) bytes: u32,
     pub(crate) rate: Rate,
 }
@@ -161,7 +161,7 @@ impl Channel {
     }
 }
 
-/// From this SNR on a preamble is noticed.
+/// The least SNR at which a preamble is noticed.
 const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
 
 impl Radio {

@@ -267,7 +267,7 @@ impl Dcf {
         self.medium.stations() as u32
     }
 
-    /// Frame starts, frame ends and timers so far.
+    /// The number of frame starts, frame ends and timers until now.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -278,7 +278,7 @@ impl Dcf {
     }
 }
 
-/// By how much an answer, or announced data, may be overdue (`rules: ns2`).
+/// The time by which an answer, or announced data, may be overdue (`rules: ns2`).
 pub(crate) const NS2_PATIENCE_NS: u64 = 4_000;
 
 /// The wait for an answer that takes `answer_ns`, if nothing comes at all.

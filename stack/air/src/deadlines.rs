@@ -22,7 +22,7 @@ impl Deadlines {
         Deadlines { tree: vec![NEVER; 2 * leaves], leaves, number_bits: leaves.trailing_zeros() }
     }
 
-    /// With a million stations four hours fit, with a thousand half a year.
+    /// Sets a deadline. With a million stations four hours fit, with a thousand half a year.
     #[inline]
     pub(crate) fn set(&mut self, station: usize, at: u64) {
         debug_assert!(at == NEVER || at >> (64 - self.number_bits) == 0, "a run of this length does not fit");

@@ -37,7 +37,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// With header and FCS.
+    /// The bytes on the air, with header and FCS.
     pub fn bytes_on_air(&self, phy: &Phy) -> u32 {
         match self.kind {
             FrameKind::Rts => RTS_BYTES,

@@ -18,10 +18,10 @@ pub fn mac_of(station: u32) -> Mac {
 /// The first header of a machine's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// With the packet's own header.
+    /// Packets begin with their own header.
     #[default]
     Packet,
-    /// With an Ethernet header, in whose place the radio's own goes on the air.
+    /// Packets begin with an Ethernet header; the radio's own header replaces it on the air.
     Ethernet,
 }
 
@@ -105,13 +105,13 @@ pub enum Loss {
     Interference,
     /// The receiver sent this frame meanwhile.
     Sending(FrameKind),
-    /// It was understood, but its receiver's NAV or carrier forbade an answer.
+    /// The frame was understood, but the receiver's NAV or carrier forbade an answer.
     HeldUp,
-    /// It was understood, but its receiver was in another exchange.
+    /// The frame was understood, but the receiver was in another exchange.
     Engaged,
 }
 
-/// One frame at one station.
+/// The view of one station on one frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameEvent {
     /// The arrival of its own first bit, and of its last.

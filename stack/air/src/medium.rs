@@ -16,7 +16,7 @@ pub(crate) struct Link {
     pub(crate) to: u32,
     pub(crate) from: u32,
     pub(crate) delay_ns: u32,
-    /// The number of the last data frame that was passed up, so that a repeated one is not.
+    /// The number of the last data frame that was passed up; a repeated one is not passed up again.
     pub(crate) delivered: u32,
     /// The number of frames that chance has decided on.
     decided: u32,
@@ -35,7 +35,7 @@ struct Room {
     most: u32,
 }
 
-/// All links, those of one sender side by side.
+/// All links; those of one sender are side by side.
 #[derive(Debug)]
 pub(crate) struct Medium {
     pub(crate) links: Vec<Link>,
@@ -43,15 +43,14 @@ pub(crate) struct Medium {
     /// The longest delay of each station's frames.
     longest_ns: Vec<u64>,
     pub(crate) channel: Channel,
-    /// One for each link, where power changes with time.
+    /// The faders, one for each link, if power changes with time.
     faders: Vec<Fader>,
     radio: Radio,
     seed: u64,
     moving: Option<Moving>,
     /// The stations that may be in range of the sender at hand, with their places.
     near: Vec<(u32, Place)>,
-    /// No station receives another one farther away, however strong its shadowing; infinite if nothing limits
-    /// shadowing.
+    /// The greatest distance at which a station receives another; infinite with shadowing, which has no bound.
     reach_m: f64,
     fresh: Vec<(Link, Option<Fader>)>,
 }

@@ -17,7 +17,7 @@ use crate::place::Place;
 /// A sender's links are computed again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;
 
-/// From one place to another, and still there until the next leg.
+/// A way from one place to another; the node then stays until the next leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
     pub from_ns: u64,
@@ -204,7 +204,7 @@ impl Moving {
             for other in self.cells.get(&(x + dx, y + dy)).into_iter().flatten() {
                 let Some(there) = self.place(*other, now) else { continue };
                 let (dx, dy) = (here.x - there.x, here.y - there.y);
-                // Most are too far away, and are not worth a logarithm or a place in the order.
+                // Most nodes are too far away for a logarithm or a place in the order.
                 if dx * dx + dy * dy <= reach_m * reach_m {
                     near.push((*other, there));
                 }

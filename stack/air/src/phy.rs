@@ -8,7 +8,7 @@ use crate::rules::Rules;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     pub bits_per_second: u64,
-    /// By how much a frame must exceed all others that overlap it, as a ratio of powers (`rules: standard`).
+    /// The ratio of powers by which a frame must exceed the sum of all others that overlap it (`rules: standard`).
     pub sinr: f64,
 }
 
@@ -28,7 +28,7 @@ pub struct Phy {
     pub slot_ns: u64,
     pub sifs_ns: u64,
     pub data: Rate,
-    /// For RTS, CTS, ACK and broadcasts.
+    /// The rate of RTS, CTS, ACK and broadcasts.
     pub basic: Rate,
     /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
@@ -50,7 +50,7 @@ const OFDM_48: Rate = Rate { bits_per_second: 48_000_000, sinr: 158.489_319_246_
 const OFDM_54: Rate = Rate { bits_per_second: 54_000_000, sinr: 251.188_643_150_958 };
 static OFDM: [Rate; 8] = [OFDM_6, OFDM_9, OFDM_12, OFDM_18, OFDM_24, OFDM_36, OFDM_48, OFDM_54];
 
-/// Every profile by its name. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
+/// All profiles by their names. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
 static PROFILES: [Phy; 15] = [
     dsss("dsss-1mbps", DSSS_1, LONG_NS),
     dsss("dsss-2mbps", DSSS_2, LONG_NS),
@@ -208,7 +208,7 @@ impl Phy {
         self.airtime_ns(ACK_BYTES, self.basic)
     }
 
-    /// From the RTS's first bit to the ACK's last: without DIFS, backoff and propagation.
+    /// The time from the RTS's first bit to the ACK's last: without DIFS, backoff and propagation.
     pub fn exchange_ns(&self, bytes: u32) -> u64 {
         self.rts_ns() + self.cts_ns() + self.data_ns(bytes) + self.ack_ns() + 3 * self.sifs_ns
     }

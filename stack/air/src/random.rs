@@ -37,13 +37,13 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// From 0 to `bound - 1`; 0 when `bound` is 0.
+    /// A number from 0 to `bound - 1`; 0 when `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next_u64() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// From 0 to 1, without 1.
+    /// A number from 0 to 1, without 1.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -48,7 +48,7 @@ pub struct WorldConfig {
     pub mac: MacConfig,
     pub radio: Radio,
     pub channel: Channel,
-    /// One for each machine.
+    /// The seats, one for each machine.
     pub seats: Vec<Seat>,
     pub wires: Vec<WireConfig>,
     pub arp: Arp,

@@ -93,7 +93,7 @@ impl<M: Machine> World<M> {
         self.now
     }
 
-    /// Packets and timeouts handled so far.
+    /// The number of packets and timeouts handled until now.
     pub fn events(&self) -> u64 {
         self.events
     }

@@ -10,10 +10,10 @@ use etherparse::{SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 /// All packets to and from one stack.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// By the peer's port.
+    /// The flows, by the peer's port.
     flows: BTreeMap<u16, Flow>,
     pub(crate) counts: Counts,
-    /// Each untrue ACK, with the packet's place in the order; the first ones alone.
+    /// The first untrue ACKs, each with the packet's place in the order.
     pub(crate) wrong: Vec<String>,
     packets: u64,
 }

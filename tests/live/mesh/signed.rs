@@ -57,7 +57,7 @@ impl Signed {
         self.mesh.start_with(node, devices, &more);
     }
 
-    /// Both daemons read the keys anew.
+    /// Lets both daemons read the keys anew.
     fn change(&self, ids: &[u8]) {
         let said = |node| self.mesh.log(node).matches("the keys were read anew").count();
         let before = [0, 1].map(said);

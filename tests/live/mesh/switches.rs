@@ -122,7 +122,7 @@ fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
     mesh.end(0, Signal::KILL);
     let left = switches(&mesh);
     assert_ne!(left, before);
-    // With the same state file.
+    // The second daemon has the same state file.
     let config = fs::read_to_string(mesh.folder.join("route0.yaml")).expect("it was written");
     let elsewhere = mesh.folder.join("elsewhere.yaml");
     fs::write(&elsewhere, config.replace("10.77.0.1", "10.77.0.2")).expect("the folder can be written");
@@ -152,7 +152,7 @@ fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
     let before = switches(&mesh);
     mesh.start(0, std::slice::from_ref(&device));
     mesh.end(0, Signal::KILL);
-    // It takes the values that the killed one has left for the old ones.
+    // The second daemon takes the values that the killed one has left for the old ones.
     let mut second = start_second(&mesh, "other0");
     let _ = fs::remove_file(mesh.folder.join("log0"));
     mesh.start(0, std::slice::from_ref(&device));

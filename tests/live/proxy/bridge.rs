@@ -1,4 +1,4 @@
-//! `by: bridge`: what the proxy leaves to the kernel's bridge.
+//! `by: bridge`: the frames that the proxy leaves to the kernel's bridge.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;

@@ -118,7 +118,7 @@ fn timestamps(mut options: &[u8]) -> Option<[u8; 8]> {
 /// The segments that may leave towards the sender besides the mobile's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// None.
+    /// The mobile's own segments alone.
     TheMobiles,
     /// Pure ACKs of numbers that the mobile has acknowledged; the sender could take none of them for an old one.
     InItsName,
@@ -131,9 +131,9 @@ fn is_beyond(later: u32, earlier: u32) -> bool {
 
 /// Checks a proxy by the segments that came in on each side (`heard`) and left on the other (`said`).
 ///
-/// To the sender it may send no number before the mobile had acknowledged it, and no segment of its own except by
-/// `words`. It may send an ACK at most once more than the mobile did, and none again after a newer one. To the mobile
-/// it may send only bytes that the sender has sent before. Returns the number of segments checked in each direction.
+/// A proxy may send the sender no number that the mobile has not acknowledged, and no segment of its own except by
+/// `words`. It may send an ACK at most once more than the mobile did, and none again after a newer one. It may send the
+/// mobile only bytes that the sender has sent before. Returns the number of segments checked in each direction.
 pub(super) fn check(
     mobile: IpAddr,
     words: Words,

@@ -15,9 +15,9 @@ use crate::world::{is_long, until, within_patience};
 /// The forecast of a fade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Foretold {
-    /// With the right length.
+    /// The forecast has the right length.
     Well,
-    /// With a fifth of the length, after a false alarm.
+    /// The forecast has a fifth of the length, and follows a false alarm.
     Badly,
     Not,
 }
@@ -45,7 +45,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// One fade that is foretold well, and bulk data.
+    /// A plan of one fade that is foretold well, with bulk data.
     fn new(agent: &'static str, fade: Duration, after: Duration) -> Plan {
         let (traffic, foretold) = (Traffic::Bulk, Foretold::Well);
         Plan { agent, control: "cubic", traffic, fade, times: 1, foretold, after }
@@ -289,8 +289,8 @@ fn whatever_fades_and_however_it_is_foretold_a_connection_goes_on() {
             Plan { traffic: Traffic::Interactive, ..split },
         ),
     ] {
-        // It always goes on, or the run would not end. It does so soon, if nothing holds the machine up in just that
-        // second.
+        // The transfer always goes on, or the run would not end. It does so soon, if nothing holds the machine up in
+        // just that second.
         let goes_on_soon = || {
             let came = run(&network, &plan);
             println!("{name}: {came:?}");

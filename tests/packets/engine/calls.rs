@@ -111,7 +111,7 @@ impl Run {
         Ok(Arc::new(settings.tcp))
     }
 
-    /// From now on the peer's name means this connection.
+    /// Gives this connection the peer's name from now on.
     fn adopt(&mut self, peer: usize, conn: ConnId) -> Read<()> {
         let info = self.endpoint.info(self.instant(), conn).map_err(|error| problem!("{error}"))?;
         self.turn_to(peer);

@@ -131,7 +131,7 @@ impl Opt {
         }
     }
 
-    /// Its bytes; numbers are the wire's already.
+    /// Appends the option's bytes; numbers are the wire's already.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut body = Vec::new();
         let kind = match self {

@@ -444,7 +444,7 @@ impl Run {
     }
 }
 
-/// For reports: the newest lines of the trace.
+/// The newest lines of the trace, for reports.
 pub(crate) fn trace_tail(run: &Run, count: usize) -> String {
     let mut text = String::new();
     for event in &run.trace[run.trace.len().saturating_sub(count)..] {

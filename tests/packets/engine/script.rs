@@ -15,9 +15,9 @@ pub(crate) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Now,
-    /// This long after the line before.
+    /// A time after the line before.
     After(u64),
-    /// For an expected packet: at some time between the two, counted from the line before.
+    /// A range of times for an expected packet, counted from the line before.
     Within(u64, u64),
     At(u64),
 }

@@ -5,7 +5,7 @@ use hopwise_core::wire::{Checksums, IcmpView, IpView, TcpView, UdpView, protocol
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Soundness {
     Sound,
-    /// Some header or checksum is wrong: it is dropped, and counted once.
+    /// Some header or checksum is wrong: the packet is dropped, and counted once.
     Malformed,
     /// A piece of a packet that is not complete yet.
     Piece,

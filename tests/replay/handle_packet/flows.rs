@@ -29,7 +29,7 @@ impl Flow {
         (now.as_millis() as u32).wrapping_add(u32::from(self.remote.port()))
     }
 
-    /// A segment that an honest remote end might send now, but for its flags and options.
+    /// A segment that an honest remote end might send now, except for its flags and options.
     pub(super) fn natural(&self) -> Segment {
         Segment {
             src: self.remote,

@@ -1,4 +1,4 @@
-//! Packets from a stranger, or from one that claims to be the peer: right but for the story's changes.
+//! Packets from a stranger, or from one that claims to be the peer: right except for the story's changes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -33,7 +33,7 @@ pub(super) fn addresses(input: &mut Input<'_>) -> (IpAddr, IpAddr) {
     ])
 }
 
-/// One of the flows, or a new one.
+/// One of the flows, old or new.
 fn flow<'a>(flows: &'a mut Flows, input: &mut Input<'_>) -> &'a mut Flow {
     let octet = usize::from(input.octet());
     let len = flows.len();
@@ -359,7 +359,7 @@ pub(super) fn icmp_about(quoted: Option<&Vec<u8>>, input: &mut Input<'_>) -> For
     let (src, dst) = if is_v6 { (STRANGER_V6, HOST_V6) } else { (STRANGER_V4, HOST_V4) };
     let changes = Bits(input.octet());
     if changes.has(4) && quoted.len() > 40 {
-        // Another number than the one that was sent.
+        // Replace the number that was sent.
         let at = if is_v6 { 44 } else { 24 };
         quoted[at..at + 4].copy_from_slice(&input.long().to_be_bytes());
     }

@@ -152,7 +152,7 @@ impl Envelope {
             let [a, b, c, d] = self.id.to_be_bytes();
             return [next, 0, high, low, a, b, c, d];
         }
-        // As options this is PadN of four bytes; in a routing header their length is "segments left".
+        // As options these bytes are PadN of four bytes; in a routing header their length is "segments left".
         let length = if kind == protocol::ROUTING { 0 } else { 4 };
         [next, 0, 1, length, 0, 0, 0, 0]
     }

@@ -159,7 +159,7 @@ impl Shown<'_> {
         let nodes = series.whose("queue_packets");
         let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
         let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
-        // Only as many names as there is room for.
+        // There is room for only some of the names.
         let every = (10.0 / row).ceil() as usize;
         let name = |(nth, node): (usize, &&'a str)| RowName::alone(if nth % every == 0 { node } else { "" });
         let names: Vec<_> = nodes.iter().enumerate().map(name).collect();

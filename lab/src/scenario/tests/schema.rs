@@ -1,4 +1,4 @@
-//! The JSON Schema and serde agree on what a scenario is.
+//! The JSON Schema and serde accept the same scenarios.
 
 use serde_json::Value;
 

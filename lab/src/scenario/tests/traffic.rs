@@ -279,7 +279,7 @@ fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {
     let ruled = of(&["rules=[{ shadows: [\"delayed:4\", delayed] }]"]);
     assert_eq!((&*ruled.receiver, ruled.sender.len()), ("delayed", 2));
     let acks: Vec<_> = ruled.shadows.iter().map(|shadow| shadow.acks).collect();
-    // One of the live agent's went with the FIN.
+    // One ACK of the live agent went with the FIN.
     assert!(acks[0] < acks[1] && acks[1] == ruled.acks_sent + 1, "{ruled:?}");
     assert_eq!(ruled.goodput_kbps, watched.goodput_kbps, "nobody is disturbed");
 }

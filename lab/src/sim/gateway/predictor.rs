@@ -315,7 +315,7 @@ mod tests {
         assert!(usual.foretold >= 90 && usual.lead_s > 0.1 && usual.lead_s < 1.0, "{usual:?}");
         let sudden = of(Signal { slope_db_s: 1e6, ..Signal::default() });
         assert_eq!((sudden.foretold, sudden.sudden, sudden.missed), (0, 0, 100), "{sudden:?}");
-        // With a slow fall in noise, the link is often taken to be gone and back before it fades, without a warning.
+        // With a slow fall in noise, the link is often taken to be gone and back before it fades. No warning comes.
         let slow = of(Signal { slope_db_s: 2.0, ..Signal::default() });
         assert!(slow.sudden > slow.missed && slow.false_losses > usual.false_losses, "{slow:?}");
         let shadowed = of(Signal { shadow_db: 8.0, ..Signal::default() });

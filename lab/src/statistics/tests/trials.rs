@@ -4,7 +4,7 @@ use super::super::need::tests::for_truth;
 use super::super::{Comparison, MARGIN, Samples, Verdict, compare};
 use super::draw::{Draws, Scatter};
 
-/// A trial with arms that are alike but for a planted ratio, and a baseline.
+/// A trial with a baseline and equal arms, except for a planted ratio.
 fn trial(seed: u64, blocks: u32, arms: usize, scatter: Scatter, ratio: f64) -> Vec<Comparison> {
     let mut draws = Draws::new(seed);
     let mut samples = |arm: String, ratio: f64| Samples {

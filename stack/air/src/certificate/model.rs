@@ -98,8 +98,8 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
         Rules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
         Rules::Standard => first + us(phy.difs_ns()),
     };
-    // A station that succeeded draws 0 once in so many times. Under ns-2's rules some two stations that collided do,
-    // too, from the next window.
+    // A station that succeeded draws 0 again with the probability 1/window. Under ns-2's rules two of the stations that
+    // collided may do this, too, from their next window.
     let again = 1.0 / windows[0];
     let after_collision = match mac.rules {
         Rules::Ns2 => 2.0 / windows.get(1).copied().unwrap_or(windows[0]),
@@ -117,7 +117,7 @@ pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let windows = windows(phy, mac);
     let quiet = power(1.0 - attempts(&windows, 0.0, 0.0), 2);
     let (slot, (success, _)) = (us(phy.slot_ns), times_us(phy, mac));
-    // A station that succeeded draws 0 once in cw times.
+    // A station that succeeded draws 0 again with the probability 1/window.
     let row = 1.0 / (1.0 - 1.0 / windows[0]);
     let time = quiet * slot + (1.0 - quiet) * (success * row + slot);
     (1.0 - quiet) * row * f64::from(PAYLOAD) * 8.0 / time * 1e3

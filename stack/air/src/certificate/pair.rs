@@ -9,9 +9,9 @@ use crate::saturated::{PACKET, PAYLOAD};
 
 const PACKETS: u64 = 50_000;
 
-/// One of the two.
+/// One of the two stations.
 struct Sender {
-    /// Its slots count from here.
+    /// The instant from which its slots count.
     from: u64,
     slots: u64,
     cw: u16,
@@ -52,7 +52,7 @@ pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
         let next = end + rest + phy.difs_ns();
         pair[n] = Sender { from: next, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 };
         if starts[other] <= answered {
-            // It began just before the answer, into which its frame falls.
+            // The other station began just before the answer, and the answer falls into its frame.
             garbled_until = starts[other] + first;
         } else {
             let waiting = &mut pair[other];

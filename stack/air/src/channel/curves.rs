@@ -1,4 +1,4 @@
-//! From SNR to frame errors for the rates of ERP-OFDM.
+//! Frame errors from SNR, for the rates of ERP-OFDM.
 //!
 //! Bits on a subcarrier err as Gray-coded BPSK, QPSK and QAM do under white noise (Proakis, Digital Communications).
 //! The decoder's errors are the union bound over the code's distances with hard decisions. Each term is by Chernoff's

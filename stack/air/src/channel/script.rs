@@ -30,11 +30,11 @@ pub struct LinkChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptError {
-    /// Not in one of the forms.
+    /// The text has none of the forms.
     NotUnderstood,
     NoNode(String),
     NoValue(String),
-    /// It ends before it begins.
+    /// The time ends before it begins.
     Backwards,
     Itself,
 }

@@ -16,7 +16,7 @@ pub enum RateControl {
     /// The profile's rate, always.
     #[default]
     Fixed,
-    /// From the profile's rate down to the basic one, for each receiver by the fate of the frames before.
+    /// A rate between the profile's and the basic one, for each receiver by the fate of the frames before.
     Arf,
 }
 

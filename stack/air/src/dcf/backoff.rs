@@ -8,7 +8,7 @@ impl Dcf {
     /// A packet came to a station that had none.
     pub(super) fn contend_for_new(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
-        // In the middle of an exchange `proceed` draws when it is over.
+        // During an exchange no backoff is drawn; `proceed` draws at its end.
         if st.backoff != Backoff::None || st.phase != Phase::Idle || st.wait != Wait::Nothing {
             return;
         }

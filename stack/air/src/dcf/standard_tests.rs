@@ -41,7 +41,7 @@ fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
     dcf.watch_frames();
     dcf.offer(0, 0, EVERYONE, 1_000);
     dcf.fire();
-    // In the middle of it.
+    // The packet comes in the middle of the broadcast.
     dcf.offer(1_000_000, 1, EVERYONE, 100);
     let (mut ended, mut begun) = (None, None);
     while dcf.next() < SECOND {

@@ -48,7 +48,7 @@ pub(super) enum Backoff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hears {
     Nothing,
-    /// A frame that can be decoded so far.
+    /// A frame that can still be decoded.
     Frame,
     /// A frame that cannot be decoded: too weak, or the station sent during it.
     Noise,
@@ -129,7 +129,7 @@ pub(super) struct Station {
     /// `rules: standard`: all frames on the air here, each with its end and its power.
     pub(super) overlapping: Vec<(u64, f64)>,
     pub(super) hears_all: bool,
-    /// One for each receiver of earlier frames, under auto rate fallback.
+    /// The rate ladders, one for each receiver of earlier frames (auto rate fallback).
     pub(super) ladders: Vec<Ladder>,
     number: u32,
     stream: Stream,

@@ -49,7 +49,7 @@ fn ns2(rts_threshold: Option<u32>) -> MacConfig {
     MacConfig { rules: Rules::Ns2, rts_threshold, ..MacConfig::default() }
 }
 
-/// Within `percent` of what was expected, and the figure when it is not.
+/// Checks that `got` is within `percent` of `expected`, and prints it if not.
 fn is_near(got: f64, expected: f64, percent: f64) -> bool {
     let near = (got / expected - 1.0).abs() * 100.0 <= percent;
     if !near {

@@ -63,7 +63,7 @@ impl Dcf {
         let st = &mut self.stations[n];
         debug_assert!(st.sends_until <= now, "a station sends one frame at a time");
         if st.reception.hears == Hears::Frame {
-            // Sending spoils what comes in meanwhile.
+            // A station that sends cannot decode a frame that comes in meanwhile.
             st.reception.hears = Hears::Noise;
         }
         st.reception.started = NEVER;

@@ -11,7 +11,7 @@ use crate::random::{Purpose, Stream};
 #[derive(Clone, Debug)]
 pub struct Waypoint {
     stream: Stream,
-    /// From (0, 0) to here.
+    /// The corner of the rectangle opposite to (0, 0).
     area: Place,
     slowest_mps: f64,
     fastest_mps: f64,

@@ -10,10 +10,10 @@ use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage, turn_over};
 pub struct PathConfig {
     /// Losses, delays and the rate. Its queue holds the packets that wait for the rate.
     pub impairment: Impairment,
-    /// Instead of dropping, mark packets that wait behind this many others (needs ECT in the IP header).
+    /// If set, packets that wait behind this many others are marked, not dropped (needs ECT in the IP header).
     pub mark_behind: Option<u32>,
     pub is_down: bool,
-    /// Larger packets go no further.
+    /// The largest packet that goes further.
     pub mtu: u16,
     pub bundles: Bundles,
     pub hop: Hop,
@@ -22,9 +22,9 @@ pub struct PathConfig {
 /// The treatment of several segments in one packet (`Transmit::segment_bytes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bundles {
-    /// They are cut where the path begins, and each segment has a fate of its own.
+    /// Bundles are cut where the path begins, and each segment has a fate of its own.
     Cut,
-    /// They arrive, or are lost, as one; the MTU goes for the segments in them.
+    /// Bundles arrive, or are lost, as one; the MTU holds for the segments in them.
     Carry,
 }
 

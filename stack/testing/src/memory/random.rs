@@ -19,12 +19,12 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// From 0 to `bound - 1`; 0 when `bound` is 0.
+    /// A number from 0 to `bound - 1`; 0 when `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
     }
 
-    /// From `low` to `high`, ends included.
+    /// A number from `low` to `high`, ends included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below((high - low).saturating_add(1))
     }
@@ -47,7 +47,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of these, each as likely as any other.
+    /// One of these items, each as likely as any other.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         assert!(!from.is_empty(), "there is something to pick from");
         from[self.below(from.len() as u64) as usize]

@@ -1,4 +1,4 @@
-//! The program at one side of a connection. It is woken by events and by its own alarm, and checks what it reads.
+//! The program at one side of a connection. Events and its own alarm wake it, and it checks the bytes that it reads.
 
 use std::fmt;
 use std::time::Duration;

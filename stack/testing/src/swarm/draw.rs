@@ -1,4 +1,4 @@
-//! From a seed to a scenario.
+//! Draws a scenario from a seed.
 //!
 //! The ranges keep a run within milliseconds: if one of bytes, delays and pauses is large, the others are small. Each
 //! part draws from a stream of its own.
@@ -15,7 +15,7 @@ use hopwise_core::Instant;
 use super::scenario::{Family, Scenario};
 use crate::memory::{PathConfig, Random};
 
-/// One for each stream of random numbers that a seed feeds.
+/// The purposes of the random streams that a seed feeds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Scenario = 11,

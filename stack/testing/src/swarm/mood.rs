@@ -12,7 +12,7 @@ use super::observer::{Observer, Sight};
 use super::scenario::{Host, MoodPlan};
 use crate::memory::Random;
 
-/// More packets than any window of the scenarios holds, tiny segments and all.
+/// The most packets at one instant: more than any window of the scenarios holds, even with tiny segments.
 const MOST_AT_ONCE: u32 = 20_000;
 
 #[derive(Debug)]

@@ -17,12 +17,12 @@ const DEFAULT_MSS: u16 = 536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     Unreadable,
-    /// More than the peer's MSS (MUST-16).
+    /// The segment is longer than the peer's MSS (MUST-16).
     TooLong {
         bytes: usize,
         mss: u16,
     },
-    /// Beyond every window that the peer has advertised, a probe's byte aside (SHLD-15).
+    /// The segment lies beyond every window that the peer has advertised, a probe's byte aside (SHLD-15).
     BeyondWindow {
         end: Seq,
         edge: Seq,
@@ -58,10 +58,10 @@ impl fmt::Display for Sight {
     }
 }
 
-/// One for each endpoint.
+/// The observer of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    /// By our port and the peer's port.
+    /// The flows, by our port and the peer's port.
     flows: BTreeMap<(u16, u16), Flow>,
     /// The last SYN that came for each: its number and its options.
     syns: BTreeMap<(u16, u16), (Seq, Peer)>,

@@ -20,7 +20,7 @@ use super::show::Watcher;
 use crate::memory::{End, World};
 use programs::Programs;
 
-/// Both ends listen here.
+/// The port of the listeners at both ends.
 const PORT: u16 = 80;
 /// A run of the swarm takes some thousand steps; this many are a storm.
 const MOST_STEPS: u64 = 1_000_000;

@@ -18,7 +18,7 @@ pub struct Scenario {
     pub hosts: [Host; 2],
     /// The paths that lead away from A and from B, until they heal.
     pub paths: [PathConfig; 2],
-    /// In the order of time, all before `heal_at`.
+    /// The path's changes, in the order of time, all before `heal_at`.
     pub changes: Vec<Change>,
     pub heal_at: Instant,
     /// True if the path from there keeps its MTU when it heals.
@@ -91,7 +91,7 @@ pub struct ConnectionPlan {
 pub enum Opening {
     /// The opener connects to a listener.
     Ordinary,
-    /// Both ends open at once, to each other.
+    /// Both ends open at once, and connect to each other.
     Simultaneous,
     /// The opener takes the port of that connection, as soon as the port is free.
     AfterTheEndOf(usize),
@@ -116,7 +116,7 @@ pub struct SidePlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     Free,
-    /// Not before `bytes` were read for each write, counting from `lead` writes ahead: requests and responses.
+    /// A write needs `bytes` read for each one before it, counting from `lead` writes ahead: requests and responses.
     Alternate {
         lead: u64,
         bytes: u64,

@@ -15,7 +15,7 @@ use crate::swarm::scenario::{
 const MOST_SEGMENTS: u64 = 2500;
 const MOST_BYTES: u64 = 800_000;
 const MOST_WRITES: u64 = 200;
-/// Smaller segments than TCP ever makes on purpose count as this.
+/// The least size of a segment in the count; TCP makes no smaller ones on purpose.
 const LEAST_UNIT: u64 = 16;
 
 pub(super) fn draw(scenario: &Scenario) -> Vec<ConnectionPlan> {

@@ -187,7 +187,7 @@ impl Programs {
         let mut port = None;
         if let Opening::AfterTheEndOf(earlier) = self.connections[number].plan.opening {
             let before = &self.connections[earlier];
-            // Its other side may never know of it.
+            // The other side of that connection may never know of it.
             if before.has_failed() {
                 self.skip(number);
                 return Ok(());
