@@ -146,7 +146,7 @@ pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compa
     judge(baseline, others, margin, found, words::Told::Once)
 }
 
-/// Turns the blocks' ratios into verdicts and words.
+/// Turns the blocks' ratios into verdicts and sentences.
 fn judge(
     baseline: &Samples,
     others: &[Samples],

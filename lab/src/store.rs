@@ -28,9 +28,9 @@ pub struct Store {
 /// Treatment of records that a folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A finished trial gives way, under another name.
+    /// A finished trial is kept under another name.
     Fresh,
-    /// Any trial gives way.
+    /// Any trial is kept under another name.
     Anew,
     /// The runs of the trial are taken over.
     Resume,

@@ -364,8 +364,8 @@ fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
     assert_eq!(flows.holding_and_waiting(), (1, 2), "it asks again once its window is open");
 }
 
-/// Without a pause several trains are under way, and the flow with the next turn waits for the first one. That train
-/// may be another flow's; only the other's ACK then ends the wait.
+/// Without a pause several trains are under way, and the flow with the next turn waits for the first one. The first
+/// train may be another flow's; only the other's ACK then ends the wait.
 #[test]
 fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
     let mut flows = Flows::of_trains(3);
@@ -543,8 +543,8 @@ fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// In any order of events each turn ends and everything arrives. (Where a turn changes, an assertion checks for one
-    /// holder and that all others wait.)
+    /// In any order of events each turn ends and everything arrives. (An assertion checks each change of a turn: one
+    /// flow holds it, and all others wait.)
     #[test]
     fn turns_starve_nobody(
         acts in prop::collection::vec(act(), 1..60),

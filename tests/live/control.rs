@@ -13,7 +13,7 @@ use crate::namespace::can_run;
 /// A user whom no daemon of the tests runs as.
 const SOMEBODY: u32 = 54_321;
 
-/// The file's permissions keep them out as well, unless somebody changes those.
+/// The file's permissions keep them out as well, unless root changes those.
 #[test]
 fn who_may_not_ask_is_told_who_may() {
     if !can_run("who_may_not_ask_is_told_who_may", &[]) {
@@ -22,8 +22,8 @@ fn who_may_not_ask_is_told_who_may() {
     let field = Field::new("who-asks");
     let _daemon = field.daemon("");
     let (socket, command) = (field.path("control.sock"), field.path("hopwise"));
-    // The command may lie where no other user gets to. Nothing runs that a process has open for writing. A process that
-    // another test starts holds this one's open files until it becomes its command.
+    // The command may lie where no other user gets to. A program cannot start while a process has it open for writing.
+    // A process that another test starts holds this one's open files until it becomes its command.
     let copied = Command::new("cp").args([HOPWISE, &command]).status();
     assert!(copied.is_ok_and(|status| status.success()), "the folder can be written");
     let asks = || {

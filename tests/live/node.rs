@@ -189,7 +189,7 @@ fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
     assert!(of_peer().contains("10.7.0.2"), "{}", of_peer());
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    // No program is left that could tell it.
+    // The daemon has gone, and its RST has ended the connection of the peer.
     assert_eq!(of_peer(), "");
     let heard = std::io::copy(&mut client, &mut std::io::sink()).map_err(|error| error.kind());
     assert_eq!(heard, Err(ErrorKind::ConnectionReset));

@@ -216,7 +216,7 @@ fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
     }
 }
 
-/// The kernel reports the reset to a writer first; a later reader only gets the end.
+/// The kernel reports the reset to a writer first; a later reader gets only the end.
 #[test]
 fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
     if !can_run("a_reset_that_is_found_by_writing_is_no_clean_end_either", &[]) {

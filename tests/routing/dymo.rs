@@ -23,7 +23,7 @@ fn no_way_leads_in_a_circle_while_nodes_move() {
     move_about("routing={ protocol: dymo }");
 }
 
-/// Routes are not repaired here, and the source gets the error at once. An ACK that was under way then thaws it again.
+/// Routes are not repaired here, and the source gets the error at once. An ACK that was in flight then thaws it again.
 #[test]
 fn who_freezes_without_a_route_hears_at_once_that_it_is_gone_and_goes_on_when_it_is_back() {
     let routing = "routing={ protocol: dymo, dymo: { rreq_holddown_time: 1s } }";

@@ -26,7 +26,7 @@ pub struct PlanFile {
     pub claims: Vec<PlanClaim>,
 }
 
-/// Input of a plan, in the words of files.
+/// Input of a plan, as files have it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskConfig {

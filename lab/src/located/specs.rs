@@ -1,4 +1,4 @@
-//! Refuses a spec of agents at its place, in the words of the agents' own language.
+//! Refuses a spec of agents at its place, with the message of the spec parser.
 
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::{self, Kind};

@@ -95,7 +95,7 @@ fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
             ended = dcf.next();
             dcf.fire();
         }
-        // 500 ns each way; four frames.
+        // Propagation takes 500 ns for each of four frames.
         let took_us = ((ended - began - 4 * 500) as f64 / 1e3).round();
         let expected_us = (phy.exchange_ns(bytes) as f64 / 1e3).round();
         probes.push(about(format!("one exchange, {bytes} B"), "us", took_us, expected_us, 0.0));

@@ -59,7 +59,7 @@ pub enum Ways {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
     pub path_loss: PathLoss,
-    /// Standard deviation of each link's own gain; drawn once, the same both ways unless `is_asymmetric`.
+    /// Standard deviation of each link's own gain; drawn once, the same in both directions unless `is_asymmetric`.
     pub shadowing_db: f64,
     pub is_asymmetric: bool,
     pub fading: Fading,

@@ -67,7 +67,7 @@ impl Default for MacConfig {
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// `to` has received the packet of `from`.
+    /// The packet of `from` has arrived at `to`.
     Arrived { from: u32, to: u32, cast: Cast },
     /// The station has room again.
     Done { station: u32, outcome: Outcome },

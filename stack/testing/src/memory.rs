@@ -110,7 +110,7 @@ impl<M: Machine> World<M> {
         &mut self.directions[index(end)].config
     }
 
-    /// Packets that the path from this end lost, to loss, a full queue or an outage.
+    /// The number of packets that the path from this end lost, to loss, a full queue or an outage.
     pub fn lost_from(&self, end: End) -> u64 {
         self.directions[index(end)].lost
     }

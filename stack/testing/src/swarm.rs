@@ -5,7 +5,7 @@
 //! have programs that write, read, pause, close and abort.
 //!
 //! While it runs, safety holds. The bytes that arrive are exactly a beginning of those sent, and the end is announced
-//! only at their end. Nothing panics, the contract of machines is kept, and memory stays within its limits. Once the
+//! only at their end. No code panics, the contract of machines is kept, and memory stays within its limits. Once the
 //! path has healed, every connection that was not ended on purpose delivers its bytes within bounded virtual time. Both
 //! endpoints then forget every connection.
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The problem of a line, in words for its author.
+/// The problem of a line, written for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem(String);
 

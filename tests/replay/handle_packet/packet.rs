@@ -5,8 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopwise_core::Seq;
 use hopwise_core::wire::{Flags, Sum, protocol};
 
-/// The byte at a place of any stream. Delivered data can then be told from made-up data, and forged data is not made
-/// up.
+/// The byte at a place of any stream. Received data can thus be compared with it. Forged data follows the same rule.
 pub(super) fn octet_at(place: Seq) -> u8 {
     (place.0.wrapping_mul(0x9e37_79b1) >> 24) as u8
 }

@@ -15,7 +15,7 @@ pub(super) struct Resolver {
     tables: Vec<Table>,
     outboxes: Vec<VecDeque<Held>>,
     most_held: usize,
-    /// Packets that gave way to others that waited for the same neighbour.
+    /// Packets dropped in favour of later ones for the same neighbour.
     lost: u64,
 }
 
