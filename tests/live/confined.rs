@@ -144,7 +144,7 @@ fn each_thread_of_a_node_has_nothing_and_a_file_of_root_s_is_still_read_anew() {
     let capture = field.path("a.pcapng");
     assert!(field.ask(&["capture", "start", &capture]).status.success(), "{}", field.log());
     assert_only(daemon.0.id(), 0);
-    // The file's reader has that right alone.
+    // The helper that reads the file has one capability alone.
     let helpers = children(daemon.0.id());
     let [reader] = helpers[..] else { panic!("one helper: {helpers:?}") };
     assert!(facts(reader, "Seccomp").iter().all(|value| value == "2"));

@@ -1,4 +1,4 @@
-//! Daemons whose log cannot be written, or that nobody reads, serve and end all the same.
+//! Daemons serve and end in order even if their log cannot be written, or has no reader.
 
 use std::fs::{self, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
@@ -12,7 +12,7 @@ use crate::field::{Daemon, Field, HOPWISE, PAGE, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
-/// For a page.
+/// Returns whether the pipe has room for a page.
 fn has_room(writer: &PipeWriter) -> bool {
     let mut watched = [PollFd::new(writer, PollFlags::OUT)];
     poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -27,7 +27,7 @@ pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// What a log may be written to, and what keeps it so.
+/// Logs that take no lines, with the reader that keeps the last one open.
 fn logs() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
     let full_disk = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let (gone, closed) = pipe().expect("a pipe");
@@ -46,7 +46,7 @@ fn start(namespace: &Namespace, words: &[&str], log: Stdio) -> Daemon {
     Daemon(command.spawn().expect("ip netns exec runs"))
 }
 
-/// Whether a connection through a forward brings the page.
+/// Returns whether a connection through a forward brings the page.
 fn brings_the_page(from: &Namespace, to: &str) -> bool {
     let to: SocketAddr = to.parse().expect("an address");
     let fetched = from.run(|| {
@@ -120,7 +120,7 @@ fn a_router_whose_log_is_full_closed_or_unread_routes_and_ends_in_order() {
     }
 }
 
-/// Of a failure that ends a daemon, too.
+/// A failed start ends the daemon with its own status.
 #[test]
 fn a_daemon_that_cannot_start_ends_with_its_status_also_where_its_log_takes_nothing() {
     if !can_run("a_daemon_that_cannot_start_ends_with_its_status_also_where_its_log_takes_nothing", &[]) {

@@ -17,7 +17,7 @@ use crate::place::Place;
 /// A sender's links are computed again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;
 
-/// A route from one place to another; the node then stays until the next leg.
+/// The movement from one place to another; the node then stays until the next leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
     pub from_ns: u64,
@@ -52,7 +52,7 @@ impl Leg {
     }
 }
 
-/// The route of a node.
+/// The movement of a node.
 #[derive(Clone, Debug)]
 pub enum Track {
     /// These legs, in the order of their beginnings; then the node stays.

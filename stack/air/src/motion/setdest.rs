@@ -13,7 +13,7 @@ const MOST_NODES: u32 = 1_000_000;
 const FARTHEST_M: f64 = 1e7;
 const LATEST_S: f64 = 1e9;
 
-/// The first places and the routes of all nodes.
+/// The first places and the movements of all nodes.
 #[derive(Clone, Debug)]
 pub struct Movements {
     pub places: Vec<Place>,
