@@ -1,5 +1,5 @@
-//! The cost of the core: bulk transfer and small messages beside smoltcp's TCP on the same harness, connections opened
-//! and closed, and 100,000 connections in one endpoint. `scripts/bench core` runs it.
+//! The cost of the core. Bulk transfer and small messages run beside smoltcp's TCP on the same harness. Further rows
+//! open and close connections, and hold 100,000 connections in one endpoint. `scripts/bench core` runs it.
 //!
 //! Both ends of every connection live in this process and one thread, and packets pass between them without a copy.
 //! Rows that compare run both stacks in turn, several times, and give the medians.

@@ -1,6 +1,7 @@
-//! The stack on TUN against the kernel's TCP: bulk both ways with and without offload, a transfer under a flood of
-//! SYNs, round trips, connections a second, CPU time and memory. Beside it run smoltcp on the same device, a mover of
-//! packets that has no TCP, and the kernel with itself over veth. `scripts/bench host` runs it, as root.
+//! The stack on TUN against the kernel's TCP: bulk in both directions with and without offload, and a transfer under a
+//! flood of SYNs. Further rows show round trips, connections a second, CPU time and memory. Beside it run smoltcp on
+//! the same device, a mover of packets that has no TCP, and the kernel with itself over veth. `scripts/bench host` runs
+//! it, as root.
 //!
 //! Everything happens in a network namespace of its own. CPU time is that of both ends and of the kernel between them.
 

@@ -1,5 +1,5 @@
-//! The cost of routing: a control packet in a thousand moving nodes, a lookup among ten thousand routes, and the time
-//! that live daemons take to find a route. `scripts/bench mesh` runs it.
+//! The cost of routing: a control packet in a thousand moving nodes, and a lookup among ten thousand routes. A third
+//! part times live daemons until they find a route. `scripts/bench mesh` runs it.
 
 #[path = "mesh/control.rs"]
 mod control;

@@ -10,8 +10,8 @@ use crate::pair::{BUFFER_BYTES, SEGMENT_BYTES};
 const SEGMENTS: u64 = 50_000;
 const HEADER_BYTES: usize = 32;
 
-/// Nanoseconds a segment. It goes from the program into a buffer, then into a packet with its sum, is summed again, and
-/// goes through the peer's buffer to its program.
+/// Nanoseconds a segment. It goes from the program into a buffer, then into a packet with its sum. It is summed again,
+/// and goes through the peer's buffer to its program.
 pub(crate) fn copies_and_sums() -> f64 {
     let (data, mut sink) = (vec![7; SEGMENT_BYTES], vec![0; SEGMENT_BYTES]);
     let (mut sent, mut received) = (vec![0; BUFFER_BYTES], vec![0; BUFFER_BYTES]);

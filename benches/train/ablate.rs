@@ -1,6 +1,6 @@
 //! The gain of each mechanism of `train`: the scenes of `configs/train/test.yaml` with it and without it.
 //!
-//! Both have the same seeds. A row stands for each scene that the mechanism changes by 2 % or more, if zero lies
+//! Both have the same seeds. A row stands for each scene that the mechanism changes by 2 % or more. Zero must lie
 //! outside the 95 % interval of that change, seed by seed. One more row holds the mean of all scenes.
 
 use hopwise_agents::descriptor::Kind;

@@ -48,7 +48,7 @@ pub(crate) fn under_ns2() -> Vec<Row> {
     rows(&wanted)
 }
 
-/// One flow: at most 1 % less up to 4 hops; 15 % more at 8 and 12 hops at 2 Mbit/s, 10 % at higher rates.
+/// One flow: at most 1 % less up to 4 hops. At 8 and 12 hops 15 % more at 2 Mbit/s, and 10 % more at higher rates.
 pub(crate) fn under_standard() -> Vec<Row> {
     let mut wanted = Vec::new();
     for profile in ["dsss-2mbps", "dsss-11mbps", "ofdm-6mbps", "ofdm-24mbps", "ofdm-54mbps"] {

@@ -1,8 +1,8 @@
 //! Chaos: daemons of Hopwise are killed, stopped, flooded and lied to at random, while honest programs transfer bytes
 //! through them. `--soak` leaves the daemons alone and watches their use of the machine.
 //!
-//! Exit status: 0 when no rule was violated, 1 when one was or a signal ended the run early, 2 when the arguments are
-//! refused, 77 when it cannot run here.
+//! Exit status: 0 when no rule was violated, 1 when one was or a signal ended the run early. It is 2 when the arguments
+//! are refused, and 77 when it cannot run here.
 
 mod cell;
 mod daemon;

@@ -1,4 +1,4 @@
-//! The two sides of a relay: a clean end on one side arrives as a clean end on the other, and a reset as a reset.
+//! The two sides of a relay. A clean end on one side is a clean end on the other, and a reset is a reset.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

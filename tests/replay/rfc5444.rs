@@ -1,4 +1,4 @@
-//! Any bytes, taken as a packet of RFC 5444: a packet that was read keeps its meaning when it is written again, in no
+//! Any bytes, taken as a packet of RFC 5444. A packet that was read keeps its meaning when it is written again, in no
 //! more bytes.
 
 use hopwise_mesh::rfc5444::Packet;

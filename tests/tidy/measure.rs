@@ -59,8 +59,8 @@ fn is_cfg_test(tokens: &[Token<'_>]) -> bool {
     words.contains(&"test") && !words.contains(&"not") && !words.contains(&"any")
 }
 
-/// The closing brace or the semicolon of the item that begins at `first`: the first one outside of all parentheses and
-/// brackets of the item's head.
+/// The closing brace or the semicolon of the item that begins at `first`. It is the first one outside of all
+/// parentheses and brackets of the item's head.
 fn end_of_item(tokens: &[Token<'_>], first: usize) -> Option<usize> {
     let (mut depth, mut braces) = (0_usize, 0_usize);
     for (place, token) in tokens.iter().enumerate().skip(first) {

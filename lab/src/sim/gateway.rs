@@ -1,5 +1,5 @@
-//! A base station's news of its links: the outages of the channel as they are, as a forecast gives them, or as a
-//! predictor finds them.
+//! A base station's news of its links. They are the outages of the channel as they are, as a forecast gives them, or as
+//! a predictor finds them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

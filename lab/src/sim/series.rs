@@ -1,5 +1,5 @@
-//! Samples of one run over time: windows, sequence numbers, queues, places, each radio's sent and lost frames so far,
-//! and every frame of a few stretches.
+//! Samples of one run over time: windows, sequence numbers, queues, places, and each radio's sent and lost frames so
+//! far. A series also holds every frame of a few stretches.
 //!
 //! A sample changes nothing: a run with a series is the same as the run without it. Frames are watched in short
 //! stretches alone, since watching costs time. The size of a series is bounded whatever the run's length.

@@ -1,6 +1,6 @@
 //! The number of blocks that would decide an undecided comparison, if the true ratio and its scatter are those seen.
 //!
-//! A large difference needs few more blocks, and so do arms that are all but equal; a ratio at the middle of the margin
+//! A large difference needs few more blocks, and so do arms that are all but equal. A ratio at the middle of the margin
 //! needs most. The number is the smallest with which a trial of such arms has a verdict in 80 % of cases, a difference
 //! or none. The true ratio is unknown: if the seen one owes much to chance, the number does too.
 

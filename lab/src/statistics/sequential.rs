@@ -15,8 +15,8 @@ use libm::{exp, log, pow};
 use super::words::Told;
 use super::{ALPHA, Comparison, Location, Paired, Samples, Verdict, judge, logs, pairs};
 
-/// Variance of mean/deviation under the prior. Differences between agents are several deviations of a block's ratio:
-/// a wide prior finds those within a few blocks, and pays for it with 5 more on small ones.
+/// Variance of mean/deviation under the prior. Differences between agents are several deviations of a block's ratio. A
+/// wide prior finds those within a few blocks; small differences then need about 5 blocks more.
 const PRIOR: f64 = 10.0;
 
 /// Like [`super::compare`], for a look after every block.

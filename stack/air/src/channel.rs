@@ -1,7 +1,7 @@
 //! Effects of the channel on a frame, beyond two-ray ground: other path losses, shadowing, fading, loss, outages.
 //!
-//! A frame keeps the gain of its first bit. Not modelled: fading that differs between subcarriers, shadowing that
-//! changes as nodes move, interference in the curves (frames that overlap are compared by their rates' SINR).
+//! A frame keeps the gain of its first bit. Not modelled: fading that differs between subcarriers, and shadowing that
+//! changes as nodes move. The curves do not model interference: frames that overlap are compared by their rates' SINR.
 
 mod curves;
 mod script;

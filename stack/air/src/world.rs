@@ -1,7 +1,7 @@
 //! The world: machines, the medium between them, wires, and virtual time.
 //!
-//! Events of one instant have a fixed order: the radio (lowest station first), then filed events in the order of
-//! filing, then timers (lowest machine first).
+//! Events of one instant have a fixed order. The radio goes first (lowest station), then filed events in the order of
+//! filing, then timers (lowest machine).
 
 mod resolve;
 

@@ -50,7 +50,8 @@ fn backoffs() -> Vec<f64> {
     sum
 }
 
-/// DCA's f(n): the nth packet of a burst backs off longer than the n − 1 before it take, 4 ms each, in slots of 20 µs.
+/// DCA's f(n): the nth packet of a burst backs off longer than the n − 1 before it take. A packet takes 4 ms, a slot 20
+/// µs.
 fn f(n: usize, backoffs: &[f64]) -> f64 {
     backoffs.iter().skip((n - 1) * 4_000 / 20 + 1).sum()
 }

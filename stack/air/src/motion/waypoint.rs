@@ -1,8 +1,8 @@
 //! Random waypoint: a node goes to a place in a rectangle at a speed, both drawn evenly, rests, and goes on.
 //!
-//! Nodes begin with a leg at time 0 and at the places that they were given, not in the model's steady state: the mean
-//! speed falls during the first legs. The slowest speed must be above zero, or it would fall for ever (Yoon, Liu and
-//! Noble, 2003).
+//! Nodes begin with a leg at time 0 and at their given places, not in the model's steady state. The mean speed
+//! therefore falls during the first legs. The slowest speed must be above zero, or it would fall for ever (Yoon, Liu
+//! and Noble, 2003).
 
 use super::Leg;
 use crate::place::Place;
