@@ -1,7 +1,8 @@
 //! Prints the clauses of RFC 9293 Appendix B with the tests that show each: `scripts/requirements` runs this.
 //!
-//! A test names its clauses in a comment directly above it, `// shows: MUST-7, SHLD-3`; a packet script in a line `#
-//! shows: …`. The clauses stand in `tests/requirements/clauses.tsv`, with the reason of every SHOULD that is left out.
+//! A test names its clauses in a comment directly above it, `// shows: MUST-7, SHLD-3`. A packet script does so in a
+//! line `# shows: …`. The clauses stand in `tests/requirements/clauses.tsv`, with the reason of every SHOULD that is
+//! left out.
 
 use std::path::Path;
 use std::process::ExitCode;
