@@ -16,6 +16,8 @@ use crate::field::assert_none_refused;
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
+#[path = "mesh/changed.rs"]
+mod changed;
 #[path = "mesh/forged.rs"]
 mod forged;
 #[path = "mesh/paths.rs"]

@@ -1,7 +1,9 @@
 //! The daemon's loop: messages, packets that wait, timers, and the kernel's table after each of them.
 
+mod packets;
+
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -14,15 +16,15 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{KernelRoutes, forget_gone};
-use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key, wait_for};
+use hopwise_host::{Clock, Link, Tun, TunConfig, random_key, wait_for};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict, first_stamp};
+use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Trust, first_stamp};
 use rustix::event::{PollFd, PollFlags};
 
 use super::config::Config;
 use super::drops::Drops;
 use super::kernel::Installed;
-use super::neighbours::{Port, v4};
+use super::neighbours::Port;
 use super::nodes::Nodes;
 use super::speaks::Birth;
 use super::state::{Kept, State};
@@ -33,6 +35,7 @@ use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
 use crate::signals::Caught;
+use packets::Turn;
 
 /// The kernel's switches, and its table in text.
 const SWITCHES: &str = "/proc/sys/net";
@@ -111,7 +114,9 @@ impl Daemon {
         let ports = opened.collect::<Result<Vec<_>, _>>()?;
         let kernel = KernelRoutes::open(config.address)
             .map_err(|error| Failure::failed("open the kernel's table", error))?;
+        let mtu = least_mtu(&kernel, &ports)?;
         let tun = Tun::open(&TunConfig {
+            mtu,
             kernel_addresses: vec![Prefix::host(config.address.into())],
             routes: vec![config.network],
             ..TunConfig::new(&config.tun)
@@ -131,7 +136,7 @@ impl Daemon {
             tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
         }
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
-        let trust = Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)?, keys };
+        let trust = Trust { network: Some(config.network), mtu, keys };
         let router = config.speaks.router(Birth {
             interfaces: ports.iter().map(interface).collect(),
             serves: config.serves.clone(),
@@ -331,54 +336,6 @@ impl Daemon {
         }
     }
 
-    /// Packets for which the kernel has no route.
-    fn take_packets(&mut self) {
-        for _ in 0..MOST_AT_ONCE {
-            let now = self.clock.now();
-            let Received::Packet(arrived) = self.tun.receive(now, &mut self.buffer) else { return };
-            let packet = self.buffer[..arrived.bytes].to_vec();
-            let Ok(view) = IpView::parse(&packet) else { continue };
-            let Some(dst) = v4(view.dst).filter(|dst| self.config.network.contains((*dst).into())) else {
-                continue;
-            };
-            let from = self.config.previous(view.src);
-            let routed = Routed {
-                src: view.src,
-                dst: view.dst,
-                from,
-                hop_limit: view.hop_limit,
-                id: 0,
-                packet: &packet,
-            };
-            let verdict = self.router.route(&Cx { now, endpoint: &self.nodes }, &routed);
-            self.obey(now);
-            if let Verdict::Forward { link, via: NextHop::Neighbour(via) } = verdict {
-                self.send_on(now, usize::from(link.0), via, dst, &packet);
-            }
-        }
-    }
-
-    /// By the kernel's route, which is there by now. One that the kernel has lost says that the link is gone.
-    fn send_on(&mut self, now: Instant, port: usize, via: IpAddr, dst: Ipv4Addr, packet: &[u8]) {
-        let Some(port) = self.ports.get(port) else { return };
-        let sent = if self.installed.has(dst) {
-            port.resender.send(dst, packet)
-        } else {
-            Err(io::ErrorKind::NetworkUnreachable.into())
-        };
-        let Err(error) = sent else { return };
-        if error.kind() == io::ErrorKind::WouldBlock {
-            return;
-        }
-        tracing::info!(%dst, %via, device = port.name, %error, "link gone");
-        self.installed.forget(dst);
-        let Ok(view) = IpView::parse(packet) else { return };
-        let from = self.config.previous(view.src);
-        let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 0, packet };
-        let cx = Cx { now, endpoint: &self.nodes };
-        let _: Undelivered = self.router.on_undelivered(&cx, port.link, via, &routed);
-    }
-
     /// What the protocol wants done. The kernel's table follows first, so that packets find their way in it.
     fn obey(&mut self, now: Instant) {
         self.follow(now);
@@ -388,10 +345,7 @@ impl Daemon {
                     self.say(usize::from(link.0), to, &packet);
                 }
                 Order::Send { link, to: NextHop::Neighbour(via), packet, .. } => {
-                    let dst = IpView::parse(&packet).ok().and_then(|view| v4(view.dst));
-                    if let Some(dst) = dst {
-                        self.send_on(now, usize::from(link.0), via, dst, &packet);
-                    }
+                    self.send_on(now, (link, via), Turn::Last, &packet);
                 }
                 Order::Dropped { reason, .. } => self.drops.count(reason),
                 Order::Tell { peer, ports, event, path } => self.nodes.tell(peer, ports, event, &path),

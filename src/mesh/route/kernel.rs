@@ -1,6 +1,7 @@
 //! The kernel's table, kept as the protocol's is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use super::neighbours::Port;
 
 /// A route that the kernel did not take is tried again after that time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The kernel is asked again after that time whether it still has a route.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Installed {
@@ -20,6 +23,8 @@ pub(super) struct Installed {
     /// No route leads elsewhere, whatever the protocol says.
     trust: Trust,
     ways: BTreeMap<Ipv4Addr, Way>,
+    /// Since when the kernel has had those that it had lost.
+    restored: BTreeMap<Ipv4Addr, Instant>,
     refused: BTreeSet<Ipv4Addr>,
     try_again: Instant,
     /// Hosts whose routes are another program's.
@@ -31,8 +36,9 @@ type Wanted<'a> = (Way, &'a str, u8);
 
 impl Installed {
     pub(super) fn new(kernel: KernelRoutes, trust: Trust) -> Installed {
-        let (ways, refused, clashes) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Installed { kernel, trust, ways, refused, try_again: Instant::ZERO, clashes }
+        let (ways, restored) = (BTreeMap::new(), BTreeMap::new());
+        let (refused, clashes) = (BTreeSet::new(), BTreeSet::new());
+        Installed { kernel, trust, ways, restored, refused, try_again: Instant::ZERO, clashes }
     }
 
     pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
@@ -45,9 +51,23 @@ impl Installed {
         known.into_iter().find(|(_, theirs)| *theirs == ethernet).map(|(ip, _)| ip)
     }
 
-    /// The kernel lost it by itself.
-    pub(super) fn forget(&mut self, dst: Ipv4Addr) {
-        self.ways.remove(&dst);
+    /// Its device sends nothing any more. The kernel may have the route still.
+    pub(super) fn lose(&mut self, dst: Ipv4Addr) {
+        self.set(dst, None);
+    }
+
+    /// A packet that came to the TUN device has found no route in the kernel's table. One that is ours and was lost is
+    /// set again: without it the kernel asks for the destination itself on that device, and not for the next hop.
+    pub(super) fn restore(&mut self, now: Instant, dst: Ipv4Addr) -> io::Result<()> {
+        let Some(way) = self.ways.get(&dst) else { return Ok(()) };
+        if self.restored.get(&dst).is_some_and(|at| now.since(*at) < LOOK_AGAIN) {
+            return Ok(());
+        }
+        self.restored.insert(dst, now);
+        if self.kernel.restore(dst, *way)? {
+            tracing::info!(%dst, via = %way.next_hop, "the kernel had lost the route, and has it again");
+        }
+        Ok(())
     }
 
     /// Adds what is new, removes what is gone; what did not change is not looked at.
@@ -75,6 +95,7 @@ impl Installed {
     fn set(&mut self, dst: Ipv4Addr, wanted: Option<Wanted<'_>>) {
         match wanted {
             None => {
+                self.restored.remove(&dst);
                 if self.ways.remove(&dst).is_some() {
                     self.remove(dst);
                 }

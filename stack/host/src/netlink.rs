@@ -99,6 +99,16 @@ impl fmt::Display for NetlinkError {
 
 impl Error for NetlinkError {}
 
+impl NetlinkError {
+    /// The kernel's error number, where it was the kernel that refused.
+    pub(crate) fn code(&self) -> Option<i32> {
+        match self {
+            NetlinkError::Kernel { error, .. } => Some(code_of(error)).filter(|code| *code != 0),
+            _ => None,
+        }
+    }
+}
+
 /// Sets MTU, addresses and routes of a device and takes it up.
 pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
     apply(device, settings, &mut Added::default())

@@ -56,6 +56,14 @@ impl KernelRoutes {
         if self.add(dst, way)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
     }
 
+    /// Sets a route of ours again that may be gone. Answers whether it was.
+    pub fn restore(&self, dst: Ipv4Addr, way: Way) -> io::Result<bool> {
+        self.add(dst, way).map_err(|error| match error.code() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::other(error),
+        })
+    }
+
     /// Whether there was no route to that host.
     fn add(&self, dst: Ipv4Addr, way: Way) -> Result<bool, NetlinkError> {
         let request = self.handle.route().add(self.message(dst, Some(way)));

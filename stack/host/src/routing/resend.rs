@@ -15,6 +15,13 @@ use crate::sys;
 /// How long room is waited for in what the interface has to send already.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// True of errors of a device that is gone or has no way. Other errors are about one packet: it is too large, the own
+/// firewall drops it, or there is no room.
+pub fn is_link_lost(error: &io::Error) -> bool {
+    let lost = [Errno::NETDOWN, Errno::NODEV, Errno::NXIO, Errno::NETUNREACH, Errno::HOSTUNREACH];
+    error.raw_os_error().is_some_and(|code| lost.contains(&Errno::from_raw_os_error(code)))
+}
+
 #[derive(Debug)]
 pub struct Resender {
     v4: OwnedFd,
@@ -59,5 +66,28 @@ impl Resender {
             (IpAddr::V6(_), None) => Err(Errno::AFNOSUPPORT),
         };
         done.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_one_packet_say_nothing_of_the_link() {
+        for (code, is_lost) in [
+            (libc::ENETDOWN, true),
+            (libc::ENODEV, true),
+            (libc::ENXIO, true),
+            (libc::ENETUNREACH, true),
+            (libc::EHOSTUNREACH, true),
+            (libc::EMSGSIZE, false),
+            (libc::EPERM, false),
+            (libc::ENOBUFS, false),
+            (libc::EINVAL, false),
+        ] {
+            assert_eq!(is_link_lost(&io::Error::from_raw_os_error(code)), is_lost, "{code}");
+        }
+        assert!(!is_link_lost(&io::ErrorKind::NotFound.into()));
     }
 }

@@ -1,0 +1,95 @@
+//! Other programs change the machine under a daemon: routes, MTUs, devices.
+
+use super::*;
+
+/// Whether a datagram of that length arrives, of many that are sent.
+fn arrives(mesh: &Mesh, bytes: usize) -> bool {
+    let to = mesh.nodes[1].run(|| UdpSocket::bind((address(1), PORT)).expect("a free port"));
+    to.set_nonblocking(true).expect("a socket");
+    let from = mesh.nodes[0].run(|| UdpSocket::bind((address(0), 0)).expect("a free port"));
+    let payload = vec![7; bytes];
+    within_patience(until(|| {
+        let _ = from.send_to(&payload, (address(1), PORT));
+        matches!(to.recv(&mut vec![0; 2_000]), Ok(received) if received == bytes)
+    }));
+    true
+}
+
+/// The first daemon of two, which has found the other one.
+fn pair(test: &str, routing: &'static str) -> (Mesh, String) {
+    let mut mesh = Mesh::new(test, 2, routing);
+    let device = mesh.join(0, 1);
+    (0..2).for_each(|node| mesh.start(node, std::slice::from_ref(&device)));
+    mesh.wait_for_way(0, 1, 0, "10.77.0.2");
+    (mesh, device)
+}
+
+#[test]
+fn a_packet_that_is_too_large_breaks_no_link() {
+    if !can_run("a_packet_that_is_too_large_breaks_no_link", &["ip"]) {
+        return;
+    }
+    for routing in [AODV, DYMO] {
+        let mut mesh = Mesh::new("large", 2, routing);
+        let device = mesh.join(0, 1);
+        for node in 0..2 {
+            mesh.nodes[node].ip(&["link", "set", &device, "mtu", "1400"]);
+            mesh.start(node, std::slice::from_ref(&device));
+        }
+        let shown = mesh.nodes[0].output(&["ip", "link", "show", "hopwise0"]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("mtu 1400"), "{shown}");
+        assert!(arrives(&mesh, 1_472), "the kernel cuts it in pieces that the device carries");
+        // The TUN device still takes what the device does not carry any more.
+        mesh.nodes[0].ip(&["link", "set", &device, "mtu", "1300"]);
+        let from = mesh.nodes[0].run(|| UdpSocket::bind((address(0), 0)).expect("a free port"));
+        within_patience(until(|| {
+            mesh.nodes[0].output(&["ip", "route", "flush", "proto", "87"]);
+            let _ = from.send_to(&[7; 1_372], (address(1), PORT));
+            mesh.log(0).contains("too-big") || mesh.log(0).contains("link gone")
+        }));
+        assert!(!mesh.log(0).contains("link gone"), "{}", mesh.log(0));
+        assert!(arrives(&mesh, 100));
+    }
+}
+
+#[test]
+fn a_packet_that_the_own_firewall_drops_breaks_no_link() {
+    if !can_run("a_packet_that_the_own_firewall_drops_breaks_no_link", &["ip", "nft"]) {
+        return;
+    }
+    let (mesh, device) = pair("firewall", AODV);
+    let rules = format!(
+        "add table ip t; add chain ip t o {{ type filter hook output priority 0; }}; \
+         add rule ip t o oifname {device} udp dport {PORT} drop"
+    );
+    let done = mesh.nodes[0].output(&["nft", &rules]);
+    assert!(done.status.success(), "{done:?}");
+    let from = mesh.nodes[0].run(|| UdpSocket::bind((address(0), 0)).expect("a free port"));
+    within_patience(until(|| {
+        mesh.nodes[0].output(&["ip", "route", "flush", "proto", "87"]);
+        let _ = from.send_to(&[7; 100], (address(1), PORT));
+        mesh.log(0).contains("undelivered") || mesh.log(0).contains("link gone")
+    }));
+    assert!(!mesh.log(0).contains("link gone"), "{}", mesh.log(0));
+}
+
+#[test]
+fn a_route_that_the_kernel_has_lost_is_set_again() {
+    if !can_run("a_route_that_the_kernel_has_lost_is_set_again", &["ip"]) {
+        return;
+    }
+    for routing in [AODV, DYMO] {
+        let (mesh, device) = pair("lost-route", routing);
+        let ways: [&[&[&str]]; 2] = [
+            &[&["route", "flush", "proto", "87"]],
+            &[&["link", "set", &device, "down"], &["link", "set", &device, "up"]],
+        ];
+        for way in ways {
+            way.iter().for_each(|arguments| mesh.nodes[0].ip(arguments));
+            // While packets go on, the protocol takes the route for one that is used and keeps it.
+            mesh.wait_for_way(0, 1, 0, "10.77.0.2");
+            assert!(arrives(&mesh, 100));
+        }
+    }
+}
