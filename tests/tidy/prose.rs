@@ -9,7 +9,7 @@ const RECORDS: [(&str, usize); 12] = [
     ("benches/", 0),
     ("examples/", 1),
     ("fuzz/", 0),
-    ("lab/", 13),
+    ("lab/", 0),
     ("src/", 14),
     ("stack/air/", 1),
     ("stack/core/", 1),
