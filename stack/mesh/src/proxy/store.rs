@@ -10,7 +10,7 @@ use hopwise_core::agent::Passing;
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) id: u64,
-    /// What it begins with, and one past what it ends with; of a pure ACK its sequence number, twice.
+    /// The numbers at which it begins and ends. Without data both are the same, and not below those before it.
     pub(super) seq: Seq,
     pub(super) end: Seq,
     pub(super) ack: Option<Seq>,
@@ -42,6 +42,8 @@ pub(super) struct Store {
     waiting: VecDeque<Kept>,
     bytes: usize,
     payload_bytes: u32,
+    /// The longest data that came since it was empty.
+    longest: u32,
     /// Those that have not gone on.
     withheld: usize,
 }
@@ -72,27 +74,38 @@ impl Store {
         self.withheld > 0
     }
 
-    /// Whether all of this data is here already.
+    /// Returns whether all of this data is here already.
     pub(super) fn has(&self, seq: Seq, end: Seq) -> bool {
-        if self.waiting.back().is_none_or(|last| last.end <= seq) {
-            return false;
-        }
         let mut at = seq;
-        for kept in &self.waiting {
-            if kept.seq <= at && kept.end > at {
-                at = kept.end;
+        for kept in self.that_may_reach(seq) {
+            if end <= at || at < kept.seq {
+                break;
             }
+            at = at.max(kept.end);
         }
-        at >= end
+        end <= at
     }
 
-    /// P1: newer data nearly always comes last.
-    pub(super) fn put(&mut self, kept: Kept) {
+    /// Packets in order, from the first whose data may reach beyond this number. No walk begins at the front: anybody
+    /// can fill a list with tiny segments.
+    fn that_may_reach(&self, seq: Seq) -> impl Iterator<Item = &Kept> {
+        let first = self.waiting.partition_point(|kept| kept.seq + self.longest <= seq);
+        self.waiting.range(first..)
+    }
+
+    /// P1.
+    pub(super) fn put(&mut self, mut kept: Kept) {
         self.bytes += Store::cost(&kept.packet);
         self.payload_bytes += kept.len();
+        self.longest = self.longest.max(kept.len());
         self.withheld += usize::from(!kept.was_sent);
-        let is_after = |other: &Kept| other.seq <= kept.seq || kept.len() == 0;
-        let place = self.waiting.iter().rposition(is_after).map_or(0, |before| before + 1);
+        let mut place = self.waiting.len();
+        if kept.len() > 0 {
+            place = self.waiting.partition_point(|other| other.seq <= kept.seq);
+        } else if let Some(last) = self.waiting.back() {
+            kept.seq = kept.seq.max(last.seq);
+            kept.end = kept.seq;
+        }
         self.waiting.insert(place, kept);
     }
 
@@ -105,11 +118,15 @@ impl Store {
         self.bytes -= Store::cost(&kept.packet);
         self.payload_bytes -= kept.len();
         self.withheld -= usize::from(!kept.was_sent);
+        if self.waiting.is_empty() {
+            self.longest = 0;
+        }
         Some(kept)
     }
 
     pub(super) fn find(&self, seq: Seq) -> Option<&Kept> {
-        self.waiting.iter().find(|kept| kept.len() > 0 && kept.seq <= seq && seq < kept.end)
+        let mut before = self.that_may_reach(seq).take_while(|kept| kept.seq <= seq);
+        before.find(|kept| kept.len() > 0 && seq < kept.end)
     }
 
     /// Takes out data that ends at or below this number, and what came without data before it.
@@ -167,5 +184,62 @@ mod tests {
             store.put(kept(seq, len));
         }
         assert_eq!(seqs(&mut store), [0, 100, 200, 200, 300]);
+    }
+
+    /// An ACK that came late carries no data, and its number is below that of what came before it.
+    #[test]
+    fn what_carries_no_data_and_is_late_stays_behind_what_came_before_it() {
+        let mut store = Store::default();
+        for (seq, len) in [(200, 100), (100, 0), (300, 100), (250, 50)] {
+            store.put(kept(seq, len));
+        }
+        let ends = std::iter::from_fn(|| store.pop()).map(|kept| kept.end.0);
+        assert_eq!(Vec::from_iter(ends), [300, 200, 300, 400]);
+    }
+
+    #[test]
+    fn data_is_looked_for_only_where_it_may_be() {
+        let mut store = Store::default();
+        for seq in 0..10_000 {
+            store.put(kept(seq, 1));
+        }
+        let looked_at = |store: &Store, seq: u32| {
+            store.that_may_reach(Seq(seq)).take_while(|kept| kept.seq <= Seq(seq)).count()
+        };
+        assert!(store.has(Seq(9_000), Seq(9_100)) && !store.has(Seq(9_999), Seq(10_001)));
+        assert_eq!([0, 5_000, 9_999].map(|seq| looked_at(&store, seq)), [1; 3]);
+        store.put(kept(9_000, 1_460));
+        assert_eq!(looked_at(&store, 9_999), 1_461);
+        while store.pop().is_some() {}
+        store.put(kept(7, 1));
+        assert_eq!(store.longest, 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn data_is_found_wherever_it_is(
+            segments in proptest::collection::vec((0u32..60, 0u32..20, proptest::bool::ANY), 0..60),
+            first in proptest::num::u32::ANY,
+        ) {
+            let (mut store, mut held) = (Store::default(), Vec::new());
+            for (seq, len, pops) in segments {
+                store.put(kept(first.wrapping_add(seq), len));
+                held.push((seq, seq + len));
+                if let Some(gone) = pops.then(|| store.pop()).flatten() {
+                    let end = gone.end - Seq(first);
+                    let is_it = |(from, to): &(u32, u32)| *to == end && to - from == gone.len();
+                    let at = held.iter().position(|range| is_it(range) || gone.len() == 0 && range.0 == range.1);
+                    held.remove(at.expect("it was put"));
+                }
+                for (seq, len) in (0..80).flat_map(|seq| [1, 3, 10].map(|len| (seq, len))) {
+                    let has = |at: u32| held.iter().any(|(from, to)| (*from..*to).contains(&at));
+                    let of = Seq(first) + seq;
+                    proptest::prop_assert_eq!(store.has(of, of + len), (seq..seq + len).all(has));
+                    proptest::prop_assert_eq!(store.find(of).is_some(), has(seq));
+                }
+            }
+            let ordered: Vec<_> = store.waiting.iter().map(|kept| kept.seq - Seq(first)).collect();
+            proptest::prop_assert!(ordered.is_sorted(), "{ordered:?}");
+        }
     }
 }

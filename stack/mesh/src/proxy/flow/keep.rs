@@ -9,6 +9,11 @@ use crate::proxy::outbox::{Label, Outbox};
 use crate::proxy::read::Read;
 use crate::proxy::store::{Kept, Store};
 
+/// Packets that each side of a flow keeps, where its memory is not so large that it holds more of [`LEAST_BYTES`].
+const MOST_PACKETS: usize = 8_192;
+/// Packets of a flow take so much in the mean, where it keeps more than [`MOST_PACKETS`].
+const LEAST_BYTES: usize = 1_024;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeps {
     Original,
@@ -91,10 +96,12 @@ impl Flow {
 
     fn fits(&self, of: Side, at_hand: AtHand<'_>) -> bool {
         let own = match of {
-            Side::Mobile => self.acks.bytes(),
-            Side::Fixed => self.data.bytes(),
+            Side::Mobile => &self.acks,
+            Side::Fixed => &self.data,
         };
-        let fits_flow = own + Store::cost(at_hand.packet) <= self.most_bytes;
+        let most_packets = MOST_PACKETS.max(self.most_bytes / LEAST_BYTES);
+        let fits_flow =
+            own.bytes() + Store::cost(at_hand.packet) <= self.most_bytes && own.len() < most_packets;
         self.overflowed.is_none() && fits_flow && at_hand.has_room
     }
 

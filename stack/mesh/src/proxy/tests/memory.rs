@@ -37,6 +37,20 @@ impl Path {
     }
 }
 
+/// Tiny segments fill no list that is long to look through.
+#[test]
+fn a_flow_keeps_no_more_packets_than_a_bound_however_small_they_are() {
+    let mut path = Path::new("ack-hold:mode=kick");
+    path.open(ms(0));
+    path.gone(ms(1));
+    for seq in 0..10_000 {
+        let tiny = path.segment(Side::Fixed, 1_000 + seq, 1, Flags::ACK, 1);
+        path.carry(ms(2), Side::Fixed, &tiny);
+    }
+    assert_eq!(path.kept(), 8_192);
+    assert_eq!(path.proxy.counts().overflows, 1);
+}
+
 fn path(agent: &str) -> Path {
     Path::with(agent, |config| config.most_kept_bytes = MOST)
 }
