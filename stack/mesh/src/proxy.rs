@@ -215,7 +215,7 @@ impl Proxy {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
-        let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
+        let has_room = self.seats.has_room(&read.key, flow.claim, Store::cost(packet));
         let at_hand = AtHand::new(id, packet, &read, None, has_room);
         let is_kept = flow.take_back(now, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.seats, read.key, flow, now);
@@ -260,7 +260,7 @@ impl Proxy {
         let key = read.key;
         let link = self.links.get(&key.mobile.ip()).copied();
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
-        let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
+        let has_room = self.seats.has_room(&key, flow.claim, Store::cost(packet));
         let at_hand = AtHand::new(id, packet, &read, link, has_room);
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);

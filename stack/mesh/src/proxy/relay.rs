@@ -17,7 +17,7 @@ use hopwise_core::trace::StateName::{self, Closed, TimeWait};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
-use super::read::{FlowKey, without_data};
+use super::read::{FlowKey, parse, without_data};
 use super::seats::Seat;
 
 /// Each half has one link: the side that it faces.
@@ -63,7 +63,6 @@ struct Half {
 
 #[derive(Debug)]
 pub(super) struct Relay {
-    key: FlowKey,
     opener: Side,
     opened: Seq,
     /// The opener's SYN without its data, until the other end has answered ours.
@@ -150,8 +149,7 @@ impl Relay {
         let halves = [facing_fixed, facing_mobile];
         let syn = Some(without_data(syn)?);
         let is_ending = false;
-        let mut relay =
-            Relay { key, opener: from, opened, syn, halves, is_ending, seen_at: now, moved_at: now };
+        let mut relay = Relay { opener: from, opened, syn, halves, is_ending, seen_at: now, moved_at: now };
         let (opener, to) = (address(&key, from), address(&key, from.other()));
         let options = ConnectOptions {
             local_ip: Some(opener.ip()),
@@ -246,12 +244,11 @@ impl Relay {
     /// The other end has taken the connection, or has not: the opener hears of it.
     fn answer(&mut self, now: Instant, is_open: bool) {
         let Some(syn) = self.syn.take() else { return };
-        let (opener, name) = (self.opener, address(&self.key, self.opener.other()));
-        let near = self.half(opener);
-        if is_open {
+        let near = self.half(self.opener);
+        if let Some((ip, tcp)) = parse(&syn).filter(|_| is_open) {
             let options = ListenOptions { cookies: Cookies::Never, ..ListenOptions::default() };
             // A port without a listener answers by a RST, which is as true as anything.
-            let _ = near.endpoint.listen(Some(name.ip()), name.port(), options);
+            let _ = near.endpoint.listen(Some(ip.dst), tcp.dst_port, options);
         }
         near.endpoint.handle_packet(now, &Rx::new(LINK, &syn));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use hopwise_core::agent::Side;
@@ -26,7 +27,7 @@ struct Filed {
     claim: Claim,
     due: Option<Instant>,
     /// By side: its turn among those that may have something to send.
-    turns: [Option<u64>; 2],
+    turns: [Option<NonZeroU64>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ pub(super) struct Relays {
     all: BTreeMap<FlowKey, Box<Filed>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
     /// By side: those that may have something to send, each once, in the order of their turns.
-    waiting: [BTreeMap<u64, FlowKey>; 2],
+    waiting: [BTreeMap<NonZeroU64, FlowKey>; 2],
     turns: u64,
 }
 
@@ -182,8 +183,8 @@ impl Relays {
         let turn = &mut filed.turns[place(to)];
         if turn.is_none() {
             self.turns += 1;
-            *turn = Some(self.turns);
-            self.waiting[place(to)].insert(self.turns, key);
+            *turn = NonZeroU64::new(self.turns);
+            self.waiting[place(to)].extend(turn.map(|turn| (turn, key)));
         }
     }
 
@@ -201,7 +202,7 @@ impl Relays {
             return self.forget(&key, books);
         }
         let (seat, due) = (relay.seat(now, filed.seat), relay.deadline());
-        let claim = Claim::new(&key, seat, relay.held());
+        let claim = Claim::new(seat, relay.held());
         if seat != filed.seat {
             books.seats.leave(key, std::mem::replace(&mut filed.seat, seat));
             books.seats.sit(key, seat);

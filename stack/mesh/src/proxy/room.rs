@@ -150,7 +150,7 @@ impl Proxy {
             seats.leave(key, std::mem::replace(&mut flow.seat, Seat::Lasting));
             seats.sit(key, Seat::Lasting);
         }
-        let claim = Claim::new(&key, flow.seat, flow.kept_bytes());
+        let claim = Claim::new(flow.seat, flow.kept_bytes());
         seats.hold(key, std::mem::replace(&mut flow.claim, claim), claim);
     }
 }

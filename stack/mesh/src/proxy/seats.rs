@@ -30,22 +30,26 @@ pub(super) enum Seat {
 
 /// For questions whose answer is one of several.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// The mobile for whom memory counts that counts for no other.
+/// Stands for a mobile in whose share memory counts that counts in no other.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// A flow's part of the memory, and the mobile in whose share it counts.
+/// A flow's part of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     bytes: usize,
-    mobile: IpAddr,
+    /// It counts in the share of its mobile.
+    is_lasting: bool,
 }
 
 impl Claim {
-    pub(super) const NONE: Claim = Claim { bytes: 0, mobile: NOBODY };
+    pub(super) const NONE: Claim = Claim { bytes: 0, is_lasting: false };
 
-    pub(super) fn new(key: &FlowKey, seat: Seat, bytes: usize) -> Claim {
-        let mobile = if seat == Seat::Lasting { key.mobile.ip() } else { NOBODY };
-        Claim { bytes, mobile }
+    pub(super) fn new(seat: Seat, bytes: usize) -> Claim {
+        Claim { bytes, is_lasting: seat == Seat::Lasting }
+    }
+
+    fn counts_for(self, key: &FlowKey) -> IpAddr {
+        if self.is_lasting { key.mobile.ip() } else { NOBODY }
     }
 }
 
@@ -112,7 +116,7 @@ impl Seats {
 
     /// A flow holds this, and held that before.
     pub(super) fn hold(&mut self, key: FlowKey, was: Claim, is: Claim) {
-        if was.mobile == is.mobile {
+        if was.is_lasting == is.is_lasting {
             return self.count(key, was, is.bytes);
         }
         self.count(key, was, 0);
@@ -123,9 +127,10 @@ impl Seats {
         if was.bytes == bytes {
             return;
         }
+        let mobile = was.counts_for(&key);
         let [had, has] = [was.bytes, bytes].map(|bytes| Has { bytes, ..Has::default() });
-        self.of_mobiles.change(was.mobile, key, had, has);
-        self.change(was.mobile, |has| has.bytes = has.bytes - was.bytes + bytes);
+        self.of_mobiles.change(mobile, key, had, has);
+        self.change(mobile, |has| has.bytes = has.bytes - was.bytes + bytes);
     }
 
     pub(super) fn sit_briefly(&self) -> impl Iterator<Item = FlowKey> {
@@ -176,8 +181,8 @@ impl Seats {
     }
 
     /// A flow that holds this may keep a packet that takes so much more.
-    pub(super) fn has_room(&self, claim: Claim, more: usize) -> bool {
-        self.all.bytes + more <= self.most_bytes || self.is_modest(claim.mobile)
+    pub(super) fn has_room(&self, key: &FlowKey, claim: Claim, more: usize) -> bool {
+        self.all.bytes + more <= self.most_bytes || self.is_modest(claim.counts_for(key))
     }
 
     /// A mobile that holds less than its share of the first half feels nothing of what others hold: they give way.

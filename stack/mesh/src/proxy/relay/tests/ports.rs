@@ -2,7 +2,6 @@
 
 use hopwise_core::wire::Timestamps;
 
-use super::super::super::read;
 use super::*;
 
 /// Addresses and ports can be guessed, and a SYN needs no number (RFC 5961 §4).
@@ -154,7 +153,7 @@ fn a_connection_in_time_wait_gives_way_to_a_syn_that_is_no_old_one() {
     }
     let key = FlowKey { mobile: ends[1], fixed: ends[0] };
     let opened = |path: &Path| path.proxy.relays.get(&key).map(|relay| relay.opened);
-    let (_, first) = read::parse(&syn).expect("a SYN");
+    let (_, first) = parse(&syn).expect("a SYN");
     assert_eq!(opened(&path), Some(first.seq), "a half of it is in TIME-WAIT");
     for nth in 1..=10 {
         let seq = first.seq.0.wrapping_add(nth << 28);
