@@ -440,7 +440,7 @@ impl Machine for Proxy {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let to = self.side_of(link)?;
-        let Some(mut leaving) = self.out.queue(to).pop_front() else {
+        let Some(mut leaving) = self.out.queue(to).pop() else {
             let (relays, mut books) = self.relays();
             let transmit = relays.poll_transmit(now, to, out, &mut books)?;
             return Some(Transmit { id: self.out.next_id(), ..transmit });

@@ -1,10 +1,12 @@
 //! What leaves a base station: one queue a side, and the trace.
 
-use std::collections::VecDeque;
+mod queue;
 
 use hopwise_core::agent::{Because, Side};
 use hopwise_core::trace::{DropReason, TraceKind, TraceRing};
 use hopwise_core::{Instant, Seq};
+
+use queue::Queue;
 
 /// Buffers kept for packets to come.
 const SPARE: usize = 256;
@@ -22,8 +24,8 @@ pub(super) struct Leaving {
 
 #[derive(Debug)]
 pub(super) struct Outbox {
-    to_fixed: VecDeque<Leaving>,
-    to_mobile: VecDeque<Leaving>,
+    to_fixed: Queue,
+    to_mobile: Queue,
     most_queued: usize,
     pub(super) trace: TraceRing,
     spare: Vec<Vec<u8>>,
@@ -39,8 +41,8 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) fn new(most_queued: usize, trace_events: usize) -> Outbox {
         Outbox {
-            to_fixed: VecDeque::new(),
-            to_mobile: VecDeque::new(),
+            to_fixed: Queue::default(),
+            to_mobile: Queue::default(),
             most_queued,
             trace: TraceRing::new(trace_events),
             spare: Vec::new(),
@@ -69,7 +71,7 @@ impl Outbox {
         }
     }
 
-    pub(super) fn queue(&mut self, to: Side) -> &mut VecDeque<Leaving> {
+    pub(super) fn queue(&mut self, to: Side) -> &mut Queue {
         match to {
             Side::Fixed => &mut self.to_fixed,
             Side::Mobile => &mut self.to_mobile,
@@ -82,7 +84,7 @@ impl Outbox {
             self.recycle(leaving.packet);
             return;
         }
-        self.queue(to).push_back(leaving);
+        self.queue(to).push(leaving);
     }
 
     /// Untouched and at once.
@@ -94,8 +96,7 @@ impl Outbox {
     /// In the place of the flow's last pure ACK that still waits, or at the end.
     pub(super) fn replace(&mut self, now: Instant, flow: u32, to: Side, id: u64, packet: &[u8]) {
         let mut packet = self.copy(packet);
-        let older = self.queue(to).iter_mut().rev().find(|other| other.replaceable == Some(flow));
-        if let Some(older) = older {
+        if let Some(older) = self.queue(to).last_of(flow) {
             std::mem::swap(&mut older.packet, &mut packet);
             let replaced = std::mem::replace(&mut older.id, id);
             self.dropped(now, flow, replaced, DropReason::Replaced);
