@@ -2,7 +2,7 @@
 
 use crate::{dsr, gpsr};
 
-/// The protocol and the bytes behind a header of routing's own, or the same ones where there is none.
+/// The protocol and the bytes behind a routing header, or the given ones where there is none.
 pub fn behind_routing(protocol: u8, payload: &[u8]) -> (u8, &[u8]) {
     let behind = match protocol {
         dsr::PROTOCOL => dsr::options::Header::parse(payload).ok().map(|read| (read.header.next, read.len)),

@@ -1,5 +1,5 @@
 //! Constants of routing protocols. Each protocol has one table of them, with name, unit, range, defaults and meaning.
-//! Its settings are made from the table here; files, their schema, errors and results are made from it elsewhere.
+//! Its settings are made from the table here. Files, their schema, errors and results are made from it elsewhere.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::on_demand::Key;
 pub struct Constant {
     pub name: &'static str,
     pub form: Form,
-    /// None: it is derived from others, or absent.
+    /// `None`: it is derived from others, or absent.
     pub default: Option<Value>,
     /// Default in words, where the value does not say all of it.
     pub default_means: Option<&'static str>,
-    /// Default under the rules of ns-2, where it is another.
+    /// Default under the rules of ns-2, where it differs.
     pub ns2: Option<Value>,
     pub used_under: Used,
     doc: &'static str,
@@ -44,7 +44,7 @@ pub enum Form {
     Switch,
     /// Names, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
-    /// Any text, which nothing prints.
+    /// Any text; it is never printed.
     Key,
 }
 
@@ -69,7 +69,7 @@ pub(crate) const OFF: u32 = 0;
 pub(crate) const ON: u32 = 1;
 
 impl Form {
-    /// Times from so many milliseconds on.
+    /// Times of at least `min_ms` milliseconds.
     pub(crate) const fn time(min_ms: u64) -> Form {
         Form::Time { min: Duration::from_millis(min_ms) }
     }
@@ -78,12 +78,12 @@ impl Form {
         Form::Count { unit, min, max }
     }
 
-    /// Events in a second, of which 0 sets no limit.
+    /// Events in a second; 0 sets no limit.
     pub(crate) const fn per_second(unit: &'static str) -> Form {
         Form::count(unit, 0, u32::MAX)
     }
 
-    /// A constant with this default: a count, ms, `ON` or `OFF`, or the place of a choice.
+    /// A constant with this default: a count, ms, `ON` or `OFF`, or the index of a choice.
     pub(crate) const fn is(self, raw: u32) -> Constant {
         Constant { default: Some(self.value(raw)), ..self.unset("") }
     }
@@ -160,25 +160,25 @@ impl Constant {
         self
     }
 
-    /// The same, whose default needs words.
+    /// The same constant; words explain its default.
     pub(crate) const fn means(mut self, default: &'static str) -> Constant {
         self.default_means = Some(default);
         self
     }
 
-    /// The same, with another default under the rules of ns-2.
+    /// The same constant, with another default under the rules of ns-2.
     pub(crate) const fn ns2(mut self, raw: u32) -> Constant {
         self.ns2 = Some(self.form.value(raw));
         self
     }
 
-    /// The same, which the rules of ns-2 do not use.
+    /// The same constant, which the rules of ns-2 do not use.
     pub(crate) const fn not_in_ns2(mut self) -> Constant {
         self.used_under = Used::Standard;
         self
     }
 
-    /// The same, which only the rules of ns-2 use.
+    /// The same constant, which only the rules of ns-2 use.
     pub(crate) const fn only_in_ns2(mut self) -> Constant {
         self.used_under = Used::Ns2;
         self
@@ -219,7 +219,7 @@ impl fmt::Display for Constant {
     }
 }
 
-/// Settings of a protocol, for those who read files and write results.
+/// Settings of a protocol, for readers of files and writers of results.
 pub trait Constants: Clone + Default {
     const TABLE: &'static [Constant];
     /// Name of the protocol.
@@ -229,7 +229,7 @@ pub trait Constants: Clone + Default {
     /// Sets a constant. A value that its form does not accept changes nothing.
     fn set(&mut self, name: &str, value: Value);
 
-    /// The value in force; none where it is derived or absent.
+    /// The value in force; `None` where it is derived or absent.
     fn get(&self, name: &str) -> Option<Value>;
 
     fn constant(name: &str) -> Option<&'static Constant> {
@@ -237,8 +237,8 @@ pub trait Constants: Clone + Default {
     }
 }
 
-/// Writes a protocol's `Settings` from its table: a field for each constant, with meaning, name, type, form and
-/// defaults, and fields that no file sets.
+/// Writes a protocol's `Settings` from its table: a field for each constant, and fields that no file sets. A constant
+/// has meaning, name, type, form and defaults.
 ///
 /// ```text
 /// constants! {
@@ -313,7 +313,7 @@ pub(crate) use constants;
 
 /// A type in which settings keep a constant.
 pub(crate) trait Setting: Sized {
-    /// None for a value of another type, or for one that is absent where it is needed.
+    /// `None` for a value of another type, or an absent one where a value is needed.
     fn of(value: Option<Value>) -> Option<Self>;
     fn value(&self) -> Option<Value>;
 }
@@ -352,7 +352,7 @@ mod tests {
     use super::*;
     use crate::{aodv, aodvv2, dsr, gpsr};
 
-    /// Each default is one that a file may give, and the settings keep what a file gives.
+    /// Checks that a file may give each default, and that the settings keep what a file gives.
     fn check<C: Constants + fmt::Debug + PartialEq>(ns2: Option<C>) {
         for constant in C::TABLE {
             for (is_ns2, settings) in [(false, Some(C::default())), (true, ns2.clone())] {

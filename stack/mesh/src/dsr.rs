@@ -1,9 +1,10 @@
-//! DSR (RFC 4728): packets that carry their whole way, found when one needs it and learned from all that passes by.
+//! DSR (RFC 4728): each packet carries its whole route. Routes are found on demand and learned from all passing
+//! packets.
 //!
-//! Links tell what they gave up (§8.3.1), so that no acknowledgement is asked for; where a neighbour asks, it gets one.
-//! Links carry frames both ways or not at all, as 802.11 needs it, so that ways are learned and used backwards too.
-//! Not spoken: flow state, external hops. An error for a packet that was salvaged ends at who salvaged it: the source
-//! was told when that happened.
+//! Links report the packets that they gave up (§8.3.1), so that nodes request no acknowledgement; a neighbour's request
+//! gets one. Links carry frames in both directions or not at all, as 802.11 needs it. Routes are therefore learned and
+//! used in reverse too. Not supported: flow state, external hops. A route error for a salvaged packet ends at the node
+//! that salvaged it: the source learned of the loss then.
 
 mod ack_seq;
 mod cache;
@@ -41,16 +42,16 @@ pub use settings::Settings;
 /// The IP protocol of DSR headers.
 pub const PROTOCOL: u8 = 48;
 
-/// Neighbours, ends and shortcuts that are remembered of each kind.
+/// The largest number of entries in each table of neighbours, peers and shortcuts.
 const MOST: usize = 1_024;
 
-/// What a node is given once.
+/// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
-    /// What chance is drawn from.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -64,19 +65,19 @@ pub struct Dsr {
     requests: Requests,
     relays: Origins,
     errors: Rate,
-    /// Answers from the cache that wait for better ones.
+    /// Replies from the cache that wait, so that a better one may come first.
     pending: Vec<Pending>,
-    /// Who was told of a shortcut by whose packet, and until when that is enough.
+    /// Sources that were informed of a shortcut by the packet of which sender, and until when that suffices.
     shortcuts: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
-    /// Neighbours that did not take a reply: we hear them, they may not hear us.
+    /// Neighbours that did not take a reply: frames arrive from them, but perhaps not at them.
     blacklist: BTreeMap<Ipv4Addr, Instant>,
-    /// Where neighbours are that are not on the first interface.
+    /// Links of the neighbours that are not on the first interface.
     links: BTreeMap<Ipv4Addr, LinkId>,
-    /// Ends of connections here, and what these have heard of the way.
+    /// Peers of connections here, and the hop count that these last got.
     peers: BTreeMap<Ipv4Addr, Option<u8>>,
-    /// What the next request tells everybody.
+    /// The route error that the next request carries.
     last_error: Option<RouteError>,
-    /// Who was told of the loss that is being dealt with.
+    /// The current loss (time and neighbour), and the sources informed of it.
     losing: Option<(Instant, Ipv4Addr, BTreeSet<Ipv4Addr>)>,
     request_id: u16,
     packets: u16,
@@ -85,7 +86,7 @@ pub struct Dsr {
 impl Dsr {
     pub fn new(config: Config) -> Dsr {
         let Config { settings, interfaces, seed } = config;
-        // DSR's packets are built here, so that the outbox needs no port.
+        // DSR builds its own packets, so that the outbox needs no port.
         let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         let room = Room {
             packets: settings.send_buffer_packets,
@@ -126,7 +127,7 @@ impl Dsr {
         }
     }
 
-    /// A packet of our own with its whole way in it, and the first step, if a way is known.
+    /// A packet of our own with its whole route in it, and the first hop, if a route is known.
     fn wrap(&mut self, now: Instant, dst: Ipv4Addr, packet: &[u8]) -> Option<(Ipv4Addr, Vec<u8>)> {
         let view = IpView::parse(packet).ok()?;
         let way = self.cache.take(now, dst)?;
@@ -136,7 +137,7 @@ impl Dsr {
         with_header(packet, (view.header_len, 0), PROTOCOL, &header).map(|wrapped| (via, wrapped))
     }
 
-    /// A packet that carries options and nothing else, the way to its end being this one.
+    /// A packet that carries options only, along this route to its last node.
     fn control(&mut self, way: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<Order> {
         let (via, dst) = (*way.first()?, *way.last()?);
         let options = std::iter::once(source_route(way)).chain(options).collect();
@@ -166,7 +167,7 @@ impl Dsr {
         packet
     }
 
-    /// When ways have come or gone: packets that waited leave, and connections hear of it.
+    /// After changes of the cache: waiting packets leave, and connections learn of the new paths.
     fn use_news(&mut self, now: Instant) {
         if !self.cache.take_changed() {
             return;
@@ -202,7 +203,7 @@ impl Dsr {
         }
     }
 
-    /// A packet with our header came in. Answers what is for this node itself.
+    /// Takes a packet with our header. Returns one that is for this node itself.
     fn take_packet(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Result<Option<Vec<u8>>, DropReason> {
         let now = cx.now;
         let Some(parcel) = Parcel::read(rx.packet)? else { return Ok(None) };
@@ -213,7 +214,7 @@ impl Dsr {
             return self.take_request(cx, rx, &parcel).map(|()| None);
         }
         let Some(walk) = parcel.walk()? else {
-            // Straight from a neighbour; nobody else needs no way.
+            // Straight from a neighbour. Packets for other nodes need a route.
             let is_ours = parcel.dst == self.desk.own;
             return if is_ours { Ok(self.take_own(now, &parcel)) } else { Err(DropReason::NoRoute) };
         };
@@ -223,7 +224,7 @@ impl Dsr {
         }
         self.refuse_options(now, &parcel, &walk)?;
         self.note_link(walk.sender(), rx.link);
-        // It has asked for an answer to a frame of its own, and got it.
+        // The neighbour reaches us: it has got an answer to a frame of its own.
         self.blacklist.remove(&walk.sender());
         self.cache.add(now, &walk.nodes[walk.to + 1..], Learned::Overheard);
         self.cache.add(now, &walk.back_from(walk.to), Learned::Overheard);
@@ -236,7 +237,7 @@ impl Dsr {
         Ok(None)
     }
 
-    /// The packet's way ends here.
+    /// Takes a packet that ends here.
     fn take_own(&mut self, now: Instant, parcel: &Parcel<'_>) -> Option<Vec<u8>> {
         self.heed(now, parcel);
         self.believe(now, parcel);
@@ -257,7 +258,7 @@ impl Dsr {
             self.send(next, class, packet);
             return Ok(());
         }
-        // What was for us alone goes no further.
+        // Options that were for us alone go no further.
         let Some(passed) = Parcel::read(&packet)? else { return Ok(()) };
         let is_other = |option: &&DsrOption| !matches!(option, DsrOption::AckRequest { .. });
         let others = passed.options().iter().filter(is_other).cloned().collect();
@@ -268,7 +269,7 @@ impl Dsr {
     }
 }
 
-/// The way from here as a packet carries it: without its end.
+/// The route from here as a packet carries it: without its last node.
 fn source_route(way: &[Ipv4Addr]) -> DsrOption {
     let addresses = way[..way.len() - 1].to_vec();
     let segments_left = addresses.len() as u8;
@@ -344,7 +345,7 @@ impl Routing for Dsr {
             }
             _ => Recovered::Lost,
         };
-        // Whatever else was for that neighbour looks for another way.
+        // The other packets for that neighbour are routed again.
         let outcome = match recovered {
             Recovered::Sent { via, packet } => {
                 self.send(via, QueueClass::Data, packet);
@@ -380,7 +381,7 @@ impl Routing for Dsr {
     }
 
     fn path(&self, peer: IpAddr) -> Path {
-        // A way that has run out is seen when a packet needs it.
+        // An expired route is noticed when a packet needs it.
         path_of(v4(peer).and_then(|peer| self.cache.hops(Instant::ZERO, peer)))
     }
 

@@ -1,6 +1,6 @@
-//! One hop less: what a router changes in a header.
+//! What a router changes in a header: one hop less.
 
-/// Takes one off the hop limit of a packet whose header was checked; in IPv4 the checksum follows (RFC 1624).
+/// Takes one off the hop limit of a packet whose header was checked. In IPv4 the checksum follows (RFC 1624).
 pub(crate) fn take_one_hop(packet: &mut [u8]) {
     if packet[0] >> 4 == 6 {
         packet[7] -= 1;

@@ -1,5 +1,5 @@
-//! A node between a wire and a radio whose traffic goes through a proxy first: what comes in on one side and is for the
-//! other is the proxy's, and what leaves it the node forwards as if it had just come in.
+//! A node between a wire and a radio whose traffic goes through a proxy first. The proxy takes packets that cross from
+//! one side to the other. The node forwards each packet that leaves the proxy as if it had just come in.
 
 use std::net::IpAddr;
 
@@ -15,13 +15,13 @@ pub struct Gateway {
     proxy: Proxy,
     fixed: LinkId,
     mobile: LinkId,
-    /// The node's own addresses: what is for them is no flow that crosses.
+    /// The node's own addresses; packets for them do not cross.
     own: Vec<IpAddr>,
     buffer: Vec<u8>,
 }
 
 impl Gateway {
-    /// `config` is what the proxy was made from.
+    /// `config` is the one that the proxy was made from.
     pub fn new(proxy: Proxy, config: &ProxyConfig, own: Vec<IpAddr>) -> Gateway {
         Gateway { proxy, fixed: config.fixed, mobile: config.mobile, own, buffer: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl Gateway {
     pub fn handle_link_event(&mut self, node: &mut Node, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
         match *event {
             LinkEvent::NotDelivered { packet, .. } if link == self.mobile => {
-                // What waits for the link to come back is no lost route.
+                // A packet that waits for the link to come back is no lost route.
                 if !self.proxy.take_back(now, packet) {
                     node.handle_link_event(now, link, event);
                 }
@@ -71,7 +71,7 @@ impl Gateway {
         self.feed(node, now);
     }
 
-    /// Hands on what may leave: what has waited only while there is room in the queue that it is for.
+    /// Hands departing packets to the node. Those that waited leave only while their queue has room.
     pub fn feed(&mut self, node: &mut Node, now: Instant) {
         for (out, came_in) in [(self.fixed, self.mobile), (self.mobile, self.fixed)] {
             loop {

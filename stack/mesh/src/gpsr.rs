@@ -1,9 +1,10 @@
-//! GPSR (Karp and Kung 2000): packets go to whichever neighbour is closest to their end, and around where nobody is.
+//! GPSR (Karp and Kung 2000): a packet goes to the neighbour closest to its destination, and around where none is
+//! closer.
 //!
-//! Nodes know where they stand, and sources where their destinations do: an oracle tells them, at no cost, as in the
-//! paper. A packet says where it is to go and where its sender stands, so that all of them are beacons. Where the paper
-//! is silent: a packet that a link gave up begins anew from here, in greedy mode and with a hop less; who is a
-//! neighbour gets its packets at once, wherever they think that it is.
+//! Nodes know their position, and sources that of their destinations. An oracle provides both at no cost, as in the
+//! paper. A packet carries the positions of its destination and of its sender, so that each one is a beacon. Two rules
+//! are not in the paper. A packet that a link gave up starts anew from here, in greedy mode and with a hop less. A
+//! packet for a neighbour goes straight to it, wherever its source locates it.
 
 mod forwarding;
 pub mod header;
@@ -30,23 +31,23 @@ use neighbours::Neighbours;
 pub use plane::{Planar, Point};
 pub use settings::Settings;
 
-/// For experiments (RFC 3692): GPSR has no number of its own.
+/// A number for experiments (RFC 3692): GPSR has none of its own.
 pub const PROTOCOL: u8 = 254;
 
-/// Knows where nodes stand.
+/// Knows the positions of nodes.
 pub trait Places: Debug + Send {
     /// `now` never decreases.
     fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point>;
 }
 
-/// What a node is given once.
+/// The configuration of a node, given at construction.
 #[derive(Debug)]
 pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
     pub places: Box<dyn Places>,
-    /// What chance is drawn from.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
@@ -76,7 +77,7 @@ struct Parcel<'a> {
 }
 
 impl<'a> Parcel<'a> {
-    /// A packet without that header is `None`.
+    /// `None` for a packet without that header.
     fn read(packet: &'a [u8]) -> Result<Option<Parcel<'a>>, DropReason> {
         let view = IpView::parse(packet)?;
         let (IpAddr::V4(src), IpAddr::V4(dst)) = (view.src, view.dst) else { return Ok(None) };
@@ -89,7 +90,7 @@ impl<'a> Parcel<'a> {
         Ok(Some(Parcel { packet, ip_len, src, dst, hop_limit, header, header_len }))
     }
 
-    /// The packet one hop on, with another header of ours.
+    /// The packet with one hop less and another header of ours.
     fn passed_on(&self, header: &Header) -> Option<Vec<u8>> {
         let with = with_header(self.packet, (self.ip_len, self.header_len), PROTOCOL, &header.bytes());
         with.inspect(|packet| debug_assert!(packet[8] > 1, "checked before")).map(|mut packet| {
@@ -102,7 +103,7 @@ impl<'a> Parcel<'a> {
 impl Gpsr {
     pub fn new(config: Config) -> Gpsr {
         let Config { settings, interfaces, places, seed } = config;
-        // GPSR's packets are built here, so that the outbox needs no port.
+        // GPSR builds its own packets, so that the outbox needs no port.
         let mut outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         Gpsr {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
@@ -117,7 +118,7 @@ impl Gpsr {
         }
     }
 
-    /// Half of B to three halves of it from now.
+    /// Puts the next beacon off by half of the beacon interval to three halves of it.
     fn put_beacon_off(&mut self, now: Instant) {
         let interval = self.settings.beacon_interval;
         self.next_beacon = now + interval / 2 + self.outbox.chance.up_to(interval);
@@ -149,7 +150,7 @@ impl Gpsr {
         }
     }
 
-    /// Where a packet goes from here; `around` is how it came, if it goes around.
+    /// Finds a packet's next hop. `around` is its perimeter state on arrival, if it goes around.
     fn step(
         &mut self,
         now: Instant,
@@ -168,7 +169,7 @@ impl Gpsr {
         ground.step(to, around).map(|step| (here, step))
     }
 
-    /// The packet as it leaves, and to whom.
+    /// The packet as it leaves, and its next hop.
     fn forward(
         &mut self,
         now: Instant,
@@ -191,7 +192,7 @@ impl Gpsr {
         Ok((via, packet))
     }
 
-    /// What neighbours overhear is as good as a beacon.
+    /// A data packet that neighbours overhear replaces a beacon.
     fn has_spoken(&mut self, now: Instant) {
         if self.settings.promiscuous {
             self.put_beacon_off(now);
@@ -208,7 +209,7 @@ impl Gpsr {
         self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
     }
 
-    /// Who sent this frame stands where it says.
+    /// Notes the position of the frame's sender.
     fn hear(&mut self, now: Instant, rx: &Rx<'_>, parcel: &Parcel<'_>) -> Result<(), DropReason> {
         let is_beacon = parcel.header.body == Body::Beacon;
         let from = rx.from.and_then(v4).ok_or(DropReason::RoutingRefused)?;
@@ -327,7 +328,7 @@ impl Routing for Gpsr {
         self.outbox.pop(now)
     }
 
-    /// Only a neighbour's is known without asking where its end stands.
+    /// Only a neighbour is known without its position.
     fn next_hop(&self, _now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
         let node = v4(dst)?;
         self.neighbours.link(node).map(|link| (link, dst))
@@ -343,7 +344,7 @@ impl Routing for Gpsr {
 }
 
 impl Gpsr {
-    /// A packet of our own with where it is to go, and its first step.
+    /// A packet of our own with its destination's position, and its first hop.
     fn wrap(&mut self, now: Instant, packet: &Routed<'_>) -> Option<(Ipv4Addr, Vec<u8>)> {
         let dst = v4(packet.dst)?;
         let destination = self.places.locate(now, dst)?;

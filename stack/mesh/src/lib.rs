@@ -1,7 +1,7 @@
-//! A mesh node without I/O: interfaces with their queues, forwarding, a routing protocol, and an endpoint for what is
-//! its own. It is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
+//! A mesh node without I/O: interfaces with their queues, forwarding, a routing protocol, and an endpoint for the
+//! node's own traffic. The node is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
 //!
-//! The page of this room follows.
+//! This crate's README follows.
 #![doc = include_str!("../README.md")]
 
 pub mod aodv;

@@ -1,27 +1,26 @@
-//! Where news of links to mobiles come from: what a radio world knows, a schedule, a carrier, what an interface knows
-//! of its stations.
+//! Sources of link news about mobiles: a radio world, a schedule, a carrier, or the stations of an interface.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use hopwise_core::{Instant, LinkEvent};
 
-/// Something that knows of links. It never waits.
+/// A source of link news. It never waits.
 pub trait LinkSource: Debug + Send {
-    /// What has become known by now, one at a time.
+    /// The next event that is known by now.
     fn poll_news(&mut self, now: Instant) -> Option<Told>;
-    /// When there may be more, where no descriptor says so.
+    /// The time of the next possible event, for sources without a descriptor.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
-/// What a source says, and when it was so: a signal may be older than the news of it.
+/// An event and its time: a signal may be older than the news of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     pub at: Instant,
     pub event: LinkEvent<'static>,
 }
 
-/// News that are known before their time.
+/// Events that are known before their time.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule(VecDeque<Told>);
 

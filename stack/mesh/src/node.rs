@@ -1,8 +1,8 @@
-//! The node: packets come in, go up or on, and wait in the queue of an interface.
+//! The node: packets come in, go up to the endpoint or on to a neighbour, and wait in the queue of an interface.
 //!
 //! Invariants
 //! - N1: a packet is in one place: a queue, the link, the endpoint or the routing protocol.
-//! - N2: what is dropped is counted and traced with its reason.
+//! - N2: each dropped packet is counted and traced with its reason.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,22 +19,23 @@ use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, Queued, WhenFull};
 use crate::routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
 
-/// The endpoint's one link: the node itself, which finds the way for it.
+/// The endpoint's one link: the node itself, which routes its packets.
 pub const OWN_LINK: LinkId = LinkId(0);
 
-/// Ids of packets that are not the endpoint's have this bit.
+/// Ids of packets that are not the endpoint's have this bit set.
 const FORWARDED: u64 = 1 << 63;
-/// Buffers kept for packets to come.
+/// The largest number of spare buffers for later packets.
 const SPARE: usize = 64;
 
-/// Sees what a node's endpoint takes and sends, each with its trace: of what leaves before it, of what came after it.
+/// Sees what a node's endpoint takes and sends. The trace of a sent packet comes before it, that of a taken one after
+/// it.
 pub trait EndpointObserver {
-    /// The endpoint takes a packet; `id` is its running number, as the trace has it.
+    /// The endpoint takes a packet; `id` is its running number among the arrivals.
     fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
-    /// The packet that came last has been dealt with: its trace is over.
+    /// The last packet has been processed and its trace is complete.
     fn on_taken(&mut self, now: Instant);
     fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
-    /// The trace's event is told to whoever drains the trace all the same.
+    /// An event of the trace. A reader that drains the trace still gets it.
     fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
 }
 
@@ -42,10 +43,10 @@ pub trait EndpointObserver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub link: LinkId,
-    /// The packet that the link holds is one of them.
+    /// Length of the queue, including the packet that the link holds.
     pub queue_packets: usize,
     pub when_full: WhenFull,
-    /// Whether a packet for everyone leaves here.
+    /// Broadcast and multicast packets of the node leave here.
     pub is_shared: bool,
 }
 
@@ -54,7 +55,7 @@ pub struct NodeConfig {
     pub interfaces: Vec<Interface>,
     pub addresses: Vec<IpAddr>,
     pub routing: Box<dyn Routing>,
-    /// Events kept until they are drained, beside the endpoint's own.
+    /// Events kept until they are drained, apart from the endpoint's own.
     pub trace_events: usize,
 }
 
@@ -94,7 +95,7 @@ impl Node {
         &self.endpoint
     }
 
-    /// Does something with the endpoint, and queues what it then wants to send.
+    /// Runs `act` on the endpoint, and queues what the endpoint then wants to send.
     pub fn with_endpoint<T>(&mut self, now: Instant, act: impl FnOnce(&mut Endpoint) -> T) -> T {
         let done = act(&mut self.endpoint);
         self.pull(now);
@@ -102,7 +103,7 @@ impl Node {
         done
     }
 
-    /// The next thing that a program on this node should know of.
+    /// The next event for a program on this node.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.endpoint.poll_event()
     }
@@ -111,7 +112,7 @@ impl Node {
         &*self.routing
     }
 
-    /// Tells connections to `peer` what routing knows of the path. Call it when one was opened or accepted.
+    /// Gives connections to `peer` the known path. Call it after one was opened or accepted.
     pub fn tell_path(&mut self, now: Instant, peer: IpAddr) {
         let path = self.routing.path(peer);
         if path.hops_to_peer.is_some() {
@@ -192,7 +193,7 @@ impl Node {
         }
     }
 
-    /// Shows the observer what the endpoint has traced, and keeps it for whoever drains the trace.
+    /// Shows the observer what the endpoint has traced, and keeps it for the reader of the trace.
     fn show_trace(&mut self) {
         let Some(Observed { observer, trace, .. }) = &mut self.observed else { return };
         let seen = trace.len();
@@ -220,7 +221,7 @@ impl Node {
         Ok(())
     }
 
-    /// Asks routing, and does what it says.
+    /// Routes a packet, and carries the verdict out.
     fn send_on(&mut self, now: Instant, way: Ends, id: u64, packet: Vec<u8>) {
         let Ends { src, dst, from, hop_limit } = way;
         let routed = Routed { src, dst, from, hop_limit, id, packet: &packet };
@@ -258,7 +259,7 @@ impl Node {
         }
     }
 
-    /// Queues what the endpoint wants to send. With `hold` it is asked only while there is room.
+    /// Queues what the endpoint wants to send. With `hold` the endpoint is polled only while there is room.
     fn pull(&mut self, now: Instant) {
         loop {
             let is_held = self
@@ -302,7 +303,7 @@ impl Node {
         }
     }
 
-    /// Does what routing wants done, and queues what the endpoint says to it.
+    /// Carries out routing's orders, and queues what the endpoint sends in response.
     fn obey_routing(&mut self, now: Instant) {
         loop {
             let mut has_told = false;
@@ -373,11 +374,11 @@ impl Node {
 struct Observed {
     observer: Box<dyn EndpointObserver>,
     arrivals: u64,
-    /// Until somebody drains it.
+    /// Events until the trace is drained.
     trace: Vec<TraceEvent>,
 }
 
-/// What routing asks of a packet beside its bytes.
+/// What routing needs to know of a packet beside its bytes.
 struct Ends {
     src: IpAddr,
     dst: IpAddr,

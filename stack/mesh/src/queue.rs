@@ -7,7 +7,7 @@ use hopwise_core::{NextHop, QueueClass};
 
 use crate::routing::Purged;
 
-/// What happens to a packet of the node's own when the queue is full. Forwarded ones are dropped in either case.
+/// The fate of the node's own packets when the queue is full. Forwarded ones are dropped in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// It is lost, as under ns-2, TUN and kernel radios.
@@ -53,7 +53,7 @@ impl InterfaceQueue {
         self.waiting.len()
     }
 
-    /// Answers what found no room: a data packet itself, or the last in the queue for a routing packet.
+    /// Returns the packet that found no room: a data packet itself, or the last in the queue for a routing packet.
     #[must_use]
     pub fn push(&mut self, queued: Queued) -> Option<Queued> {
         let is_full = self.is_full();
@@ -75,7 +75,7 @@ impl InterfaceQueue {
         self.waiting.pop_front()
     }
 
-    /// Takes out every packet for this next hop that `unwanted` picks.
+    /// Removes every packet for this next hop that `unwanted` picks.
     pub fn purge(
         &mut self,
         via: IpAddr,

@@ -1,9 +1,9 @@
-//! The MANET packet format (RFC 5444), bit by bit: packets hold messages, messages hold blocks of addresses, and TLVs
-//! say something of each of them. It knows no protocol.
+//! The MANET packet format (RFC 5444), bit by bit. Packets hold messages, messages hold blocks of addresses, and TLVs
+//! add values to each of these. This module knows no protocol.
 //!
-//! What is read is what it means, not how it was written: an address block is a list of addresses with their prefixes,
-//! whatever heads and tails were taken out of it. What is written is the shortest way to say it, so that what was read
-//! and written again is never longer. Reserved bits are ignored; what the RFC forbids makes a packet malformed.
+//! Reading yields the meaning of a packet, not its encoding: an address block becomes a list of addresses with
+//! prefixes, without heads and tails. Writing takes the shortest encoding, so that a packet never grows when it is read
+//! and written again. Reserved bits are ignored. A packet that the RFC forbids is malformed.
 
 pub(crate) mod icv;
 mod read;
@@ -11,21 +11,21 @@ mod write;
 
 use std::net::Ipv4Addr;
 
-/// UDP's port for MANET protocols, and the link-local address of all MANET routers (RFC 5498).
+/// The UDP port of MANET protocols, and the link-local address of all MANET routers (RFC 5498).
 pub const PORT: u16 = 269;
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 109);
 
-/// Addresses of one packet that are read at most; a few bytes can stand for many.
+/// The largest number of addresses read from one packet; a few bytes can stand for many.
 pub const MOST_ADDRESSES: usize = 4_096;
-/// Addresses that one block has room for.
+/// The largest number of addresses in one block.
 pub const MOST_IN_BLOCK: usize = 255;
 const LONGEST_ADDRESS: usize = 16;
 
-/// Why bytes are no packet.
+/// The bytes are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// A message, a block of TLVs or a value has 64 KiB or more, so that no length field holds its size.
+/// A message, a block of TLVs or a value has 64 KiB or more, which no length field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -39,7 +39,7 @@ pub struct Packet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub kind: u8,
-    /// Of every address in it, from 1 to 16.
+    /// Length of every address in the message, from 1 to 16.
     pub address_bytes: u8,
     pub originator: Option<Address>,
     pub hop_limit: Option<u8>,
@@ -49,22 +49,22 @@ pub struct Message {
     pub blocks: Vec<AddressBlock>,
 }
 
-/// Of 1 to 16 bytes.
+/// An address of 1 to 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
     bytes: [u8; LONGEST_ADDRESS],
     len: u8,
 }
 
-/// Addresses of one length with what is said of them; at least one, at most 255.
+/// 1 to 255 addresses of one length, with their TLVs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressBlock {
-    /// With the length of each one's prefix in bits.
+    /// Each address with its prefix length in bits.
     pub addresses: Vec<(Address, u8)>,
     pub tlvs: Vec<AddressTlv>,
 }
 
-/// Says something of a packet or of a message. An empty value is none.
+/// A TLV of a packet or of a message. An empty value is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tlv {
     pub kind: u8,
@@ -72,7 +72,7 @@ pub struct Tlv {
     pub value: Vec<u8>,
 }
 
-/// Says something of the addresses from `first` to `last` of a block.
+/// A TLV of the addresses from `first` to `last` of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressTlv {
     pub kind: u8,
@@ -85,9 +85,9 @@ pub struct AddressTlv {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     None,
-    /// The same for all of them.
+    /// The same value for all addresses.
     Shared(Vec<u8>),
-    /// One after the other, as long as each other.
+    /// One value for each address, all of one length, one after the other.
     Each(Vec<u8>),
 }
 
@@ -147,7 +147,7 @@ impl Address {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// All its bits.
+    /// Length in bits.
     pub fn bits(&self) -> u8 {
         self.len * 8
     }
@@ -166,7 +166,7 @@ impl From<Ipv4Addr> for Address {
 }
 
 impl AddressBlock {
-    /// What the first TLV of that type says of the address at `index`; it may be there and say no more.
+    /// The value that the first TLV of that type gives the address at `index`; empty if the TLV has none.
     pub fn said(&self, kind: u8, extension: u8, index: usize) -> Option<&[u8]> {
         let covers = |tlv: &&AddressTlv| {
             (tlv.kind, tlv.extension) == (kind, extension)
@@ -175,7 +175,7 @@ impl AddressBlock {
         self.tlvs.iter().find(covers).map(|tlv| tlv.said(index))
     }
 
-    /// What the first TLV of that kind says of the address, whatever its extension, which goes with it.
+    /// The extension and the value of the first TLV of that kind for the address, whatever its extension.
     pub fn said_of_any(&self, kind: u8, index: usize) -> Option<(u8, &[u8])> {
         let covers = |tlv: &&AddressTlv| {
             tlv.kind == kind && (usize::from(tlv.first)..=usize::from(tlv.last)).contains(&index)
@@ -185,7 +185,7 @@ impl AddressBlock {
 }
 
 impl AddressTlv {
-    /// Of one address.
+    /// A TLV for one address.
     pub fn of(kind: u8, extension: u8, index: u8, value: &[u8]) -> AddressTlv {
         let value = if value.is_empty() { Value::None } else { Value::Shared(value.to_vec()) };
         AddressTlv { kind, extension, first: index, last: index, value }
@@ -203,7 +203,7 @@ impl AddressTlv {
         }
     }
 
-    /// Addresses of which it speaks.
+    /// The number of addresses that it is about.
     fn count(&self) -> usize {
         usize::from(self.last - self.first) + 1
     }

@@ -1,4 +1,4 @@
-//! The seam where a routing protocol plugs in: what it is told, and what it may ask for.
+//! The seam between the node and a routing protocol: the protocol's inputs, and the orders that it may give.
 
 use std::fmt::{self, Debug, Formatter};
 use std::net::IpAddr;
@@ -8,22 +8,22 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
 
-/// What goes with whatever a protocol is told.
+/// The context of each call into a protocol.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
     pub now: Instant,
-    /// What has arrived at the node's own connections, for messages that carry it. Orders tell it what it should hear.
+    /// What has arrived at the node's own connections, for messages that carry it.
     pub endpoint: &'a dyn PathSeam,
 }
 
-/// A packet that looks for its way.
+/// A packet that needs a next hop.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed<'a> {
     pub src: IpAddr,
     pub dst: IpAddr,
-    /// The neighbour that sent it; `None` when it is the node's own.
+    /// The neighbour that sent it; `None` if the node itself did.
     pub from: Option<IpAddr>,
-    /// As it will leave.
+    /// The hop limit with which the packet will leave.
     pub hop_limit: u8,
     pub id: u64,
     pub packet: &'a [u8],
@@ -41,7 +41,7 @@ pub enum Verdict {
         via: NextHop,
         packet: Vec<u8>,
     },
-    /// The protocol has kept a copy, until it knows the way.
+    /// The protocol has kept a copy until it knows a route.
     Keep,
     Drop(DropReason),
 }
@@ -54,7 +54,7 @@ pub enum Undelivered {
     Kept,
 }
 
-/// A message of the protocol's own that came in.
+/// A received message of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
     pub link: LinkId,
@@ -67,22 +67,22 @@ pub struct Control<'a> {
     pub message: &'a [u8],
 }
 
-/// What a protocol wants done; the node asks until there is nothing more.
+/// An action for the node, which polls until there is none left.
 #[derive(Debug)]
 pub enum Order {
-    /// A whole IP packet: a message of the protocol's, or one that it kept.
+    /// A whole IP packet: a message of the protocol, or a packet that it kept.
     Send { link: LinkId, to: NextHop, class: QueueClass, packet: Vec<u8> },
     /// Packets for this next hop are dropped from the queue; with `dst`, those for that destination alone.
     Purge { link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged },
-    /// Data packets for this next hop leave the queue and look for their way again.
+    /// Data packets for this next hop leave the queue and are routed again.
     Reroute { link: LinkId, via: IpAddr },
-    /// For the node's own connections to that peer; with `ports` (the peer's, ours), for that one alone.
+    /// News for the node's own connections to that peer; with `ports` (the peer's, ours), for that one alone.
     Tell { peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: Path },
     /// Counts and traces a packet that it had kept.
     Dropped { reason: DropReason, id: u64 },
 }
 
-/// Which packets for a lost neighbour are dropped.
+/// The packets for a lost neighbour that are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purged {
     Data,
@@ -90,9 +90,9 @@ pub enum Purged {
     All,
 }
 
-/// A routing protocol. It sees no connection but through the path seam, and no link but by its number.
+/// A routing protocol. It sees connections only through the path seam, and links only as numbers.
 ///
-/// Its messages go over a UDP port, or it puts a header of its own between IP's and what follows ([`Routing::header`]).
+/// Its messages use a UDP port, or it puts its own header behind the IP header ([`Routing::header`]).
 pub trait Routing: Debug + Send {
     /// The UDP port of its messages, for those that have one.
     fn port(&self) -> Option<u16>;
@@ -102,23 +102,23 @@ pub trait Routing: Debug + Send {
     fn header(&self) -> Option<u8> {
         None
     }
-    /// A packet with that header, for whomever it is, unless it was overheard. Answers what is for this node itself,
-    /// without the header; all else is the protocol's to send on or to drop.
+    /// Takes a packet with that header, for any destination, but none that was overheard. Returns a packet for this
+    /// node itself, without the header. The protocol sends on or drops all others.
     fn handle_wrapped(&mut self, _cx: &Cx<'_>, _rx: &Rx<'_>) -> Option<Vec<u8>> {
         None
     }
-    /// A packet between others, for protocols that asked to hear them.
+    /// A frame between other nodes, for protocols that overhear.
     fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
     fn on_delivered(&mut self, now: Instant, id: u64);
     /// The link gave the packet up.
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
     fn handle_timeout(&mut self, cx: &Cx<'_>);
     fn poll_timeout(&self) -> Option<Instant>;
-    /// What it wants done by now.
+    /// The next order that is due by `now`.
     fn poll_order(&mut self, now: Instant) -> Option<Order>;
-    /// Where a packet would go now, if anywhere.
+    /// The link and next hop that a packet to `dst` would take now.
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)>;
-    /// What connections to `peer` may know of the path.
+    /// The path facts for connections to `peer`.
     fn path(&self, peer: IpAddr) -> Path;
     /// Counters for results: discoveries and route failures.
     fn counts(&self) -> (u64, u64);

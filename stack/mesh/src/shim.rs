@@ -1,4 +1,4 @@
-//! A protocol's own header between IPv4's and what follows: put in, taken out, replaced.
+//! Inserts, removes and replaces a protocol's own header behind the IPv4 header.
 
 use hopwise_core::wire::Sum;
 
@@ -6,10 +6,10 @@ const TOTAL_LEN: std::ops::Range<usize> = 2..4;
 const PROTOCOL: usize = 9;
 const CHECKSUM: std::ops::Range<usize> = 10..12;
 
-/// The packet with `header` behind its IPv4 header, which then names `protocol`. The first `keeps` bytes of what
-/// followed are left out: a header that this one takes the place of.
+/// The packet with `header` behind its IPv4 header, which then names `protocol`. The first `leaves_out` bytes behind
+/// the IPv4 header are left out: a header that the new one replaces. `None` if the packet would be too long.
 ///
-/// `packet` begins with an IPv4 header of `ip_len` bytes that was read and checked, and ends where that says.
+/// `packet` begins with a checked IPv4 header of `ip_len` bytes, and ends at the total length of that header.
 pub(crate) fn with_header(
     packet: &[u8],
     (ip_len, leaves_out): (usize, usize),

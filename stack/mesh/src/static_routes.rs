@@ -1,4 +1,4 @@
-//! Routes installed by hand: they never change and ask for nothing.
+//! Routes installed by hand: they never change and need no messages.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -26,8 +26,8 @@ pub struct Neighbour {
     pub via: NextHop,
 }
 
-/// The first step of every node's shortest path to `end`, by breadth; links go both ways, and of equally short paths
-/// the neighbour wins that was reached first.
+/// The first step of every node's shortest path to `end`, by a breadth-first search. Only links that work in both
+/// directions count. Among equally short paths the neighbour that was reached first wins.
 pub fn towards(end: usize, neighbours: &[Vec<Neighbour>]) -> Vec<(usize, Hop)> {
     let mut steps = Vec::new();
     let mut seen = vec![false; neighbours.len()];

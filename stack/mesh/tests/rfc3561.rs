@@ -1,5 +1,5 @@
-//! RFC 3561's rules as packet scripts: what a router hears and what it then does, line by line, nothing left out.
-//! Each file of `tests/rfc3561` is one rule. The router is n1 (10.0.0.1); `tests/script/text.rs` says how lines read.
+//! RFC 3561's rules as packet scripts: the input of a router and all its actions, line by line. Each file of
+//! `tests/rfc3561` is one rule. The router is n1 (10.0.0.1). `tests/script/text.rs` describes the lines.
 
 #[path = "script/text.rs"]
 mod text;
@@ -30,7 +30,7 @@ impl PathSeam for NoConnections {
     fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
 }
 
-/// A router, and what it has done since it was last looked at.
+/// A router, and its actions since the last check.
 struct Stage {
     router: Box<dyn Routing>,
     now: Instant,
@@ -79,7 +79,7 @@ impl Stage {
         self.router.handle_control(&Cx { now: self.now, endpoint: &NoConnections }, &control);
     }
 
-    /// The node has asked for that destination and heard nothing yet; how it asked is told elsewhere.
+    /// The node searches for that destination and has no reply yet. Other scripts cover its request.
     fn ask(&mut self, dst: &str) {
         self.packet(&format!("n1>{dst}"), None);
         self.drain();
@@ -101,7 +101,7 @@ impl Stage {
         });
     }
 
-    /// The link layer gave a packet for a neighbour up.
+    /// The link layer gave up a packet for a neighbour.
     fn lost(&mut self, rest: &str) {
         let (to, ends) = rest.split_once(' ').expect("lost n2 n3>n9");
         let (src, dst) = two(ends);

@@ -1,9 +1,8 @@
-//! S1 of TCP-pgy over DSR: an option that tells what has arrived at a node, for one other node.
+//! S1 of TCP-pgy over DSR: an option for one other node, with the arrivals at a node.
 //!
-//! A request speaks for its origin to its target, and the target's reply speaks for the target. A node on the way that
-//! answers from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. Nothing is
-//! signed:
-//! DSR runs in simulations alone.
+//! A request speaks for its origin to its target, and the target's reply speaks for the target. A node on the route
+//! that replies from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. Nothing is
+//! signed: DSR runs in simulations alone.
 
 use std::net::Ipv4Addr;
 
@@ -16,7 +15,7 @@ use crate::on_demand::ack_seq::Statement;
 use crate::routing::Cx;
 
 impl Dsr {
-    /// What a request or a reply for `peer` is to carry, if anything is to be said.
+    /// The arrivals option for a request or a reply to `peer`, if there is one to send.
     pub(super) fn arrivals_for(&mut self, cx: &Cx<'_>, peer: Ipv4Addr) -> Option<DsrOption> {
         let of = self.desk.own;
         match self.desk.ack_seqs.write(cx, of, peer)? {
@@ -26,7 +25,7 @@ impl Dsr {
         }
     }
 
-    /// A packet for this node says what has arrived at its peers.
+    /// Takes the arrivals at peers from a packet for this node.
     pub(super) fn believe(&mut self, now: Instant, parcel: &Parcel<'_>) {
         let own = self.desk.own;
         for Arrivals { of, flows } in arrivals_in(parcel).filter(|said| said.of != own) {
@@ -36,7 +35,7 @@ impl Dsr {
         }
     }
 
-    /// What a request says of its origin, on the way to its target.
+    /// A packet that carries the arrivals at a request's origin to the target.
     pub(super) fn hand_on(&mut self, parcel: &Parcel<'_>, way: &[Ipv4Addr]) -> Option<Order> {
         let said =
             arrivals_in(parcel).find(|said| said.of == parcel.src).filter(|_| self.settings.ack_seq)?;

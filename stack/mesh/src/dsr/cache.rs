@@ -1,4 +1,4 @@
-//! The route cache (RFC 4728 §4.1): ways that begin here, each a list of nodes, found by asking or overheard.
+//! The route cache (RFC 4728 §4.1): routes that begin here, each a list of nodes, found by request or overheard.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use hopwise_core::Instant;
 
 use super::options::{MOST_ADDRESSES, has_repeats};
 
-/// How a way came to be known. What is merely overheard never pushes out what was asked for.
+/// The origin of a route. An overheard route never pushes out one that was requested or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
     Asked,
@@ -20,7 +20,7 @@ struct Way {
     nodes: Vec<Ipv4Addr>,
     learned: Learned,
     until: Instant,
-    /// Counts up with every use and every time it is heard again.
+    /// Grows with every use, and every time that the route is learned again.
     stamp: u64,
 }
 
@@ -48,7 +48,7 @@ impl Cache {
         }
     }
 
-    /// Takes a way from the first neighbour on, unless it leads in a circle or is too long for a header.
+    /// Adds a route that begins with the first neighbour, unless it is a loop or too long for a header.
     pub(super) fn add(&mut self, now: Instant, nodes: &[Ipv4Addr], learned: Learned) {
         let is_too_long = nodes.len() > MOST_ADDRESSES;
         if nodes.is_empty() || is_too_long || nodes.contains(&self.own) || has_repeats(nodes) {
@@ -61,7 +61,7 @@ impl Cache {
             way.nodes[..shared] == nodes[..shared]
         });
         if let Some(way) = known {
-            // Who hears of its beginning knows nothing new of its end.
+            // A shorter part of a known route says nothing new of the rest.
             if nodes.len() >= way.nodes.len() {
                 self.has_changed |= nodes.len() > way.nodes.len() || way.until <= now;
                 way.nodes = nodes.to_vec();
@@ -79,7 +79,7 @@ impl Cache {
         self.make_room(Learned::Overheard, self.most_overheard);
     }
 
-    /// What was used or heard longest ago goes first.
+    /// Removes the routes that were used or learned longest ago.
     fn make_room(&mut self, learned: Learned, most: usize) {
         while self.ways.iter().filter(|way| way.learned == learned).count() > most {
             let of_kind = self.ways.iter().enumerate().filter(|(_, way)| way.learned == learned);
@@ -92,16 +92,16 @@ impl Cache {
         let hops = |way: &Way| way.nodes.iter().position(|node| *node == dst).map(|at| at + 1);
         let alive = self.ways.iter().enumerate().filter(|(_, way)| way.until > now);
         let reaching = alive.filter_map(|(n, way)| Some((n, hops(way)?)));
-        // Of equally long ones, the one that was heard last.
+        // Among equally short routes, the one learned last.
         reaching.min_by_key(|(n, hops)| (*hops, u64::MAX - self.ways[*n].stamp))
     }
 
-    /// The shortest way: from the first neighbour to `dst`, both included.
+    /// The shortest route to `dst`: from the first neighbour to `dst`, both included.
     pub(super) fn find(&self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
         self.best(now, dst).map(|(n, hops)| &self.ways[n].nodes[..hops])
     }
 
-    /// The same, for a packet of our own: the way is in use and stays.
+    /// The same for a packet of our own: the route is now in use and counts as requested.
     pub(super) fn take(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
         let (n, hops) = self.best(now, dst)?;
         self.stamps += 1;
@@ -114,7 +114,7 @@ impl Cache {
         self.find(now, dst).map(|way| way.len() as u8)
     }
 
-    /// Cuts every way off where it crosses that link, in either direction: 802.11 needs both.
+    /// Cuts every route off before that link, in either direction: 802.11 needs both.
     pub(super) fn lose_link(&mut self, a: Ipv4Addr, b: Ipv4Addr) {
         let own = self.own;
         let is_lost = |from: Ipv4Addr, to: Ipv4Addr| (from, to) == (a, b) || (from, to) == (b, a);
@@ -128,7 +128,7 @@ impl Cache {
         self.has_changed = true;
     }
 
-    /// What is left of a way may be the beginning of another one.
+    /// Removes routes that are the beginning of another one.
     fn join(&mut self) {
         let mut n = 0;
         while n < self.ways.len() {
@@ -145,7 +145,7 @@ impl Cache {
         }
     }
 
-    /// Whether ways have come or gone since this was asked last.
+    /// Returns whether routes have come or gone since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }

@@ -1,5 +1,5 @@
-//! Route discovery (RFC 4728 §8.2): neighbours are asked first, then everybody, each time with more patience; the
-//! target answers, and so does who knows a way.
+//! Route discovery (RFC 4728 §8.2). The first request goes to neighbours only, later ones to all nodes, each with a
+//! longer timeout. The target replies, and so does a node that knows a route.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -15,14 +15,14 @@ use super::settings::Settings;
 use super::{Cx, Dsr, MOST, Order, is_host};
 use crate::on_demand::rates::Rate;
 
-/// Answers from the cache that wait at once.
+/// The largest number of waiting replies from the cache.
 const MOST_PENDING: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Search {
-    /// Requests that were sent, the one to neighbours alone among them.
+    /// Requests that were sent, including the one to neighbours only.
     requests: u8,
-    /// When the last one has failed, or the next one may be sent.
+    /// The time at which the last request has failed, or the next may be sent.
     until: Instant,
 }
 
@@ -32,15 +32,15 @@ pub(super) struct Searches {
     rate: Rate,
 }
 
-/// An answer from the cache that waits for its turn.
+/// A reply from the cache that waits for its turn.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) at: Instant,
     pub(super) origin: Ipv4Addr,
     pub(super) target: Ipv4Addr,
-    /// Of the route that it tells.
+    /// Length of the route in the reply.
     pub(super) hops: usize,
-    /// The answer, and what the request says to its target.
+    /// The reply, and the request's arrivals, handed on to its target.
     orders: Vec<Order>,
 }
 
@@ -62,7 +62,7 @@ impl Searches {
     }
 }
 
-/// How long an answer may take to the request after so many.
+/// The timeout of the next request after this many.
 fn patience(requests: u8, settings: &Settings) -> Duration {
     let before = u8::from(settings.nonprop_request);
     if requests < before {
@@ -73,7 +73,7 @@ fn patience(requests: u8, settings: &Settings) -> Duration {
 }
 
 impl Dsr {
-    /// Begins to look for a node, unless it is looked for already.
+    /// Starts a search for a node, unless one is under way.
     pub(super) fn search(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
         if !self.searches.by_dst.contains_key(&dst) && self.searches.by_dst.len() < MOST {
             self.desk.discoveries += 1;
@@ -113,7 +113,7 @@ impl Dsr {
         }
     }
 
-    /// Requests that were not answered in time. Who is no longer wanted is not asked for again.
+    /// Repeats requests that were not answered in time. The search ends when no packet waits for the node.
     pub(super) fn go_on_searching(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
         let due = |(dst, search): (&Ipv4Addr, &Search)| (search.until <= now).then_some((*dst, *search));
@@ -146,7 +146,7 @@ impl Dsr {
         }
         let own = self.desk.own;
         if parcel.src == own || request.addresses.contains(&own) {
-            return Ok(()); // Our own words come back from everywhere.
+            return Ok(()); // Our own requests come back from all neighbours.
         }
         let nodes: Vec<_> = std::iter::once(parcel.src).chain(request.addresses.iter().copied()).collect();
         let from = nodes[nodes.len() - 1];
@@ -198,7 +198,7 @@ impl Dsr {
         if self.settings.reply_from_cache && self.answer_from_cache(now, parcel, request, back) {
             return Ok(());
         }
-        // The target has to fit in as well when it answers.
+        // The target's address has to fit in as well when it replies.
         if parcel.hop_limit <= 1 || request.addresses.len() + 2 > MOST_ADDRESSES {
             return Ok(());
         }
@@ -215,8 +215,8 @@ impl Dsr {
         Ok(())
     }
 
-    /// Whether a way is known that leads in no circle together with the way of the request (§8.2.3). The answer waits
-    /// the longer the farther the target is, so that the best is heard first (§8.2.5).
+    /// Replies from the cache if that makes no loop with the route of the request (§8.2.3), and returns whether it did.
+    /// A longer route waits longer, so that the best reply comes first (§8.2.5).
     fn answer_from_cache(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Route maintenance (RFC 4728 §8.3): who cannot pass a packet on tells its source, and saves the packet if it can.
+//! Route maintenance (RFC 4728 §8.3): a node that cannot pass a packet on reports it to the source, and salvages the
+//! packet if it can.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -12,7 +13,7 @@ use super::parcel::{Parcel, Walk};
 use super::{Cx, Dsr, Routed, Verdict};
 use crate::on_demand::rank::Wish;
 
-/// What becomes of a packet that could not be passed on.
+/// The fate of a packet that could not be passed on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recovered {
     Sent { via: Ipv4Addr, packet: Vec<u8> },
@@ -21,7 +22,7 @@ pub(super) enum Recovered {
 }
 
 impl Dsr {
-    /// A packet that waited for a neighbour who is lost.
+    /// Routes a packet that waited for a lost neighbour.
     pub(super) fn reroute(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Verdict {
         match self.recover(cx, id, parcel) {
             Recovered::Sent { via, packet } => {
@@ -32,7 +33,7 @@ impl Dsr {
         }
     }
 
-    /// The neighbour that the packet was for is lost, and our cache knows it.
+    /// Recovers a packet for a lost neighbour. The cache has already removed the link.
     pub(super) fn recover(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Recovered {
         let Ok(Some(walk)) = parcel.walk() else { return Recovered::Lost };
         if walk.sender() != self.desk.own {
@@ -45,7 +46,7 @@ impl Dsr {
         self.salvage(cx.now, parcel, &walk)
     }
 
-    /// A packet of our own takes another way, or waits for one. Answers to others are not sent again.
+    /// A packet of our own takes another route, or waits for one. Replies to others are not sent again.
     fn send_again(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Recovered {
         let now = cx.now;
         let (false, Some(inner)) = (parcel.is_empty(), parcel.unwrapped()) else { return Recovered::Lost };
@@ -60,7 +61,7 @@ impl Dsr {
         Recovered::Kept
     }
 
-    /// Tells where the packet's way began that it ends here, once for each loss (§8.3.4).
+    /// Reports the lost link to the first node of the packet's route, once for each loss (§8.3.4).
     fn report(&mut self, now: Instant, walk: &Walk) {
         let (own, lost, source) = (self.desk.own, walk.receiver(), walk.nodes[0]);
         let problem = Problem::Unreachable(lost);
@@ -82,7 +83,7 @@ impl Dsr {
         }
     }
 
-    /// An option that is not known here may ask for an error, and may end the packet's way (§6, §8.3.5).
+    /// An unknown option may request an error, and may end the packet's route (§6, §8.3.5).
     pub(super) fn refuse_options(
         &mut self,
         now: Instant,
@@ -102,7 +103,8 @@ impl Dsr {
         if parcel.read.is_to_be_dropped { Err(DropReason::RoutingRefused) } else { Ok(()) }
     }
 
-    /// Sends somebody else's packet another way, if we know one and it was not saved too often (§8.3.6).
+    /// Sends another node's packet along another route, if one is known and the packet was not salvaged too often
+    /// (§8.3.6).
     fn salvage(&mut self, now: Instant, parcel: &Parcel<'_>, walk: &Walk) -> Recovered {
         let most = self.settings.max_salvage_count.min(MOST_SALVAGES);
         let is_worth_it = !parcel.is_empty() || parcel.has_reply();
@@ -119,7 +121,7 @@ impl Dsr {
             is_first_external: false,
             is_last_external: false,
             salvage: walk.salvage + 1,
-            // We stand in it, and have been visited.
+            // Our own address stands first in it, and was visited.
             segments_left: addresses.len() as u8 - 2,
             addresses: addresses[..addresses.len() - 1].to_vec(),
         };
@@ -129,7 +131,7 @@ impl Dsr {
         }
     }
 
-    /// What a packet says of ways and of lost links, for whomever it is.
+    /// Takes routes and lost links from a packet, for whichever node it is.
     pub(super) fn heed(&mut self, now: Instant, parcel: &Parcel<'_>) {
         for option in parcel.options() {
             match option {
@@ -161,7 +163,7 @@ impl Dsr {
         }
     }
 
-    /// Answers an Acknowledgement Request (§8.3.3) of the node before us. Answers whether there was one.
+    /// Answers an Acknowledgement Request (§8.3.3) of the node before us. Returns whether there was one.
     pub(super) fn acknowledge(&mut self, parcel: &Parcel<'_>) -> bool {
         let asked = parcel.options().iter().find_map(|option| match option {
             DsrOption::AckRequest { id } => Some(*id),

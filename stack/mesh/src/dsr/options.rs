@@ -1,11 +1,11 @@
-//! The DSR Options header (RFC 4728 §6), bit by bit: it stands between IPv4's header and what follows.
+//! The DSR Options header (RFC 4728 §6), bit by bit. It stands between the IPv4 header and the payload.
 
 use std::net::Ipv4Addr;
 
 use crate::on_demand::is_host;
 
 const PAD_N: u8 = 0;
-/// No registry knows it; nodes that do not know it pass it on (§6).
+/// An option number without registration; nodes that do not know it pass it on (§6).
 const ARRIVALS: u8 = 0x17;
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
@@ -17,9 +17,9 @@ const PAD_1: u8 = 224;
 
 /// The fixed part: next header, flags, length of the options.
 const FIXED: usize = 4;
-/// Set in the header of the flow state extension, which is not spoken here.
+/// Set in the header of the flow state extension, which is not supported here.
 const FLOW_STATE: u8 = 0x80;
-/// What to do with an option that is not known, beside the bit that asks for an error (§6).
+/// The action bits of an unknown option, beside the bit that requests an error (§6).
 const UNKNOWN_ACTION: u8 = 0x60;
 const UNKNOWN_IS_ERROR: u8 = 0x80;
 const MUST_REMOVE: u8 = 0x20;
@@ -29,18 +29,18 @@ const LAST_EXTERNAL: u8 = 0x80;
 const NODE_UNREACHABLE: u8 = 1;
 const OPTION_NOT_SUPPORTED: u8 = 3;
 
-/// Addresses that a source route or a reply has room for, and a request.
+/// The largest number of addresses in a source route, a reply or a request.
 pub const MOST_ADDRESSES: usize = 62;
 /// "Nothing follows" as the next header.
 pub const NOTHING: u8 = 59;
-/// Salvage counts are four bits.
+/// A salvage count has four bits.
 pub const MOST_SALVAGES: u8 = 15;
 
-/// Why bytes are no such header.
+/// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Asks for a route to `target` (§6.2); the IP source asks, and `addresses` are those who passed it on.
+/// Requests a route to `target` (§6.2). The IP source is its origin, and `addresses` are the nodes that passed it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub id: u16,
@@ -48,7 +48,7 @@ pub struct Request {
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// A route for the IP destination (§6.3), which is not in it; the last address is its end.
+/// A route for the IP destination (§6.3), which is not in it. The last address is the route's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The last step leads out of the network.
@@ -63,24 +63,24 @@ pub enum Problem {
     NotSupported {
         option: u8,
     },
-    /// Others are passed on and say nothing to us.
+    /// Other errors are passed on and have no effect here.
     Other {
         kind: u8,
     },
 }
 
-/// Says which link is gone (§6.4).
+/// Names the link that is gone (§6.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteError {
-    /// How often the packet had been salvaged.
+    /// The number of times that the packet had been salvaged.
     pub salvage: u8,
     pub src: Ipv4Addr,
     pub dst: Ipv4Addr,
     pub problem: Problem,
 }
 
-/// The way of a packet (§6.7), without its ends: from the IP source, or where it was salvaged from the first address,
-/// to the IP destination.
+/// The route of a packet (§6.7), without its ends. It leads from the IP source to the IP destination. That of a
+/// salvaged packet begins at its first address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     pub is_first_external: bool,
@@ -91,7 +91,7 @@ pub struct SourceRoute {
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// What has arrived at a node, flow by flow, as `on_demand::ack_seq` writes it.
+/// The arrivals at a node, flow by flow, as `on_demand::ack_seq` writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     pub of: Ipv4Addr,
@@ -113,7 +113,7 @@ pub enum DsrOption {
     },
     Route(SourceRoute),
     Arrivals(Arrivals),
-    /// One that nobody has to know: it goes on as it came.
+    /// An option that no node has to know: it goes on as it came.
     Unknown {
         kind: u8,
         data: Vec<u8>,
@@ -131,19 +131,19 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     pub header: Header,
-    /// Bytes of it.
+    /// Length of the header in bytes.
     pub len: usize,
-    /// Where the source route's segments left stand.
+    /// Offset of the source route's Segments Left field.
     pub segments_at: Option<usize>,
-    /// Unknown options (§6): one that asks for an error, whether some are not to be passed on, and whether the packet
-    /// is not. Those to be marked go on as they came.
+    /// Unknown options (§6): one that requests an error, whether some are to be removed, and whether the packet is to
+    /// be dropped. Those to be marked go on as they came.
     pub unsupported: Option<u8>,
     pub has_removed: bool,
     pub is_to_be_dropped: bool,
 }
 
 impl Header {
-    /// Reads the header that `bytes` begin with.
+    /// Reads the header at the beginning of `bytes`.
     pub fn parse(bytes: &[u8]) -> Result<Read, Malformed> {
         let [next, flags, high, low, rest @ ..] = bytes else { return Err(Malformed) };
         if flags & FLOW_STATE != 0 {
@@ -203,7 +203,7 @@ impl Header {
 }
 
 impl Read {
-    /// `at` is where the option begins, from the header's first byte.
+    /// `at` is the option's offset in the header.
     fn take(&mut self, kind: u8, data: &[u8], at: usize) -> Result<(), Malformed> {
         let option = match kind {
             PAD_N => return Ok(()),
@@ -257,14 +257,14 @@ impl Read {
         Ok(())
     }
 
-    /// A second one would contradict the first.
+    /// Refuses a second option of a kind: it would contradict the first.
     fn only_one(&self, is_same: impl Fn(&DsrOption) -> bool) -> Result<(), Malformed> {
         if self.header.options.iter().any(is_same) { Err(Malformed) } else { Ok(()) }
     }
 }
 
 impl DsrOption {
-    /// `begins` is where the header does: addresses stand at multiples of four from there.
+    /// `begins` is the offset of the header: addresses stand at multiples of four from there.
     fn emit(&self, begins: usize, out: &mut Vec<u8>) {
         let begin = |out: &mut Vec<u8>, kind: u8, len: usize| {
             assert!(len <= usize::from(u8::MAX), "an option's length is one byte");
@@ -386,7 +386,7 @@ fn hosts(data: &[u8]) -> Result<Vec<Ipv4Addr>, Malformed> {
     if has_repeats(&addresses) { Err(Malformed) } else { Ok(addresses) }
 }
 
-/// A way that visits a node twice is a loop.
+/// Returns whether a node occurs twice: such a route is a loop.
 pub(super) fn has_repeats(addresses: &[Ipv4Addr]) -> bool {
     addresses.iter().enumerate().any(|(n, address)| addresses[..n].contains(address))
 }

@@ -1,4 +1,4 @@
-//! What is learned from frames between others (RFC 4728 §3.3.1), and the shortcuts that they show (§3.4.3).
+//! What frames between other nodes teach (RFC 4728 §3.3.1), and the shortcuts that they show (§3.4.3).
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ impl Dsr {
     pub(super) fn overhear(&mut self, now: Instant, rx: &Rx<'_>) {
         let Ok(Some(parcel)) = Parcel::read(rx.packet) else { return };
         let Ok(Some(walk)) = parcel.walk() else { return };
-        // Who names another sender than the one that is heard is not believed.
+        // A packet that names another sender than its frame is not believed.
         let is_heard = rx.from == Some(IpAddr::V4(walk.sender()));
         if !is_heard || !walk.nodes.iter().all(|node| is_host(*node)) {
             return;
@@ -38,10 +38,10 @@ impl Dsr {
         }
     }
 
-    /// The packet comes here by more steps than it needs: its source is told, once in a while (§3.4.3).
+    /// The packet comes here by more hops than it needs. Its source learns of that, once in a while (§3.4.3).
     fn tell_of_shortcut(&mut self, now: Instant, walk: &Walk, at: usize) {
         if walk.salvage > 0 {
-            return; // Where the way begins is not where the packet did.
+            return; // The route begins at the salvaging node, not at the source.
         }
         let key = (walk.nodes[0], walk.sender());
         self.shortcuts.retain(|_, until| *until > now);
@@ -56,7 +56,7 @@ impl Dsr {
         }
     }
 
-    /// Who asked uses a way already that is no longer than the one we would tell (§8.2.5).
+    /// Drops replies to an origin that already uses a route no longer than ours (§8.2.5).
     fn drop_needless_answers(&mut self, walk: &Walk) {
         let (Some(origin), Some(target)) = (walk.nodes.first(), walk.nodes.last()) else { return };
         let hops = walk.nodes.len() - 1;

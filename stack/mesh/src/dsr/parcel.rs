@@ -1,4 +1,4 @@
-//! A packet with a DSR header, taken apart, and the way that its source route says.
+//! A packet with a DSR header, taken apart, and the path in its source route.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,7 +13,7 @@ use crate::shim::with_header;
 
 #[derive(Debug)]
 pub(super) struct Parcel<'a> {
-    /// As long as its IP header says.
+    /// The bytes up to the total length of its IP header.
     packet: &'a [u8],
     ip_len: usize,
     pub(super) src: Ipv4Addr,
@@ -22,7 +22,7 @@ pub(super) struct Parcel<'a> {
     pub(super) read: Read,
 }
 
-/// All nodes of a packet's way, and to which of them it goes now. The one before it sends.
+/// All nodes of a packet's path, and the index of the next receiver. The node before that one sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Walk {
     pub(super) nodes: Vec<Ipv4Addr>,
@@ -39,14 +39,14 @@ impl Walk {
         self.nodes[self.to]
     }
 
-    /// From the node before this one back to the first.
+    /// The nodes before `at`, in reverse order.
     pub(super) fn back_from(&self, at: usize) -> Vec<Ipv4Addr> {
         self.nodes[..at].iter().rev().copied().collect()
     }
 }
 
 impl<'a> Parcel<'a> {
-    /// A packet without that header is `None`.
+    /// `None` for a packet without that header.
     pub(super) fn read(packet: &'a [u8]) -> Result<Option<Parcel<'a>>, DropReason> {
         let view = IpView::parse(packet)?;
         let (IpAddr::V4(src), IpAddr::V4(dst)) = (view.src, view.dst) else { return Ok(None) };
@@ -75,7 +75,7 @@ impl<'a> Parcel<'a> {
         self.options().iter().any(|option| matches!(option, DsrOption::Error(_)))
     }
 
-    /// Where its source route leads. A salvaged packet's begins with who salvaged it.
+    /// The path of its source route. That of a salvaged packet begins with the node that salvaged it.
     pub(super) fn walk(&self) -> Result<Option<Walk>, DropReason> {
         let Some(route) = self.read.header.route() else { return Ok(None) };
         let visited = route.addresses.len() - usize::from(route.segments_left);
@@ -85,19 +85,19 @@ impl<'a> Parcel<'a> {
         nodes.extend_from_slice(&route.addresses);
         nodes.push(self.dst);
         let to = visited + usize::from(is_whole);
-        // Nobody can be asked for a way to what is no host, nor told of one that is lost. Those between were read so.
+        // Requests and errors need hosts at both ends. The addresses between were checked when they were read.
         if to == 0 || has_repeats(&nodes) || !(is_host(nodes[0]) && is_host(self.dst)) {
             return Err(DropReason::RoutingMalformed);
         }
         Ok(Some(Walk { nodes, to, salvage: route.salvage }))
     }
 
-    /// What follows the header, as if it had never been there.
+    /// The packet without our header.
     pub(super) fn unwrapped(&self) -> Option<Vec<u8>> {
         with_header(self.packet, (self.ip_len, self.read.len), self.read.header.next, &[])
     }
 
-    /// The packet as it leaves for the next node of its way: a segment and a hop less.
+    /// The packet as it leaves for the next node of its path: a segment and a hop less.
     pub(super) fn passed_on(&self) -> Vec<u8> {
         let mut packet = self.packet.to_vec();
         if let Some(at) = self.read.segments_at {

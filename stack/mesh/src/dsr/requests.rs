@@ -1,11 +1,11 @@
-//! Requests that were seen (RFC 4728 §4.3): the last few of each of the nodes that asked last.
+//! Requests that were seen (RFC 4728 §4.3): the last few of each of the latest origins.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 #[derive(Debug)]
 pub(super) struct Requests {
-    /// Who asked longest ago comes first.
+    /// The origin whose last request is the oldest comes first.
     by_origin: VecDeque<(Ipv4Addr, VecDeque<(u16, Ipv4Addr)>)>,
     most_origins: usize,
     most_ids: usize,
@@ -17,7 +17,7 @@ impl Requests {
         Requests { by_origin: VecDeque::new(), most_origins, most_ids }
     }
 
-    /// Whether this request is new; from now on it is not.
+    /// Returns whether this request is new, and remembers it.
     pub(super) fn is_new(&mut self, origin: Ipv4Addr, id: u16, target: Ipv4Addr) -> bool {
         let known = self.by_origin.iter().position(|(known, _)| *known == origin);
         let mut ids = known.and_then(|n| self.by_origin.remove(n)).map_or_else(VecDeque::new, |(_, ids)| ids);

@@ -73,7 +73,7 @@ fn router_at(address: Ipv4Addr, settings: Settings, seed: u64) -> Dsr {
     Dsr::new(Config { settings, interfaces: vec![Interface { link: LINK, address }], seed })
 }
 
-/// Nobody answers from what is known, nobody listens: discovery alone.
+/// No replies from caches and no overhearing: discovery alone.
 fn plain() -> Settings {
     Settings { reply_from_cache: false, promiscuous: false, ..Settings::default() }
 }
@@ -124,7 +124,7 @@ fn packets_carry_their_whole_way_and_answers_come_back_on_it() {
     assert_eq!(lines_with(&net, "data").len(), 4, "{}", net.log);
     assert!(lines_with(&net, "data").iter().all(|line| line.ends_with("[1,2,3] data")), "{}", net.log);
     assert_eq!(lines_with(&net, "REP [1,2,3,4]").len(), 4, "{}", net.log);
-    // The way back is known from the request.
+    // The route back is known from the request.
     net.send(4, 0);
     let requests = lines_with(&net, "REQ").len();
     net.run_for(ms(200));
@@ -196,7 +196,7 @@ fn no_answer_from_the_cache_leads_in_a_circle() {
     assert_eq!(dsr.pending.len(), 1);
 }
 
-/// A request of node 0 for a target, that went through these nodes.
+/// A request of node 0 for a target, passed on by these nodes.
 fn hear_request(dsr: &mut Dsr, id: u16, target: usize, through: &[usize]) {
     let addresses: Vec<_> = through.iter().map(|node| address(*node)).collect();
     let from = *addresses.last().unwrap_or(&address(0));
@@ -255,7 +255,7 @@ fn a_node_that_a_packet_could_reach_sooner_tells_its_source_once_in_a_while() {
 
 #[test]
 fn routes_are_learned_from_frames_between_others() {
-    // 4 hears only 1.
+    // The listener hears only 1.
     let mut net = Net::chain(4, &Settings { reply_from_cache: false, ..Settings::default() });
     net.send(0, 3);
     net.run_for(ms(200));
@@ -279,7 +279,7 @@ fn who_cannot_pass_a_packet_on_tells_its_source_and_saves_the_packet() {
     net.run_for(ms(300));
     net.send(0, 4);
     net.run_for(ms(300));
-    net.send(0, 4); // Of two ways the one in use stays.
+    net.send(0, 4); // Among two routes the one in use stays.
     net.run_for(ms(300));
     let first = lines_with(&net, "0 to 4: [1,").last().map(|line| line.contains("[1,2]")).unwrap();
     let (lost, other) = if first { (2, 3) } else { (3, 2) };
@@ -543,13 +543,13 @@ fn no_packet_ever_carries_a_circle_and_all_arrive_when_the_links_are_back() {
         for packet in &net.packets {
             assert_sound(packet, seed);
         }
-        // Healed: a ring that everybody is on.
+        // Healed: a ring that contains every node.
         net.clear_links();
         net.lost_permille = 0;
         (0..nodes).for_each(|node| net.connect(node, (node + 1) % nodes));
         net.run_for(Duration::from_secs(40));
         net.delivered.clear();
-        // Single packets may be lost to what caches still believe; every loss teaches them.
+        // Single packets may be lost to stale caches; every loss corrects them.
         for to in 1..nodes {
             for _ in 0..12 {
                 net.send(0, to);
@@ -576,7 +576,7 @@ fn assert_sound(packet: &[u8], seed: u64) {
     }
 }
 
-/// Who was told of which arrival at whom.
+/// The arrivals that nodes learned: the node, its peer, and the sequence number.
 fn arrivals(net: &Net) -> Vec<(usize, IpAddr, u32)> {
     let arrival = |(node, peer, event): &(usize, IpAddr, PathEvent)| match event {
         PathEvent::AckSeq(seq) => Some((*node, *peer, seq.0)),
@@ -605,7 +605,7 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
     }
 }
 
-/// A node on the way answers, so that the request never reaches its target: what it says does.
+/// A node on the route replies, so that the request never reaches its target. The arrivals in it do.
 #[test]
 fn what_has_arrived_reaches_the_target_when_a_cache_answers() {
     let mut net = Net::chain(4, &with_ack_seq(Settings { promiscuous: false, ..Settings::default() }));

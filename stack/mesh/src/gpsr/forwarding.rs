@@ -1,5 +1,5 @@
-//! Where a packet goes next (Karp and Kung 2000, §2): to the neighbour closest to its end, or around a face of the
-//! planar graph until somebody is closer than where that began.
+//! The next hop of a packet (Karp and Kung 2000, §2): the neighbour closest to its destination, or else a neighbour on
+//! a face of the planar graph. It goes around until a node is closer than where that began.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use super::header::Around;
 use super::neighbours::Neighbours;
 use super::plane::{Alike, Planar, Point, crossing, first_counterclockwise, is_kept};
 
-/// Where the node stands, and what it knows of others.
+/// The node's position, and its neighbours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) own: Ipv4Addr,
@@ -17,7 +17,7 @@ pub(super) struct Ground<'a> {
     pub(super) has_perimeter: bool,
 }
 
-/// The next node, and how the packet goes on.
+/// The next node, and the packet's perimeter state from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) via: Ipv4Addr,
@@ -25,13 +25,13 @@ pub(super) struct Step {
 }
 
 impl Ground<'_> {
-    /// `from` is who sent the packet and where it stood, if it goes around.
+    /// `around` is the perimeter state of the packet and its sender's position, if it goes around.
     pub(super) fn step(
         &self,
         (dst, destination): (Ipv4Addr, Point),
         around: Option<(Around, Point)>,
     ) -> Option<Step> {
-        // A neighbour is where it says, not where the packet thinks it is.
+        // A neighbour is in range, even if the packet's position for it is old.
         if self.neighbours.contains(dst) {
             return Some(Step { via: dst, around: None });
         }
@@ -47,7 +47,7 @@ impl Ground<'_> {
         }
     }
 
-    /// The neighbour closest to there, if it is closer than we are.
+    /// The neighbour closest to `destination`, if it is closer than this node.
     fn closest(&self, destination: Point) -> Option<Ipv4Addr> {
         let left = self.here.away(destination);
         let closer = self.neighbours.iter().map(|(node, place)| (place.away(destination), node));
@@ -63,7 +63,7 @@ impl Ground<'_> {
         self.neighbours.iter().filter(is_edge).collect()
     }
 
-    /// Nobody is closer: the first edge counterclockwise from the line to the packet's end.
+    /// No neighbour is closer: takes the first edge counterclockwise from the line to the destination.
     fn go_around(&self, destination: Point) -> Option<Step> {
         if !self.has_perimeter {
             return None;
@@ -74,7 +74,8 @@ impl Ground<'_> {
         Some(Step { via, around: Some(around) })
     }
 
-    /// The right-hand rule; a face whose border the line to the end crosses is left for the next one.
+    /// Follows the right-hand rule. Where the line to the destination crosses the border of a face, the next face
+    /// begins.
     fn go_on(&self, destination: Point, mut around: Around, from: Point) -> Option<Step> {
         let edges = self.edges();
         let next = |from: Point| {
@@ -83,9 +84,9 @@ impl Ground<'_> {
         };
         let (mut via, mut place) = next(from)?;
         if around.first_edge == (self.own, via) {
-            return None; // All around, and there is no way in.
+            return None; // Once around the face, and no neighbour was closer.
         }
-        // Every change brings the face closer to the end, and there are as many as edges at most.
+        // Every change brings the face closer to the destination, so that there are at most as many as edges.
         for _ in 0..=edges.len() {
             let line = (around.entered, destination);
             let Some(at) = crossing(line, (self.here, place)) else { break };

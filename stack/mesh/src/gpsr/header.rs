@@ -1,5 +1,5 @@
-//! What GPSR puts between IPv4's header and what follows. The paper says which fields there are and not how they are
-//! written; here a place is two whole numbers of centimetres, in network order.
+//! The header that GPSR puts behind the IPv4 header. The paper names the fields but gives no encoding. Here a position
+//! is two whole numbers of centimetres, in network order.
 //!
 //! ```text
 //! | kind (8)  | next header (8) | length in bytes (16) |
@@ -26,16 +26,16 @@ const PERIMETER_BYTES: usize = 44;
 /// "Nothing follows" as the next header.
 pub const NOTHING: u8 = 59;
 
-/// Why bytes are no such header.
+/// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How a packet goes around where nobody is closer to its end.
+/// The perimeter state of a packet that goes around, because no neighbour is closer to its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
-    /// Lp: where it gave greedy forwarding up.
+    /// Lp: the position at which it left greedy mode.
     pub entered: Point,
-    /// Lf: where the line from there to its end meets the face that it is on.
+    /// Lf: the point where the line from there to its destination meets the current face.
     pub face: Point,
     /// e0: the first edge that it took on that face.
     pub first_edge: (Ipv4Addr, Ipv4Addr),
@@ -44,7 +44,7 @@ pub struct Around {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     Beacon,
-    /// In greedy mode, unless it goes around.
+    /// In greedy mode, unless `around` is set.
     Data {
         destination: Point,
         around: Option<Around>,
@@ -60,7 +60,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header that `bytes` begin with, and how long it is.
+    /// Reads the header at the beginning of `bytes`, and returns its length too.
     pub fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
         let [kind, next, high, low, ..] = bytes else { return Err(Malformed) };
         let len = usize::from(u16::from_be_bytes([*high, *low]));

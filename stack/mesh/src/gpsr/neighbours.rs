@@ -1,4 +1,4 @@
-//! Who is near, where each of them stood when it was heard last, and until when that is believed.
+//! The neighbours, the last known position of each, and until when it is believed.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ impl Neighbours {
         Neighbours { by_address: BTreeMap::new(), most: most.max(1) as usize }
     }
 
-    /// When there is no room, somebody new is not heard.
+    /// Notes a neighbour's position. Without room a new neighbour is ignored.
     pub(super) fn heard(&mut self, node: Ipv4Addr, link: LinkId, place: Point, until: Instant) {
         if self.by_address.len() < self.most || self.by_address.contains_key(&node) {
             self.by_address.insert(node, Neighbour { link, place, until });
@@ -40,7 +40,7 @@ impl Neighbours {
         self.by_address.retain(|_, neighbour| neighbour.until > now);
     }
 
-    /// When somebody has been silent for too long.
+    /// The time at which the next neighbour expires.
     pub(super) fn next(&self) -> Option<Instant> {
         self.by_address.values().map(|neighbour| neighbour.until).min()
     }

@@ -1,15 +1,15 @@
-//! Geometry on a plane in whole centimetres: nothing is rounded but where two lines cross.
+//! Geometry on a plane in whole centimetres: only the crossing of two lines is rounded.
 
 use std::cmp::Ordering;
 
-/// A place, in centimetres.
+/// A position, in centimetres.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     pub x: i32,
     pub y: i32,
 }
 
-/// From one place to another.
+/// The step from one position to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Vector {
     x: i128,
@@ -26,17 +26,17 @@ impl Vector {
     }
 }
 
-/// How a planar part of the graph is found. Both need that neighbours in range hear each other.
+/// How a planar part of the graph is found. Both ways need neighbours in range to receive each other's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Planar {
-    /// Gabriel graph: nobody else in the circle whose diameter the edge is.
+    /// Gabriel graph: no other node lies in the circle whose diameter is the edge.
     #[default]
     Gabriel,
-    /// Relative neighbourhood graph: nobody is closer to both ends than they are to each other.
+    /// Relative neighbourhood graph: no node is closer to both ends than they are to each other.
     RelativeNeighbourhood,
 }
 
-/// Where an edge in the very direction of the line of reference comes in the order.
+/// The place of an edge that runs exactly along the line of reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alike {
     First,
@@ -56,7 +56,7 @@ impl Point {
     }
 }
 
-/// Which of a node's neighbours it keeps on the planar graph.
+/// Returns whether a node keeps this neighbour on the planar graph.
 pub(super) fn is_kept(
     planar: Planar,
     here: Point,
@@ -72,7 +72,7 @@ pub(super) fn is_kept(
     !others.into_iter().any(is_witness)
 }
 
-/// The first of `places` counterclockwise about `here` from the line to `reference`.
+/// The first of `places`, counterclockwise about `here` from the line to `reference`.
 pub(super) fn first_counterclockwise<K: Copy>(
     here: Point,
     reference: Point,
@@ -98,21 +98,21 @@ pub(super) fn first_counterclockwise<K: Copy>(
     places.map(|(key, place)| (key, here.to(place))).min_by(order).map(|(key, _)| key)
 }
 
-/// Where two pieces of line cross, to the nearest centimetre; parallel ones do not.
+/// The point where two line segments cross, to the nearest centimetre; parallel ones do not.
 pub(super) fn crossing((a, b): (Point, Point), (c, d): (Point, Point)) -> Option<Point> {
     let (first, second, between) = (a.to(b), c.to(d), a.to(c));
     let by = first.cross(second);
     if by == 0 {
         return None;
     }
-    // Shares of the pieces at which they meet, times `by`.
+    // The shares of both segments at which they meet, times `by`.
     let (along, across) = (between.cross(second), between.cross(first));
     let is_within = |share: i128| if by > 0 { (0..=by).contains(&share) } else { (by..=0).contains(&share) };
     if !is_within(along) || !is_within(across) {
         return None;
     }
     let at = |from: i32, way: i128| i128::from(from) + nearest(way * along, by);
-    // Within a piece whose ends are such numbers.
+    // The crossing lies within a segment whose ends are `i32`, so that it fits.
     Some(Point { x: at(a.x, first.x) as i32, y: at(a.y, first.y) as i32 })
 }
 
@@ -187,7 +187,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
-        /// No two edges of either graph cross, which is what it is for.
+        /// No two edges of either graph cross: perimeter mode needs that.
         #[test]
         fn no_two_edges_that_are_kept_cross(places in points(), is_gabriel in any::<bool>()) {
             let planar = if is_gabriel { Planar::Gabriel } else { Planar::RelativeNeighbourhood };
@@ -217,7 +217,7 @@ mod tests {
             let reversed: Vec<_> = places.iter().rev().copied().collect();
             let other = first(at(x, y), Alike::Last, &reversed);
             let (Some(a), Some(b)) = (chosen, other) else { panic!("there are some") };
-            // Two in the same direction are as good.
+            // Two in the same direction are equally good.
             prop_assert_eq!(at(0, 0).to(a).cross(at(0, 0).to(b)), 0);
         }
     }

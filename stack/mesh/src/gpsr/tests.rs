@@ -6,7 +6,7 @@ use super::header::Around;
 use super::*;
 use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short};
 
-/// Where nodes stand, in metres, and what runs on them.
+/// The positions of nodes, in metres, and their settings.
 #[derive(Clone, Debug)]
 struct Field {
     places: Vec<(i32, i32)>,
@@ -77,7 +77,7 @@ impl Field {
         (a.0 - b.0).pow(2) + (a.1 - b.1).pow(2) <= 250 * 250
     }
 
-    /// Everybody within 250 m hears each other, and has said where it is.
+    /// A network where all nodes within 250 m are neighbours and have sent a beacon.
     fn net(&self, seed: u64) -> Net {
         let mut net = Net::new(self.places.len(), self, seed);
         for a in 0..self.places.len() {
@@ -88,7 +88,7 @@ impl Field {
     }
 }
 
-/// A packet of 0's for the last node: by whom it was sent, and whether it got there.
+/// Sends a packet from 0 to `to`. Returns its hops, and whether it arrived.
 fn way(net: &mut Net, to: usize) -> (Vec<String>, bool) {
     let (before, delivered) = (net.log.len(), net.delivered.len());
     net.send(0, to);
@@ -116,7 +116,7 @@ fn a_packet_goes_to_whoever_is_closest_to_its_end() {
     assert_eq!(way, ["0 to 4: greedy ttl 64", "2 to 4: greedy ttl 63", "3 to 4: greedy ttl 62"]);
 }
 
-/// A void between 0 and 6: the way leads north or south around it.
+/// A void between 0 and 6, and an arch of nodes around it.
 const VOID: [(i32, i32); 7] = [(0, 0), (0, 200), (150, 360), (350, 380), (550, 340), (640, 160), (640, 0)];
 
 #[test]
@@ -138,7 +138,7 @@ fn without_the_perimeter_a_packet_ends_where_nobody_is_closer() {
 
 #[test]
 fn both_planar_graphs_lead_around_a_void_through_a_crowd() {
-    // Four nodes wherever the arch has one.
+    // Four nodes for each one of the arch.
     let crowd = |(x, y): &(i32, i32)| [(*x, *y), (x + 20, y + 15), (x - 25, y + 30), (x + 5, y + 45)];
     let mut places = vec![VOID[0]];
     places.extend(VOID[1..6].iter().flat_map(crowd));
@@ -154,7 +154,7 @@ fn both_planar_graphs_lead_around_a_void_through_a_crowd() {
 
 #[test]
 fn an_end_that_cannot_be_reached_is_given_up_after_one_tour() {
-    // 6 is out of everybody's range.
+    // 6 is out of range of all others.
     let mut places = VOID.to_vec();
     places[6] = (2_000, 0);
     let (way, arrived) = way(&mut Field::new(&places).net(1), 6);
@@ -173,7 +173,7 @@ fn a_lost_neighbour_is_gone_at_once_and_the_packet_goes_to_the_next_best() {
     net.cut(0, 2);
     let (way, arrived) = way(&mut net, 3);
     assert!(arrived, "{way:?}");
-    // A hop less for the step that led nowhere.
+    // A hop less for the attempt that failed.
     assert_eq!(way, ["0 to 3: greedy ttl 64", "0 to 3: greedy ttl 63", "1 to 3: greedy ttl 62"]);
     let mut strict = field.clone();
     strict.settings.resend = false;
@@ -246,7 +246,7 @@ fn whoever_is_heard_is_a_neighbour_until_it_has_been_silent_for_four_and_a_half_
     let field = Field::new(&[(0, 0), (100, 0), (200, 0)]);
     let mut gpsr = field.node(address(0), 1);
     hear_beacon(&mut gpsr, &field, 1);
-    // A packet between others tells as much of its sender.
+    // A packet between other nodes shows its sender's position as well.
     let mut other = field.node(address(2), 1);
     hear_beacon(&mut other, &field, 1);
     let cx = Cx { now: Instant::ZERO, endpoint: &Ends::default() };
@@ -290,7 +290,7 @@ fn messages_that_lie_are_refused_and_neighbours_take_bounded_memory() {
         gpsr.neighbours.heard(address(node), LINK, Point::default(), Instant::FAR);
     }
     assert_eq!(gpsr.neighbours.len(), 2);
-    // Nobody else's packet goes on without hops.
+    // A packet of another node does not go on without hops.
     let around =
         Around { entered: Point::default(), face: Point::default(), first_edge: (address(0), address(1)) };
     let body = Body::Data { destination: Point { x: 90_000, y: 0 }, around: Some(around) };
@@ -327,7 +327,7 @@ fn in_connected_fields_every_packet_arrives_within_its_hops() {
     }
 }
 
-/// Which nodes a way leads to from the first.
+/// For each node, whether a path leads to it from the first.
 fn reached(field: &Field) -> Vec<bool> {
     let mut reached = vec![false; field.places.len()];
     reached[0] = true;

@@ -1,5 +1,5 @@
-//! Time stamps and integrity check values of whole packets (RFC 7182), as packet TLVs: HMAC with SHA-256 over the
-//! sender's address and the packet without them. Hop by hop; what a packet holds besides is not looked at.
+//! Time stamps and integrity check values of whole packets (RFC 7182), as packet TLVs: HMAC with SHA-256. It covers the
+//! sender's address and the packet without check values. Each hop signs anew, whatever else the packet holds.
 
 use super::packet_flags;
 use super::tlv_flags;
@@ -12,12 +12,12 @@ const TIMESTAMP: u8 = 6;
 const WITH_SOURCE: u8 = 2;
 const SHA_256: u8 = 3;
 const HMAC: u8 = 3;
-/// Before the value itself: both functions, and a key's number of one byte.
+/// The bytes before the value itself: both functions, and the one-byte number of a key.
 const ICV_START: usize = 4;
-/// Types, flags, lengths and values of both, and the length of their block.
+/// The bytes that both TLVs add: types, flags, lengths and values, and the length of their block.
 pub(crate) const COST: usize = 2 + 4 + ICV_START + Key::WHOLE_TAG + 3 + 8;
 
-/// A packet's header in its parts.
+/// The parts of a packet's header.
 #[derive(Clone, Copy, Debug)]
 struct Head<'a> {
     version: u8,
@@ -64,7 +64,7 @@ struct Part<'a> {
     whole: &'a [u8],
 }
 
-/// `None` where they are no TLVs of a packet.
+/// `None` if the bytes are no TLVs of a packet.
 fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     while let [kind, flags, behind @ ..] = rest {
@@ -87,7 +87,7 @@ fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
     rest.is_empty().then_some(parts)
 }
 
-/// The packet with a time stamp and a check value; `None` when there is no room for them.
+/// The packet with a time stamp and a check value; `None` without room for them.
 pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) -> Option<Vec<u8>> {
     let (id, key) = keys.signing();
     let head = Head::read(packet)?;
@@ -101,7 +101,7 @@ pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) 
     head.with(&[icv, others].concat())
 }
 
-/// The time stamp of a packet whose check value is right, and the packet, whose TLVs may stay.
+/// The time stamp of a packet whose check value is right, and the packet with its TLVs.
 pub(crate) fn verify<'m>(keys: &Keys, envelope: &Envelope, packet: &'m [u8]) -> Option<(u64, &'m [u8])> {
     let head = Head::read(packet)?;
     let parts = parts(head.tlvs)?;
@@ -158,7 +158,7 @@ mod tests {
             for bit in 0..signed.len() * 8 {
                 let mut changed = signed.clone();
                 changed[bit / 8] ^= 1 << (bit % 8);
-                // What is no packet is refused for that; reserved bits say nothing, and a receiver may ignore them.
+                // A packet that does not parse is refused for that. Receivers may ignore reserved bits.
                 let read = Packet::parse(&changed);
                 let is_harmless = read.is_err() || read == Packet::parse(&signed);
                 assert!(is_harmless || verify(&keys(3, 7), &ENVELOPE, &changed).is_none(), "bit {bit}");

@@ -1,4 +1,4 @@
-//! Bytes to packets. Every length is held against what is there.
+//! Bytes to packets. Every length is checked against the bytes that are there.
 
 use super::{
     Address, AddressBlock, AddressTlv, LONGEST_ADDRESS, MOST_ADDRESSES, Malformed, Message, Packet, Tlv,
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes what a flag says is there.
+/// Reads a field if its flag is set.
 fn where_set<T>(
     flags: u8,
     flag: u8,
@@ -59,7 +59,7 @@ pub(super) fn packet(bytes: &[u8]) -> Result<Packet, Malformed> {
     Ok(Packet { seq, tlvs, messages })
 }
 
-/// Type, flags and length of addresses, and its size.
+/// The bytes of type, flags, address length and message size.
 const MESSAGE_START: usize = 4;
 
 fn message(reader: &mut Reader<'_>, room: &mut usize) -> Result<Message, Malformed> {

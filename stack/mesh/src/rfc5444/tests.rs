@@ -15,7 +15,7 @@ fn message(blocks: Vec<AddressBlock>) -> Message {
     Message { blocks, ..Message::new(10, 4) }
 }
 
-/// What a packet of one such block is, without what comes before the block.
+/// The bytes of a packet with one such block, from the block on.
 fn written(block: &AddressBlock) -> Vec<u8> {
     Packet::of(message(vec![block.clone()])).bytes().expect("short enough")[7..].to_vec()
 }
@@ -107,7 +107,7 @@ fn a_tlv_speaks_of_all_of_one_or_of_some_with_one_value_or_with_many() {
     assert_eq!(read.said(2, 0, 1), None, "another extension is another type");
 }
 
-/// A message of 8 bytes about nothing, with a block of TLVs, behind the byte that begins a packet.
+/// A packet of one message of 8 bytes without addresses, with this block of TLVs.
 fn tlvs(bytes: &[u8]) -> Result<Packet, Malformed> {
     let size = 6 + bytes.len() as u8;
     Packet::parse(&[&[0, 10, 3, 0, size, 0, bytes.len() as u8], bytes].concat())
@@ -162,7 +162,7 @@ fn what_the_rfc_forbids_is_no_packet() {
 
 #[test]
 fn a_few_bytes_do_not_become_a_million_addresses() {
-    // Each block of ten bytes stands for 255 times the same address.
+    // Each block of nine bytes stands for 255 times the same address.
     let block = [255, 0x80, 4, 10, 0, 0, 1, 0, 0];
     let packet = |count: usize| {
         let size = 6 + 9 * count;
@@ -196,7 +196,7 @@ fn address_tlv(addresses: usize) -> impl Strategy<Value = AddressTlv> {
         })
 }
 
-/// Addresses that share something now and then.
+/// Addresses that share bytes now and then.
 fn address_block(len: usize) -> impl Strategy<Value = AddressBlock> {
     let octet = prop_oneof![Just(0_u8), Just(10), any::<u8>()];
     let address =
@@ -269,8 +269,8 @@ proptest! {
     }
 }
 
-/// The crate `rfc5444` reads what we write. It knows no messages, takes a block of TLVs to end with its input, and
-/// blocks of addresses to have one middle; so far it is asked.
+/// The crate `rfc5444` reads the packets that we write. It knows no messages, takes a block of TLVs to end with its
+/// input, and blocks of addresses to have one middle. The tests stay within these limits.
 mod oracle {
     use ::rfc5444::parser;
 

@@ -1,4 +1,4 @@
-//! Packets to bytes, in the shortest way.
+//! Packets to bytes, in the shortest encoding.
 
 use super::{
     Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Message, Packet, Tlv, TooLong, Value, block_flags,
@@ -21,7 +21,7 @@ pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) -> Written {
     packet.messages.iter().try_for_each(|each| message(each, out))
 }
 
-/// Writes what has a 16-bit length before it, or, in a message, in it.
+/// Writes bytes behind their 16-bit length. `before` are the bytes before them that the length counts too.
 fn with_length(out: &mut Vec<u8>, before: usize, write: impl FnOnce(&mut Vec<u8>) -> Written) -> Written {
     let at = out.len();
     out.extend([0, 0]);
@@ -59,7 +59,7 @@ fn tlv_block(tlvs: &[Tlv], out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// All of a TLV: its type, of which addresses it speaks unless of all, and its value.
+/// A whole TLV: its type, its addresses unless it is about all, and its value.
 fn tlv_start(
     (kind, extension): (u8, u8),
     range: Option<(u8, u8)>,
@@ -93,12 +93,12 @@ fn tlv_start(
     Ok(())
 }
 
-/// What addresses have in common.
+/// The common parts of addresses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shared {
     head: usize,
     tail: usize,
-    /// The tail is of zeros, which need not be written.
+    /// The tail is all zeros, which are not written.
     is_zero: bool,
 }
 
@@ -113,7 +113,7 @@ impl Shared {
         head + tail + count * (address_bytes - self.head - self.tail)
     }
 
-    /// The cheapest of: a tail or none, of zeros or not; and with it a head or none.
+    /// The cheapest combination of no tail, a zero tail or a full one, with a head or none.
     fn of(addresses: &[(Address, u8)], address_bytes: usize) -> Shared {
         let first = addresses[0].0;
         let at = |address: &Address, from_end: usize| address.octets()[address_bytes - 1 - from_end];

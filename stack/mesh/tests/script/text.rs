@@ -1,7 +1,7 @@
-//! How AODV's messages read in scripts:
+//! The notation of AODV's messages in scripts:
 //!
-//! - `RREQ n3>n9 id 7 seq 5 asks 4 hops 1 ttl 10 G D`: n3 asks for n9, of which it knows number 4 (`?`: none)
-//! - `RREP n9>n3 seq 5 hops 2 life 6000 A`: the way to n9, for n3
+//! - `RREQ n3>n9 id 7 seq 5 asks 4 hops 1 ttl 10 G D`: n3 requests a route to n9, whose number 4 it knows (`?`: none)
+//! - `RREP n9>n3 seq 5 hops 2 life 6000 A`: the route to n9, for n3
 //! - `HELLO n2 seq 5 life 2000`, `RERR n9 5, n8 6 N`, `RREP-ACK`
 
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use hopwise_core::Cast;
 use hopwise_mesh::aodv::messages::{Message, Rerr, Rrep, Rreq};
 
-/// A message as it comes in.
+/// A received message.
 pub(crate) struct Heard {
     pub(crate) message: Message,
     pub(crate) ttl: u8,

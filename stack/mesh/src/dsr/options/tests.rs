@@ -177,7 +177,7 @@ proptest! {
         let _ = Header::parse(&bytes);
     }
 
-    /// Bytes like those of a header reach farther.
+    /// Bytes that resemble a header reach deeper into the reader.
     #[test]
     fn no_spoilt_header_makes_the_reader_panic(
         hops in addresses(),
