@@ -1,7 +1,9 @@
 //! How a proxy comes to stand in the way: TUN devices, netfilter queues, or the ports of a bridge.
 
+use std::net::Ipv4Addr;
+
 use hopwise_core::ip::Prefix;
-use hopwise_host::netlink::{Detour, DetourConfig, End, remove_left_rules};
+use hopwise_host::netlink::{Detour, DetourConfig, remove_left_rules};
 use hopwise_host::{BridgeConfig, Bridged, Fault, Forward, ForwardConfig, Link, LinkError, Tun, TunConfig};
 
 use super::config::{By, Config, Device, Steer};
@@ -42,13 +44,18 @@ fn mobiles(steer: &Steer) -> Vec<Prefix> {
     steer.mobiles.iter().map(|network| network.0).collect()
 }
 
+/// The dummy address of IPv4 (RFC 7600). On a device without an address the kernel filters sources strictly.
+const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
 fn tun(device: &Device) -> Result<Box<dyn Link>, LinkError> {
-    let tun = Tun::open(&TunConfig::new(&device.name))?;
+    let kernel_addresses = vec![Prefix::host(DUMMY.into())];
+    let tun = Tun::open(&TunConfig { kernel_addresses, ..TunConfig::new(&device.name) })?;
     loosen(&device.name);
     Ok(Box::new(tun))
 }
 
-/// What leaves the proxy comes in on a device that leads elsewhere, which a strict filter of sources would drop.
+/// What leaves the proxy comes in on a device that leads elsewhere, which a strict filter of sources would drop. The
+/// kernel takes the larger of this and `all`: 2 overrides a strict 1 there.
 fn loosen(device: &str) {
     let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
     if let Err(error) = std::fs::write(&path, "2") {
@@ -66,20 +73,22 @@ fn forget_left_rules() {
 }
 
 /// Leads a router's traffic through TUN devices; the other ways lead there by themselves.
-pub(super) fn steer(config: &Config) -> Result<Vec<Detour>, Failure> {
+pub(super) fn steer(config: &Config) -> Result<Option<Detour>, Failure> {
     if config.steer.is_some() {
         forget_left_rules();
     }
     let Some(steer) = config.steer.as_ref().filter(|steer| steer.by == By::Tun) else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
-    let detour = |from: &str, end, to: &str, table| {
-        let (from, to, priority) = (from.to_owned(), to.to_owned(), steer.priority());
-        Detour::open(&DetourConfig { from, end, networks: mobiles(steer), to, table, priority })
-            .map_err(|error| Failure::failed("lead packets through the proxy", error))
+    let of_detour = DetourConfig {
+        wire: steer.wire.clone(),
+        radio: steer.radio.clone(),
+        networks: mobiles(steer),
+        fixed: config.fixed.name.clone(),
+        mobile: config.mobile.name.clone(),
+        table: steer.table(),
+        priority: steer.priority(),
     };
-    Ok(vec![
-        detour(&steer.wire, End::Destination, &config.fixed.name, steer.table())?,
-        detour(&steer.radio, End::Source, &config.mobile.name, steer.table() + 1)?,
-    ])
+    let detour = Detour::open(&of_detour);
+    detour.map(Some).map_err(|error| Failure::failed("lead packets through the proxy", error))
 }

@@ -96,7 +96,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let (commands, told) = channel();
     let teller = Teller { commands, poller: driver.poller() };
     let sources = sources::open(config, driver.clock())?;
-    let detours = devices::steer(config)?;
+    let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
     if !sources.is_empty() {
         let (teller, clock) = (teller.clone(), driver.clock());
@@ -108,7 +108,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
     let ended = drive(driver, &told, forecast, watcher);
     // First the way around the proxy is open again, then its devices go.
-    drop(detours);
+    drop(detour);
     drop(bound);
     ended
 }

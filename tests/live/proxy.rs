@@ -21,6 +21,8 @@ mod bridge;
 mod capture;
 #[path = "proxy/fade.rs"]
 mod fade;
+#[path = "proxy/router.rs"]
+mod router;
 #[path = "proxy/table.rs"]
 mod table;
 
@@ -132,7 +134,10 @@ impl Network {
     }
 
     fn proxy_with(&self, agent: &str, delay: &str, table: &str) -> Running {
-        let config = self.path("proxy.yaml");
+        self.spawn(&self.path("proxy.yaml"), &self.text(agent, delay, table))
+    }
+
+    fn text(&self, agent: &str, delay: &str, table: &str) -> String {
         let by = format!("{:?}", self.by).to_lowercase();
         // A machine that is merely busy must not look like a proxy that hangs.
         let watchdog = self.watchdog;
@@ -147,8 +152,7 @@ impl Network {
         // A delay of zero means no delay: packets then pass without a copy.
         let text = if delay == "none" { text.replace(", fault: { delay: none }", "") } else { text };
         let trace = std::env::var("HOPWISE_PROXY_TRACE").map(|path| format!("trace: {path}\n"));
-        let text = text + &trace.unwrap_or_default();
-        self.spawn(&config, &text)
+        text + &trace.unwrap_or_default()
     }
 
     /// Starts another proxy on the same router, for other mobiles.
@@ -165,6 +169,16 @@ impl Network {
             text = text.replace(first, second);
         }
         self.spawn(&self.path("beside.yaml"), &text)
+    }
+
+    /// What a proxy with that agent says, which does not start.
+    fn refused(&self, agent: &str) -> String {
+        let text = self.text(agent, "none", "");
+        fs::write(self.path("proxy.yaml"), text).expect("a file");
+        let mut command = self.router.command(&["timeout", "300", env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
+        let done = command.arg(self.path("proxy.yaml")).stdin(Stdio::null()).output().expect("it runs");
+        assert!(!done.status.success(), "it started, and ended");
+        String::from_utf8_lossy(&done.stderr).into_owned()
     }
 
     fn spawn(&self, config: &Path, text: &str) -> Running {

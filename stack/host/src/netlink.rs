@@ -26,7 +26,7 @@ use hopwise_core::ip::Prefix;
 use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
-pub use detour::{Detour, DetourConfig, End, LeftRules, left_rules, remove_left_rules};
+pub use detour::{Detour, DetourConfig, LeftRules, left_rules, remove_left_rules};
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
@@ -67,6 +67,8 @@ pub enum NetlinkError {
     },
     /// What is for this subnet goes elsewhere.
     RouteTaken(Prefix),
+    /// The routes of this table are another program's.
+    TableTaken(u32),
     /// The device has this address already, with another subnet.
     OtherSubnet(Prefix),
     /// Below what IPv6 needs the kernel takes away the addresses that a device of somebody else's has.
@@ -82,6 +84,11 @@ impl fmt::Display for NetlinkError {
             NetlinkError::RouteTaken(route) => write!(
                 f,
                 "a route to {route} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
+            ),
+            NetlinkError::TableTaken(table) => write!(
+                f,
+                "table {table} has routes to another device (`ip route show table {table}` shows them): expected two \
+                 tables without routes, such as `table: 7200`"
             ),
             NetlinkError::OtherSubnet(address) => write!(
                 f,

@@ -1,12 +1,14 @@
-//! Detours: what comes in on one interface for some networks, or from them, goes to another device than the main table
-//! says. The kernel forgets a device's routes with the device, so that without whoever made it packets go their
-//! ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one left have a table with
-//! no route, and bear our mark. A table is without a route, too, while the device of a detour is down: a name that the
-//! detour holds tells the two apart.
+//! Detours: what a router carries between two interfaces for some networks goes through two devices of ours, one a
+//! direction. Packets are marked (`marks`), and rules of routing lead marked ones elsewhere than the main table says.
+//! The kernel forgets a device's routes with the device, and the marks with our process, so that without whoever made
+//! them packets go their ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one
+//! left have a table with no route, and bear our number. A table is without a route, too, while the device of a detour
+//! is down: a name that the detour holds tells the two apart.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+mod marks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use futures_util::TryStreamExt;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
@@ -18,66 +20,126 @@ use hopwise_core::ip::Prefix;
 use super::routes::network_of;
 use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
 use crate::claim::{self, Claim};
+use crate::nft::OwnedTable;
+
+use marks::MARK;
 
 /// Of the names that detours hold.
 const KIND: &str = "detour";
 
 /// Which of a packet's addresses lies in the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+enum End {
     Source,
     Destination,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetourConfig {
-    /// The interface on which packets come in.
-    pub from: String,
-    pub end: End,
+    /// The two interfaces between which packets go.
+    pub wire: String,
+    pub radio: String,
+    /// They are beyond the radio.
     pub networks: Vec<Prefix>,
-    /// The device that they go to.
-    pub to: String,
-    /// Of its own, and nobody else's.
+    /// Devices for what comes in by the wire, and by the radio.
+    pub fixed: String,
+    pub mobile: String,
+    /// The first of two that are nobody else's.
     pub table: u32,
     pub priority: u32,
+}
+
+/// What comes in on one interface, and the device that it goes to.
+struct Side<'a> {
+    from: &'a str,
+    end: End,
+    to: &'a str,
+    table: u32,
+}
+
+impl DetourConfig {
+    fn sides(&self) -> [Side<'_>; 2] {
+        let DetourConfig { wire, radio, fixed, mobile, table, .. } = self;
+        [
+            Side { from: wire, end: End::Destination, to: fixed, table: *table },
+            Side { from: radio, end: End::Source, to: mobile, table: *table + 1 },
+        ]
+    }
 }
 
 /// Invariant 1: each rule here is one that this detour has made.
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
-    /// Says that the rules are in use. It goes after them.
-    _claim: Option<Claim>,
+    /// Without it no rule applies to any packet.
+    marks: Option<OwnedTable>,
+    /// They say that the rules are in use. They go after them.
+    _claims: Vec<Claim>,
 }
 
 impl Detour {
     pub fn open(config: &DetourConfig) -> Result<Detour, NetlinkError> {
-        let index = index_of(&config.to)?;
-        let mut detour = Detour { rules: Vec::new(), _claim: claim(config) };
-        let made = &mut detour.rules;
+        let sides = config.sides();
+        let mut indices = Vec::new();
+        for side in &sides {
+            indices.push(index_of(side.to)?);
+        }
+        let mut detour = Detour { rules: Vec::new(), marks: None, _claims: Vec::new() };
+        let Detour { rules: made, _claims: claims, .. } = &mut detour;
         blocking(async move |handle| {
-            let families =
-                [false, true].map(|is_v6| config.networks.iter().any(|n| n.address().is_ipv6() == is_v6));
-            for (everywhere, is_used) in
-                [IpAddr::from([0_u8; 4]), IpAddr::from([0_u8; 16])].iter().zip(families)
-            {
-                if is_used {
-                    route(&handle, index, *everywhere, config.table).await?;
-                }
+            for (side, index) in sides.iter().zip(&indices) {
+                check_table(&handle, side.table, *index).await?;
             }
-            for network in &config.networks {
-                made.push(rule(&handle, config, network).await?);
+            for (side, index) in sides.iter().zip(indices) {
+                claims.extend(claim(side));
+                let families =
+                    [false, true].map(|is_v6| config.networks.iter().any(|n| n.address().is_ipv6() == is_v6));
+                for (everywhere, is_used) in
+                    [IpAddr::from([0_u8; 4]), IpAddr::from([0_u8; 16])].iter().zip(families)
+                {
+                    if is_used {
+                        route(&handle, index, *everywhere, side.table).await?;
+                    }
+                }
+                for network in &config.networks {
+                    made.push(rule(&handle, side, config.priority, network).await?);
+                }
             }
             Ok(())
         })?;
+        let marks = marks::set(config)
+            .map_err(|error| NetlinkError::System { doing: "mark packets for a detour", error })?;
+        detour.marks = Some(marks);
         Ok(detour)
+    }
+
+    /// Whether packets are still marked.
+    pub fn stands(&mut self) -> bool {
+        self.marks.as_mut().is_some_and(OwnedTable::stands)
     }
 }
 
 /// Without it the detour works as well.
-fn claim(config: &DetourConfig) -> Option<Claim> {
-    let claim = Claim::to(KIND, &format!("{} {}", config.table, config.to));
+fn claim(side: &Side<'_>) -> Option<Claim> {
+    let claim = Claim::to(KIND, &format!("{} {}", side.table, side.to));
     claim.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
+}
+
+/// Refuses a table that leads to another device than ours.
+async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), NetlinkError> {
+    let is_others = |route: &RouteMessage| {
+        table_of_route(route) == table && !route.attributes.contains(&RouteAttribute::Oif(index))
+    };
+    for any in
+        [RouteMessageBuilder::<Ipv4Addr>::new().build(), RouteMessageBuilder::<Ipv6Addr>::new().build()]
+    {
+        let routes: Result<Vec<RouteMessage>, _> = handle.route().get(any).execute().try_collect().await;
+        let routes = routes.map_err(|error| kernel("list the routes", error))?;
+        if routes.iter().any(is_others) {
+            return Err(NetlinkError::TableTaken(table));
+        }
+    }
+    Ok(())
 }
 
 /// The devices of detours that are in use, by their tables. Any user can take such a name; what that brings about is
@@ -202,19 +264,26 @@ fn table_of_route(route: &RouteMessage) -> u32 {
     large.unwrap_or(route.header.table.into())
 }
 
-async fn rule(handle: &Handle, config: &DetourConfig, network: &Prefix) -> Result<RuleMessage, NetlinkError> {
+async fn rule(
+    handle: &Handle,
+    side: &Side<'_>,
+    priority: u32,
+    network: &Prefix,
+) -> Result<RuleMessage, NetlinkError> {
     let mut request = handle
         .rule()
         .add()
-        .input_interface(config.from.as_str())
-        .table_id(config.table)
-        .priority(config.priority)
+        .input_interface(side.from)
+        .table_id(side.table)
+        .priority(priority)
+        .fw_mark(MARK)
         .action(RuleAction::ToTable);
-    request.message_mut().attributes.push(RuleAttribute::Protocol(OURS));
+    let more = [RuleAttribute::FwMask(MARK), RuleAttribute::Protocol(OURS)];
+    request.message_mut().attributes.extend(more);
     let bits = network.bits();
     let doing = format!("add a rule for {network}");
     let failed = |error| kernel(&doing, error);
-    match (network_of(network), config.end) {
+    match (network_of(network), side.end) {
         (IpAddr::V4(address), End::Source) => {
             let mut request = request.v4().source_prefix(address, bits);
             let message = request.message_mut().clone();
@@ -242,7 +311,7 @@ async fn rule(handle: &Handle, config: &DetourConfig, network: &Prefix) -> Resul
     }
 }
 
-/// A rule that is there already was left by one who was killed: the table and the priority are nobody else's.
+/// A rule that is there already was left by one that was killed: no table of another's passes `check_table`.
 fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
     match made {
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EEXIST => Ok(()),
@@ -252,6 +321,7 @@ fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
 
 impl Drop for Detour {
     fn drop(&mut self) {
+        drop(self.marks.take());
         let rules = std::mem::take(&mut self.rules);
         let taken_back = blocking(async move |handle| {
             for rule in rules {
