@@ -1,4 +1,4 @@
-//! Parts that the daemons share: node, proxy and route.
+//! The common parts of the daemons: node, proxy and route.
 
 use std::path::Path;
 

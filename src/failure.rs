@@ -12,13 +12,13 @@ use crate::daemon::log;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input is at fault: where, and what would be accepted.
+    /// The input is at fault: its place, the problem, and what would be accepted.
     Refused { place: String, problem: String },
-    /// A file is at fault, and can be shown.
+    /// A file is at fault, and its text can be shown.
     Located(Box<Refusal>),
-    /// The file is sound, but what it asks for there cannot be had on this machine.
+    /// The file is sound, but this machine lacks something that it needs there.
     Unmet { place: String, problem: String },
-    /// The same of an address to listen at, before it is known which key asks for it.
+    /// The same for an address to listen at, before the key that names it is known.
     Unbound { address: SocketAddr, error: io::Error },
     /// The input was fine, but the work could not be done.
     Failed { doing: &'static str, problem: String },
@@ -33,7 +33,7 @@ impl Failure {
         Failure::Failed { doing, problem: problem.to_string() }
     }
 
-    /// What a file's refusal would accept, for logs, which show one line and no file.
+    /// The accepted input that a refusal names, for logs: these show one line and no file.
     pub(crate) fn accepted(&self) -> Option<String> {
         match self {
             Failure::Located(refusal) => refusal.help().map(|help| help.to_string()),
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error.
+    /// Prints it on standard error.
     pub(crate) fn print(self) {
         match self {
             Failure::Located(refusal) => log::tell(&format!("{:?}\n", miette::Report::new(*refusal))),
@@ -92,7 +92,8 @@ pub(crate) fn say(line: &str) -> Result<(), Failure> {
     printed(out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Text on standard output, from a task: others go on however long its reader takes, and who drops this waits no more.
+/// Prints text on standard output, from a task. Other tasks go on however slow the reader is, and a dropped future
+/// waits no more.
 pub(crate) async fn print(text: String) -> Result<(), Failure> {
     let write = move || {
         let mut out = hopwise_lab::plain::out();
@@ -101,7 +102,7 @@ pub(crate) async fn print(text: String) -> Result<(), Failure> {
     printed(tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error))))
 }
 
-/// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
+/// A reader that has enough, such as `head`, closes the pipe; that is no failure.
 pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -53,7 +53,7 @@ enum Sub {
 
 fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
-    // The last to go, so that the failure is told.
+    // Dropped last, so that the failure is in the log.
     let _flushed = daemon::log::Flushed;
     let done = match subcommand {
         Sub::Run(arguments) => lab::run::run(&arguments),

@@ -1,4 +1,4 @@
-//! `hopwise send` and `hopwise recv`, and what they share: where they run, how they talk, and what they report.
+//! `hopwise send` and `hopwise recv`, and their common parts: their carriers, their protocol, and their reports.
 
 pub(crate) mod carrier;
 pub(crate) mod flow;

@@ -1,4 +1,4 @@
-//! `hopwise node`: a TCP/IP host of its own as a daemon.
+//! `hopwise node`: a daemon that is a TCP/IP host of its own.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hopwise proxy`: what a base station does for a link that fades.
+//! `hopwise proxy`: a base station for a link that fades.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Options that the commands over scenarios have in common: `run`, `trial` and `air`.
+//! Options that the commands for scenarios share: `run`, `trial` and `air`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Signals that end a program: to be waited for in its runtime, or as something beside a daemon's devices.
+//! Signals that end a program. A runtime waits for them, or they make a descriptor readable beside a daemon's devices.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a program that has ended may take to write what it says; the reader may have stopped.
+/// The longest time that an ended program takes to write its output; the reader may have stopped.
 pub(crate) const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Those that ask a program to end in order.
+/// The signals that end a program in order.
 #[derive(Debug)]
 pub(crate) struct Ending {
     term: Signal,
@@ -21,7 +21,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// From here on they end nothing by themselves.
+    /// From now on these signals end the program no more by themselves.
     pub(crate) fn new() -> io::Result<Ending> {
         Ok(Ending { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
     }
@@ -35,7 +35,7 @@ impl Ending {
     }
 }
 
-/// A runtime and what ends it, for who is about to change something in the system that must be taken back.
+/// A runtime with the ending signals, for a program that is about to change the system and must take that back.
 pub(crate) fn runtime() -> Result<(Runtime, Ending), Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let ending = {
@@ -45,8 +45,8 @@ pub(crate) fn runtime() -> Result<(Runtime, Ending), Failure> {
     Ok((runtime, ending))
 }
 
-/// Signals for who may not have a second thread yet: from here on they end nothing by themselves, and whichever runtime
-/// runs later tells of them.
+/// Catches signals for a program that may not have a second thread yet. From now on they do not end it by themselves.
+/// Any later runtime receives them.
 pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     let watched = runtime.and_then(|runtime| {
@@ -56,7 +56,7 @@ pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failu
     watched.map_err(|error| Failure::failed("watch for signals", error))
 }
 
-/// Signals that end nothing by themselves any more, told by a descriptor from [`tell`](Caught::tell) on.
+/// Signals that no longer end the program by themselves. After [`tell`](Caught::tell) a descriptor reports them.
 #[derive(Debug)]
 pub(crate) struct Caught<S> {
     runtime: Runtime,
@@ -65,7 +65,7 @@ pub(crate) struct Caught<S> {
 }
 
 impl<S> Caught<S> {
-    /// No thread begins with it.
+    /// Starts no thread.
     fn catch(catch: impl FnOnce() -> io::Result<S>) -> io::Result<Caught<S>> {
         let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -82,7 +82,7 @@ impl<S> Caught<S> {
     }
 }
 
-/// It fails only when it is full of what nobody has read.
+/// It fails only when the counter is full, because it was never read.
 fn add_one(told: &OwnedFd) {
     let _ = rustix::io::write(told, &1_u64.to_ne_bytes());
 }
@@ -93,7 +93,7 @@ impl Caught<Signal> {
         Caught::catch(|| signal(SignalKind::hangup()))
     }
 
-    /// Begins a thread that tells.
+    /// Starts a thread that reports each signal.
     pub(crate) fn tell(self) -> io::Result<()> {
         let Caught { runtime, mut signals, told } = self;
         let thread = std::thread::Builder::new().name("hangups".into());
@@ -112,7 +112,7 @@ impl Caught<Ending> {
         Caught::catch(Ending::new)
     }
 
-    /// Begins a thread that tells of the first one.
+    /// Starts a thread that reports the first signal.
     pub(crate) fn tell(self) -> io::Result<()> {
         let Caught { runtime, mut signals, told } = self;
         let thread = std::thread::Builder::new().name("signals".into());

@@ -1,6 +1,6 @@
 //! Rows of text in columns.
 
-/// A header and the rows, each column as wide as its widest cell.
+/// The header and the rows. Each column is as wide as its widest cell.
 pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |nth: usize| {
         let cells = rows.iter().filter_map(|row| row.get(nth)).map(|cell| cell.chars().count());

@@ -1,4 +1,4 @@
-//! `hopwise capture`: begins and ends captures on a running node, and says why a packet in one left.
+//! `hopwise capture`: starts and stops captures on a running node, and explains why a packet in one left.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ fn rotation(text: &str) -> Result<Size, String> {
     check_rotation(size.0).map(|()| size)
 }
 
-/// A daemon writes it, and has no use for this command's standard output.
+/// The daemon writes the file, and cannot use this command's standard output.
 fn named(text: &str) -> Result<PathBuf, String> {
     match text {
         "-" => {
@@ -115,7 +115,7 @@ fn named(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The daemon stands in another folder.
+/// The daemon runs in another folder.
 fn absolute(file: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(file).map_err(|error| Failure::refused(file.display().to_string(), error))
 }

@@ -1,4 +1,4 @@
-//! `hopwise doctor`: what on this machine stands in the way of a node, and what to do about it.
+//! `hopwise doctor`: the obstacles for a node on this machine, and their remedies.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,11 +44,11 @@ pub(crate) struct Arguments {
 #[serde(rename_all = "lowercase")]
 enum Verdict {
     Ok,
-    /// It works, but worse or otherwise than one might think.
+    /// It works, but worse or otherwise than expected.
     Warning,
     /// A node cannot work like this.
     Failure,
-    /// It could not be looked at.
+    /// It could not be examined.
     Skipped,
 }
 
@@ -91,7 +91,7 @@ impl Finding {
     }
 }
 
-/// The files under which the kernel shows itself; another folder in tests.
+/// The kernel's file systems; another folder in tests.
 #[derive(Debug)]
 struct System {
     root: PathBuf,
@@ -102,7 +102,7 @@ impl System {
         self.root.join(path)
     }
 
-    /// A file's text without its newline. Names in it may be any bytes that a user of the machine likes.
+    /// A file's text without its newline. Names in it may be any bytes that a user of the machine chooses.
     fn read(&self, path: &str) -> Option<String> {
         let bytes = std::fs::read(self.path(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())

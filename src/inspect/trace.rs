@@ -1,4 +1,4 @@
-//! `hopwise trace`: reads a trace, keeps what was asked for, and prints it for people or programs.
+//! `hopwise trace`: reads a trace, filters it, and prints it for people or programs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     copy(arguments, &name, &mut BufReader::new(file), out)
 }
 
-/// No line of a trace comes near this; a file without newlines must not fill the memory.
+/// Lines of a trace are much shorter. A file without newlines must not fill the memory.
 const LONGEST_LINE: u64 = 64 * 1024;
 
 fn copy(
@@ -111,7 +111,7 @@ fn copy(
     Ok(())
 }
 
-/// The line without its ending; `None` when it is no text, or longer than any line.
+/// The line without its ending; `None` if it is no text, or longer than any trace line.
 fn text_of(bytes: &[u8]) -> Option<&str> {
     let whole = (bytes.len() as u64) < LONGEST_LINE;
     let text = str::from_utf8(bytes).ok().filter(|_| whole)?;

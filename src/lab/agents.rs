@@ -1,4 +1,4 @@
-//! `hopwise agents`: which agents there are, and what each does, by what parameters and where from.
+//! `hopwise agents`: lists agents, with their rule, parameters and origin.
 
 use std::io::{self, BufWriter, Write};
 
@@ -65,7 +65,7 @@ fn find(name: &str) -> Result<Vec<&'static Descriptor>, Failure> {
     Ok(found)
 }
 
-/// A spec is what agents are chosen by, so that one is easily given here, too.
+/// A scenario chooses agents by specs, so that people may type a spec here too.
 fn unknown(name: &str, known: &[&str]) -> String {
     let bare = name
         .split(['(', ')', ':', '[', ']', ',', '"'])
@@ -81,7 +81,7 @@ fn unknown(name: &str, known: &[&str]) -> String {
     format!("no agent is called that; {advice}accepted: {}", known.join(", "))
 }
 
-/// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
+/// A reader that has enough, such as `head`, closes the pipe; that is no failure.
 fn finish(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

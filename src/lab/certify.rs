@@ -1,4 +1,4 @@
-//! `hopwise certify`: the radio world against theory, arithmetic and what ns-2 measured.
+//! `hopwise certify`: checks the radio world against theory, arithmetic and measurements of ns-2.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use hopwise_lab::sim::calibration;
 
 use crate::failure::{Failure, printed};
 
-/// Seconds of saturation in each probe that has any.
+/// The length of saturation in each saturated probe, in seconds.
 const SECONDS: u64 = 60;
 const SEEDS: u64 = 5;
 
@@ -79,7 +79,7 @@ const STATIC: Bounds = Bounds { routing: "static", seeds: SEEDS, short: 2.5, lon
 /// Under AODV seeds differ by 7 to 17 % beyond six hops, and ns-2's own means with them.
 const AODV: Bounds = Bounds { routing: "aodv", seeds: 20, short: 3.0, long: 20.0, mean: 3.0 };
 
-/// The chains that ns-2 measured, with our TCP in the nodes.
+/// The chains that ns-2 measured, run with our TCP in the nodes.
 fn agreement(profile: &str, bounds: &Bounds) -> Vec<Probe> {
     let &Bounds { routing, seeds, .. } = bounds;
     let is_wanted = |row: &calibration::Row| row.routing == routing && row.profile == profile;

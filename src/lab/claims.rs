@@ -1,4 +1,4 @@
-//! `hopwise claims`: what papers say of these agents, held against runs.
+//! `hopwise claims`: compares the claims of papers about these agents with runs.
 
 use std::fs;
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ const AODV: [Setting; 3] = [
 
 const QUICK_SEEDS: u32 = 2;
 
-/// A figure's claim, with what it came to under each setting.
+/// A figure's claim, with its result under each setting.
 #[derive(Debug)]
 struct Row {
     paper: String,
@@ -90,7 +90,7 @@ struct Told {
     why: String,
 }
 
-/// A figure that nothing here can run: `not-run.yaml`.
+/// A figure that cannot be run here: `not-run.yaml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NotRun {
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for (paper, file) in files(arguments)? {
         for row in figure(arguments, &paper, &file)? {
             printed(table::text(&row))?;
-            // The papers' own setting is the first.
+            // The papers' own setting comes first.
             if let Some(told) = row.judged.first() {
                 count[told.outcome as usize] += 1;
             }
@@ -168,7 +168,7 @@ fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Runs a figure under all its settings, or computes what is arithmetic.
+/// Runs a figure under all its settings, or computes a claim that is arithmetic.
 fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, Failure> {
     if let Some((document, plan)) = plans::load(file)? {
         let judged = plans::judge(&document, &plan).map_err(Failure::Located)?;
@@ -179,7 +179,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
     let claims = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
     let settings: &[Setting] = if plain.has_routing_rules() { &AODV } else { &STATIC };
-    // What takes long is left out of a quick look, and so are the rules that the papers did not have.
+    // A quick look leaves out slow claims, and rules that the papers did not have.
     if arguments.quick && !claims.iter().any(|claim| claim.quick) {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! `hopwise report`: the report of a trial, made again from its records, or of its shards together.
+//! `hopwise report`: makes the report of a trial again from its records, or one report of several shards.
 
 use std::fs;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     printed(writeln!(hopwise_lab::plain::out(), "{text}{missing}The report is {}", out.display()))
 }
 
-/// Reads trial folders back, saying what is to be known of them; what is none is refused.
+/// Reads trial folders back, and prints remarks on them. A folder without a trial is refused.
 pub(crate) fn read(folders: &[PathBuf]) -> Result<Bundle, Failure> {
     let bundle = Bundle::read(folders).map_err(|error| Failure::refused(error.place, error.problem))?;
     bundle.remarks.iter().for_each(|remark| failure::remark(remark));

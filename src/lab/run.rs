@@ -116,7 +116,7 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
         watch.capture_ends(simulation.world(), prepared, out)?;
     }
     if arguments.series {
-        // A run has one watcher of its frames.
+        // A run has only one observer of its frames.
         let is_watched = arguments.capture || arguments.frames;
         let frames = if is_watched { series::Frames::Leave } else { series::Frames::Keep };
         files::write_series(out, &series::run(&mut simulation, &prepared.names, frames))?;

@@ -1,4 +1,4 @@
-//! `hopwise trial`: all arms of a scenario over many seeds, and what is known of them then.
+//! `hopwise trial`: all arms of a scenario over many seeds, and the findings.
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
-/// The records of a trial in a folder, of which only what is missing is run; a trial of another plan gives way.
+/// The records of a trial in a folder, after running what is missing. The records of another plan are replaced.
 pub(crate) fn completed(
     scenario: &Scenario,
     seeds: Option<u32>,
@@ -123,7 +123,7 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs what is missing, and writes down the whole.
+/// Makes the missing runs, and writes the report's files.
 fn bundle(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Bundle, Failure> {
     let mut runs = opened(campaign, store)?;
     let how =
@@ -143,7 +143,7 @@ fn opened<'a>(campaign: &'a Campaign, store: &'a Store) -> Result<runner::Runs<'
     Ok(runs)
 }
 
-/// What has been run, read back as anybody would.
+/// Reads the finished runs back, as any later reader would.
 fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bundle, Failure> {
     let ids: Vec<&str> = runs.wanted().map(|run| run.id.as_str()).collect();
     store.finish(&campaign.trial, &ids)?;

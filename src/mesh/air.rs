@@ -1,4 +1,4 @@
-//! `hopwise air`: the radios of a scenario in real time, under programs that know nothing of it.
+//! `hopwise air`: the radios of a scenario in real time, for programs that know nothing of the simulation.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     watch.end()?;
     let refused = served.map_err(|error| Failure::failed("wait for frames", error))?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);
-    // The namespaces go also where nobody reads the report.
+    // The namespaces are removed even if the report has no reader.
     drop(stations);
     tell(report, arguments.json, &ends)
 }
@@ -109,7 +109,7 @@ fn tell(report: Report, is_json: bool, ends: &OwnedFd) -> Result<(), Failure> {
 fn prepare(arguments: &Arguments, scenario: &Scenario) -> Result<Prepared, Failure> {
     let plan = |arm: Option<&str>| scenario.plan(arm, arguments.of.seed);
     let planned = match plan(arguments.arm.as_deref()) {
-        // What arms are about does not concern the radio.
+        // Differences between arms do not concern the radio, so that the first arm will do.
         Err(NoPlan::WhichArm { arms }) if arguments.arm.is_none() => plan(arms.first().map(String::as_str)),
         planned => planned,
     };

@@ -4,15 +4,15 @@ use std::net::Ipv4Addr;
 
 const HEADER: usize = 14;
 const ARP: [u8; 2] = [0x08, 0x06];
-/// RFC 826: of what kinds the addresses are, and how long.
+/// RFC 826: the kinds of both addresses, and their lengths.
 const ETHERNET_AND_IPV4: [u8; 6] = [0, 1, 0x08, 0, 6, 4];
 
-/// What the frame carries.
+/// The payload of the frame.
 pub(super) fn payload(frame: &[u8]) -> &[u8] {
     frame.get(HEADER..).unwrap_or_default()
 }
 
-/// An ARP question or answer in words.
+/// An ARP request or reply in words.
 pub(super) fn arp(frame: &[u8]) -> Option<String> {
     if frame.get(12..HEADER)? != ARP {
         return None;

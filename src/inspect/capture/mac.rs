@@ -1,4 +1,4 @@
-//! Summary of the MAC from the comments of a radio's capture, counted by receiver.
+//! Summary of the MAC from the comments of a radio's capture, by receiver.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub(super) struct Tries {
     pub(super) tries: u64,
     /// Tries that were not the first of their frame.
     pub(super) again: u64,
-    /// Packets of which this was the last try.
+    /// Packets whose last try this was.
     pub(super) given_up: u64,
 }
 
-/// Frames of one kind for one receiver that no answer came to, and what they or their answers were lost to.
+/// Unanswered frames of one kind for one receiver, and the cause of the loss.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Lost {
     pub(super) to: String,
@@ -42,7 +42,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes the comments of a frame of that kind that left. What answers another has no tries.
+    /// Counts the comments of a sent frame of that kind. A frame that answers another one has no tries.
     pub(super) fn hear(&mut self, kind: &'static str, comment: &str) {
         let mut parts = comment.split("; ").skip_while(|part| tried(part).is_none());
         let Some((to, nth)) = parts.next().and_then(tried) else { return };

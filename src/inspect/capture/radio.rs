@@ -1,20 +1,20 @@
-//! Reads frames of the radio world's captures: their kind, their addresses, their packet.
+//! Reads frames from captures of the radio world: their kind, their addresses, their packet.
 
 /// An 802.11 frame behind a radiotap header.
 pub(super) struct RadioFrame<'a> {
     pub(super) kind: &'static str,
     /// The Retry bit: the same frame was sent before.
     pub(super) is_retry: bool,
-    /// Its kind and its addresses, in words.
+    /// The frame's kind and addresses, in words.
     pub(super) what: String,
     /// The IP packet that a data frame carries.
     pub(super) packet: Option<&'a [u8]>,
 }
 
-/// LLC and SNAP with the type that follows, of IPv4 and IPv6.
+/// LLC and SNAP headers with the types of IPv4 and IPv6.
 const SNAP: [[u8; 8]; 2] = [[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]];
 const FCS: usize = 4;
-/// In the second byte of Frame Control.
+/// A bit in the second byte of Frame Control.
 const RETRY: u8 = 0x08;
 const DATA_HEADER: usize = 24;
 

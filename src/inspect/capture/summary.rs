@@ -1,4 +1,4 @@
-//! Summary of a capture's comments: rules that decided, how often, and how long segments waited.
+//! Summary of a capture's comments: the rules that decided, how often, and how long segments waited.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,13 +16,13 @@ pub(super) struct Summary {
     frames: u64,
     /// ACKs that left, alone or with data.
     acks: Vec<Acks>,
-    /// Packets that came and whose ACK was withheld.
+    /// Received packets whose ACK was withheld.
     withheld: Vec<Withheld>,
     /// Data that left.
     sent: Vec<Sent>,
-    /// Packets that came and went no further.
+    /// Received packets that were dropped.
     dropped: Vec<Dropped>,
-    /// In the capture of a radio: its own frames that wait for an answer or are for everyone, by receiver.
+    /// In the capture of a radio: its own frames that need an answer or are broadcast, by receiver.
     tries: Vec<Tries>,
     /// Number of these without an answer.
     lost: Vec<Lost>,
@@ -34,11 +34,11 @@ struct Acks {
     agent: String,
     rule: String,
     count: u64,
-    /// Wait of the first segment, for those that held one.
+    /// The wait of the first segment, for the ACKs that held one.
     held: u64,
     mean_held_ms: Option<f64>,
     longest_held_ms: Option<f64>,
-    /// ACKs that were decided and went into these.
+    /// Decided ACKs that were merged into these.
     merged: u64,
 }
 
@@ -74,7 +74,7 @@ struct Held {
     merged: u64,
 }
 
-/// While it is counted: by connection and what was said.
+/// The sums during counting, by connection and comment.
 #[derive(Debug, Default)]
 struct Counts {
     frames: u64,
@@ -89,12 +89,12 @@ impl Counts {
     fn add(&mut self, packet: &Packet<'_>) {
         self.frames += 1;
         let Said { is_inbound, comment: Some(comment) } = said(packet.block) else { return };
-        // The words on a frame that came are about its sender.
+        // The comment on a received frame is about its sender.
         let frame = packet.radio_frame().filter(|_| !is_inbound);
         if let Some(frame) = &frame {
             self.mac.hear(frame.kind, &comment);
         }
-        // Each try of a frame bears the words of the segment in it.
+        // Each try of a frame has the comment of the segment in it.
         if frame.is_some_and(|frame| frame.is_retry) {
             return;
         }
@@ -150,7 +150,7 @@ impl Ack {
     }
 }
 
-/// The agent, where one is named, and the rule.
+/// The agent, if one is named, and the rule.
 fn who(reason: &str) -> (String, String) {
     if let Some(demand) = reason.strip_prefix("the protocol demands it, ") {
         let agent = demand.split_once(", whatever ").and_then(|(_, rest)| rest.split_once(" says"));
@@ -164,7 +164,7 @@ fn who(reason: &str) -> (String, String) {
     }
 }
 
-/// A rule's name, which what it counted follows.
+/// The name of a rule, which its count follows.
 fn word(why: &str) -> String {
     why.split([' ', ',']).next().unwrap_or_default().to_owned()
 }
@@ -191,7 +191,7 @@ impl Summary {
         Ok(Summary::from(counts))
     }
 
-    /// A table of each kind that there is.
+    /// A table for each kind that occurs.
     pub(super) fn page(&self) -> String {
         let text = |count: &u64| count.to_string();
         let ms = |ms: &Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3}"));

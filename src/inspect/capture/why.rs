@@ -1,4 +1,4 @@
-//! One packet of a capture, in a sentence; and how captures are read.
+//! Explains one packet of a capture in a sentence, and reads captures.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -36,14 +36,14 @@ pub(super) struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// The 802.11 frame that it is, in a capture of a radio.
+    /// The 802.11 frame of the packet, in a capture of a radio.
     pub(super) fn radio_frame(&self) -> Option<radio::RadioFrame<'_>> {
         let is_radio = self.link == Some(DataLink::IEEE802_11_RADIOTAP);
         if is_radio { radio::read(&self.block.data) } else { None }
     }
 }
 
-/// Hands over each packet until one is the last that is wanted. Answers how many there were until then.
+/// Hands over packets until `take` returns false. Returns the number of packets until then.
 pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<u64, Failure> {
     let name = path.display().to_string();
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(&name, problem);
@@ -73,7 +73,7 @@ pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool
 const WANTED: &str =
     "in pcapng, of a node or of --capture (`hopwise run`, `trial`, `air`); a classic pcap has no reasons";
 
-/// Data about a packet in a capture besides its bytes.
+/// Data about a packet in a capture, beside its bytes.
 pub(super) struct Said {
     pub(super) is_inbound: bool,
     /// All its comments.
@@ -94,7 +94,7 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
     Said { is_inbound, comment: (!comments.is_empty()).then(|| comments.join("; ")) }
 }
 
-/// This end's address and port, then the peer's; nothing of what is no TCP.
+/// The address and port of this end, then of the peer; empty if the packet is no TCP.
 pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
     let bytes = match packet.link {
         Some(DataLink::IEEE802_11_RADIOTAP) => packet.radio_frame().and_then(|read| read.packet),
@@ -136,7 +136,7 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
     }
 }
 
-/// The MAC's words tell how a frame left, not only why.
+/// The MAC's comment describes how a frame left, not only why.
 fn describe_radio(
     frame: u64,
     is_inbound: bool,
@@ -153,7 +153,7 @@ fn describe_radio(
     format!("Frame {frame} ({frame_itself}{within}) {way}{said}.")
 }
 
-/// Who to whom, and what kind of segment.
+/// Source, destination and kind of the segment.
 fn what(packet: &[u8]) -> String {
     let Ok(ip) = IpView::parse(packet) else { return format!("{} bytes", packet.len()) };
     let hosts = format!("{} to {}", ip.src, ip.dst);

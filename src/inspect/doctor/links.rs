@@ -36,7 +36,7 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
     findings
 }
 
-/// A TUN that is there already is a daemon's, or was left behind by whoever made it to stay.
+/// An existing TUN belongs to a daemon, or was made to stay.
 fn device(system: &System, link: &Link) -> Finding {
     const CHECK: &str = "device";
     let name = &link.name;
@@ -54,7 +54,7 @@ fn device(system: &System, link: &Link) -> Finding {
     )
 }
 
-/// Larger packets than the interfaces behind the kernel carry are cut or refused there.
+/// Packets larger than the MTU of an interface behind the kernel are fragmented or refused there.
 fn mtu(system: &System, link: &Link) -> Finding {
     const CHECK: &str = "mtu";
     let Ok(entries) = std::fs::read_dir(system.path("sys/class/net")) else {
@@ -106,7 +106,7 @@ fn interface(system: &System, link: &Link) -> Finding {
 
 const OFFLOADS: &str = "offloads";
 
-/// Answer of ethtool about an interface.
+/// The output of ethtool about an interface.
 fn features(link: &Link) -> Result<String, Finding> {
     let name = &link.name;
     let Ok(told) = Command::new("ethtool").args(["-k", name]).output() else {
@@ -119,7 +119,7 @@ fn features(link: &Link) -> Result<String, Finding> {
     }
 }
 
-/// Coalesced segments are no packets that ever were on the wire, and are larger than the MTU.
+/// Coalesced segments were never packets on the wire, and are larger than the MTU.
 fn offloads(link: &Link, told: &str) -> Finding {
     let (name, on) = (&link.name, offloads_in(told));
     if on.is_empty() {
@@ -134,7 +134,7 @@ fn offloads(link: &Link, told: &str) -> Finding {
     )
 }
 
-/// What this machine sends is captured before a device that computes checksums has done so.
+/// A packet of this machine is captured before the device computes its checksums.
 pub(super) fn checksums(link: &Link, told: &str) -> Finding {
     const CHECK: &str = "checksums";
     let name = &link.name;
@@ -158,14 +158,14 @@ fn is_on(told: &str, long: &str) -> bool {
     told.lines().any(|line| line.trim().starts_with(&format!("{long}: on")))
 }
 
-/// The offloads that are on in what ethtool prints, with the words that turn them off.
+/// The offloads that are on in ethtool's output, with the words that turn them off.
 pub(super) fn offloads_in(text: &str) -> Vec<(&'static str, &'static str)> {
     let known = [("generic-receive-offload", "gro"), ("large-receive-offload", "lro")];
     known.into_iter().filter(|(long, _)| is_on(text, long)).collect()
 }
 
-/// The kernel knows nothing of our connections and would reset them. A table of nft keeps it from that. It goes with
-/// the node, but older versions left it behind when they were killed.
+/// The kernel knows nothing of our connections and would reset them. An nft table prevents that. It is removed with the
+/// node, but older versions left it behind when they were killed.
 fn reset(system: &System, link: &Link) -> Finding {
     let (name, table) = (&link.name, Raw::table_of(&link.name));
     let Ok(told) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {
@@ -183,7 +183,7 @@ fn reset(system: &System, link: &Link) -> Finding {
 
 pub(super) const KERNEL_RST: &str = "kernel-rst";
 
-/// A table without a node that has the interface was left behind.
+/// A table was left behind if no node has the interface.
 pub(super) fn guarded(system: &System, name: &str, has_table: bool) -> Finding {
     let (table, claim) = (Raw::table_of(name), format!("@{}", Raw::claim_of(name)));
     let users = system.read("proc/net/unix").unwrap_or_default();

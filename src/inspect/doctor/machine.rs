@@ -37,7 +37,7 @@ pub(super) fn capability(check: &'static str, capability: Capability, what_for: 
     }
 }
 
-/// Packets are dealt to queues by a program that the kernel runs.
+/// A program in the kernel deals packets to queues.
 pub(super) fn programs(system: &System) -> Finding {
     let needs = capability("bpf", Capability::CAP_BPF, "several queues");
     let is_anybodys = system.read("proc/sys/kernel/unprivileged_bpf_disabled").as_deref() == Some("0");
@@ -49,8 +49,8 @@ pub(super) fn programs(system: &System) -> Finding {
     }
 }
 
-/// A strict filter drops what comes in over another interface than the answer would leave by. The greater of what
-/// holds for all and for an interface counts, and a new TUN begins with the default.
+/// A strict filter drops packets that come in over another interface than the reply would leave by. The greater of the
+/// values for all and for an interface counts. A new TUN begins with the default.
 pub(super) fn rp_filter(system: &System) -> Finding {
     const CHECK: &str = "rp-filter";
     let value = |of: &str| system.read(&format!("proc/sys/net/ipv4/conf/{of}/rp_filter"))?.parse::<u8>().ok();
@@ -65,7 +65,7 @@ pub(super) fn rp_filter(system: &System) -> Finding {
     }
 }
 
-/// Without it nobody beyond this machine can be reached through a TUN.
+/// Without forwarding, hosts beyond this machine cannot be reached through a TUN.
 pub(super) fn forwarding(system: &System) -> Finding {
     let on = "sysctl -w net.ipv4.ip_forward=1";
     forwarding_of("forwarding", system.read("proc/sys/net/ipv4/ip_forward"), on)

@@ -1,4 +1,4 @@
-//! Rules of routing that a killed proxy left, and those of one that runs without its routes.
+//! Routing rules that a killed proxy left, and those of a running proxy whose routes are gone.
 
 use hopwise_host::netlink::{left_rules, remove_left_rules};
 
@@ -7,7 +7,7 @@ use super::Finding;
 const CHECK: &str = "rules";
 const WHERE: &str = "run it as root, in the network namespace of that proxy";
 
-/// With `is_repair` those of a killed one are removed.
+/// With `is_repair` the rules of a killed proxy are removed.
 pub(super) fn examine(is_repair: bool) -> Vec<Finding> {
     let left = match left_rules() {
         Ok(left) => left,
@@ -31,7 +31,7 @@ fn named(count: usize) -> String {
     if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") }
 }
 
-/// The kernel forgets a device's routes when it goes down, and does not bring them back.
+/// The kernel forgets a device's routes when it goes down, and does not restore them.
 fn without_routes(device: &str) -> Finding {
     let found = format!(
         "a `hopwise proxy` runs, but its device {device} is down, or was: packets go on without it; its rules stay"

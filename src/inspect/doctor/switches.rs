@@ -9,7 +9,7 @@ use crate::daemon::privileges::Privileges;
 
 const CHECK: &str = "switches";
 
-/// A finding for each file of old values in this folder. With `is_repair` they are put back.
+/// A finding for each file of old values in this folder. With `is_repair` they are restored.
 pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
     let forgotten = if is_repair { forget_gone(folder) } else { 0 };
     let mut findings = Vec::new();

@@ -100,7 +100,7 @@ fn the_links_of_a_configuration_are_looked_at() {
     assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
 }
 
-/// A machine is in order without what a node does not have.
+/// A machine is in order without the things that a node does not use.
 #[test]
 fn what_a_node_has_no_use_for_is_not_looked_at() {
     let of = |test: &str, check: &str, address: &str, kind: &str| {
@@ -131,7 +131,7 @@ fn offloads_are_read_from_what_ethtool_prints() {
     assert_eq!(links::offloads_in(text), [("generic-receive-offload", "gro")]);
 }
 
-/// What a node that was killed has left is told from what another one has.
+/// A table that a killed node left is distinguished from one in use.
 #[test]
 fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
     let unix = |claims: &str| format!("Num RefCount Protocol Flags Type St Inode Path\n{claims}");
@@ -164,7 +164,7 @@ fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
     }
 }
 
-/// Each user of the machine names sockets as it likes.
+/// Each user of the machine may choose any names for sockets.
 #[test]
 fn a_node_is_found_beside_names_that_are_no_text() {
     let machine = Machine::new("names", &[("proc/net/unix", "")]);
@@ -174,7 +174,7 @@ fn a_node_is_found_beside_names_that_are_no_text() {
     assert!(finding.found.contains("a node has it"), "{finding:?}");
 }
 
-/// Only where a capture looks at checksums does it matter who computes them.
+/// The device's checksums matter only if a capture checks them.
 #[cfg(feature = "pcap")]
 #[test]
 fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {

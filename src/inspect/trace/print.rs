@@ -1,4 +1,4 @@
-//! One event for a reader, or for a program.
+//! Prints one event for people, or for a program.
 
 use std::io::{self, Write};
 
@@ -22,12 +22,12 @@ fn row(out: &mut dyn Write, time: &str, conn: &str, packet: &str, event: &str, t
     writeln!(out, "{}", row.trim_end())
 }
 
-/// 0 stands for none, which reads better as nothing.
+/// 0 stands for no number, and `-` reads better.
 fn number(number: u64) -> String {
     if number == 0 { "-".to_owned() } else { number.to_string() }
 }
 
-/// The pairs as written, but a reason the way it is said: `count 3 of 5`.
+/// The pairs as written, but a reason in short form: `count 3 of 5`.
 fn details(line: &TraceLine<'_>) -> String {
     let mut text = String::new();
     for (key, value) in line.pairs() {

@@ -1,4 +1,4 @@
-//! What is kept, how it is printed, and what is refused.
+//! The filter, both output formats, and refused input.
 
 use clap::Parser;
 use hopwise_core::agent::{Rule, Why};

@@ -1,4 +1,4 @@
-//! Times as people type them.
+//! Parses times as people type them.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ impl fmt::Display for NoTime {
 
 impl std::error::Error for NoTime {}
 
-/// Nanoseconds in each unit; the longer names come first, since `s` ends them all.
+/// Nanoseconds in each unit. The longer names come first, since several end in `s`.
 const UNITS: [(&str, u64); 5] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", SECOND), ("", SECOND)];
 const SECOND: u64 = 1_000_000_000;
 
-/// `1.5s`, `200ms`, `300us`, `7ns` or plain seconds; what is finer than a nanosecond is cut off.
+/// `1.5s`, `200ms`, `300us`, `7ns` or plain seconds. Fractions of a nanosecond are cut off.
 pub(super) fn parse_time(text: &str) -> Result<Instant, NoTime> {
     let with_unit = UNITS.iter().find_map(|(name, nanos)| Some((text.strip_suffix(name)?, nanos)));
     let (amount, unit) = with_unit.ok_or(NoTime)?;

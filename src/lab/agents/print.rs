@@ -1,4 +1,4 @@
-//! Agents for a reader, or for a program.
+//! Prints agents for people, or for a program.
 
 use std::io::{self, Write};
 
@@ -29,12 +29,12 @@ pub(super) fn list(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()
     writeln!(out, "`hopwise agents show NAME` tells more of one.")
 }
 
-/// As a spec begins: a wrapper with what it wraps.
+/// The beginning of the agent's spec; a wrapper's name is followed by `(SPEC)`.
 fn written(agent: &Descriptor) -> String {
     format!("{}{}", agent.name, if agent.wraps() { "(SPEC)" } else { "" })
 }
 
-/// Agents of one name, one after the other.
+/// Prints agents of one name, one after the other.
 pub(super) fn each(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
     for (nth, agent) in agents.iter().enumerate() {
         if nth > 0 {
@@ -127,7 +127,7 @@ fn parameter_value(param: &Param) -> Value {
     })
 }
 
-/// Wrapped, every line but the first indented as far as `lead` reaches.
+/// Prints wrapped text behind `lead`, with all later lines indented by its width.
 fn hanging(out: &mut dyn Write, lead: &str, text: &str) -> io::Result<()> {
     let indent = " ".repeat(lead.chars().count());
     let mut line = lead.to_owned();

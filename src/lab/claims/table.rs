@@ -1,4 +1,4 @@
-//! Claims and what they came to, as text and as Markdown.
+//! Claims and their results, as text and as Markdown.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -33,7 +33,7 @@ pub(super) fn print(results: &Results, prepared: &Prepared) -> io::Result<()> {
     writeln!(out, "      {}", legend.join("  "))
 }
 
-/// Marks in proportion; each kind ends where its share of the whole ends.
+/// Marks in proportion; each kind ends at its cumulative share.
 fn bar(ledger: &Ledger) -> String {
     let total = ledger.total_ns().max(1);
     let (mut bar, mut so_far) = (String::new(), 0);

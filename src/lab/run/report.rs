@@ -1,4 +1,4 @@
-//! The result of a run on paper and on the screen.
+//! The result of a run in a file and on the screen.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use hopwise_lab::cost::Cost;
 use hopwise_lab::result::RunResult;
 use serde::Serialize;
 
-/// Without what it cost, so that two runs of one seed are the same to the byte.
+/// Writes the result without its cost, so that two runs of one seed are equal to the byte.
 pub(super) fn write(result: &RunResult, to: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *to, result)?;
     writeln!(to)

@@ -25,7 +25,7 @@ mod ends;
 mod pcapng;
 mod words;
 
-/// Kept by each endpoint between two drains, which follow every packet.
+/// Events that each endpoint keeps between two drains, which follow every packet.
 pub(crate) const TRACE_EVENTS: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Epoch {
     pub(crate) begins: Duration,
-    /// A world in real time has left this out until now.
+    /// The time that a world in real time has left out until now.
     pub(crate) left_out: Rc<Cell<Duration>>,
 }
 
@@ -56,17 +56,17 @@ pub(crate) struct Watch {
 
 struct Files {
     captures: Option<Captures>,
-    /// What flows' ends take and send, by node.
+    /// The packets that the ends of flows take and send, by node.
     ends: Vec<Option<End>>,
     frames: Option<BufWriter<File>>,
-    /// By node, with what waits to be written.
+    /// By node, with the text that waits to be written.
     traces: Vec<Option<(BufWriter<File>, TraceText)>>,
-    /// The first thing that went wrong; nothing is written after it.
+    /// The first error; nothing is written after it.
     problem: Option<io::Error>,
 }
 
 impl Watch {
-    /// `framing` is what the world's packets begin with.
+    /// `framing` is the header of the world's packets.
     pub(crate) fn begin<M: Machine>(
         wanted: Wanted,
         (world, framing): (&mut World<M>, Framing),
@@ -92,7 +92,7 @@ impl Watch {
         Ok(Watch { files })
     }
 
-    /// Captures what the endpoints of flows take and send as well, and says on their radios' frames why each left.
+    /// Also captures the packets of flows' endpoints, and notes on their radios' frames why each left.
     pub(crate) fn capture_ends(
         &self,
         world: &mut World<Host>,

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct Progress<'a> {
     campaign: &'a Campaign,
     total: usize,
-    /// Before this program came.
+    /// Results from before this program started.
     there: usize,
     done: usize,
     began: Instant,
@@ -80,7 +80,7 @@ impl<'a> Progress<'a> {
         format!("{done} of {} runs, about {:.0} s left", self.total, each_s * left as f64)
     }
 
-    /// An arm with its means at each point, the first few of them.
+    /// An arm with its means at the first few points.
     fn line(&self, arm: usize) -> String {
         const MOST: usize = 8;
         let points = self.campaign.trial.points.len();
@@ -119,7 +119,7 @@ impl Terminal {
         let both = MultiProgress::new();
         let bar = both.add(ProgressBar::new(campaign.runs.len() as u64).with_position(there as u64));
         bar.reset_eta();
-        // Before the first has ended, nobody knows how long they take.
+        // Before the first run has ended, its duration is unknown.
         bar.set_style(self::bar("{bar:40} {pos} of {len} runs"));
         bar.enable_steady_tick(Duration::from_millis(500));
         let line = |_: &String| both.add(ProgressBar::new(0).with_style(self::bar("{msg}")));

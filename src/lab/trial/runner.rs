@@ -1,4 +1,4 @@
-//! The runs of a trial, so many at a time.
+//! Makes the runs of a trial, several at a time.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -24,26 +24,26 @@ pub(super) struct How {
     pub(super) capture: bool,
 }
 
-/// Of the first block, how windows and queues went is kept as well.
+/// The first block also keeps the series of windows and queue lengths.
 const WITH_SERIES: u32 = 1;
 
 /// State of each run of a campaign.
 pub(super) struct Runs<'a> {
     campaign: &'a Campaign,
     store: &'a Store,
-    /// By their place in the campaign.
+    /// By their index in the campaign.
     goodputs: Vec<Option<f64>>,
     /// The trial is sure after this block, and ends with it.
     last: Option<u32>,
-    /// Blocks up to this one have been looked at.
+    /// Blocks up to this one were examined.
     looked: u32,
 }
 
-/// What one run came to, by its place.
+/// The result of one run, with its index.
 type Ran = (usize, Result<f64, Failure>);
 
 impl<'a> Runs<'a> {
-    /// What the store has already.
+    /// The results that the store already has.
     pub(super) fn new(campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
         let known = |run: &Planned| Some(store.find(&run.id)?.result.total.goodput_kbps);
         let goodputs = campaign.runs.iter().map(known).collect();
@@ -60,7 +60,7 @@ impl<'a> Runs<'a> {
         self.last.is_none_or(|last| self.campaign.runs[nth].block <= last)
     }
 
-    /// In the order of results.
+    /// The wanted runs in the order of results.
     pub(super) fn wanted(&self) -> impl Iterator<Item = &Planned> {
         let runs = self.campaign.runs.iter().enumerate();
         runs.filter(|(nth, _)| self.is_wanted(*nth)).map(|(_, run)| run)
@@ -70,7 +70,7 @@ impl<'a> Runs<'a> {
         (0..self.goodputs.len()).filter(|nth| self.is_wanted(*nth) && self.goodputs[*nth].is_none()).count()
     }
 
-    /// True if the trial is sure by now. Blocks are looked at in their order, so that runs that are ahead of others
+    /// Sets the last block once the trial is sure. Blocks are examined in their order, so that runs ahead of others
     /// change nothing.
     fn look(&mut self) {
         if self.campaign.trial.stop == Stop::AllSeeds {
@@ -87,7 +87,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Makes all that is missing; `on_run` hears of each with its goodput.
+    /// Makes all missing runs, and calls `on_run` with each goodput.
     pub(super) fn run(&mut self, how: &How, on_run: &mut dyn FnMut(usize, f64)) -> Result<(), Failure> {
         let order = self.campaign.order();
         let missing: Vec<usize> =
@@ -126,7 +126,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// What threads share.
+/// The state that the threads share.
 struct Work<'a> {
     campaign: &'a Campaign,
     store: &'a Store,
@@ -135,7 +135,7 @@ struct Work<'a> {
     has_enough: AtomicBool,
 }
 
-/// A thread that panics takes the others along.
+/// A panic in one thread ends the others too.
 struct Alarm<'a>(&'a AtomicBool);
 
 impl Drop for Alarm<'_> {
@@ -158,7 +158,7 @@ impl Work<'_> {
         }
     }
 
-    /// One run, from its plan to its record. Answers its goodput.
+    /// Makes one run, from its plan to its record. Returns its goodput.
     fn one(&self, run: &Planned) -> Result<f64, Failure> {
         let unbuilt = |error| Failure::failed("building the world", error);
         let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
@@ -181,7 +181,7 @@ impl Work<'_> {
         Ok(goodput)
     }
 
-    /// The same run once more, so that a capture changes nothing of what is kept.
+    /// Repeats the run, so that a capture changes nothing in the kept results.
     fn capture(&self, run: &Planned, prepared: &Prepared) -> Result<(), Failure> {
         let unbuilt = |error| Failure::failed("building the world", error);
         let folder: PathBuf = self.store.folder().join("captures").join(&run.id);

@@ -1,4 +1,4 @@
-//! The loop: what is due on the air, frames that have come to their devices, frames that devices send.
+//! The main loop: due events on the air, frames for the devices, and frames from the devices.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,16 +11,16 @@ use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
 use super::stations::{Port, Stations};
 
 const LARGEST: usize = 65_536;
-/// How often it is said that the world is behind.
+/// The pause between two warnings that the world is behind.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Frames that went no further, by node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dropped {
     pub(super) in_anothers_name: Vec<u64>,
-    /// Longer than a frame of the radio or of the wire.
+    /// Longer than a frame of the radio or of the wire can be.
     pub(super) too_long: Vec<u64>,
-    /// The kernel did not take them: its device is down.
+    /// The kernel did not take them: the device is down.
     pub(super) not_taken: Vec<u64>,
 }
 
@@ -28,7 +28,7 @@ struct Medium<'a> {
     live: &'a mut Live<Outside>,
     stations: &'a Stations,
     ports: &'a [Port],
-    /// Those that are not read until what was read of them is on the air.
+    /// The devices that are not read until there is room for their frames.
     is_full: Vec<bool>,
     poller: Poller,
     clock: Clock,
@@ -96,7 +96,7 @@ impl Medium<'_> {
             if ready.contains(&self.ports.len()) {
                 return Ok(());
             }
-            // What comes now comes to a world of now.
+            // A frame that arrives now belongs to the world's present.
             self.live.advance(self.clock.now());
             for index in ready.drain(..) {
                 self.read(index)?;
@@ -105,7 +105,7 @@ impl Medium<'_> {
         }
     }
 
-    /// Reads a device while there is room for what it sends.
+    /// Reads a device while there is room for its frames.
     fn read(&mut self, index: usize) -> io::Result<()> {
         let Port { node, link, device } = &self.ports[index];
         while self.live.machines()[*node as usize].has_room(*link) {

@@ -26,7 +26,7 @@ struct Row {
     airtime_s: f64,
     collisions: u64,
     retry_drops: u64,
-    /// Frames that the device sent with the address of somebody else.
+    /// Frames that the device sent with the source address of another node.
     in_anothers_name: u64,
     /// Frames of the device that no frame of the radio or the wire can carry.
     too_long: u64,

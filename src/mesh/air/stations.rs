@@ -1,4 +1,4 @@
-//! A namespace for each node, with its devices and its ways to the others. All of it is gone when it is dropped.
+//! A namespace for each node, with its devices and its routes to the others. Dropping it removes all of this.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -21,13 +21,13 @@ use rustix::process::geteuid;
 use crate::daemon::state::rewrite;
 use crate::failure::Failure;
 
-/// Each takes a namespace, a process of `ip`, and a route to every other one.
+/// Each node takes a namespace, a process of `ip`, and a route to every other one.
 const MOST: usize = 200;
 const MTU: u16 = 1500;
-/// Where it is written which namespaces a prefix has.
+/// The folder of the files that list the namespaces of a prefix.
 const NOTES: &str = "/run/hopwise";
 
-/// A device of a node's.
+/// A device of a node.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) node: u32,
@@ -35,7 +35,7 @@ pub(super) struct Port {
     pub(super) device: TapDevice,
 }
 
-// In the order in which they are dropped: devices and routes, the namespaces, the note of them.
+// Dropped in this order: devices and routes, the namespaces, the note of them.
 #[derive(Debug)]
 pub(super) struct Stations {
     /// In the order of nodes.
@@ -46,7 +46,7 @@ pub(super) struct Stations {
     _note: Note,
 }
 
-/// Refuses what no namespaces can be made for.
+/// Refuses a prefix or scenario for which no namespaces can be made.
 pub(super) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if prefix.is_empty() || prefix.len() > 100 || prefix.starts_with('.') || !prefix.chars().all(is_sound) {
@@ -94,14 +94,14 @@ impl Stations {
         Ok(stations)
     }
 
-    /// Somebody has removed the device of this port.
+    /// The error for a port whose device was removed.
     pub(super) fn gone(&self, port: usize, error: &io::Error) -> io::Error {
         let Port { node, device, .. } = &self.ports[port];
         let namespace = self.namespaces.get(*node as usize).map_or("?", Namespace::name);
         io::Error::other(format!("the device {} of {namespace} is gone: {error}", device.name()))
     }
 
-    /// What each node and its namespace are called, and its address.
+    /// Each node's name, its namespace and its address.
     pub(super) fn named<'a>(
         &'a self,
         prepared: &'a Prepared,
@@ -115,10 +115,10 @@ impl Stations {
 type Furniture = (Vec<Port>, Option<KernelRoutes>);
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Within a namespace: switches, devices, routes.
+/// Sets up a namespace from within: switches, devices, routes.
 fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<Furniture, AnyError> {
-    // A packet that is forwarded leaves by the device that it came from. What the kernel says of its own accord to
-    // neighbours of IPv6 would take airtime.
+    // A forwarded packet leaves by the device that it came from. The kernel's own messages to IPv6 neighbours would
+    // take airtime.
     for (key, value) in [
         ("ipv4/ip_forward", "1"),
         ("ipv4/conf/all/rp_filter", "0"),
@@ -140,7 +140,7 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
             name,
             mtu: MTU,
             mac: station.mac,
-            // One more waits with the medium, and one is in the radio's hands.
+            // One more waits with the medium, and the radio holds one.
             queue_packets: device.queue_packets.saturating_sub(2).max(1) as u32,
             addresses: vec![Prefix::host(station.address)],
         };
@@ -163,7 +163,7 @@ fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyErro
     for device in &station.devices {
         devices.push((device.link, netlink::index_of(&name_of(device.link, device.is_radio))?));
     }
-    // Neighbours first: the kernel wants to know the way to a gateway.
+    // Neighbours first: the kernel refuses a gateway without a route to it.
     let (near, far): (Vec<Step>, Vec<Step>) = steps.iter().partition(|step| step.to == step.via);
     for Step { to, link, via } in near.into_iter().chain(far) {
         let device = devices.iter().find(|(known, _)| *known == link).map_or(0, |(_, index)| *index);
@@ -179,7 +179,7 @@ fn v4(address: IpAddr) -> Result<Ipv4Addr, AnyError> {
     }
 }
 
-/// Which namespaces a prefix has, for whoever comes after a process that was killed; locked as long as it is used.
+/// A file with the namespaces of a prefix, for the successor of a process that was killed. It is locked while in use.
 #[derive(Debug)]
 struct Note {
     file: File,
@@ -196,7 +196,7 @@ impl Note {
         let mut options = OpenOptions::new();
         let file =
             open_own(&path, options.read(true).write(true).create(true).mode(0o600)).map_err(failed)?;
-        // Users of daemons have the folder, and a note says what is removed.
+        // Users of daemons can write to the folder, and a note decides what is removed.
         if file.metadata().map_err(failed)?.uid() != geteuid().as_raw() {
             return Err(failed(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -208,7 +208,7 @@ impl Note {
                 format!("another `hopwise air` has `{prefix}`: end it, or choose another with --prefix");
             return Err(Failure::failed("make namespaces", problem));
         }
-        // From here on it is ours to remove.
+        // From here on this process removes the file.
         let mut note = Note { file, path: path.clone() };
         note.remove_stale(prefix).map_err(failed)?;
         if let Some(name) = names.iter().find(|name| Namespace::exists(name)) {
@@ -219,7 +219,7 @@ impl Note {
         Ok(note)
     }
 
-    /// Removes what is written there, as far as it can be of this prefix.
+    /// Removes the listed namespaces whose names can be of this prefix.
     fn remove_stale(&mut self, prefix: &str) -> io::Result<()> {
         let mut names = String::new();
         self.file.read_to_string(&mut names)?;
@@ -233,7 +233,7 @@ impl Note {
     }
 }
 
-/// Whether it can be the name of a namespace of this prefix.
+/// Returns whether it can be the name of a namespace of this prefix.
 fn is_of(prefix: &str, name: &str) -> bool {
     let node = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
     node.is_some_and(|node| !node.is_empty() && !node.contains('/'))
@@ -241,7 +241,7 @@ fn is_of(prefix: &str, name: &str) -> bool {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        // Who waits for the lock of a file that is gone finds no names in it.
+        // A process that waits for the lock of a removed file finds no names in it.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,7 +1,7 @@
-//! Captures of radios: each frame that a station sends or decodes, one file a station.
+//! Captures of radios: each frame that a station sends or decodes, one file for each station.
 //!
-//! A frame that wants an answer waits until its sender knows what became of it, and one with a packet for an endpoint
-//! until that has said what it does with it. Later frames wait behind both, so that the file stays in order.
+//! A frame that needs an answer waits until its sender knows its outcome. One with a packet for an endpoint waits until
+//! the endpoint has processed it. Later frames wait behind both, so that the file stays in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,9 +22,9 @@ use super::Epoch;
 use super::pcapng::{CaptureFile, Interface, Way};
 use super::words;
 
-/// Reasons of packets that have left an endpoint and may go on the air yet; the oldest give way.
+/// The largest number of reasons for packets that left an endpoint and may still go on the air; the oldest give way.
 const MOST_REASONS: usize = 4096;
-/// A packet reaches its endpoint at the end of its frame, and some propagation later at the most.
+/// A packet reaches its endpoint at the end of its frame, plus the propagation time.
 const AT_ONCE: Duration = Duration::from_micros(10);
 
 pub(super) struct Captures {
@@ -42,9 +42,9 @@ struct Station {
     waiting: VecDeque<Record>,
     /// Frames that are in the file or wait for it.
     frames: u64,
-    /// Which of them the endpoint's arrivals are, as far as it was asked about them.
+    /// The frame numbers of the endpoint's arrivals, once it has processed them.
     taken: Frames,
-    /// Why packets left, by their ids.
+    /// The reasons why packets left, by their ids.
     reasons: BTreeMap<u64, String>,
 }
 
@@ -52,13 +52,13 @@ struct Record {
     at: Duration,
     way: Way,
     bytes: Vec<u8>,
-    /// The trace's words; the MAC's follow.
+    /// The trace's text; the MAC's text follows it.
     reason: String,
     words: String,
     to: u32,
-    /// Its sender does not know yet what became of it.
+    /// Its sender does not know its outcome yet.
     is_open: bool,
-    /// When a packet for this station's endpoint had come whole.
+    /// The time at which a packet for this station's endpoint was complete.
     came: Option<Instant>,
 }
 
@@ -118,7 +118,7 @@ impl Captures {
         }
     }
 
-    /// The endpoint of a node says why a packet leaves it.
+    /// Notes the reason why a packet leaves a node's endpoint.
     pub(super) fn on_reason(&mut self, node: u32, id: u64, reason: &Comment) {
         let Some(station) = self.stations.get_mut(node as usize) else { return };
         if station.reasons.len() == MOST_REASONS {
@@ -128,7 +128,7 @@ impl Captures {
         station.reasons.insert(id, text);
     }
 
-    /// The endpoint of a node says what it did with the packet of that number, which it was given just now.
+    /// Notes what a node's endpoint did with the packet of that number, which it got just now.
     pub(super) fn on_taken(&mut self, node: u32, now: Instant, id: u64, what: &Comment) {
         let Some(station) = self.stations.get_mut(node as usize) else { return };
         let newest = station.waiting.back_mut();

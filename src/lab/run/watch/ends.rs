@@ -1,4 +1,4 @@
-//! Captures of flows' ends: each packet that the endpoint takes or sends, with the reason that its trace tells.
+//! Captures at the ends of flows: each packet that the endpoint takes or sends, with the reason from its trace.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use super::pcapng::{CaptureFile, Interface, Way};
 /// The file of one node.
 pub(super) struct End {
     file: CaptureFile,
-    /// Which frames the arrivals are.
+    /// The frame numbers of the arrivals.
     frames: Frames,
     /// A packet whose checksum is being completed.
     scratch: Vec<u8>,
@@ -70,10 +70,10 @@ impl Files {
     }
 }
 
-/// Connections of which names are known, and how often they were asked for: hops may be known later than the rest.
+/// The known names of connections, and the number of look-ups: hops may be known later than the rest.
 type Known = Arc<Mutex<BTreeMap<u32, (Option<ConnNames>, u8)>>>;
 
-/// Times that a connection is asked for its names, as long as its hops are unknown.
+/// The largest number of look-ups for a connection whose hops are unknown.
 const MOST_ASKED: u8 = 8;
 
 /// Watches the endpoint of one node.

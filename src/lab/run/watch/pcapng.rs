@@ -18,7 +18,7 @@ use pcap_file::{DataLink, Endianness, PcapError};
 /// Times are in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// The interface's name, and the header that its packets begin with.
+/// The interface's name, and the link type of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface<'a> {
     pub(super) name: &'a str,
@@ -61,7 +61,7 @@ impl CaptureFile {
         Ok(CaptureFile { blocks, frames: 0 })
     }
 
-    /// A packet with its comments, of which empty ones are left out. Answers the number of its frame.
+    /// Adds a packet with its comments, without the empty ones. Returns the number of its frame.
     pub(super) fn push(
         &mut self,
         at: Duration,

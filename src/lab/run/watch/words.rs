@@ -1,4 +1,4 @@
-//! A frame's comment tells what the MAC did: which try it was, after which backoff, and how it ended.
+//! The comment of a frame describes what the MAC did: the number of the try, the backoff, and the outcome.
 
 use std::fmt::Write as _;
 
