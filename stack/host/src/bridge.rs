@@ -2,12 +2,13 @@
 //! by the other with the Ethernet addresses that it had. All else the kernel's own bridge carries, and that too, when
 //! nobody is here.
 
+mod addresses;
 mod block;
+mod filters;
+mod ports;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::net::IpAddr;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use std::time::Duration;
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::wire::protocol;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use parking_lot::Mutex;
 use tun_rs::VIRTIO_NET_HDR_LEN;
@@ -28,7 +28,9 @@ use crate::raw::tag::Tag;
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
+use addresses::{Flow, Learned, Way, tcp_ends};
 use block::Block;
+use ports::Bridge;
 
 /// Which ports, and whose TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,20 +62,22 @@ pub struct Bridged {
     frame: Vec<u8>,
     retry_at: Option<Instant>,
     look_at: Instant,
+    /// The last look found another bridge than there was at the start.
+    saw_another: bool,
     tally: Tally,
     is_gone: bool,
 }
 
 /// What both ports know.
 struct Shared {
-    /// Who is written to by which Ethernet addresses: to and from. Each packet names those of both its ends.
-    addresses: BTreeMap<IpAddr, (Mac, Mac)>,
+    learned: Learned,
     block: Block,
+    /// As it was at the start: what is carried and what is blocked was chosen by it.
+    bridge: Option<Bridge>,
 }
 
-const MOST_ADDRESSES: usize = 16_384;
 const RETRY: Duration = Duration::from_millis(1);
-/// How often it is looked whether the device and the block are still there.
+/// How often it is looked whether the device and the block are still there, and the bridge as it was.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Bridged {
@@ -83,11 +87,13 @@ impl Bridged {
         let BridgeConfig { wire, radio, mobiles } = config;
         let (of_wire, about_wire) = PacketSocket::open(wire)?;
         let (of_radio, about_radio) = PacketSocket::open(radio)?;
-        let own: Vec<Mac> = [about_wire.mac, about_radio.mac].into_iter().chain(of_bridge(wire)).collect();
+        let bridge = find_bridge(config)?;
+        let of_bridge = bridge.iter().flat_map(|bridge| &bridge.own).copied();
+        let own: Vec<Mac> = [about_wire.mac, about_radio.mac].into_iter().chain(of_bridge).collect();
         let block = Block::set(config, &own).map_err(|error| {
             LinkError::system("keep the kernel from carrying the same packets", wire, error)
         })?;
-        let shared = Arc::new(Mutex::new(Shared { addresses: BTreeMap::new(), block }));
+        let shared = Arc::new(Mutex::new(Shared { learned: Learned::default(), block, bridge }));
         let side = |port, socket, device: &String, mtu| Bridged {
             port,
             socket,
@@ -101,6 +107,7 @@ impl Bridged {
             frame: Vec::new(),
             retry_at: None,
             look_at: Instant::ZERO,
+            saw_another: false,
             tally: Tally::new(),
             is_gone: false,
         };
@@ -111,11 +118,32 @@ impl Bridged {
     }
 
     /// Exactly what the kernel is kept from carrying. `None`: it carries that itself.
-    fn ends(&self, frame: &Frame, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-        let (src, dst) = tcp_ends(frame.protocol, packet)?;
-        let mobile = if self.port == Port::Wire { dst } else { src };
-        let is_ours = self.mobiles.iter().any(|network| network.contains(mobile));
-        (is_ours && !self.own.contains(&frame.to)).then_some((src, dst))
+    fn flow(&self, frame: &Frame, packet: &[u8]) -> Option<Flow> {
+        let flow = self.arriving().flow(tcp_ends(frame.protocol, packet)?);
+        let is_ours = self.mobiles.iter().any(|network| network.contains(flow.mobile.0));
+        (is_ours && !self.own.contains(&frame.to)).then_some(flow)
+    }
+
+    /// The way of what comes in here. What leaves goes the other one.
+    fn arriving(&self) -> Way {
+        if self.port == Port::Wire { Way::ToMobile } else { Way::FromMobile }
+    }
+
+    fn leaving(&self) -> Way {
+        if self.port == Port::Wire { Way::FromMobile } else { Way::ToMobile }
+    }
+
+    /// True when two looks in a row have found another bridge. A list that changes while it is read lacks something.
+    fn has_another_bridge(&mut self) -> bool {
+        let shared = self.shared.lock();
+        let (Some(then), Ok(now)) = (&shared.bridge, ports::of(&self.device)) else { return false };
+        let (is_other, was_other) = (now.as_ref() != Some(then), self.saw_another);
+        self.saw_another = is_other;
+        if is_other && was_other {
+            let (then, now) = (then.to_string(), now.map_or("none".to_owned(), |now| now.to_string()));
+            tracing::error!(device = self.device, then, now, "the bridge has changed: start the proxy again");
+        }
+        is_other && was_other
     }
 
     fn take_frame(&mut self, bytes: usize, into: &mut [u8]) -> Received {
@@ -126,8 +154,8 @@ impl Bridged {
             self.tally.dropped(LinkDrop::Truncated);
             return Received::Dropped;
         };
-        let Some((src, dst)) = self.ends(&frame, &into[packet_at..bytes]) else { return Received::Dropped };
-        self.shared.lock().learn(src, dst, &frame);
+        let Some(flow) = self.flow(&frame, &into[packet_at..bytes]) else { return Received::Dropped };
+        self.shared.lock().learned.learn(flow, self.arriving(), &frame);
         into.copy_within(packet_at..bytes, 0);
         let bytes = bytes - packet_at;
         if vnet.gso_size == 0 && vnet.flags & NEEDS_CHECKSUM == 0 {
@@ -166,35 +194,39 @@ impl Bridged {
 
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// The Ethernet address of the bridge that a device is a port of.
-fn of_bridge(device: &str) -> Option<Mac> {
-    let text = fs::read_to_string(format!("/sys/class/net/{device}/master/address")).ok();
-    if text.is_none() {
-        tracing::warn!(device, "it is no port of a bridge: what is no TCP of the mobiles nobody carries");
-    }
-    text?.trim().parse().ok().map(|crate::nl80211::StationAddress(mac)| mac)
-}
-
-/// By the first header alone, as the kernel is told it.
-fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
-    let v4 = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
-    let v6 = |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
-    match protocol {
-        Protocol::Ipv4 if *packet.get(9)? == protocol::TCP => Some((v4(12)?, v4(16)?)),
-        Protocol::Ipv6 if *packet.get(6)? == protocol::TCP => Some((v6(8)?, v6(24)?)),
-        _ => None,
-    }
-}
-
-impl Shared {
-    fn learn(&mut self, src: IpAddr, dst: IpAddr, frame: &Frame) {
-        for (end, addresses) in [(dst, (frame.to, frame.from)), (src, (frame.from, frame.to))] {
-            if self.addresses.len() >= MOST_ADDRESSES && !self.addresses.contains_key(&end) {
-                // Whoever still sends is learned again by the next packet.
-                self.addresses.pop_first();
-            }
-            self.addresses.insert(end, addresses);
+/// The bridge of both ports, if they have one, and nothing that forbids to carry beside it.
+fn find_bridge(config: &BridgeConfig) -> Result<Option<Bridge>, LinkError> {
+    let BridgeConfig { wire, radio, .. } = config;
+    let failed = |error| LinkError::system("look at the bridge", wire, error);
+    let Some(bridge) = ports::of(wire).map_err(failed)? else {
+        tracing::warn!(
+            device = wire,
+            "it is no port of a bridge: what is no TCP of the mobiles nobody carries"
+        );
+        return Ok(None);
+    };
+    match bridge.obstacle(wire, radio) {
+        None => {
+            say_filters(config);
+            Ok(Some(bridge))
         }
+        Some(obstacle) => {
+            let error = io::Error::new(io::ErrorKind::Unsupported, obstacle);
+            Err(LinkError::system("carry TCP beside the bridge", wire, error))
+        }
+    }
+}
+
+/// The administrator's filters do not hold for packets that never reach the bridge.
+fn say_filters(config: &BridgeConfig) {
+    let BridgeConfig { wire, radio, .. } = config;
+    match filters::beside(&[wire, radio]) {
+        Ok(tables) if tables.is_empty() => {}
+        Ok(tables) => tracing::warn!(
+            tables = tables.join(", "),
+            "these filters of nft do not hold for TCP of the mobiles: it is read before they see it"
+        ),
+        Err(error) => tracing::warn!(%error, "filters of the bridge could not be listed"),
     }
 }
 
@@ -241,8 +273,9 @@ impl Link for Bridged {
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
         let protocol =
             if packet.first().is_some_and(|first| first >> 4 == 6) { Protocol::Ipv6 } else { Protocol::Ipv4 };
+        let way = self.leaving();
         let known =
-            tcp_ends(protocol, packet).and_then(|(_, dst)| self.shared.lock().addresses.get(&dst).copied());
+            tcp_ends(protocol, packet).and_then(|ends| self.shared.lock().learned.of(way.flow(ends), way));
         let Some((to, from)) = known else {
             self.tally.dropped(LinkDrop::Unresolved);
             return Sent::Refused(LinkDrop::Unresolved);
@@ -275,6 +308,8 @@ impl Link for Bridged {
             self.look_at = now + LOOK_EVERY;
             // Without the block the kernel would carry everything a second time.
             self.is_gone = !self.socket.has_device() || !self.shared.lock().block.stands();
+            // One port looks for both.
+            self.is_gone |= self.port == Port::Wire && self.has_another_bridge();
         }
         self.flush(now);
     }
@@ -289,29 +324,5 @@ impl Link for Bridged {
 impl fmt::Debug for Bridged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bridged").field("device", &self.device).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tcp_is_known_by_its_first_header_and_nothing_else_is_taken() {
-        let mut v4 = vec![0; 20];
-        (v4[0], v4[9]) = (0x45, 6);
-        v4[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 9, 0, 2]);
-        let ends = Some((IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 9, 0, 2])));
-        assert_eq!(tcp_ends(Protocol::Ipv4, &v4), ends);
-        assert_eq!(tcp_ends(Protocol::Arp, &v4), None);
-        assert_eq!(tcp_ends(Protocol::Ipv4, &v4[..19]), None);
-        v4[9] = 17;
-        assert_eq!(tcp_ends(Protocol::Ipv4, &v4), None);
-        let mut v6 = vec![0; 40];
-        (v6[0], v6[6]) = (0x60, 6);
-        assert!(tcp_ends(Protocol::Ipv6, &v6).is_some());
-        // A fragment, say: the kernel carries it.
-        v6[6] = 44;
-        assert_eq!(tcp_ends(Protocol::Ipv6, &v6), None);
     }
 }

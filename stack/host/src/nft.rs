@@ -128,6 +128,15 @@ pub(crate) fn nft(script: &str) -> io::Result<()> {
     feed(Command::new("nft").args(["-f", "-"]), script)
 }
 
+/// The rules of a family, as nft prints them.
+pub(crate) fn ruleset(family: &str) -> io::Result<String> {
+    let done = Command::new("nft").args(["list", "ruleset", family]).stdin(Stdio::null()).output()?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    Err(failure(&done.stderr))
+}
+
 /// Runs a program with this on its standard input; of what it says when it fails, the first line is the error.
 pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
     let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
@@ -138,8 +147,12 @@ pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
     if done.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(io::Error::new(kind_of(&said), said.lines().next().unwrap_or("it failed").to_owned()))
+    Err(failure(&done.stderr))
+}
+
+fn failure(said: &[u8]) -> io::Error {
+    let said = String::from_utf8_lossy(said);
+    io::Error::new(kind_of(&said), said.lines().next().unwrap_or("it failed").to_owned())
 }
 
 fn kind_of(said: &str) -> io::ErrorKind {

@@ -1,9 +1,10 @@
-//! `by: bridge`: the frames that the proxy leaves to the kernel's bridge.
+//! `by: bridge`: the frames that the proxy leaves to the kernel's bridge, and the bridges that it refuses.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use super::{By, Network, can_run};
+use crate::world::{until, within_patience};
 
 /// Prints the tag and the port of each TCP frame of the mobile's that comes in on the wire, until port 4000 has come.
 const HEAR: &str = r"
@@ -68,4 +69,88 @@ fn a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag() {
     let mut seen: Vec<_> = rest.lines().collect();
     seen.sort_unstable();
     assert_eq!(seen, ["4000 -", "4001 8100:5", "4002 88a8:7", "4003 8100:e000"]);
+}
+
+impl Network {
+    /// A proxy that is not expected to start.
+    fn refused(&self) -> Output {
+        let config = self.path("proxy.yaml");
+        let words = [env!("CARGO_BIN_EXE_hopwise"), "proxy", config.to_str().expect("a path in UTF-8")];
+        // One that starts after all is ended.
+        let ended = ["timeout", "-s", "INT", "20"].into_iter().chain(words);
+        self.router.output(&ended.collect::<Vec<_>>())
+    }
+}
+
+#[test]
+fn a_bridge_that_is_not_all_between_two_ports_is_refused() {
+    if !can_run("a_bridge_that_is_not_all_between_two_ports_is_refused", &["nft", "ethtool", "timeout"]) {
+        return;
+    }
+    let network = Network::by("proxy-ports", By::Bridge);
+    network.proxy("none", "none").interrupt();
+    let router = &network.router;
+    let isolate = |is_on| {
+        for port in ["wire", "radio"] {
+            router.ip(&["link", "set", port, "type", "bridge_slave", "isolated", is_on]);
+        }
+    };
+    let assert_refused = |reason: &str| {
+        let said = network.refused();
+        let told = text(&said.stderr);
+        assert!(said.status.code() == Some(1) && told.contains(reason), "{told}");
+    };
+    router.ip(&["link", "add", "lan", "type", "veth", "peer", "name", "far"]);
+    router.ip(&["link", "set", "lan", "master", "bridge"]);
+    assert_refused("its bridge bridge has other ports, too: lan; expected wire and radio alone");
+    router.ip(&["link", "set", "lan", "nomaster"]);
+    isolate("on");
+    assert_refused("wire and radio are isolated from each other");
+    isolate("off");
+    router.ip(&["link", "set", "radio", "nomaster"]);
+    assert_refused("radio is no port of its bridge bridge");
+}
+
+#[test]
+fn a_bridge_that_changes_ends_the_proxy_and_no_connection() {
+    if !can_run("a_bridge_that_changes_ends_the_proxy_and_no_connection", &["nft", "ethtool"]) {
+        return;
+    }
+    let changes: [&[&[&str]]; 2] = [
+        &[&["link", "set", "bridge", "address", "02:00:00:00:00:77"]],
+        &[
+            &["link", "add", "lan", "type", "veth", "peer", "name", "far"],
+            &["link", "set", "lan", "master", "bridge"],
+        ],
+    ];
+    for changes in changes {
+        let network = Network::by("proxy-changes", By::Bridge);
+        let mut running = network.proxy("none", "none");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        for change in changes {
+            network.router.ip(change);
+        }
+        within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
+        assert!(network.log().contains("the bridge has changed"), "{}", network.log());
+        transfer.wait_for(1_000_000);
+    }
+}
+
+#[test]
+fn filters_that_the_proxy_s_packets_never_meet_are_named_at_the_start() {
+    if !can_run("filters_that_the_proxy_s_packets_never_meet_are_named_at_the_start", &["nft", "ethtool"]) {
+        return;
+    }
+    let network = Network::by("proxy-filters", By::Bridge);
+    network.proxy("none", "none").interrupt();
+    assert!(!network.log().contains("these filters"), "{}", network.log());
+    for rules in [
+        "add table bridge walls; add chain bridge walls c { type filter hook forward priority 0; }",
+        "add table netdev doors; add chain netdev doors c { type filter hook ingress device radio priority 9; }",
+    ] {
+        assert!(network.router.output(&["nft", rules]).status.success(), "{rules}");
+    }
+    network.proxy("none", "none").interrupt();
+    assert!(network.log().contains("bridge walls, netdev doors"), "{}", network.log());
 }

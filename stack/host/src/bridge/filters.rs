@@ -1,0 +1,61 @@
+//! Tables of nft that filter what crosses a bridge, or what comes in on its ports.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use crate::nft::ruleset;
+
+/// A table of ours begins so.
+const OURS: &str = "hopwise_";
+
+/// The administrator's tables for bridged frames, and for these devices, by their families and names.
+pub(super) fn beside(devices: &[&str]) -> io::Result<Vec<String>> {
+    let (bridge, netdev) = (ruleset("bridge")?, ruleset("netdev")?);
+    let of_bridge = tables(&bridge, |chain| chain.contains(" hook "));
+    let on_devices = tables(&netdev, |chain| {
+        chain.contains(" hook ") && devices.iter().any(|device| chain.contains(&format!("\"{device}\"")))
+    });
+    Ok(of_bridge.into_iter().chain(on_devices).collect())
+}
+
+/// Tables with a line that is wanted, of a list that nft prints.
+fn tables(listed: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let (mut found, mut table) = (BTreeSet::new(), "");
+    for line in listed.lines() {
+        if let Some(name) = line.strip_prefix("table ") {
+            table = name.split(" {").next().unwrap_or(name);
+        } else if is_wanted(line) && !table.contains(OURS) {
+            found.insert(table.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTED: &str = "\
+table netdev f {
+\tchain c {
+\t\ttype filter hook ingress device \"radio\" priority 10; policy accept;
+\t\tip protocol tcp drop
+\t}
+}
+table netdev hopwise_bridge_wire { # progname nft
+\tchain wire {
+\t\ttype filter hook ingress device \"wire\" priority filter; policy accept;
+\t}
+}
+table bridge without_a_hook {
+\tchain c {
+\t}
+}
+";
+
+    #[test]
+    fn a_table_counts_by_its_hook_and_ours_does_not() {
+        assert_eq!(tables(LISTED, |line| line.contains(" hook ")), BTreeSet::from(["netdev f".to_owned()]));
+        assert!(tables(LISTED, |line| line.contains("\"lan\"")).is_empty());
+    }
+}

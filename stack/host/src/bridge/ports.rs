@@ -1,0 +1,208 @@
+//! A bridge as the kernel describes it: its ports, its Ethernet addresses, and what it keeps apart.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+use crate::netlink::message::{DONE, DUMP, Heard, Message, REQUEST, attribute, messages, word};
+use crate::nl80211::StationAddress;
+use crate::raw::ethernet::Mac;
+
+/// Messages, the family's header and attributes, as in linux/if_link.h and linux/rtnetlink.h.
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const HEADER: usize = 16;
+const ADDRESS: u16 = 1;
+const NAME: u16 = 3;
+const LOWER: u16 = 5;
+const MASTER: u16 = 10;
+const INFO: u16 = 18;
+/// Within `INFO`.
+const KIND: u16 = 1;
+const DATA: u16 = 2;
+const PORT_DATA: u16 = 5;
+/// Attributes of a bridge, and of a port.
+const VLAN_FILTERING: u16 = 7;
+const ISOLATED: u16 = 33;
+/// An answer of several messages is no longer.
+const BUFFER: usize = 64 << 10;
+
+/// A bridge as the kernel describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bridge {
+    pub(super) name: String,
+    pub(super) ports: BTreeSet<String>,
+    isolated: BTreeSet<String>,
+    filters_vlans: bool,
+    /// Addresses of the kernel's own: of the ports, of the bridge, and of devices that stand on it.
+    pub(super) own: BTreeSet<Mac>,
+}
+
+/// The bridge that the device is a port of, if there is one.
+pub(super) fn of(device: &str) -> io::Result<Option<Bridge>> {
+    Ok(among(&dump()?, device))
+}
+
+impl Bridge {
+    /// Why the TCP between these two ports must not be carried beside the bridge.
+    pub(super) fn obstacle(&self, wire: &str, radio: &str) -> Option<String> {
+        let name = &self.name;
+        let others: Vec<_> =
+            self.ports.iter().filter(|port| ![wire, radio].contains(&port.as_str())).cloned().collect();
+        if !self.ports.contains(radio) {
+            Some(format!("{radio} is no port of its bridge {name}: expected both as ports of one bridge"))
+        } else if !others.is_empty() {
+            let others = others.join(", ");
+            Some(format!(
+                "its bridge {name} has other ports, too: {others}; expected {wire} and {radio} alone"
+            ))
+        } else if [wire, radio].iter().all(|port| self.isolated.contains(*port)) {
+            Some(format!(
+                "{wire} and {radio} are isolated from each other: expected one that is not `isolated`"
+            ))
+        } else if self.filters_vlans {
+            Some(format!("its bridge {name} filters VLANs: expected one with `vlan_filtering 0`"))
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(" ");
+        let own: BTreeSet<_> = self.own.iter().map(|mac| StationAddress(*mac).to_string()).collect();
+        write!(f, "{} of {}, with {}", self.name, join(&self.ports), join(&own))?;
+        if !self.isolated.is_empty() {
+            write!(f, ", isolated {}", join(&self.isolated))?;
+        }
+        f.write_str(if self.filters_vlans { ", filters VLANs" } else { "" })
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Device {
+    index: u32,
+    name: String,
+    mac: Option<Mac>,
+    lower: Option<u32>,
+    master: Option<u32>,
+    is_bridge: bool,
+    filters_vlans: bool,
+    is_isolated: bool,
+}
+
+fn among(devices: &[Device], device: &str) -> Option<Bridge> {
+    let master = devices.iter().find(|known| known.name == device)?.master?;
+    let bridge = devices.iter().find(|known| known.index == master && known.is_bridge)?;
+    let ports = || devices.iter().filter(|known| known.master == Some(master));
+    let above = devices.iter().filter(|known| known.lower == Some(master));
+    Some(Bridge {
+        name: bridge.name.clone(),
+        ports: ports().map(|port| port.name.clone()).collect(),
+        isolated: ports().filter(|port| port.is_isolated).map(|port| port.name.clone()).collect(),
+        filters_vlans: bridge.filters_vlans,
+        own: ports().chain([bridge]).chain(above).filter_map(|known| known.mac).collect(),
+    })
+}
+
+fn dump() -> io::Result<Vec<Device>> {
+    // NETLINK_ROUTE is protocol 0.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let question = Message::new(GET_LINK, REQUEST | DUMP, 1).fixed(&[0; HEADER]);
+    send(&socket, &question.finish(), SendFlags::empty())?;
+    let (mut devices, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+    loop {
+        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        for heard in messages(&buffer[..bytes]) {
+            if heard.kind == NEW_LINK {
+                devices.extend(read(&heard));
+            } else if heard.kind == DONE {
+                return Ok(devices);
+            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
+                return Err(io::Error::from_raw_os_error(code));
+            }
+        }
+        if bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+fn read(heard: &Heard<'_>) -> Option<Device> {
+    let attributes = heard.body.get(HEADER..)?;
+    let number = |kind| attribute(attributes, kind).and_then(|value| word(value, 0));
+    let info = attribute(attributes, INFO).unwrap_or_default();
+    let flag = |of: u16, kind: u16| {
+        let data = attribute(info, of).unwrap_or_default();
+        attribute(data, kind).and_then(<[u8]>::first).is_some_and(|value| *value != 0)
+    };
+    let is_bridge = attribute(info, KIND).is_some_and(|kind| kind == b"bridge\0");
+    Some(Device {
+        index: word(heard.body, 4)?,
+        name: String::from_utf8_lossy(attribute(attributes, NAME)?.strip_suffix(&[0])?).into_owned(),
+        mac: attribute(attributes, ADDRESS).and_then(|mac| mac.try_into().ok()),
+        lower: number(LOWER),
+        master: number(MASTER),
+        is_bridge,
+        filters_vlans: is_bridge && flag(DATA, VLAN_FILTERING),
+        is_isolated: flag(PORT_DATA, ISOLATED),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(index: u32, name: &str, master: Option<u32>) -> Device {
+        Device { index, name: name.to_owned(), mac: Some([index as u8; 6]), master, ..Device::default() }
+    }
+
+    fn devices() -> Vec<Device> {
+        let bridge = Device { is_bridge: true, ..device(1, "br0", None) };
+        vec![bridge, device(2, "wire", Some(1)), device(3, "radio", Some(1)), device(4, "lan", None)]
+    }
+
+    #[test]
+    fn a_bridge_is_known_by_its_ports_with_what_stands_on_it() {
+        let above = Device { lower: Some(1), ..device(5, "macvlan0", None) };
+        let devices = [devices(), vec![above]].concat();
+        let bridge = among(&devices, "wire").expect("it is a port");
+        assert_eq!(bridge.ports, BTreeSet::from(["wire", "radio"].map(str::to_owned)));
+        assert_eq!(bridge.own, BTreeSet::from([1, 2, 3, 5].map(|index| [index; 6])));
+        assert_eq!(bridge.obstacle("wire", "radio"), None);
+        assert!(bridge.to_string().starts_with("br0 of radio wire, with 01:01:01:01:01:01 02:"), "{bridge}");
+        assert_eq!(among(&devices, "lan"), None);
+        assert_eq!(among(&devices, "nosuch"), None);
+    }
+
+    #[test]
+    fn what_stands_in_the_way_of_carrying_beside_a_bridge_is_named() {
+        let obstacle = |change: fn(&mut Vec<Device>)| {
+            let mut devices = devices();
+            change(&mut devices);
+            among(&devices, "wire").expect("it is a port").obstacle("wire", "radio")
+        };
+        let isolated = |devices: &mut Vec<Device>| devices[1].is_isolated = true;
+        assert_eq!(obstacle(isolated), None, "an isolated port reaches one that is not");
+        let says = |change, expected: &str| {
+            let said = obstacle(change).expect("an obstacle");
+            assert!(said.contains(expected), "{said}");
+        };
+        says(|devices| devices[3].master = Some(1), "br0 has other ports, too: lan");
+        says(|devices| devices[2].master = None, "radio is no port");
+        says(
+            |devices| devices.iter_mut().for_each(|port| port.is_isolated = true),
+            "isolated from each other",
+        );
+        says(|devices| devices[0].filters_vlans = true, "filters VLANs");
+    }
+
+    #[test]
+    fn the_kernel_describes_its_devices() {
+        let devices = dump().expect("it can be asked");
+        assert!(devices.iter().any(|device| device.name == "lo" && device.index == 1), "{devices:?}");
+    }
+}
