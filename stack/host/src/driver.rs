@@ -1,10 +1,10 @@
-//! The poll loop's body: one mutation, what follows from it to every link that has room, the trace; and again.
+//! The body of the poll loop: one mutation, then all packets that links have room for, then the trace.
 //!
 //! Invariants
-//! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it; a driver
-//!   that [answers](Answers) once a turn takes all packets that it reads of a link in a row for one mutation.
-//! - D2: a packet that a full link would not take is kept, with what is left of its bundle, and is the first to leave
-//!   when there is room.
+//! - D1: after every mutation each link is filled until it is full or the machine has no more packets for it. With
+//!   [`Answers::EachTurn`], all packets that one turn reads from a link count as one mutation.
+//! - D2: a packet that a full link refused is kept, with the rest of its bundle. It is the first to leave when there is
+//!   room.
 
 mod outgoing;
 mod shown;
@@ -23,19 +23,19 @@ use crate::poller::{Interest, Poller};
 
 use outgoing::Outgoing;
 
-/// Packets read from one link before the others, and before programs, have their turn. The endpoint has room for as
-/// many answers that belong to no connection. An ACK has the kernel's TCP send, on our time, what it makes room for:
-/// of a sender that keeps the queue full, 64 cost both ends a tenth to a fifth more time.
+/// Packets read from one link before the other links, and programs, have their turn. The endpoint has room for as many
+/// answers that belong to no connection. Each ACK makes the kernel's TCP send, on our time. With a sender that keeps
+/// the queue full, 64 cost both ends a tenth to a fifth more time.
 const MOST_AT_ONCE: usize = 500;
 
-/// Bytes after which a turn ends as well: 64 of the largest bundles. More would leave every cache before they are read.
+/// Bytes after which a turn ends as well: 64 of the largest bundles. More would not fit into any cache.
 const MOST_BYTES_AT_ONCE: usize = 4 << 20;
 
-/// Packets read in a row that count as having come at one time; to ask for it costs as much as a sum over a header.
+/// Packets read in a row that share one arrival time. Reading the clock costs as much as the sum over a header.
 const AT_ONE_TIME: usize = 8;
 
-/// From so many packets on that were read without a rest, links are read unwatched: for each packet that comes to a
-/// watched one the kernel calls whoever might sleep, which costs about a third of what it costs to read the packet.
+/// After as many packets without a rest, links are read without epoll. For each packet on a watched link, the kernel
+/// looks for sleepers. This costs about a third of the read.
 const UNWATCHED_FROM: u32 = 16;
 
 /// Drives one machine. It does not know what the machine is, and allocates nothing per packet.
@@ -43,7 +43,7 @@ pub struct Driver<M: Machine> {
     machine: M,
     ports: Vec<Port>,
     observers: Vec<Box<dyn Observer>>,
-    /// What they said last.
+    /// The observers' last answer.
     is_watched: bool,
     clock: Clock,
     poller: Arc<Poller>,
@@ -51,34 +51,33 @@ pub struct Driver<M: Machine> {
     packets_in: u64,
     packets_out: u64,
     answers: Answers,
-    /// Packets were read whose answers may still wait in the machine.
+    /// Packets were read, and answers to them may still wait in the machine.
     owes_answers: bool,
     /// Packets read since the last [rest](Driver::rest).
     without_rest: u32,
 }
 
-/// When the machine is asked for what follows from the packets that were read.
+/// When the driver fetches the answers to packets that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     EachPacket,
-    /// After all that could be read of a link in a row: what follows from several may be less than what follows from
-    /// each.
+    /// After all that one turn reads from a link: several packets may need fewer answers together.
     EachTurn,
 }
 
-/// A link, and what waits for it.
+/// A link, and the packets that wait for it.
 struct Port {
     id: LinkId,
     link: Box<dyn Link>,
     outgoing: Outgoing,
-    /// It would not take what is next (D2).
+    /// The link refused the next packet (D2).
     is_full: bool,
-    /// What the poller watches it for.
+    /// The poller's current interest in it.
     interest: Interest,
     is_gone: bool,
 }
 
-/// Whether there was more than one turn takes.
+/// The result of a turn: whether more can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     Idle,
@@ -124,7 +123,7 @@ impl<M: Machine> Driver<M> {
         self
     }
 
-    /// Goes by another clock from here on, so that several drivers may go by one.
+    /// Uses another clock from here on. Several drivers may share one.
     pub fn with_clock(mut self, clock: Clock) -> Driver<M> {
         self.clock = clock;
         self
@@ -134,7 +133,7 @@ impl<M: Machine> Driver<M> {
         self.clock
     }
 
-    /// Wakes whoever waits in [`wait`](Driver::wait).
+    /// The poller wakes a thread in [`wait`](Driver::wait).
     pub fn poller(&self) -> Arc<Poller> {
         Arc::clone(&self.poller)
     }
@@ -143,7 +142,7 @@ impl<M: Machine> Driver<M> {
         &self.machine
     }
 
-    /// For what leads to no packet; everything else goes through [`act`](Driver::act).
+    /// For changes that lead to no packet; everything else goes through [`act`](Driver::act).
     pub fn machine_mut(&mut self) -> &mut M {
         self.ask_observers();
         &mut self.machine
@@ -153,7 +152,7 @@ impl<M: Machine> Driver<M> {
         self.ports.iter().map(|port| port.link.counters()).collect()
     }
 
-    /// One mutation of the machine by a program, and what follows from it.
+    /// Runs one mutation of the machine for a program, and sends the resulting packets.
     pub fn act<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
         self.ask_observers();
         let now = self.clock.now();
@@ -170,12 +169,12 @@ impl<M: Machine> Driver<M> {
             for port in &mut self.ports {
                 port.link.keep_frames(is_watched);
             }
-            // Of before, nobody wants to know.
+            // Earlier events have no observer.
             self.machine.drain_trace(&mut |_| {});
         }
     }
 
-    /// Reads the links that are ready, runs the timers that are due, and sends what follows from it.
+    /// Reads the links that are ready, runs the timers that are due, and sends the resulting packets.
     pub fn turn(&mut self, ready: &[usize]) -> Turn {
         let turn = self.listen(|index| ready.contains(&index));
         self.stay_awake();
@@ -183,8 +182,8 @@ impl<M: Machine> Driver<M> {
         turn
     }
 
-    /// The first half of a [`turn`](Driver::turn): D1 holds after the second. Of links that are not watched nobody
-    /// knows whether they are ready.
+    /// The first half of a [`turn`](Driver::turn): D1 holds after the second. Links that are not watched are always
+    /// read, since the poller does not report them.
     pub fn listen(&mut self, is_ready: impl Fn(usize) -> bool) -> Turn {
         self.ask_observers();
         let mut turn = Turn::Idle;
@@ -216,18 +215,18 @@ impl<M: Machine> Driver<M> {
         self.listen(|_| true)
     }
 
-    /// How many packets have left.
+    /// The number of packets that have left.
     pub fn packets_out(&self) -> u64 {
         self.packets_out
     }
 
-    /// Sends what has come of a machine that was [listened](Driver::listen) for.
+    /// The second half of a [`turn`](Driver::turn): sends the packets that [`listen`](Driver::listen) led to.
     pub fn answer(&mut self) {
         let now = self.clock.now();
         self.pump(now);
     }
 
-    /// How many packets have come.
+    /// The number of packets that have arrived.
     pub fn packets_in(&self) -> u64 {
         self.packets_in
     }
@@ -236,20 +235,21 @@ impl<M: Machine> Driver<M> {
         self.ports.len()
     }
 
-    /// When there is something to do without any packet.
+    /// The next deadline of the links and the machine.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let links = self.ports.iter().filter_map(|port| port.link.poll_timeout());
         links.chain(self.machine.poll_timeout()).min()
     }
 
-    /// Waits for packets, room, the next deadline, or to be woken; then [`turn`](Driver::turn) with what is ready.
+    /// Waits for packets, room, the next deadline, or a wake. The caller then calls [`turn`](Driver::turn) with
+    /// `ready`.
     pub fn wait(&mut self, ready: &mut Vec<usize>) -> io::Result<()> {
         self.rest();
         self.poller.wait(&self.clock, self.poll_timeout(), ready)
     }
 
-    /// Whoever drives has listened and will do so again, or [rest](Driver::rest): links that are busy need no watching
-    /// until then.
+    /// Ends the watch of busy links: the driver has listened, and will [listen](Driver::listen) again or
+    /// [rest](Driver::rest).
     pub fn stay_awake(&mut self) {
         if self.without_rest < UNWATCHED_FROM {
             return;
@@ -262,7 +262,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Has the poller watch every link again; whoever waits for it without [`wait`](Driver::wait) says so before.
+    /// Makes the poller watch every link again. Call it before a wait that does not go through [`wait`](Driver::wait).
     pub fn rest(&mut self) {
         self.without_rest = 0;
         for index in 0..self.ports.len() {
@@ -280,7 +280,7 @@ impl<M: Machine> Driver<M> {
             self.send(now, index);
         }
         if self.owes_answers {
-            // The machine has room for what one read leads to.
+            // The machine has room for the answers to one read.
             self.pump(now);
         }
         let mut bytes = 0;
@@ -327,7 +327,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// What the link layer has to tell.
+    /// Hands the link layer's events to the machine.
     fn hear(&mut self, now: Instant, index: usize) {
         let Driver { machine, ports, .. } = self;
         let port = &mut ports[index];
@@ -346,7 +346,7 @@ impl<M: Machine> Driver<M> {
         if !std::mem::replace(&mut port.is_gone, true) {
             tracing::warn!(link = port.link.name(), "the device is gone");
             if let Some(fd) = port.link.descriptor() {
-                // A descriptor without a device would be ready for ever. It may be unwatched already.
+                // A descriptor without a device would always be ready. It may be unwatched already.
                 let _ = self.poller.remove(fd);
             }
         }
@@ -375,12 +375,12 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Whether a packet left, or was let go, and another may be asked for.
+    /// Returns whether a packet left, or was refused for good, and the next may follow.
     fn send_one(&mut self, now: Instant, index: usize) -> bool {
         let Driver { machine, ports, is_watched, .. } = self;
         let port = &mut ports[index];
         let was_full = std::mem::take(&mut port.is_full);
-        // Observers see packets whole.
+        // Observers see whole packets.
         let may_gather = !*is_watched && port.outgoing.is_empty();
         let sent = if let Some(link) = port.link.gathers().filter(|_| may_gather) {
             port.outgoing.gather(now, machine, port.id, link)
@@ -425,7 +425,7 @@ impl<M: Machine> Driver<M> {
         };
         if let Err(error) = changed {
             tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
-            // One that is unwatched is read at each turn, and the next rest tries again.
+            // An unwatched link is read at each turn, and the next rest tries again.
             port.interest = before;
         }
     }

@@ -1,12 +1,12 @@
-//! An endpoint with a driver on a thread of its own, or in the program's runtime; programs hold a handle and call it
-//! from anywhere.
+//! An endpoint with a driver on a thread of its own, or in the program's runtime. Programs hold a handle, which any
+//! thread may call.
 //!
 //! Invariants
-//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back, but for H4.
+//! - H1: a thread that changes the endpoint sends the resulting packets before it gives back the lock, except for H4.
 //! - H2: wakers are called without the lock.
-//! - H3: whenever the lock is given back, an alarm is set that wakes whoever drives by the endpoint's deadline.
-//! - H4: what a large write leaves that fills no packet may wait where the task of a runtime of one thread drives: it
-//!   is woken at once and pushes it in its next turn, unless it was flushed before.
+//! - H3: whenever the lock is given back, an alarm is set that wakes the driver by the endpoint's deadline.
+//! - H4: in a runtime of one thread, the part of a large write that fills no packet may wait. The write wakes the task,
+//!   which pushes that part in its next turn, unless a flush came first.
 
 mod errors;
 mod shared;
@@ -36,30 +36,30 @@ use crate::driver::{Answers, Driver};
 use crate::link::Link;
 use crate::observer::Observer;
 
-/// What a stack is made from besides its links and agents.
+/// The parts of a stack besides its links and agents.
 pub struct StackConfig {
     /// Its links stand in the order in which they are given to [`Stack::start`], numbered from 0;
     /// [`describe`](crate::describe) writes their entries.
     pub endpoint: EndpointConfig,
     /// While none of them watches, the endpoint keeps no trace.
     pub observers: Vec<Box<dyn Observer>>,
-    /// Several stacks that go by one clock can be told of together.
+    /// Stacks that share a clock have comparable times.
     pub clock: Clock,
     pub drives: Drives,
-    /// How long to go on looking after the last packet before sleeping: it costs a core and saves the time that waking
-    /// takes. Zero turns it off.
+    /// How long to poll after the last packet before sleeping. Polling costs a core and saves the time of a wake. Zero
+    /// turns it off.
     pub busy_poll: Duration,
-    /// Of the driver's thread; at most 15 bytes.
+    /// The name of the driver's thread, at most 15 bytes.
     pub thread_name: String,
 }
 
-/// Who reads the links and runs the timers.
+/// The thread that reads the links and runs the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drives {
-    /// A thread of the stack's own: it answers however long a program takes for something else.
+    /// A thread of the stack's own. It answers even while the program is busy.
     Thread,
-    /// A task in the tokio runtime in which the stack is started, with I/O enabled: programs are woken without a switch
-    /// of threads, and must not block theirs. Nothing is answered while the runtime does not run.
+    /// A task in the tokio runtime in which the stack starts, with I/O enabled. It wakes programs without a switch of
+    /// threads. Programs must not block the runtime: nothing is answered while it does not run.
     Runtime,
 }
 
@@ -82,26 +82,26 @@ impl std::fmt::Debug for StackConfig {
     }
 }
 
-/// A handle; all copies lead to one endpoint. When the last is dropped, streams and listeners among them, the driver's
-/// thread or task ends, and the links with it.
+/// A handle; all copies lead to one endpoint. Streams and listeners hold a copy, too. When the last is dropped, the
+/// driver's thread or task ends, and closes the links.
 #[derive(Clone, Debug)]
 pub struct Stack {
     alive: Arc<Alive>,
 }
 
-/// Held by every handle, and not by the driver's thread.
+/// Held by every handle, but not by the driver's thread.
 #[derive(Debug)]
 struct Alive {
     shared: Arc<Shared>,
-    /// Unless it is driven by a runtime.
+    /// `None` with a runtime that drives the stack.
     thread: Mutex<Option<JoinHandle<()>>>,
     drives: Drives,
 }
 
-/// How a stack came to its end.
+/// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Connections that were still under way when the time was up, and were reset.
+    /// Connections that had not ended by the deadline, and were reset.
     pub reset: usize,
 }
 
@@ -143,8 +143,8 @@ impl Stack {
         Ok(Stack { alive: Arc::new(Alive { shared, thread: Mutex::new(thread), drives: config.drives }) })
     }
 
-    /// Runs `act` with the endpoint, and sends what follows from it. It holds the lock: it must be short and must not
-    /// wait. News of connections goes to streams and listeners, so `poll_event` has nothing to tell here.
+    /// Runs `act` with the endpoint, and sends the resulting packets. It holds the lock: `act` must be short and must
+    /// not wait. Events go to streams and listeners, and `poll_event` is empty here.
     pub fn with<R>(&self, act: impl FnOnce(Instant, &mut Endpoint) -> R) -> R {
         self.shared().act(|now, endpoint, _| act(now, endpoint))
     }
@@ -153,12 +153,12 @@ impl Stack {
         self.shared().look(|now, endpoint| endpoint.info(now, id).ok())
     }
 
-    /// What each link has counted.
+    /// The counters of each link.
     pub fn counters(&self) -> Vec<LinkCounters> {
         self.shared().counters()
     }
 
-    /// Whether a link's device has vanished.
+    /// Returns whether a link's device has vanished.
     pub fn has_lost_a_link(&self) -> bool {
         self.counters().iter().any(|link| link.is_gone)
     }
@@ -167,13 +167,13 @@ impl Stack {
         self.shared().clock()
     }
 
-    /// Add it to an [`Instant`] for the time since 1970.
+    /// The offset from an [`Instant`] to the time since 1970.
     pub fn wall_clock_offset(&self) -> Duration {
         self.clock().wall_offset()
     }
 
-    /// Listens and connects no more, closes every connection, waits until all have ended in order, and resets those
-    /// that have not by the deadline. It blocks: call it from a thread that may wait.
+    /// Stops listening and connecting, closes every connection and waits until all have ended in order. At the deadline
+    /// it resets the rest. It blocks: call it from a thread that may wait.
     pub fn stop(self, deadline: Duration) -> Stopped {
         let reset = self.shared().finish(deadline, self.alive.drives);
         self.alive.end();
@@ -186,7 +186,7 @@ impl Stack {
 }
 
 impl Alive {
-    /// Ends the thread and waits for it.
+    /// Ends the driver, and waits for its thread.
     fn end(&self) {
         self.shared.end();
         if let Some(thread) = self.thread.lock().take()

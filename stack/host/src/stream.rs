@@ -23,18 +23,18 @@ pub use listener::TcpListener;
 
 use crate::stack::{Shared, Side, Stack, Waiting, kind_of};
 
-/// A connection of a [`Stack`], like tokio's stream of the same name. Shutting it down ends this side alone
-/// (half-close); dropping it closes it: what was written is still delivered, but unread data makes it a reset.
+/// A connection of a [`Stack`], like tokio's stream of the same name. Its shutdown ends this side alone (half-close).
+/// Its drop closes the connection: written data is still delivered, but unread data makes it a reset.
 #[derive(Debug)]
 pub struct TcpStream {
     held: Arc<Held>,
 }
 
-/// A connection that lives as long as anyone holds it.
+/// A connection that lives as long as a stream or a half holds it.
 pub(crate) struct Held {
     stack: Stack,
     id: ConnId,
-    // Not as socket addresses, which hold what only an address with a zone needs.
+    // A `SocketAddr` would be larger: it has room for the zone of an address.
     local: (IpAddr, u16),
     remote: (IpAddr, u16),
 }
@@ -62,19 +62,18 @@ impl TcpStream {
         &self.held.stack
     }
 
-    /// What is known of the connection, its agents among it; nothing once it is forgotten.
+    /// The state of the connection and its agents; `None` once the endpoint has forgotten it.
     pub fn info(&self) -> Option<Info> {
         self.held.stack.info(self.held.id)
     }
 
     /// Ends the connection at once, by a reset.
     pub fn abort(self) {
-        // What is gone needs no end.
+        // A forgotten connection needs no abort.
         let _ = self.held.stack.with(|now, endpoint| endpoint.abort(now, self.held.id));
     }
 
-    /// Two halves for two tasks. The connection closes when both are dropped; dropping the half that writes ends this
-    /// side.
+    /// Two halves for two tasks. The connection closes when both are dropped. A drop of the write half ends this side.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         (OwnedReadHalf { held: Arc::clone(&self.held) }, OwnedWriteHalf { held: self.held })
     }
@@ -143,13 +142,13 @@ impl Held {
     }
 
     fn shutdown(&self) -> Poll<io::Result<()>> {
-        // A connection that is over has been shut down, too.
+        // A forgotten connection has been shut down, too.
         let _ = self.shared().act(|now, endpoint, _| endpoint.shutdown(now, self.id));
         Poll::Ready(Ok(()))
     }
 }
 
-/// What is ready uses up some of the task's turn: a stream that always is must not starve what shares its task.
+/// Uses up some of the task's budget: a stream that is always ready must not starve others in its task.
 fn taken<T>(outcome: Poll<T>, turn: &RestoreOnPending) -> Poll<T> {
     if outcome.is_ready() {
         turn.made_progress();
@@ -157,12 +156,12 @@ fn taken<T>(outcome: Poll<T>, turn: &RestoreOnPending) -> Poll<T> {
     outcome
 }
 
-/// Why a connection is over, unless nothing is known of it any more.
+/// Why a connection is over; `None` if it is open or forgotten.
 fn closed(endpoint: &Endpoint, id: ConnId) -> Option<CloseReason> {
     endpoint.state(id).and_then(|(_, closed)| closed)
 }
 
-/// What a reader is told when there will be no more.
+/// The result of a read after the last byte.
 fn end_of(reason: Option<CloseReason>) -> io::Result<usize> {
     match reason {
         None | Some(CloseReason::Finished) => Ok(0),
@@ -178,7 +177,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.shared().act(|now, endpoint, waiting| {
             waiting.leave(self.id);
-            // What is gone needs no end.
+            // A forgotten connection needs no close.
             let _ = endpoint.close(now, self.id);
         });
     }
@@ -210,7 +209,7 @@ impl AsyncWrite for TcpStream {
     }
 }
 
-/// As with the standard library's streams, a shared one is enough: one task may read while another writes.
+/// A shared stream is enough, as in the standard library: one task may read while another writes.
 impl AsyncRead for &TcpStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.held.poll_read(cx, buf)
@@ -222,7 +221,7 @@ impl AsyncWrite for &TcpStream {
         self.held.poll_write(cx, buf)
     }
 
-    /// What was written is with the stack, which sends it as windows allow and waits for no more to come.
+    /// The stack already has the data; a flush sends it without waiting for more, as windows allow.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.held.shared().flush(self.held.id);
         Poll::Ready(Ok(()))

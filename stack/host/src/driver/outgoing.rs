@@ -1,4 +1,4 @@
-//! What the machine has given for a link: a packet, or the packets of a bundle that the link does not cut itself.
+//! The packets that the machine has given for a link: one, or those of a bundle that the link does not cut itself.
 
 use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, LinkId, Machine, Payload, Transmit};
@@ -8,13 +8,13 @@ use crate::link::{Gather, MAX_PACKET, Sent};
 /// Allocated once; a single packet is written where it leaves from.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// Of all that waits.
+    /// The instructions for all packets here.
     transmit: Option<Transmit>,
     bundle: Vec<u8>,
     /// Packets one after the other, all but the last as long as `each`.
     packets: Vec<u8>,
     each: usize,
-    /// Where the next one begins.
+    /// The offset of the next packet.
     at: usize,
 }
 
@@ -24,12 +24,13 @@ impl Outgoing {
         Outgoing { transmit: None, bundle: Vec::new(), packets, each: 0, at: 0 }
     }
 
-    /// Everything that the machine gave is gone.
+    /// Returns whether all packets of the machine have left.
     pub(super) fn is_empty(&self) -> bool {
         self.transmit.is_none()
     }
 
-    /// Asks the machine for the next, for a link that takes it in pieces. What is full keeps it as a whole (D2).
+    /// Fetches the next packet for a link that takes it in pieces. If the link is full, the packet is kept as a whole
+    /// (D2).
     pub(super) fn gather(
         &mut self,
         now: Instant,
@@ -50,7 +51,7 @@ impl Outgoing {
         Some(sent)
     }
 
-    /// Asks the machine for the next, once all that it gave before is gone.
+    /// Fetches the next packet or bundle, once the last has left.
     pub(super) fn fill(&mut self, now: Instant, machine: &mut impl Machine, link: LinkId, link_cuts: bool) {
         if !self.is_empty() {
             return;
@@ -65,7 +66,7 @@ impl Outgoing {
         self.transmit = Some(if is_cut { Transmit { segment_bytes: None, ..transmit } } else { transmit });
     }
 
-    /// What cannot be cut stays whole, for the link to refuse and count.
+    /// A bundle that cannot be cut stays whole. The link refuses and counts it.
     fn cut(&mut self, segment_bytes: u16) -> bool {
         std::mem::swap(&mut self.bundle, &mut self.packets);
         let Ok(mut cutter) = Cutter::new(&self.bundle, segment_bytes) else {
@@ -84,7 +85,7 @@ impl Outgoing {
         Some((self.transmit.as_ref()?, &self.packets[self.at..end]))
     }
 
-    /// The next has left, or was let go.
+    /// Drops the packet that has left, or was refused.
     pub(super) fn advance(&mut self) {
         self.at += self.each;
         if self.at >= self.packets.len() {

@@ -1,4 +1,4 @@
-//! What observers are shown, and in which order.
+//! Shows packets and frames to the observers, in order.
 
 use hopwise_core::{Instant, Machine};
 
@@ -49,7 +49,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Frames that the link has taken or sent by itself.
+    /// Shows the frames that the link has received or sent by itself.
     pub(super) fn show_frames(&mut self, index: usize) {
         if !self.is_watched {
             return;

@@ -11,7 +11,7 @@ use hopwise_core::tcp::CloseReason;
 use super::TcpStream;
 use crate::stack::{ConnectError, Side, Stack};
 
-/// Given up when it is dropped: the stream inside closes.
+/// Its drop gives the attempt up: the stream inside closes.
 #[derive(Debug)]
 struct Connecting {
     stream: Option<TcpStream>,
@@ -24,7 +24,7 @@ fn connecting(
 ) -> Result<Connecting, ConnectError> {
     let shared = stack.shared();
     let id = shared.act(|now, endpoint, _| {
-        // Asked with the lock: who comes later than a stop's closing of all would not be closed by it.
+        // Checked under the lock: a stop that closes all connections must not miss this one.
         if shared.takes_no_more() {
             return Err(ConnectError::Stopped);
         }
@@ -35,7 +35,7 @@ fn connecting(
 }
 
 impl Stack {
-    /// Opens a connection and waits until it stands. Dropping the future gives it up.
+    /// Opens a connection and waits until it is established. Dropping the future gives it up.
     pub async fn connect(
         &self,
         remote: SocketAddr,

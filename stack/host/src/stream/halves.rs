@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Held;
 
-/// What is read of a connection.
+/// The half that reads.
 #[derive(Debug)]
 pub struct OwnedReadHalf {
     pub(super) held: Arc<Held>,
 }
 
-/// What is written to a connection.
+/// The half that writes.
 #[derive(Debug)]
 pub struct OwnedWriteHalf {
     pub(super) held: Arc<Held>,
@@ -57,7 +57,7 @@ impl AsyncWrite for OwnedWriteHalf {
 
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
-        // The peer learns that nothing more comes, while the other half may go on reading.
+        // The FIN tells the peer that no more data comes. The other half may go on reading.
         let _ = self.held.shutdown();
     }
 }

@@ -10,7 +10,7 @@ use hopwise_core::endpoint::{ListenError, ListenOptions, ListenerId};
 use super::{TcpStream, stopped};
 use crate::stack::Stack;
 
-/// A port that is listened on; dropping it ends that, and resets connections that nobody has accepted.
+/// A port that accepts connections. Its drop stops that, and resets connections that were not accepted.
 #[derive(Debug)]
 pub struct TcpListener {
     stack: Stack,
@@ -44,7 +44,7 @@ impl TcpListener {
         &self.stack
     }
 
-    /// The next connection that has come in. Several tasks may wait, and a wait may be given up.
+    /// The next incoming connection. Several tasks may wait, and a wait may be dropped.
     pub async fn accept(&self) -> io::Result<TcpStream> {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
@@ -68,7 +68,7 @@ impl TcpListener {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
             };
-            // One that was forgotten between the two calls has nobody to talk to.
+            // One that was forgotten between the two calls is skipped.
             if let Some(stream) = TcpStream::new(self.stack.clone(), id) {
                 return Poll::Ready(Ok(stream));
             }
