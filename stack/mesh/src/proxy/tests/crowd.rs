@@ -187,6 +187,7 @@ proptest::proptest! {
             let proxy = &paths[0].proxy;
             let brief = proxy.flows.values().filter(|flow| flow.seat != seats::Seat::Lasting).count();
             let kept = proxy.flows.values().map(Flow::kept_bytes).sum();
+            proptest::prop_assert!(proxy.flows.keys().all(|key| proxy.relays.get(key).is_none()));
             let brief = brief + proxy.relays.check(&proxy.seats, kept);
             proptest::prop_assert_eq!(brief, proxy.seats.brief());
             proptest::prop_assert!(proxy.seats.sit_briefly().count() <= brief);

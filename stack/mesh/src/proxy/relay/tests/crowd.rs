@@ -74,6 +74,35 @@ fn where_memory_runs_short_windows_close_and_no_more_flows_are_cut_but_another_m
     assert!(path.counts().kept_bytes <= KEPT);
 }
 
+/// A flow is cut, or passes, and is never both.
+#[test]
+fn where_memory_is_spent_a_flow_that_uses_its_ports_again_passes_and_is_not_cut_beside() {
+    let mut path = path();
+    let listener = path.listen(1);
+    let (ours, theirs) = path.open(listener, 1, 0)[0];
+    let ends = path.ends[0].info(path.now, ours).expect("it lives").flow;
+    for (side, conn) in [(1, theirs), (0, ours)] {
+        path.ends[side].close(path.now, conn).expect("it is open");
+        path.pass(Duration::from_millis(10));
+    }
+    let flows = path.open(listener, 24, 0);
+    path.fill(&flows);
+    let before = path.counts();
+    assert_eq!((before.cut, before.flows), (25, 25), "a half is in TIME-WAIT");
+    let options =
+        TcpOptions { timestamps: Some(Timestamps { value: 1 << 31, echo: 0 }), ..Default::default() };
+    for nth in 1..8u32 {
+        let seq = nth << 29;
+        let syn = packet(ends.local, ends.remote, (seq, 0), Flags::SYN, &options, &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(FIXED, &syn));
+        let syn = packet(ends.local, ends.remote, (seq, 0), Flags::SYN, &TcpOptions::default(), &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(FIXED, &syn));
+    }
+    let key = FlowKey { mobile: ends.remote, fixed: ends.local };
+    assert!(path.proxy.flows.contains_key(&key) && path.proxy.relays.get(&key).is_none());
+    assert_eq!((path.counts().cut, path.counts().flows), (24, 25));
+}
+
 #[test]
 fn where_flows_hold_more_than_there_is_those_give_way_whose_data_stands_still() {
     let mut path = path();
