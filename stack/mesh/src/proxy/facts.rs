@@ -272,6 +272,12 @@ impl Facts {
         self.answered
     }
 
+    /// Returns whether the other end can take a RST with this number for the sender's: it is the next that it awaits
+    /// (RFC 5961 §3.2).
+    pub(super) fn is_next(&self, from: Side, seq: Seq) -> bool {
+        self.ways[from as usize].is_next(seq)
+    }
+
     /// A number of the mobile's goes on.
     pub(super) fn note_passed(&mut self, now: Instant, ack: Seq) {
         self.passed = Some(self.passed.map_or(ack, |known| known.max(ack)));

@@ -185,11 +185,12 @@ impl Flow {
         // In a fade nothing is kept until it is over; agents that keep without one get another chance.
         let may_try_again = |at: Instant| at_hand.link.is_none() && now.since(at) >= MEMORY_AGAIN;
         self.overflowed = self.overflowed.filter(|at| !may_try_again(*at));
-        self.was_reset |= passing.flags.contains(Flags::RST);
+        self.was_reset |= passing.flags.contains(Flags::RST) && self.facts.is_next(from, passing.seq);
         self.has_finished[from as usize] |= passing.flags.contains(Flags::FIN);
         self.has_spoken[from as usize] |= !passing.flags.contains(Flags::RST);
-        if self.attention == Attention::NotYet {
-            self.look(now, &passing, read.tcp.options.timestamps.is_some(), out);
+        let has_timestamps = read.tcp.options.timestamps.is_some();
+        if self.is_unclear(has_timestamps) {
+            self.look(now, &passing, has_timestamps, out);
             if let (true, Some(news)) = (self.is_attended(), at_hand.link) {
                 self.hear(now, news, out);
             }
@@ -210,7 +211,17 @@ impl Flow {
         self.settle(&passing, fate, at_hand, out);
     }
 
-    /// The first segment that shows whether the flow has what the agent needs.
+    /// No segment has shown yet whether the flow has what the agent needs. The first segment may be made up where the
+    /// beginning was not seen: timestamps may come later.
+    fn is_unclear(&self, has_timestamps: bool) -> bool {
+        match self.attention {
+            Attention::NotYet => true,
+            Attention::Given => false,
+            Attention::Withdrawn => has_timestamps && !self.facts.has_timestamps && !self.facts.is_whole(),
+        }
+    }
+
+    /// A segment that shows whether the flow has what the agent needs.
     fn look(&mut self, now: Instant, passing: &Passing<'_>, has_timestamps: bool, out: &mut Outbox) {
         if passing.ack.is_none() || passing.flags.contains(Flags::RST) {
             return;

@@ -113,6 +113,45 @@ fn a_blind_syn_ends_no_flow() {
     }
 }
 
+/// RFC 5961 §3.2: in the window is not enough.
+#[test]
+fn a_blind_rst_ends_no_flow_unless_its_number_is_the_next() {
+    for (from, next) in [(Side::Fixed, 3_000), (Side::Mobile, 1)] {
+        let mut path = Path::new("m-tcp");
+        path.syns(ms(0));
+        for packet in [path.data(1), path.data(2)] {
+            path.carry(ms(1), Side::Fixed, &packet);
+        }
+        let ack = path.ack(3);
+        path.carry(ms(2), Side::Mobile, &ack);
+        let key = FlowKey { mobile: path.mobile, fixed: path.fixed };
+        let has_ended = |path: &mut Path, seq| {
+            let reset = path.segment(from, seq, 0, Flags::RST, 0);
+            path.carry(ms(3), from, &reset);
+            path.proxy.flows.get(&key).is_some_and(Flow::has_ended)
+        };
+        for seq in (1..50).map(|nth| next + nth * 1_000).chain([next + 1]) {
+            assert!(!has_ended(&mut path, seq), "{from:?} {seq}");
+        }
+        assert_eq!(path.proxy.counts().unfit, 0);
+        assert!(has_ended(&mut path, next), "{from:?}");
+    }
+}
+
+#[test]
+fn one_made_up_segment_without_timestamps_takes_the_agent_from_no_flow() {
+    for (from, guess) in ENDS.into_iter().flat_map(|from| guesses().map(move |guess| (from, guess))) {
+        let mut path = Path::new("ack-hold:mode=kick");
+        path.has_timestamps = false;
+        let packet = path.segment(from, guess, guess.rotate_left(9), Flags::ACK, 0);
+        path.carry(ms(0), from, &packet);
+        assert_eq!(path.proxy.counts().unserved, 1);
+        path.has_timestamps = true;
+        Bulk::new(Side::Fixed).run(&mut path, 300);
+        assert_eq!(path.proxy.counts().unserved, 0, "{guess:#x} of {from:?}");
+    }
+}
+
 /// Each end's first number. The mobile's wrap in most tests.
 const FIRST: [u32; 2] = [999, u32::MAX - 2_500];
 
