@@ -1,4 +1,4 @@
-//! The one place that reads a clock, and what a thread needs that lives by it.
+//! The one place that reads a clock, and the settings of a thread that depends on it.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 
 use crate::sys;
 
-/// Counts nanoseconds since it was made; copies agree.
+/// Counts nanoseconds since it was started; copies agree.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: std::time::Instant,
@@ -26,15 +26,15 @@ impl Clock {
         Instant::ZERO + self.began.elapsed()
     }
 
-    /// The time of day at which the clock was started, after 1970: what captures add to an [`Instant`]. Steps of
-    /// the system's clock since then are not followed, so that a capture's times never jump.
+    /// The time of day at which the clock was started, since 1970. Captures add it to an [`Instant`]. It ignores later
+    /// steps of the system's clock: a capture's times never jump.
     pub fn wall_offset(&self) -> Duration {
         self.began_wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 }
 
-/// Lets this thread wake up on time: before all threads that have no deadline, and without the 50 µs that the kernel
-/// usually adds. What a machine does not allow is told, and the rest holds.
+/// Makes this thread wake up on time: before all threads without a deadline, and without the usual 50 µs of the kernel.
+/// An error names the setting that failed; a setting that worked stays.
 pub fn live_by_the_clock() -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     sys::schedule_first()

@@ -1,7 +1,8 @@
-//! Faults on purpose: wraps any link and loses, delays, reorders, repeats, spoils and slows what passes, by a seed.
+//! A link with deliberate faults: it loses, delays, reorders, repeats, corrupts and slows packets of any link, by a
+//! seed.
 //!
-//! Machines without a traffic-control discipline for it are tested with this. The packets it draws for depend on the
-//! seed and on their order alone; the times on the clock.
+//! It tests machines without a traffic-control discipline for it. Which packets it hits depends on the seed and on
+//! their order alone; when they pass depends on the clock.
 
 mod lane;
 
@@ -20,7 +21,7 @@ use crate::link::{Arrived, Link, LinkError, Received, Sent};
 
 use lane::Lane;
 
-/// How long a packet whose time has come waits for a full link.
+/// How long a due packet waits for a full link.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// A link with faults.
@@ -29,11 +30,11 @@ pub struct Fault {
     inner: Box<dyn Link>,
     incoming: Lane<Arrived>,
     outgoing: Lane<Transmit>,
-    /// A packet that was spoiled on its way out, and is not the driver's to change.
+    /// A copy of a packet that was corrupted on its way out; the driver's own packet stays as it is.
     spoilt: Vec<u8>,
-    /// What was decided of a packet that a full link did not take: the driver hands it over again before any other.
+    /// The decision for a packet that a full link refused. The driver offers it again before any other.
     held: Option<Passage>,
-    /// Until when a full link is not asked again.
+    /// A full link is not tried again until then.
     full_until: Instant,
 }
 
@@ -57,7 +58,7 @@ impl Fault {
         })
     }
 
-    /// The next one whose time has come.
+    /// The next packet whose time has come.
     fn due(&mut self, now: Instant, into: &mut [u8]) -> Option<Arrived> {
         let (packet, arrived) = self.incoming.due(now)?;
         into[..packet.len()].copy_from_slice(packet);
@@ -66,7 +67,7 @@ impl Fault {
         Some(arrived)
     }
 
-    /// Where the link vouches for checksums and finishes them, nobody could notice what was spoilt.
+    /// If the link vouches for checksums, no receiver could detect a corrupted packet.
     fn may_spoil(&self) -> bool {
         self.inner.checksums() == Checksums::Verify
     }
@@ -76,7 +77,7 @@ impl Fault {
             && let Some((packet, transmit)) = self.outgoing.due(now)
         {
             if self.inner.transmit(now, transmit, packet) == Sent::Full {
-                // It stays before those that came later.
+                // It stays before later packets.
                 self.full_until = now + RETRY;
             } else {
                 self.outgoing.drop_due();
@@ -201,7 +202,7 @@ impl Link for Fault {
         self.inner.keep_frames(are_kept);
     }
 
-    /// The machine's packets were shown when they were handed over, which is when nobody knew yet what becomes of them.
+    /// Drains the link's own frames alone: the machine's packets were shown when they were handed over.
     fn drain_frames(&mut self, sink: &mut dyn FnMut(&KeptFrame)) {
         self.inner.drain_frames(&mut |frame| {
             if frame.id.is_none() {
@@ -226,7 +227,7 @@ impl Link for Fault {
     }
 }
 
-/// What a lane counts.
+/// The drops that a lane counts.
 type Lost = [(LinkDrop, u64); 2];
 
 #[cfg(test)]

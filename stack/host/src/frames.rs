@@ -1,4 +1,4 @@
-//! What a link's packets stand in, for those who watch it: Ethernet headers, and the frames that are the link's own.
+//! Framing of a link's packets, for observers: Ethernet headers, and the link's own frames.
 
 use hopwise_core::Instant;
 
@@ -7,7 +7,7 @@ use crate::observer::Direction;
 /// Two addresses and a type.
 pub type EthernetHeader = [u8; 14];
 
-/// What stands around the packets of a link.
+/// The kind of header before the packets of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Framing {
     /// Nothing.
@@ -28,14 +28,14 @@ pub struct KeptFrame {
     pub packet: Vec<u8>,
 }
 
-/// Frames between two calls of the driver. More than [`MOST`] are not kept.
+/// Frames between two calls of the driver, at most [`MOST`].
 #[derive(Debug, Default)]
 pub(crate) struct FrameLog {
     is_on: bool,
     frames: Vec<KeptFrame>,
 }
 
-/// Neighbours that answer at once, with what waited for each.
+/// Enough for many neighbours that answer at once, with the packets that waited for each.
 const MOST: usize = 4096;
 
 impl FrameLog {

@@ -4,7 +4,7 @@
 //! [`Machine`](hopwise_core::Machine). A [`Stack`] is an endpoint with a driver on a thread of its own, and
 //! [`TcpStream`] and [`TcpListener`] are tokio's traits over it. This is the only crate that reads a clock.
 //!
-//! The page of this room follows.
+//! The page of this crate follows.
 #![doc = include_str!("../README.md")]
 
 mod bridge;

@@ -1,4 +1,4 @@
-//! What carries packets: one trait, and what it answers.
+//! Links carry packets: the trait, and the types of its results.
 
 use std::error::Error;
 use std::fmt::{self, Debug};
@@ -15,65 +15,64 @@ use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
 use crate::counters::{LinkCounters, LinkDrop};
 use crate::frames::{EthernetHeader, Framing, KeptFrame};
 
-/// A packet is never longer than its 16-bit length field says.
+/// The 16-bit length field bounds a packet.
 pub const MAX_PACKET: usize = 65_535 + 40;
 
-/// Reads and writes whole IP packets without ever blocking. What a link changes in the system it takes back when it
-/// is dropped.
+/// Reads and writes whole IP packets without ever blocking. A link undoes its changes to the system when it is dropped.
 pub trait Link: Send + Debug {
     fn name(&self) -> &str;
     fn mtu(&self) -> u16;
-    /// Whether packets need a neighbour's address.
+    /// The kind of neighbours: whether packets need a neighbour's address.
     fn neighbours(&self) -> Neighbours;
-    /// Whether it is given bundles of segments.
+    /// The bundles of segments that it is given.
     fn offload(&self) -> Offload {
         Offload::None
     }
-    /// Whether it cuts those bundles; for one that does not, the driver does.
+    /// Returns whether it cuts those bundles. Otherwise, the driver cuts them.
     fn cuts(&self) -> bool {
         true
     }
-    /// Whether it finishes the checksums of TCP segments that leave, and vouches for those that come.
+    /// [`Checksums`] other than `Verify` if it finishes those of outgoing TCP segments, and vouches for incoming ones.
     fn checksums(&self) -> Checksums {
         Checksums::Verify
     }
-    /// `Read` where packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
-    /// then says all that the others do.
+    /// `Read` if packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
+    /// then covers the others.
     fn ack_merge(&self) -> AckMerge {
         AckMerge::Off
     }
-    /// What becomes readable when a packet has come, and writable when there is room again; a link without one is
-    /// asked again when its [`poll_timeout`](Link::poll_timeout) says so.
+    /// The descriptor that is readable when a packet has come, and writable when there is room. A link without one is
+    /// polled again after its [`poll_timeout`](Link::poll_timeout).
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
     /// The next packet, written to the beginning of `into`, which has room for [`MAX_PACKET`] bytes. Links that read
     /// batches keep the rest of one.
     fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received;
     /// A link that answers [`Sent::Full`] has not taken the packet; it is offered again when there is room.
     fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent;
-    /// Whether it takes packets in pieces, which saves a copy; then nobody cuts bundles for it.
+    /// Returns the interface for packets in pieces, which saves a copy; its bundles are then not cut.
     fn gathers(&mut self) -> Option<&mut dyn Gather> {
         None
     }
-    /// No more packets for now: what was gathered into a batch leaves. Room that a full batch lacked may come of it.
+    /// Ends a batch: gathered packets leave. This may make room that a full batch lacked.
     fn flush(&mut self, now: Instant);
-    /// When [`handle_timeout`](Link::handle_timeout) is due, after which [`receive`](Link::receive) is tried.
+    /// The time when [`handle_timeout`](Link::handle_timeout) is due. The driver then tries [`receive`](Link::receive).
     fn poll_timeout(&self) -> Option<Instant>;
     fn handle_timeout(&mut self, now: Instant);
-    /// What stands around its packets.
+    /// The kind of header before its packets.
     fn framing(&self) -> Framing {
         Framing::Ip
     }
-    /// The header that a packet would get now, of a link that frames.
+    /// The header that a packet would get now, on a link that frames.
     fn ethernet_of(&self, _transmit: &Transmit, _packet: &[u8]) -> Option<EthernetHeader> {
         None
     }
-    /// Whether frames are to be kept for [`drain_frames`](Link::drain_frames).
+    /// Sets whether frames are kept for [`drain_frames`](Link::drain_frames).
     fn keep_frames(&mut self, _are_kept: bool) {}
-    /// The frames, in their order, that the driver has not handed over itself.
+    /// Drains, in order, the frames that the driver has not handed over itself.
     fn drain_frames(&mut self, _sink: &mut dyn FnMut(&KeptFrame)) {}
-    /// What the link layer tells the machine.
+    /// Drains the link layer's events for the machine.
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
-    /// Whether there is something in the system that takes CAP_NET_ADMIN to take back.
+    /// Returns whether its drop has to undo a change that takes CAP_NET_ADMIN.
     fn takes_back(&self) -> bool {
         false
     }
@@ -82,22 +81,22 @@ pub trait Link: Send + Debug {
 
 /// A link that takes a packet in pieces.
 pub trait Gather {
-    /// [`transmit`](Link::transmit) of what `pieces` are together, of which the first holds the headers.
+    /// [`transmit`](Link::transmit) of the `pieces` together; the first holds the headers.
     fn transmit_pieces(&mut self, transmit: &Transmit, pieces: [&[u8]; 3]) -> Sent;
 }
 
-/// What a link had to read.
+/// The result of a read from a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     Packet(Arrived),
-    /// Something came and was dropped, and counted; more may be there.
+    /// A packet came, was dropped and was counted; more may follow.
     Dropped,
     Nothing,
     /// The device does not exist any more.
     Gone,
 }
 
-/// What goes with a packet that came.
+/// The facts about a packet that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     pub bytes: usize,
@@ -105,12 +104,12 @@ pub struct Arrived {
     pub cast: Cast,
     /// Payload bytes per segment of a coalesced read.
     pub segment_bytes: Option<u16>,
-    /// What stood before it, on links that frame.
+    /// The header before it, on links that frame.
     pub ethernet: Option<EthernetHeader>,
 }
 
 impl Arrived {
-    /// From a link that names no neighbours.
+    /// A packet from a link that names no neighbours.
     pub fn new(bytes: usize) -> Arrived {
         Arrived { bytes, from: None, cast: Cast::ToUs, segment_bytes: None, ethernet: None }
     }
@@ -119,7 +118,7 @@ impl Arrived {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     Taken,
-    /// Taken, and leaves once its neighbour's address is known: then it is among the frames that are kept.
+    /// Taken, but waits for its neighbour's address. When it leaves, it is among the frames that are kept.
     Waits,
     Full,
     /// Dropped and counted.
@@ -137,15 +136,15 @@ pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConf
     }
 }
 
-/// Why a link could not be opened.
+/// The reason why a link could not be opened.
 #[derive(Debug)]
 pub enum LinkError {
-    /// What was attempted, on which device, and what the system said.
+    /// The attempt, the device, and the system's error.
     System {
         doing: &'static str,
         device: String,
         error: io::Error,
-        /// The capabilities that it takes, which are named where they are missing.
+        /// The capabilities that it needs, for the error message.
         takes: &'static str,
     },
     Configure {
@@ -164,7 +163,7 @@ impl LinkError {
         LinkError::System { doing, device: device.to_owned(), error: error.into(), takes: "CAP_NET_ADMIN" }
     }
 
-    /// The same of a link that takes other rights than a TUN.
+    /// The same error for a link that needs other capabilities than a TUN device.
     pub(crate) fn taking(mut self, rights: &'static str) -> LinkError {
         if let LinkError::System { takes, .. } = &mut self {
             *takes = rights;

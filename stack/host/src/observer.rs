@@ -1,4 +1,4 @@
-//! Who may watch a driver at work: captures and metrics.
+//! Observers of a driver at work: captures and metrics.
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
@@ -10,14 +10,14 @@ use crate::frames::EthernetHeader;
 ///
 /// Trace events of a packet that leaves come before it; those of one that came, after it.
 pub trait Observer: Send {
-    /// Asked before each turn and each step of a program. While no observer watches, none is shown anything, and no
-    /// trace is kept.
+    /// Called before each turn and each step of a program. While no observer watches, none gets packets, and no trace
+    /// is kept.
     fn is_watching(&self) -> bool {
         true
     }
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     fn on_trace(&mut self, event: &TraceEvent);
-    /// A frame by which a link finds its neighbours (ARP or NDP): `packet` is what follows the Ethernet header.
+    /// A frame by which a link finds its neighbours (ARP or NDP); `packet` begins after the Ethernet header.
     fn on_own_frame(&mut self, _seen: &SeenPacket<'_>) {}
 }
 
@@ -26,12 +26,12 @@ pub struct SeenPacket<'a> {
     pub at: Instant,
     pub link: LinkId,
     pub direction: Direction,
-    /// The number by which [`TraceEvent::packet`] names it: of those that came, or of those that left. 0 for a frame of
-    /// the link's own.
+    /// The number by which [`TraceEvent::packet`] names it. Incoming and outgoing packets are numbered apart. A frame
+    /// of the link's own has 0.
     pub id: u64,
     /// Payload bytes per segment, of a coalesced read or write.
     pub segment_bytes: Option<u16>,
-    /// What stands before the packet on links that frame.
+    /// The header before the packet, on links that frame.
     pub ethernet: Option<EthernetHeader>,
     pub packet: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! Waits for descriptors, for an absolute deadline, or to be woken by another thread.
+//! Waits for descriptors, an absolute deadline, or a wake by another thread.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,11 +14,11 @@ use hopwise_core::Instant;
 
 use crate::clock::Clock;
 
-/// What the eventfd that wakes is known by, and the timer. No link has these indexes.
+/// The indexes of the eventfd that wakes, and of the timer. No link has these indexes.
 const WAKE: u64 = u64::MAX;
 const ALARM: u64 = u64::MAX - 1;
 
-/// An epoll instance; any thread may [wake](Poller::wake) the one that waits, or set the alarm that does.
+/// An epoll instance. Any thread may [wake](Poller::wake) the waiting thread, or set the alarm for it.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
@@ -26,7 +26,7 @@ pub struct Poller {
     alarm: OwnedFd,
 }
 
-/// Waits until one of these descriptors is ready, for `most` at the longest, and answers how many are. A signal that
+/// Waits until one of these descriptors is ready, for `most` at the longest, and returns how many are. A signal that
 /// the program catches ends the wait with an error of the kind `Interrupted`.
 pub fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
     Ok(poll(fds, Some(&timespec(most)))?)
@@ -43,7 +43,7 @@ pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
     }
 }
 
-/// What a descriptor is waited for.
+/// The events that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     Nothing,
@@ -73,12 +73,12 @@ impl Poller {
         Ok(Poller { epoll, wake, alarm })
     }
 
-    /// What is readable while [`wait`](Poller::wait) would have something to tell.
+    /// A descriptor that is readable while [`wait`](Poller::wait) would return an event.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.epoll.try_clone()
     }
 
-    /// From now on `wait` tells by this index when there is what is waited for.
+    /// From now on, `wait` reports this index when the descriptor is ready.
     pub fn add(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         assert!((index as u64) < ALARM, "the last two indexes are the poller's own");
         let data = epoll::EventData::new_u64(index as u64);
@@ -94,15 +94,15 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Ends the wait that is under way, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn wake(&self) {
-        // It fails only when it is full of wakes that nobody has taken, which is as good.
+        // It fails only when the counter is full of unread wakes, which is as good.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Ends the wait that is under way when `rest` is over, or one after that; instead of an alarm that was set before.
+    /// Ends the current or a later wait once `rest` is over. It replaces an earlier alarm.
     pub fn set_alarm(&self, rest: Duration) {
-        // Zero would turn it off.
+        // Zero would disarm the timer.
         let it_value = timespec(rest.max(Duration::from_nanos(1)));
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
         if let Err(error) = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once) {
@@ -110,8 +110,8 @@ impl Poller {
         }
     }
 
-    /// Waits until something is ready, the deadline has come, or it is woken; marks in `ready` the links that may be
-    /// read or have room, by index.
+    /// Waits until a link is ready, the deadline has come, or a wake. Puts the indexes of links that can be read or
+    /// have room into `ready`.
     pub fn wait(&self, clock: &Clock, until: Option<Instant>, ready: &mut Vec<usize>) -> io::Result<()> {
         ready.clear();
         let rest = until.map(|until| timespec(until.since(clock.now())));

@@ -1,4 +1,4 @@
-//! Several stacks that share nothing, one on each queue of a device: a flow meets the same one both ways.
+//! Several stacks that share nothing, one on each queue of a device: both directions of a flow meet the same stack.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,24 +18,24 @@ use crate::stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
 use crate::stream::{TcpListener, TcpStream};
 use crate::tun_fast::mixed;
 
-/// Ports that are tried before a connection is refused for want of one.
+/// Attempts to find a free port before a connection is refused.
 const TRIES: usize = 32;
-/// The ports that are meant for this (RFC 6335 §6).
+/// The first of the dynamic ports (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
-/// Which of `shards` a connection belongs to; the queues of [`TunFast`](crate::TunFast) go by it, too.
+/// The shard of a connection; the queues of [`TunFast`](crate::TunFast) use the same function.
 pub fn shard_of(one_port: u16, other_port: u16, shards: usize) -> usize {
     usize::from(mixed(one_port, other_port)) % shards.max(1)
 }
 
-/// The stacks. Connections are dealt out in turn, and those that come in by their ports. A handle, as a stack is.
+/// A handle of several stacks. Connections that we open take the stacks in turn; incoming ones go by their ports.
 #[derive(Clone, Debug)]
 pub struct Shards {
     stacks: Vec<Stack>,
     turn: Arc<AtomicUsize>,
 }
 
-/// One listener a stack, asked in turn.
+/// One listener for each stack, polled in turn.
 #[derive(Debug)]
 pub struct ShardsListener {
     listeners: Vec<TcpListener>,
@@ -43,8 +43,8 @@ pub struct ShardsListener {
 }
 
 impl Shards {
-    /// One stack for each list of links, from what `config` and `maker` make for the shard of that number. Each must
-    /// have the same addresses, and a key of its own. One clock is all shards'.
+    /// Starts one stack for each list of links. `config` and `maker` make its parts from the number of the shard. All
+    /// must have the same addresses, and each a key of its own. One clock serves all.
     pub fn start(
         links: Vec<Vec<Box<dyn Link>>>,
         mut config: impl FnMut(u16, &[Box<dyn Link>]) -> StackConfig,
@@ -62,7 +62,7 @@ impl Shards {
         Ok(Shards { stacks, turn: Arc::default() })
     }
 
-    /// At least one.
+    /// The stacks, at least one.
     pub fn stacks(&self) -> &[Stack] {
         &self.stacks
     }
@@ -109,12 +109,12 @@ impl Shards {
         Ok(ShardsListener { listeners, turn: AtomicUsize::new(0) })
     }
 
-    /// Of each stack's links.
+    /// The counters of all links of all stacks.
     pub fn counters(&self) -> Vec<LinkCounters> {
         self.stacks.iter().flat_map(Stack::counters).collect()
     }
 
-    /// Stops all of them; the deadline is for them together.
+    /// Stops all stacks before one common deadline.
     pub fn stop(self, deadline: Duration) -> Stopped {
         let clock = self.clock();
         let until = clock.now() + deadline;
@@ -130,7 +130,7 @@ impl ShardsListener {
     }
 
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
-        // Whoever always has someone waiting must not keep the others' from being served.
+        // A stack that always has a connection ready must not keep the others from being served.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.listeners.len();
         let (after, first) = self.listeners.split_at(turn);
         let mut waiting = first.iter().chain(after).map(|listener| listener.poll_accept(cx));
@@ -138,7 +138,7 @@ impl ShardsListener {
     }
 }
 
-/// A port of ours that leads to that shard.
+/// A local port that leads to that shard.
 fn random_port(shard: usize, remote_port: u16, shards: usize) -> u16 {
     let random = getrandom::u32().unwrap_or_default() as u16 | FIRST_PORT;
     let upwards = (random..=u16::MAX).chain(FIRST_PORT..random);

@@ -20,7 +20,7 @@ pub(super) struct Lane<T> {
     overflowed: u64,
 }
 
-/// In the order of their time, then of their coming.
+/// Ordered by time, then by arrival.
 #[derive(Debug)]
 struct Waiting<T> {
     at: Instant,
@@ -62,7 +62,7 @@ impl<T: Copy> Lane<T> {
         }
     }
 
-    /// The way of a packet through the link; none: it is lost, and counted.
+    /// The passage of a packet through the link; `None` means lost and counted.
     pub(super) fn decide(&mut self, now: Instant, bytes: usize) -> Option<Passage> {
         match self.impairer.decide(&self.config, now, bytes, self.waiting.len()) {
             Ok(passage) => return Some(passage),
@@ -80,7 +80,7 @@ impl<T: Copy> Lane<T> {
         self.waiting.push(Reverse(Waiting { at, order: self.order, packet: copy, rest }));
     }
 
-    /// The next one whose time has come; it stays until it is [let go](Lane::drop_due).
+    /// The next packet whose time has come. It stays until [`drop_due`](Lane::drop_due).
     pub(super) fn due(&self, now: Instant) -> Option<(&[u8], &T)> {
         let Reverse(next) = self.waiting.peek().filter(|Reverse(next)| next.at <= now)?;
         Some((&next.packet, &next.rest))
@@ -92,7 +92,7 @@ impl<T: Copy> Lane<T> {
         }
     }
 
-    /// Whether one that came earlier is due.
+    /// Returns whether an earlier packet is due.
     pub(super) fn is_busy(&self, now: Instant) -> bool {
         self.next_at().is_some_and(|at| at <= now)
     }

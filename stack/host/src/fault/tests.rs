@@ -3,8 +3,8 @@ use crate::testing::{Loop, Memory, numbered};
 
 const SECOND: Instant = Instant::from_secs(1);
 
-/// Sends `count` packets at once through a faulty link whose other end is its own beginning, lets all time pass, and
-/// answers what came back, in order.
+/// Sends `count` packets at once through a faulty link that returns them, lets all time pass, and returns what came
+/// back, in order.
 fn through(outgoing: Impairment, incoming: Impairment, seed: u64, count: u32) -> (Vec<Vec<u8>>, Fault) {
     let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), incoming, outgoing, seed).unwrap();
     let mut came = Vec::new();
@@ -160,7 +160,7 @@ fn settings_that_cannot_work_are_refused() {
     }
 }
 
-/// The numbers that come through a link which takes two packets and then is full until they are read.
+/// The numbers of the packets that pass a link which is full after two packets until they are read.
 fn through_narrow(outgoing: Impairment, seed: u64, count: u32) -> Vec<u32> {
     let inner = Memory::to(Loop { room: 2, ..Loop::default() });
     let mut link = Fault::wrap(Box::new(inner), Impairment::NONE, outgoing, seed).unwrap();

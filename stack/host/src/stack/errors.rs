@@ -1,4 +1,4 @@
-//! Why a stack did not start, and why a connection did not come to stand.
+//! Reasons why a stack did not start, or a connection was not established.
 
 use std::error::Error;
 use std::fmt;
@@ -14,9 +14,9 @@ pub enum StackError {
         given: usize,
         described: Vec<LinkId>,
     },
-    /// A rule names agents that there are not.
+    /// A rule names agents that do not exist.
     Agents(Box<dyn Error + Send + Sync>),
-    /// It was to be driven by the runtime that starts it, and there is none, or none with I/O.
+    /// The stack should run in the caller's runtime, and there is none, or none with I/O.
     NoRuntime,
     System(io::Error),
 }
@@ -40,12 +40,12 @@ impl fmt::Display for StackError {
 
 impl Error for StackError {}
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// It was not even tried.
+    /// No SYN was sent.
     Refused(hopwise_core::endpoint::ConnectError),
-    /// It was tried, and came to nothing.
+    /// The attempt failed.
     Failed(CloseReason),
     /// The stack has been stopped.
     Stopped,
@@ -84,7 +84,7 @@ impl From<ConnectError> for io::Error {
     }
 }
 
-/// What a socket would have said.
+/// The error that a socket would return.
 pub(crate) fn kind_of(reason: CloseReason) -> io::ErrorKind {
     match reason {
         CloseReason::Reset => io::ErrorKind::ConnectionReset,

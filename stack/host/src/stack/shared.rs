@@ -1,4 +1,4 @@
-//! What handles share with whoever drives: the driver behind a lock, and who waits for what.
+//! State that handles share with the driver: the driver behind a lock, and the wakers that wait.
 
 use std::future::poll_fn;
 use std::io;
@@ -29,11 +29,11 @@ pub(crate) struct Shared {
     poller: Arc<Poller>,
     clock: Clock,
     is_ending: AtomicBool,
-    /// A stop waits for what is under way: nothing else begins.
+    /// A stop waits for open connections; no new one begins.
     is_stopping: AtomicBool,
-    /// Nobody drives any more.
+    /// No thread or task drives any more.
     is_over: AtomicBool,
-    /// Told when a stop has nothing more to wait for.
+    /// Notified when a stop has nothing left to wait for.
     finished: Condvar,
 }
 
@@ -41,39 +41,39 @@ pub(crate) struct Shared {
 struct Inner {
     driver: Driver<Endpoint>,
     waiting: Waiting,
-    /// A stop waits until no connection is under way.
+    /// A stop waits until no connection is open.
     is_finishing: bool,
-    /// For when the alarm is set that wakes whoever drives; never later than the driver's deadline.
+    /// The time of the alarm that wakes the driver; never later than the driver's deadline.
     alarm_at: Instant,
     unheard: Unheard,
     unpushed: Unpushed,
 }
 
-/// Since a task that drives has last read the links.
+/// Counts since a task that drives has last read the links.
 #[derive(Debug)]
 struct Unheard {
-    /// What programs have written.
+    /// Bytes that programs have written.
     written: usize,
-    /// From so much on, whoever writes reads the links.
+    /// From as many bytes on, a write also reads the links.
     written_most: usize,
-    /// How many packets had left by then.
+    /// The number of packets that had left by then.
     packets_out: u64,
 }
 
-/// A runtime reads no ACKs while it runs programs, and what they write fills their buffers, of which several are
-/// together larger than any cache. To read more often would wake the peer's program more often, for less.
+/// A runtime reads no ACKs while it runs programs, and their writes fill the send buffers. Several buffers are together
+/// larger than any cache. More frequent reads would wake the peer's program more often, for less data.
 const WRITTEN_UNHEARD: usize = 1 << 20;
 
-/// What programs have written in parts (H4).
+/// Connections with data that was written in parts (H4).
 #[derive(Debug, Default)]
 struct Unpushed {
     connections: Vec<ConnId>,
-    /// Wakes the task that pushes; without one, nothing is written in parts. Only where it shares its one thread with
-    /// all programs: among several it would wait for the one that woke it, however long that goes on.
+    /// Wakes the task that pushes. Without one, nothing is written in parts. It is set only in a runtime of one thread:
+    /// with several, the task would wait for the thread that woke it.
     task: Option<Waker>,
 }
 
-/// A write of so much fills a packet however large, and who writes as much writes more, often.
+/// A write of this size fills a packet of any size, and more such writes usually follow.
 const PART: usize = 1 << 16;
 
 impl Unpushed {
@@ -96,7 +96,7 @@ impl Unpushed {
 
     fn push(&mut self, now: Instant, endpoint: &mut Endpoint) {
         for id in self.connections.drain(..) {
-            // What is gone has nothing to push.
+            // A forgotten connection has nothing to push.
             let _ = endpoint.push(now, id);
         }
     }
@@ -142,7 +142,7 @@ impl Shared {
         self.inner.lock().driver.counters()
     }
 
-    /// Asks without changing anything.
+    /// Reads the endpoint without changing it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(Instant, &Endpoint) -> R) -> R {
         let inner = self.inner.lock();
         look(self.clock.now(), inner.driver.machine())
@@ -158,8 +158,8 @@ impl Shared {
         done
     }
 
-    /// [`act`](Shared::act) for a program's data; `then` is told how much was taken. Once much was written, the links
-    /// are read as well.
+    /// [`act`](Shared::act) for a program's data; `then` gets the number of bytes taken. After many bytes, it also
+    /// reads the links.
     pub(crate) fn write<R>(
         &self,
         id: ConnId,
@@ -186,21 +186,21 @@ impl Shared {
         done
     }
 
-    /// What was written in parts leaves, as though no more came.
+    /// Sends data that was written in parts, without waiting for more.
     pub(crate) fn flush(&self, id: ConnId) {
         let mut inner = self.inner.lock();
         let Inner { driver, unpushed, .. } = &mut *inner;
         if !unpushed.connections.contains(&id) {
             return;
         }
-        // What is gone has nothing to push. The task finds it pushed.
+        // A forgotten connection has nothing to push. The task finds it pushed.
         let _ = driver.act(|now, endpoint| endpoint.push(now, id));
         self.set_alarm(&mut inner);
         self.give_back(inner);
     }
 
-    /// A step of a program's that changes nothing where its outcome says so: then whatever else is due need not leave
-    /// yet, and may go along with what the program does next.
+    /// A read by a program. If `has_changed` is false for its result, due packets need not leave yet, and may leave
+    /// with the program's next step.
     pub(crate) fn read<R>(
         &self,
         read: impl FnOnce(Instant, &mut Endpoint, &mut Waiting) -> R,
@@ -217,7 +217,7 @@ impl Shared {
         done
     }
 
-    /// H3. One that rings early, because what it was for has moved, costs less than to move it each time.
+    /// H3. An early alarm, whose deadline has moved, costs less than a new alarm each time.
     fn set_alarm(&self, inner: &mut Inner) {
         let deadline = inner.driver.poll_timeout().unwrap_or(Instant::FAR);
         if deadline < inner.alarm_at {
@@ -230,7 +230,7 @@ impl Shared {
     fn give_back(&self, mut inner: MutexGuard<'_, Inner>) {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
-        // Told once: whoever hears it by the poller gives the lock back, too.
+        // Notified once: the thread that learns of it by the poller gives the lock back, too.
         let is_finished = *is_finishing && (self.is_over() || !is_any_under_way(driver.machine()));
         *is_finishing &= !is_finished;
         if waiting.due.is_empty() {
@@ -247,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Answers whether there is more to read, and whether a packet has come.
+    /// Returns whether more can be read, and whether a packet has arrived.
     fn turn(&self, ready: &[usize]) -> (Turn, bool) {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
@@ -258,7 +258,7 @@ impl Shared {
         (turn, has_come)
     }
 
-    /// A turn whose answers wait, if it has anything to tell programs: what they say to it may go along.
+    /// A turn whose answers wait if programs are to be woken: their data may go along.
     fn listen(&self) -> Listened {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
@@ -276,7 +276,7 @@ impl Shared {
         Listened { turn, calls, has_come }
     }
 
-    /// Whether something has left since the links were read: a kernel that is the peer answers while we write to it.
+    /// Returns whether a packet has left since the links were read. A peer in this kernel answers while we write to it.
     fn may_have_answers(&self) -> bool {
         let inner = self.inner.lock();
         inner.driver.packets_out() != inner.unheard.packets_out
@@ -289,7 +289,7 @@ impl Shared {
         self.give_back(inner);
     }
 
-    /// For whoever was woken by the last one, perhaps.
+    /// Like [`set_alarm`](Shared::set_alarm), after the last alarm may have rung.
     fn set_next_alarm(&self, inner: &mut Inner) {
         if inner.alarm_at <= self.clock.now() {
             inner.alarm_at = Instant::FAR;
@@ -297,7 +297,7 @@ impl Shared {
         self.set_alarm(inner);
     }
 
-    /// The driver's thread.
+    /// The loop of the driver's thread.
     pub(crate) fn run(&self, busy_poll: Duration) {
         let _over = Over(self);
         let mut ready = Vec::new();
@@ -315,8 +315,8 @@ impl Shared {
         }
     }
 
-    /// The same as a task: whoever shares its thread is woken without a switch. To read a link that has nothing costs
-    /// no more than to ask which has.
+    /// The same as a task: programs on its thread are woken without a switch. It reads all links, since an idle link
+    /// costs no more to read than to poll.
     pub(crate) async fn run_in_runtime(self: Arc<Self>, readable: AsyncFd<OwnedFd>, busy_poll: Duration) {
         let _over = Over(&self);
         let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
@@ -346,7 +346,7 @@ impl Shared {
         inner.unpushed.task = has_one_thread.then_some(task);
     }
 
-    /// Until there is something to read, to run or to push.
+    /// Waits until there is something to read, to run or to push.
     fn poll_rest(&self, cx: &mut Context<'_>, readable: &AsyncFd<OwnedFd>) -> Poll<io::Result<()>> {
         if self.inner.lock().unpushed.connections.is_empty() {
             ready!(readable.poll_read_ready(cx))?.clear_ready();
@@ -354,7 +354,7 @@ impl Shared {
         Poll::Ready(Ok(()))
     }
 
-    /// What [`run_in_runtime`](Shared::run_in_runtime) waits for; of the runtime that calls this.
+    /// The descriptor that [`run_in_runtime`](Shared::run_in_runtime) waits for, in the runtime of the caller.
     pub(crate) fn readable(&self) -> io::Result<AsyncFd<OwnedFd>> {
         sys::readable(self.poller.descriptor()?)
     }
@@ -363,7 +363,7 @@ impl Shared {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// The runtime's thread may be the one that waits for the end.
+    /// One turn on the caller's thread: the runtime's thread may be the one that waits for the end.
     fn drive_once(&self, until: Instant) {
         let mut ready = Vec::new();
         self.inner.lock().driver.rest();
@@ -378,18 +378,18 @@ impl Shared {
         self.poller.wake();
     }
 
-    /// Nothing moves any more.
+    /// Returns whether the driver has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Whether a connection that began now would have no time to end in order.
+    /// Returns whether a new connection would have no time to end in order.
     pub(crate) fn takes_no_more(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire) || self.is_over()
     }
 
-    /// Closes everything and waits, driven by its own thread or by who calls; answers how many connections had to be
-    /// reset.
+    /// Closes all connections and waits, driven by the own thread or by the caller. Returns the number of connections
+    /// that it reset.
     pub(crate) fn finish(&self, deadline: Duration, drives: Drives) -> usize {
         let until = self.clock.now() + deadline;
         self.is_stopping.store(true, Ordering::Release);
@@ -410,14 +410,14 @@ impl Shared {
     }
 }
 
-/// What came of listening: whether there is more to read, whether programs were called, whether a packet has come.
+/// The result of listening: whether more can be read, whether programs are to be woken, whether a packet has arrived.
 struct Listened {
     turn: Turn,
     calls: bool,
     has_come: bool,
 }
 
-/// Tasks that were woken before this go first; a runtime's own yield would ask the system for news besides.
+/// Lets tasks run that were woken before this one. A runtime's own yield would also poll the system for events.
 async fn let_others_run() {
     let mut has_let = false;
     poll_fn(|cx| {
@@ -430,7 +430,7 @@ async fn let_others_run() {
     .await;
 }
 
-/// How long to look on for packets before sleeping.
+/// How long to poll for packets before sleeping.
 struct Looks {
     busy_poll: Duration,
     until: Instant,
@@ -449,7 +449,7 @@ impl Looks {
     }
 }
 
-/// Whoever still waits learns that nobody drives, however that came.
+/// Its drop tells all waiters that the driver has ended, also after a panic.
 struct Over<'a>(&'a Shared);
 
 impl Drop for Over<'_> {
@@ -457,7 +457,7 @@ impl Drop for Over<'_> {
         let mut inner = self.0.inner.lock();
         self.0.is_over.store(true, Ordering::Release);
         inner.unpushed.task = None;
-        // What has panicked while a packet left would do so again.
+        // A panic while a packet left would repeat.
         if !std::thread::panicking() {
             inner.answer();
         }
@@ -470,7 +470,7 @@ fn tell_of_end(error: &io::Error) {
     tracing::error!(%error, "epoll failed; the stack ends");
 }
 
-/// TIME-WAIT owes the peer nothing but silence.
+/// TIME-WAIT sends the peer nothing by itself.
 fn is_any_under_way(endpoint: &Endpoint) -> bool {
     endpoint.states().any(|state| !matches!(state, StateName::TimeWait | StateName::Closed))
 }

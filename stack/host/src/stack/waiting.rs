@@ -1,4 +1,4 @@
-//! Who waits for what of a stack that is driven elsewhere.
+//! The wakers of tasks that wait for a connection or a listener.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Waker};
@@ -6,19 +6,19 @@ use std::task::{Context, Waker};
 use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{ConnId, Event, EventKind, ListenerId};
 
-/// Each waiter is called once and asks again.
+/// Each waker is called once, and must register again.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     /// By the connections' slots.
     connections: Vec<Waiters>,
     listeners: BTreeMap<ListenerId, Vec<Waker>>,
-    /// To be called once the lock is given back (H2).
+    /// Wakers to call once the lock is given back (H2).
     pub(super) due: Vec<Waker>,
 }
 
 #[derive(Debug)]
 struct Waiters {
-    /// Who had the slot last.
+    /// The last connection in the slot.
     of: ConnId,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -77,7 +77,7 @@ impl Waiting {
         self.listeners.remove(&id);
     }
 
-    /// What one accept has left over may be the next one's.
+    /// Wakes the next accept, because more connections may wait than one.
     pub(crate) fn call_listener(&mut self, id: ListenerId) {
         if let Some(waiters) = self.listeners.get_mut(&id) {
             self.due.append(waiters);
@@ -120,7 +120,7 @@ impl Waiting {
     }
 }
 
-/// Whether an event is news to who reads, and to who writes or waits for the handshake.
+/// Returns whether an event wakes the reader, and whether it wakes the writer or a connect.
 fn concerns(kind: EventKind) -> (bool, bool) {
     match kind {
         EventKind::Connected | EventKind::Writable => (false, true),
