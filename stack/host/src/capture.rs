@@ -1,8 +1,8 @@
-//! Captures: every packet of every link in pcapng, each of ours with the reason why it left.
+//! Captures: every packet of every link in pcapng. Each packet of ours has the reason why it left.
 //!
-//! A [`Tap`] observes a driver: it copies into a bounded queue and counts what does not fit. A thread of its own joins
-//! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection. Shards
-//! have a tap each; their packets stand in the file in the order of their times.
+//! A [`Tap`] observes a driver: it copies into a bounded queue and counts what does not fit. A writer's thread joins
+//! packets with the trace and writes them. A slow or full disk therefore delays no connection. Each shard has its own
+//! tap; the file holds the packets of all shards in the order of their times.
 
 mod checksum;
 mod explainer;
@@ -37,26 +37,26 @@ use joiner::{Commented, Joiner};
 use order::Order;
 use queue::Queue;
 
-/// How long the writer waits for more before it writes what it has.
+/// How long the writer waits for more before it writes a batch.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 
-/// What a capture needs to know.
+/// The settings of a capture.
 pub struct CaptureSettings {
     pub path: PathBuf,
     /// A new file begins before this one would have more bytes; a packet that is larger alone has one to itself.
     pub rotate_bytes: Option<u64>,
     /// How many files stay: the one being written and the older ones, which get a number.
     pub files: NonZeroU32,
-    /// By their numbers.
+    /// All links, by their numbers.
     pub links: Vec<CapturedLink>,
-    /// Which of them to capture.
+    /// The links to capture.
     pub wanted: Vec<LinkId>,
-    /// What makes the time of day of an [`Instant`](hopwise_core::Instant): [`Stack::wall_clock_offset`].
+    /// The offset from an [`Instant`](hopwise_core::Instant) to the time of day: [`Stack::wall_clock_offset`].
     ///
     /// [`Stack::wall_clock_offset`]: crate::Stack::wall_clock_offset
     pub wall_clock_offset: Duration,
-    /// For each shard, who says what is known of a connection by its number in the shard's trace; asked a few times a
-    /// connection, by the writer's thread.
+    /// For each shard, a function that describes a connection by its number in the shard's trace. The writer's thread
+    /// calls it a few times for each connection.
     pub names: Vec<Names>,
 }
 
@@ -73,19 +73,19 @@ impl fmt::Debug for CaptureSettings {
     }
 }
 
-/// What became of what the links carried.
+/// Counts of packets, files and losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
     pub packets_written: u64,
     pub bytes_written: u64,
-    /// More than stay when they rotate.
+    /// All files begun, also those that rotation has removed.
     pub files_begun: u64,
     /// Packets and trace events that found the queue full.
     pub packets_missed: u64,
     pub events_missed: u64,
     /// Packets that the disk did not take.
     pub packets_unwritten: u64,
-    /// What the system said last about that.
+    /// The last error of a write.
     pub last_error: Option<String>,
 }
 
@@ -111,7 +111,7 @@ pub struct Capture {
 #[derive(Debug, Default)]
 struct Captures {
     running: Option<Running>,
-    /// Of all that have ended.
+    /// The sum over all captures that have ended.
     ended: CaptureCounts,
 }
 
@@ -119,11 +119,11 @@ struct Captures {
 struct Running {
     path: PathBuf,
     counts: Arc<Mutex<CaptureCounts>>,
-    /// Nothing while somebody waits for its end.
+    /// `None` while another thread waits for its end.
     writer: Option<JoinHandle<()>>,
 }
 
-/// Why no capture began or ended.
+/// The reason why no capture began or ended.
 #[derive(Debug)]
 pub enum CaptureError {
     AlreadyRuns(PathBuf),
@@ -145,8 +145,8 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Sees everything of one shard while a capture runs; while none does, and nobody else watches, it costs a load of a
-/// flag for each turn and each step of a program.
+/// Sees everything of one shard while a capture runs. While none does and no other observer watches, it loads one flag
+/// for each turn and each step of a program.
 #[derive(Debug)]
 pub struct Tap {
     queue: Arc<Queue>,
@@ -160,7 +160,7 @@ impl Default for Capture {
 }
 
 impl Capture {
-    /// For the driver of the shard of that number; a stack that stands alone is the first.
+    /// The tap for the driver of that shard; a stack that stands alone is shard 0.
     pub fn tap(&self, shard: u16) -> Tap {
         Tap { queue: Arc::clone(&self.queue), shard }
     }
@@ -190,8 +190,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Ends the capture; what the queue holds is written first. It blocks for that long, in which it still counts as
-    /// the one that runs.
+    /// Ends the capture and first writes the queue's contents. It blocks until then, and the capture still counts as
+    /// running.
     pub fn stop(&self) -> Result<(PathBuf, CaptureCounts), CaptureError> {
         let writer = self.captures.lock().running.as_mut().and_then(|running| running.writer.take());
         let writer = writer.ok_or(CaptureError::NoneRuns)?;
@@ -206,13 +206,13 @@ impl Capture {
         Ok((path, counts))
     }
 
-    /// Of the capture that is running.
+    /// The path and counts of the capture that is running.
     pub fn running(&self) -> Option<(PathBuf, CaptureCounts)> {
         let captures = self.captures.lock();
         captures.running.as_ref().map(|running| (running.path.clone(), running.counts.lock().clone()))
     }
 
-    /// Of all captures until now, so that no count goes down when one ends or begins; the error is the latest one's.
+    /// The sum over all captures until now: no count goes down when one ends or begins. The error is the latest one.
     pub fn totals(&self) -> CaptureCounts {
         let captures = self.captures.lock();
         let mut totals = captures.ended.clone();
@@ -223,7 +223,7 @@ impl Capture {
     }
 }
 
-/// The writer's thread.
+/// The loop of the writer's thread.
 fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
     let mut batch = queue::Batch::default();
     let mut shards = Shards::new(names);
@@ -249,10 +249,10 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
     }
 }
 
-/// Joins each shard's packets with its trace, and puts those of several into the order of their times.
+/// Joins each shard's packets with its trace, and puts those of several shards into the order of their times.
 struct Shards {
     joiners: Vec<Joiner>,
-    /// One shard alone needs none: its order is that of time.
+    /// `None` with one shard, whose packets are in order.
     order: Option<Order>,
 }
 
@@ -272,7 +272,7 @@ impl Shards {
                 joiner.take(record, &mut |packet| hand_on(shard, packet, order, file));
             }
         }
-        // From a shard that has fallen silent, an arrival hears no more of itself.
+        // An arrival of a silent shard gets no more events.
         for (shard, joiner) in (0..).zip(joiners) {
             if joiner.waits_since().is_some_and(|since| now.since(since) >= WRITE_EVERY) {
                 joiner.finish(&mut |packet| hand_on(shard, packet, order, file));
@@ -291,7 +291,7 @@ fn hand_on(shard: u16, packet: &Commented<'_>, order: &mut Option<Order>, file: 
     }
 }
 
-/// What a capture begins to lose: each is told once, and its counts say how much it was.
+/// The losses that begin. Each is logged once, and the counts hold its amount.
 fn losses_begun(before: &CaptureCounts, now: &CaptureCounts) -> impl Iterator<Item = &'static str> {
     let begins = |loses: fn(&CaptureCounts) -> bool| !loses(before) && loses(now);
     let losses = [

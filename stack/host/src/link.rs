@@ -32,7 +32,7 @@ pub trait Link: Send + Debug {
     fn cuts(&self) -> bool {
         true
     }
-    /// [`Checksums`] other than `Verify` if it finishes those of outgoing TCP segments, and vouches for incoming ones.
+    /// `Trust` if it finishes the checksums of outgoing TCP segments, and vouches for those of incoming ones.
     fn checksums(&self) -> Checksums {
         Checksums::Verify
     }

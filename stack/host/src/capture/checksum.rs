@@ -1,21 +1,21 @@
-//! Checksums that a device was to finish: in a file they would all be wrong.
+//! Finishes checksums that were left to a device: in a file they would all be wrong.
 
 use std::borrow::Cow;
 
 use hopwise_core::wire::{IpView, Sum, protocol};
 
-/// Skips headers behind the IP header: takes a protocol and its bytes, and gives those of the packet's content.
+/// Skips headers behind the IP header. Takes a protocol and its bytes, and returns those of the packet's content.
 pub(super) type Behind = fn(u8, &[u8]) -> (u8, &[u8]);
 
-/// Makes of an IP packet what a device would send. The field of a TCP segment or UDP datagram may hold the
-/// pseudo-header's sum alone: then the rest is added. A checksum that is wrong in another way stays as it is.
+/// Completes an IP packet as a device would. The field of a TCP segment or UDP datagram may hold the pseudo-header's
+/// sum alone: then the rest is added. A checksum that is wrong in another way stays as it is.
 pub fn finish_checksum(packet: &mut [u8], behind: Behind) {
     if let Some((place, sum)) = patch(packet, behind) {
         packet[place..place + 2].copy_from_slice(&sum);
     }
 }
 
-/// The same for a packet that `header_len` bytes stand before.
+/// The same for a packet after a header of `header_len` bytes.
 pub(super) fn finished(frame: &[u8], header_len: usize) -> Cow<'_, [u8]> {
     let packet = frame.get(header_len..).unwrap_or_default();
     patch(packet, |protocol, bytes| (protocol, bytes)).map_or(Cow::Borrowed(frame), |(place, sum)| {
@@ -25,7 +25,7 @@ pub(super) fn finished(frame: &[u8], header_len: usize) -> Cow<'_, [u8]> {
     })
 }
 
-/// The place of the field, and its right value.
+/// The offset of the field, and its right value.
 fn patch(packet: &[u8], behind: Behind) -> Option<(usize, [u8; 2])> {
     let ip = IpView::parse(packet).ok()?;
     let (protocol, bytes) = behind(ip.protocol, ip.payload);

@@ -1,4 +1,4 @@
-//! Joins packets with the trace where both are at hand: in captures of a world that no driver drives.
+//! Joins packets with the trace where both are at hand: in captures of a simulated world without a driver.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::joiner::{Commented, Joiner};
 use super::queue::{Head, Record};
 use crate::observer::SeenPacket;
 
-/// Hears of packets and trace events as an [`Observer`](crate::Observer) does. Of each packet it says why it left, or
+/// Gets packets and trace events as an [`Observer`](crate::Observer) does. It comments each packet: why it left, or
 /// what the endpoint did with it. The comments name packets by their numbers, and the sink knows its files' frames.
 pub struct Explainer {
     joiner: Joiner,
@@ -20,7 +20,7 @@ impl Explainer {
         Explainer { joiner: Joiner::new(names) }
     }
 
-    /// A packet that leaves goes to the sink at once, and so does an arrival that waited for its trace until now.
+    /// Hands an outgoing packet to the sink at once, and before it the arrival that waited for its trace.
     pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
         let SeenPacket { at, link, direction, id, packet, .. } = *seen;
         let head = Head { at, link, direction, id, header_len: 0 };
@@ -31,7 +31,7 @@ impl Explainer {
         self.joiner.take(Record::Event(*event), &mut |_| {});
     }
 
-    /// The arrival that waits for its trace will hear no more of itself.
+    /// Hands on the arrival that waits: it gets no more events.
     pub fn finish(&mut self, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
         self.joiner.finish(&mut |commented| tell(commented, sink));
     }

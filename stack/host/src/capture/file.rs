@@ -1,4 +1,4 @@
-//! The files of a capture: pcapng, whole blocks at a time, rotated by size. Each ends with what its links lost.
+//! The files of a capture: pcapng, whole blocks at a time, rotated by size. Each ends with the losses of its links.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ use crate::own_file::begin_own;
 
 /// Times are in nanoseconds.
 const NANOSECONDS: u8 = 9;
-/// pcapng's flags word of a packet (section 4.3.1): its two lowest bits say which way it went.
+/// Values of pcapng's flags word of a packet (section 4.3.1): its two lowest bits are the direction.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
@@ -40,17 +40,17 @@ pub(super) struct CaptureFile {
     statistics: Vec<Statistics>,
     offset: Duration,
     file: File,
-    /// Whole blocks up to here are on the disk.
+    /// The bytes of whole blocks on the disk.
     written: u64,
     /// Packets in this file, on the disk.
     packets: u64,
     frames: Frames,
-    /// Blocks that wait to be written together.
+    /// Blocks to be written together.
     blocks: PcapNgWriter<Vec<u8>>,
     waiting: u64,
-    /// What a file begins with takes so many bytes.
+    /// The length of the headers at the beginning of each file.
     headers: usize,
-    /// The first thing that went wrong since somebody asked.
+    /// The first error since the last [`write`](CaptureFile::write).
     refused: Option<io::Error>,
     told: CaptureCounts,
 }
@@ -91,7 +91,8 @@ impl CaptureFile {
         Ok(created)
     }
 
-    /// A packet that would make the file larger than it may be begins the next; a file holds one, however large.
+    /// Adds a packet. A packet that would make the file too large begins the next file, unless it would be the first of
+    /// this one.
     pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>) {
         let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
@@ -105,7 +106,7 @@ impl CaptureFile {
                 self.told.packets_unwritten += 1;
                 return;
             }
-            // Frames are counted anew.
+            // Frame numbers begin anew.
             self.write_block(shard, at, commented);
         }
         self.waiting += 1;
@@ -133,13 +134,13 @@ impl CaptureFile {
             data: checksum::finished(packet, head.header_len),
             options,
         };
-        // Into memory, and of a link that the section describes: it cannot fail.
+        // It cannot fail: it writes to memory, and the section describes the link.
         let pushed = self.blocks.write_pcapng_block(block);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
-    /// Writes what waits; answers also for what was written since the last time. `missed` are packets that no file has,
-    /// by their links' numbers.
+    /// Writes the waiting blocks, and returns the first error since the last call. `missed` counts packets that no file
+    /// has, by their links' numbers.
     pub(super) fn write(&mut self, missed: &[u64]) -> io::Result<()> {
         for (statistics, missed) in self.statistics.iter_mut().zip(missed) {
             statistics.missed = *missed;
@@ -148,7 +149,7 @@ impl CaptureFile {
         self.refused.take().map_or(outcome, Err)
     }
 
-    /// Writes what waits, and what the links have lost.
+    /// Writes the waiting blocks, and the losses of the links.
     pub(super) fn end(&mut self, missed: &[u64]) -> io::Result<()> {
         self.write(missed)?;
         self.write_statistics();
@@ -159,7 +160,7 @@ impl CaptureFile {
         STATISTICS_BYTES * self.statistics.len() as u64
     }
 
-    /// Behind the packets that wait.
+    /// Adds the statistics after the packets that wait.
     fn write_statistics(&mut self) {
         for (interface_id, statistics) in (0..).zip(&self.statistics) {
             let nanos = u64::try_from(statistics.latest.as_nanos()).unwrap_or(u64::MAX);
@@ -177,8 +178,8 @@ impl CaptureFile {
         }
     }
 
-    /// What the disk does not take is counted and gone. The file still ends with a whole block and begins with its
-    /// headers, so that it can be read and written on.
+    /// Counts and drops the blocks that the disk refuses. The file still begins with its headers and ends with a whole
+    /// block. It stays readable, and can be continued.
     fn write_waiting(&mut self) -> io::Result<()> {
         let mut bytes = std::mem::take(self.blocks.get_mut());
         let packets = std::mem::take(&mut self.waiting);
@@ -193,7 +194,7 @@ impl CaptureFile {
             }
             Err(_) => {
                 self.told.packets_unwritten += packets;
-                // What is no regular file has no end to go back to, and the first error says more.
+                // These fail on a file that is not regular; the first error says more.
                 let _ = self.file.set_len(self.written);
                 let _ = self.file.seek(SeekFrom::Start(self.written));
                 bytes.truncate(if self.written == 0 { self.headers } else { 0 });
@@ -215,10 +216,10 @@ impl CaptureFile {
         counts.packets_unwritten = self.told.packets_unwritten;
     }
 
-    /// `a.pcapng` becomes `a.1.pcapng`, that one `a.2.pcapng`, and the oldest goes. The headers wait for the first
-    /// packet.
+    /// Renames `a.pcapng` to `a.1.pcapng`, that one to `a.2.pcapng`, and replaces the oldest. The headers wait for the
+    /// first packet.
     fn rotate(&mut self) -> io::Result<()> {
-        // A gap is room enough: one is at the front when the new file could not be made the last time.
+        // The renaming stops at a gap. After a failed attempt to make the new file, the gap is at the front.
         let is_there = |number: &u32| fs::symlink_metadata(numbered(&self.path, *number)).is_ok();
         let last = (0..self.files.get() - 1).take_while(is_there).count();
         for number in (0..self.files.get()).take(last).rev() {
@@ -238,8 +239,8 @@ impl CaptureFile {
     }
 }
 
-/// Nobody else may read what went over the links, and another user's file stays as it is. Nothing is waited for: a
-/// reader of a pipe could hold up the writer.
+/// Opens a file that no other user may read; another user's file stays as it is. A pipe is refused, because its reader
+/// could hold up the writer.
 fn open(path: &Path) -> io::Result<File> {
     let is_pipe = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
     if fs::symlink_metadata(path).is_ok_and(|facts| is_pipe(facts.file_type())) {
@@ -248,7 +249,7 @@ fn open(path: &Path) -> io::Result<File> {
     begin_own(path, 0o600)
 }
 
-/// The file that is being written is the first, and has no number.
+/// The path of a file by its number. The file that is being written is number 0, and has no number in its name.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     if number == 0 {
         return path.to_owned();
@@ -318,7 +319,7 @@ mod tests {
         read(path).into_iter().map(|(bytes, _)| bytes).collect()
     }
 
-    /// Files of a packet each.
+    /// Makes files of one packet each.
     fn rotated(folder: &Folder, files: u32) -> CaptureFile {
         let path = folder.file("a.pcapng");
         let files = NonZeroU32::new(files).expect("more than 0");
@@ -361,7 +362,7 @@ mod tests {
         assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
     }
 
-    /// The older files have moved on already when the new one cannot be made; they must not move on at every try.
+    /// When the new file cannot be made, the older files have moved on already. They must not move on at every attempt.
     #[test]
     fn a_file_that_cannot_be_made_costs_no_older_file() {
         let folder = Folder::new("capture-gap");
@@ -370,7 +371,7 @@ mod tests {
             push(&mut file, number, packet);
             file.write(&[]).expect("there is room");
         }
-        // What an attempt leaves behind that has moved the older files and made none.
+        // The state after an attempt that has moved the older files and made none.
         fs::remove_file(folder.file("a.pcapng")).expect("it is ours");
         push(&mut file, 4, b"fourth");
         file.write(&[]).expect("it can be made again");
@@ -378,7 +379,7 @@ mod tests {
         assert_eq!(kept, [[b"older".to_vec()], [b"newer".to_vec()], [b"fourth".to_vec()]]);
     }
 
-    /// It takes root to make a file that is another user's.
+    /// Only root can make a file of another user.
     #[test]
     fn a_capture_takes_no_file_of_another_user_and_none_of_a_second_name() {
         let folder = Folder::new("capture-others");

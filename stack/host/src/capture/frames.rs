@@ -1,19 +1,19 @@
-//! Which frame of a capture's file a packet is that came.
+//! Finds the frame of a capture's file that holds an arrived packet.
 
 use std::collections::VecDeque;
 
-/// Arrivals that each shard's connections may still answer: more than come within the longest hold.
+/// Arrivals that each shard's connections may still answer: more than can come within the longest delay of an ACK.
 const MOST: usize = 32 << 10;
 
 /// The latest arrivals in the file being written.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// For each shard its packets' numbers, which rise, and their frames.
+    /// For each shard the numbers of its packets, which rise, and their frames.
     shards: Vec<VecDeque<(u64, u64)>>,
 }
 
 impl Frames {
-    /// The packet of that number came, and is that frame.
+    /// Notes that the arrived packet of that number is that frame.
     pub fn note(&mut self, shard: u16, id: u64, frame: u64) {
         let shard = usize::from(shard);
         if self.shards.len() <= shard {
@@ -32,7 +32,7 @@ impl Frames {
         known.get(place).map(|(_, frame)| *frame)
     }
 
-    /// Another file begins, or frames were lost.
+    /// Forgets all frames, because another file begins or frames were lost.
     pub(super) fn forget(&mut self) {
         self.shards.clear();
     }

@@ -1,7 +1,7 @@
 //! Joins packets with the trace, by the ids that both carry.
 //!
-//! The trace of a packet that leaves comes before the packet, and that of one that came, after it: so an arrival waits
-//! until the next packet.
+//! Events of a packet that leaves come before it; those of one that arrived, after it. An arrival therefore waits until
+//! the next packet.
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::comments::{Comment, Comments, Names};
@@ -10,13 +10,13 @@ use hopwise_core::{Instant, LinkId};
 use super::queue::{Head, Record};
 use crate::observer::Direction;
 
-/// Packets whose links are full, while others carry more: one each. What a link has refused, or one that is not
-/// captured has carried, stays until others take its place.
+/// Packets that wait for full links, one each. A packet that a link has refused, or that left by a link without
+/// capture, stays until others take its place.
 const MOST_LEAVING: usize = 16;
 
 const NOTHING: &Comment = &Comment { text: String::new(), answers: None, echoes: None };
 
-/// A packet with what is to be said of it.
+/// A packet with its comment.
 #[derive(Debug)]
 pub(super) struct Commented<'a> {
     pub(super) head: Head,
@@ -26,16 +26,16 @@ pub(super) struct Commented<'a> {
 
 pub(super) struct Joiner {
     comments: Comments,
-    /// The arrival that waits for its trace.
+    /// The arrival that waits for its events.
     arrival: Option<(Head, Vec<u8>)>,
     leaving: Vec<Leaving>,
 }
 
-/// A packet that will leave, or of which pieces have left.
+/// A packet that will leave, or some of whose pieces have left.
 struct Leaving {
     id: u64,
     comment: Comment,
-    /// What it has left by.
+    /// The link by which it has left.
     link: Option<LinkId>,
 }
 
@@ -44,7 +44,7 @@ impl Joiner {
         Joiner { comments: Comments::new(names), arrival: None, leaving: Vec::with_capacity(MOST_LEAVING) }
     }
 
-    /// Hands on what is complete.
+    /// Takes a record, and hands on the packets that are complete.
     pub(super) fn take(&mut self, record: Record<'_>, sink: &mut dyn FnMut(&Commented<'_>)) {
         match record {
             Record::Event(event) => self.hear(&event),
@@ -64,12 +64,12 @@ impl Joiner {
         }
     }
 
-    /// When the arrival came that waits for its trace.
+    /// The time of the arrival that waits for its events.
     pub(super) fn waits_since(&self) -> Option<Instant> {
         self.arrival.as_ref().map(|(head, _)| head.at)
     }
 
-    /// The arrival that waits will hear no more of itself.
+    /// Hands on the arrival that waits: it gets no more events.
     pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&Commented<'_>)) {
         if let Some((head, packet)) = self.arrival.take() {
             sink(&Commented { head, packet: &packet, comment: &self.comments.of_arrival() });
@@ -85,7 +85,8 @@ impl Joiner {
         self.leaving.push(Leaving { id: event.packet, comment, link: None });
     }
 
-    /// The segments of a bundle that was cut here all leave for its reason, until the link carries something else.
+    /// The comment of an outgoing packet. All segments of a bundle that the driver cut have its reason, until the link
+    /// carries another packet.
     fn said_of_leaving(&mut self, head: &Head) -> &Comment {
         self.leaving.retain(|left| left.id == head.id || left.link != Some(head.link));
         let said = self.leaving.iter_mut().find(|left| left.id == head.id);

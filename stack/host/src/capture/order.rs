@@ -1,7 +1,7 @@
 //! Puts the packets of several shards into the order of their times.
 //!
-//! Each shard's packets come in order, and one shard may lag behind another by as long as its turn takes. A packet
-//! waits until others are so much newer, or until nothing comes any more.
+//! Each shard's packets come in order, but one shard may lag behind another by the length of a turn. A packet waits
+//! until the newest is so much newer, or until no shard sends any more.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,9 +13,9 @@ use hopwise_core::trace::comments::Comment;
 use super::joiner::Commented;
 use super::queue::Head;
 
-/// The newest packet is so much newer than one that is written.
+/// A packet is written when the newest is so much newer.
 const LAG: Duration = Duration::from_millis(500);
-/// Packets may wait for others up to this; then the oldest go.
+/// The packets that wait hold at most so many bytes; then the oldest are written.
 const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Of one time, those that came first.
+    /// Packets of one time keep the order of their arrival.
     fn key(&self) -> (Instant, u64) {
         (self.head.at, self.nth)
     }
@@ -51,7 +51,7 @@ impl Order {
         self.waiting.push(Waiting { nth: self.count, shard, head: *head, packet, comment });
     }
 
-    /// Hands on what has waited long enough, or everything.
+    /// Hands on packets that have waited long enough, or all.
     pub(super) fn release(&mut self, is_everything: bool, sink: &mut dyn FnMut(u16, &Commented<'_>)) {
         while let Some(oldest) = self.waiting.peek() {
             let is_due = oldest.head.at + LAG <= self.newest || self.bytes > MOST_BYTES;

@@ -10,19 +10,19 @@ use hopwise_core::{Instant, LinkId};
 
 use crate::observer::{Direction, SeenPacket};
 
-/// What waits to be written at most, in each of the two buffers.
+/// The bound of each of the two buffers.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_RECORDS: usize = 128 << 10;
 
 #[derive(Debug)]
 pub(super) struct Queue {
     filling: Mutex<Batch>,
-    /// Told when a buffer has something, and when the capture ends.
+    /// Notified when a buffer gets its first record, and when the capture ends.
     changed: Condvar,
     is_open: AtomicBool,
-    /// One bit a link; links beyond the last bit share it.
+    /// One bit for each link; links beyond the last bit share it.
     wanted: AtomicU64,
-    /// Of each link, by its bit.
+    /// Counts by the bits of the links.
     packets_missed: [AtomicU64; LINKS],
     events_missed: AtomicU64,
 }
@@ -49,7 +49,7 @@ enum What {
     Event(TraceEvent),
 }
 
-/// What is known of a packet besides its bytes.
+/// The facts about a packet besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) at: Instant,
@@ -57,7 +57,7 @@ pub(super) struct Head {
     pub(super) direction: Direction,
     /// 0 for a frame of the link's own.
     pub(super) id: u64,
-    /// How many of the bytes stand before the packet.
+    /// The length of the header before the packet.
     pub(super) header_len: usize,
 }
 
@@ -111,7 +111,7 @@ impl Queue {
         (self.missed_by_link().iter().sum(), self.events_missed.load(Ordering::Relaxed))
     }
 
-    /// Packets that found the queue full, by their links' numbers.
+    /// The number of packets that found the queue full, by their links' numbers.
     pub(super) fn missed_by_link(&self) -> [u64; LINKS] {
         std::array::from_fn(|link| self.packets_missed[link].load(Ordering::Relaxed))
     }
@@ -136,7 +136,7 @@ impl Queue {
         self.tell(&filling);
     }
 
-    /// As though so many packets had found it full.
+    /// Counts packets as though they had found the queue full.
     #[cfg(test)]
     pub(super) fn miss(&self, link: LinkId, packets: u64) {
         self.packets_missed[place(link)].fetch_add(packets, Ordering::Relaxed);
@@ -152,15 +152,15 @@ impl Queue {
         self.tell(&filling);
     }
 
-    /// The writer waits for the first record alone.
+    /// Notifies at the first record alone, because the writer waits for no other.
     fn tell(&self, filling: &Batch) {
         if filling.records.len() == 1 {
             self.changed.notify_one();
         }
     }
 
-    /// Swaps the full buffer for `batch`; an empty one comes back when nothing came in time. Answers whether the
-    /// capture is over.
+    /// Swaps the full buffer for `batch`; it comes back empty if no record came in time. Returns whether the capture is
+    /// over.
     pub(super) fn take(&self, batch: &mut Batch, within: Duration) -> bool {
         batch.clear();
         let mut filling = self.filling.lock();
@@ -191,7 +191,7 @@ impl Batch {
         self.bytes.clear();
     }
 
-    /// Each with its shard.
+    /// Each record with its shard.
     pub(super) fn records(&self) -> impl Iterator<Item = (u16, Record<'_>)> {
         let mut start = 0;
         self.records.iter().map(move |stored| match stored.what {
