@@ -51,8 +51,8 @@ impl Way {
         oldest <= ack && ack <= newest
     }
 
-    /// Returns whether the receiver may await this number next (RCV.NXT), as far as anybody knows: what was acknowledged
-    /// last, or the end of all that was sent.
+    /// Returns whether the receiver may await this number next (RCV.NXT), as far as anybody knows. It is what was
+    /// acknowledged last, or the end of all that was sent.
     pub(super) fn is_next(&self, seq: Seq) -> bool {
         self.acked.is_none_or(|acked| acked == seq) || self.end == Some(seq)
     }
