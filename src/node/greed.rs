@@ -28,8 +28,12 @@ impl Counts {
         counts
     }
 
-    /// Of the source of a client, and of its address.
+    /// Of the source of a client, and of its address. A client of this machine whose user is not known may be anybody's
+    /// second: it counts as if it had the most, and gives way first.
     pub(super) fn at(&self, client: Origin) -> (usize, usize) {
+        if client == Origin::Unknown {
+            return (usize::MAX, usize::MAX);
+        }
         let of_source = self.sources.get(&client.sharer()).copied().unwrap_or(0);
         (of_source, self.addresses.get(&client).copied().unwrap_or(0))
     }

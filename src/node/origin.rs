@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopwise_core::ip::Source;
-use hopwise_host::netlink::user_of;
+use hopwise_host::netlink::{is_own_address, user_of};
 use tokio::net::TcpStream;
 
 use super::users::Users;
@@ -13,6 +13,8 @@ pub(super) enum Origin {
     Host(IpAddr),
     /// A program of this machine, by its user: each user has all addresses of the loopback, and may have many ids.
     User(u32),
+    /// A program of this machine of which the kernel tells no user, as after it has closed.
+    Unknown,
 }
 
 /// One of those that have a share.
@@ -20,6 +22,8 @@ pub(super) enum Origin {
 pub(super) enum Sharer {
     Source(Source),
     User(u32),
+    /// A user has many addresses here: all that are unknown have one share.
+    Unknown,
 }
 
 impl Origin {
@@ -27,13 +31,18 @@ impl Origin {
     pub(super) fn of(users: &Users, client: &TcpStream, from: IpAddr) -> Origin {
         let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
         let id = ends.ok().and_then(|(theirs, ours)| user_of(theirs, ours));
-        id.map_or(Origin::Host(from), |id| Origin::User(users.owner_of(id)))
+        match id {
+            Some(id) => Origin::User(users.owner_of(id)),
+            None if is_own_address(from) => Origin::Unknown,
+            None => Origin::Host(from),
+        }
     }
 
     pub(super) fn sharer(self) -> Sharer {
         match self {
             Origin::Host(address) => Sharer::Source(Source::of(address)),
             Origin::User(user) => Sharer::User(user),
+            Origin::Unknown => Sharer::Unknown,
         }
     }
 }
@@ -74,7 +83,7 @@ mod tests {
             );
             // Nobody's any more: it has closed, and only the kernel still has it.
             drop(clients.pop());
-            assert_eq!(Origin::of(&users, &served, from.ip()), Origin::Host(from.ip()));
+            assert_eq!(Origin::of(&users, &served, from.ip()), Origin::Unknown);
         }
         std::fs::remove_dir_all(folder).expect("it is there");
     }

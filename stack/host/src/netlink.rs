@@ -5,6 +5,7 @@ mod detour;
 pub(crate) mod message;
 mod names;
 mod on_loan;
+mod own;
 mod routes;
 mod sockets;
 
@@ -30,6 +31,7 @@ pub use detour::{Detour, DetourConfig, LeftRules, left_rules, remove_left_rules}
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
+pub use own::is_own_address;
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};
 

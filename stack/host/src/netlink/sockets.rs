@@ -8,6 +8,7 @@ use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 use super::message::{Message, REQUEST, messages, word};
+use super::own::{interfaces, is_own_address};
 
 /// A question for sockets of a family (SOCK_DIAG_BY_FAMILY), and what an answer to it is called.
 pub(super) const BY_FAMILY: u16 = 20;
@@ -33,11 +34,11 @@ pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
     ask(local, remote, [INODE]).is_ok_and(|inode| inode == Some([0]))
 }
 
-/// The user whose program has the TCP socket at `local`, connected to `remote`. Nothing of sockets of other machines or
-/// namespaces, nor of one that its programs have closed.
+/// The user whose program made the TCP socket at `local`, connected to `remote`. Nothing of sockets of other machines
+/// or namespaces. Of a socket that its programs have closed older kernels tell nothing, and say that it is root's.
 pub fn user_of(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let [user, inode] = ask(local, remote, [USER, INODE]).ok()??;
-    (inode != 0).then_some(user)
+    (inode != 0 || user != 0).then_some(user)
 }
 
 /// Whether the TCP socket at `local`, connected to `remote`, still waits for its peer to acknowledge something.
@@ -51,17 +52,42 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?)
 }
 
-/// Words of what the kernel knows of a socket, if there is one.
+/// Words of what the kernel knows of a socket, if there is one. One that a program has bound to an interface is found
+/// by that interface only.
 fn ask<const WORDS: usize>(
     local: SocketAddr,
     remote: SocketAddr,
     at: [usize; WORDS],
 ) -> io::Result<Option<[u32; WORDS]>> {
     let socket = open()?;
-    send(&socket, &question(local, remote), SendFlags::empty())?;
+    let ask_at = |interface| ask_at(&socket, &question(local, remote, interface), at);
+    // Without one, any; a link-local address is found by its own only.
+    let known = match remote {
+        SocketAddr::V6(remote) => remote.scope_id(),
+        SocketAddr::V4(_) => 0,
+    };
+    let found = ask_at(known)?;
+    if found.is_some() || !is_own_address(local.ip()) {
+        return Ok(found);
+    }
+    for interface in interfaces()? {
+        let found = ask_at(interface)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn ask_at<const WORDS: usize>(
+    socket: &OwnedFd,
+    question: &[u8],
+    at: [usize; WORDS],
+) -> io::Result<Option<[u32; WORDS]>> {
+    send(socket, question, SendFlags::empty())?;
     // The kernel has answered when the question has been sent.
     let mut buffer = [0; LONGEST_ANSWER];
-    let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
+    let (bytes, _) = recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == BY_FAMILY);
     let answer = answers.find(|heard| heard.body.get(STATE) != Some(&LISTEN));
     let Some(answer) = answer else { return Ok(None) };
@@ -70,15 +96,10 @@ fn ask<const WORDS: usize>(
 }
 
 /// A struct inet_diag_req_v2.
-fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Vec<u8> {
     // A listener for both families calls an IPv4 client by an address of IPv6.
     let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
     let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    // Without one, any; a link-local address is found by its own only.
-    let interface = match remote {
-        SocketAddr::V6(remote) => remote.scope_id(),
-        SocketAddr::V4(_) => 0,
-    };
     Message::new(BY_FAMILY, REQUEST, 1)
         .fixed(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0])
         .fixed(&ANY_STATE.to_ne_bytes())
@@ -106,6 +127,7 @@ fn in_16_bytes(address: IpAddr) -> [u8; 16] {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::os::fd::AsFd;
     use std::time::Duration;
 
     use rustix::net::sockopt;
@@ -156,6 +178,24 @@ mod tests {
         sockopt::set_socket_linger(&served, Some(Duration::ZERO)).expect("it is open");
         drop((served, client));
         assert!(!is_unacknowledged(at, theirs), "it waits for nobody");
+    }
+
+    /// A program needs no right to bind a socket to an interface.
+    #[test]
+    fn a_socket_that_is_bound_to_an_interface_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let at = listener.local_addr().expect("it is bound");
+        let client = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        crate::sys::bind_to_device(client.as_fd(), "lo").expect("it is there");
+        rustix::net::connect(&client, &at).expect("it listens");
+        let (served, theirs) = listener.accept().expect("it has come");
+        let ours = served.local_addr().expect("it is open");
+        let (inode, own) = (ask(theirs, ours, [INODE]), rustix::process::geteuid().as_raw());
+        assert!(inode.is_ok_and(|inode| inode.is_some_and(|[inode]| inode != 0)));
+        assert_eq!(user_of(theirs, ours), Some(own));
+        assert!(!is_abandoned(theirs, ours));
+        drop(client);
+        assert!(is_abandoned(theirs, ours));
     }
 
     #[test]

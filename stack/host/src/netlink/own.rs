@@ -1,0 +1,89 @@
+//! Whether an address is this machine's own, and its interfaces, as the kernel tells (linux/rtnetlink.h).
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+use super::message::{DONE, DUMP, Message, REQUEST, messages, word};
+
+/// A struct rtmsg, and in it the route's type. One that is local leads to the machine itself.
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const ROUTE_TYPE: usize = 7;
+const LOCAL: u8 = 2;
+/// An attribute of a route: its destination.
+const DESTINATION: u16 = 1;
+/// A struct ifinfomsg, and in it the interface's number.
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const INDEX: usize = 4;
+const BUFFER: usize = 32 << 10;
+
+/// Whether packets to an address lead to this machine itself.
+pub fn is_own_address(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || leads_here(address).unwrap_or(false)
+}
+
+fn leads_here(address: IpAddr) -> io::Result<bool> {
+    let (family, bytes) = match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    };
+    let mut header = [0; 12];
+    header[0] = family as u8;
+    header[1] = (bytes.len() * 8) as u8;
+    let socket = open()?;
+    let question = Message::new(GET_ROUTE, REQUEST, 1).fixed(&header).attribute(DESTINATION, &bytes);
+    send(&socket, &question.finish(), SendFlags::empty())?;
+    let mut buffer = vec![0; BUFFER];
+    let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+    let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == NEW_ROUTE);
+    Ok(answers.any(|heard| heard.body.get(ROUTE_TYPE) == Some(&LOCAL)))
+}
+
+/// The numbers of all interfaces. The loopback mostly has the least, and comes first.
+pub(super) fn interfaces() -> io::Result<Vec<u32>> {
+    let socket = open()?;
+    let question = Message::new(GET_LINK, REQUEST | DUMP, 1).fixed(&[0; 16]);
+    send(&socket, &question.finish(), SendFlags::empty())?;
+    let (mut found, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+    loop {
+        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        for heard in messages(&buffer[..bytes]) {
+            if heard.kind == NEW_LINK {
+                found.extend(word(heard.body, INDEX));
+            } else if heard.kind == DONE {
+                found.sort_unstable();
+                return Ok(found);
+            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
+                return Err(io::Error::from_raw_os_error(code));
+            }
+        }
+        if bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+fn open() -> io::Result<OwnedFd> {
+    // No protocol is rtnetlink.
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_an_interface_and_its_addresses_are_ours() {
+        let is_own = |text: &str| is_own_address(text.parse().expect("an address"));
+        assert!(is_own("127.9.9.9") && is_own("::1") && is_own("::ffff:127.0.0.1"));
+        assert!(!is_own("192.0.2.1") && !is_own("2001:db8::1"));
+        assert!(leads_here("127.9.9.9".parse().expect("an address")).expect("the kernel answers"));
+        let of_loopback = rustix::fs::stat("/sys/class/net/lo").is_ok();
+        assert!(!of_loopback || interfaces().expect("the kernel answers").first() == Some(&1));
+    }
+}
