@@ -24,7 +24,7 @@ mod listeners;
 
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
-pub(crate) use listeners::place_at;
+pub(crate) use listeners::{place_at, ports};
 
 /// A node's configuration as it stands in the file; [`load`] has checked what serde cannot.
 #[derive(Clone, Debug, Deserialize)]
@@ -215,7 +215,7 @@ pub(crate) struct Forward {
     /// Time without data after which a connection is closed.
     #[serde(default = "idle")]
     pub(crate) idle: Time,
-    /// Seats that a source keeps where others want one; half of them unless the file says more or less.
+    /// Seats up to which a source takes some of the source with the most; half of them unless the file says more or less.
     pub(crate) per_source: Option<usize>,
 }
 

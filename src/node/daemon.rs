@@ -189,7 +189,9 @@ impl Daemon {
                 let listen = config.listen;
                 tracing::warn!(%listen, "socks5 takes each client that reaches it: set its `users` or `allow`");
             }
-            relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, stage.clone()));
+            let port = listener.local_addr().map_err(system)?.port();
+            let server = Arc::new(self.socks5_server(config, port));
+            relays.spawn(socks5::serve(server, listener, stage.clone()));
         }
         let context = self.forward_context();
         for bound in forwards {
@@ -292,13 +294,14 @@ impl Daemon {
         config::parse(reader.path(), &found.text).map_err(Failure::Located)
     }
 
-    fn socks5_server(&self, config: &config::Socks5) -> Server {
+    fn socks5_server(&self, config: &config::Socks5, port: u16) -> Server {
         Server {
             shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
             users: self.users.clone(),
             handshake_within: config.handshake_within.0,
             access: Access::new(config),
+            own: socks5::Own::new(&self.config, port),
             idle: config.idle.0,
             seats: Seats::new(config.connections, config.reads_within.0, config.per_source),
             counts: Arc::clone(&self.counts.socks5),

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 
 use super::origin::{Origin, Sharer};
 
-/// The runtime has 512 threads for what blocks. SOCKS5 has so many for names, and so have all forwards together.
+/// The runtime has 512 threads for what blocks. SOCKS5 has so many for names, and so have all forwards together. A
+/// source begins a lookup only while more are free than it has: two or three that flood leave some to others.
 const MOST: usize = 32;
-const MOST_OF_A_SOURCE: usize = MOST / 2;
 /// A client waits so long until its name may be asked for.
 const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -73,7 +73,7 @@ impl Shared {
     fn begin(self: &Arc<Self>, source: Sharer) -> Option<Running> {
         let mut running = self.running.lock();
         let of_source = running.get(&source).copied().unwrap_or(0);
-        if of_source >= MOST_OF_A_SOURCE || running.values().sum::<usize>() >= MOST {
+        if of_source >= MOST - running.values().sum::<usize>() {
             return None;
         }
         running.insert(source, of_source + 1);
@@ -135,12 +135,17 @@ mod tests {
                     assert_eq!(other.expect("no panic"), 7);
                 }
             }
-            assert_eq!(lookups.0.running.lock().values().collect::<Vec<_>>(), [&MOST_OF_A_SOURCE; 2]);
+            // Each has as many as they leave to others, and one of them was first.
+            let running: Vec<usize> = lookups.0.running.lock().values().copied().collect();
+            assert_eq!(running, [11, 11]);
             // To hang up ends no question.
             let asks = slow.iter().map(|(asks, _)| asks);
             asks.for_each(tokio::task::JoinHandle::abort);
             tokio::task::yield_now().await;
-            assert_eq!(lookups.0.running.lock().values().sum::<usize>(), MOST);
+            assert_eq!(lookups.0.running.lock().values().sum::<usize>(), 22);
+            let third = Origin::from([10, 9, 0, 1]);
+            let answered = timeout(Duration::from_secs(60), lookups.run(third, || found(80))).await;
+            assert!(answered.expect("a third source does not wait").is_ok());
             drop(slow);
             let answered = timeout(Duration::from_secs(60), lookups.run(HERE.into(), || found(80))).await;
             assert_eq!(
@@ -155,7 +160,7 @@ mod tests {
         let lookups = Lookups::default();
         let begin = || lookups.0.begin(Origin::from(HERE).sharer());
         let mut held: Vec<Running> = std::iter::from_fn(begin).take(2 * MOST).collect();
-        assert_eq!(held.len(), MOST_OF_A_SOURCE);
+        assert_eq!(held.len(), MOST / 2);
         let refused = lookups.run(HERE.into(), || found(80)).await.expect_err("none of its own has ended");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
         let there = lookups.run(Origin::from([10, 7, 0, 9]), || found(80)).await;

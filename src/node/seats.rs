@@ -1,7 +1,8 @@
 //! Seats at the proxy, and at each forward: so many clients at a time. Where none is free, one makes room for the next.
-//! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of a
-//! source that has more than its share.
+//! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of the
+//! source with the most.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(super) struct Seats {
     taken: Mutex<Vec<Weak<Sitter>>>,
     /// How long a client may leave what waits for it, or be quiet, where others want its seat.
     patience: Duration,
-    /// Number of seats that a source, and an address of it, keeps when others want one.
+    /// A source, and an address of it, gets a seat of another only while it has fewer than this.
     per_source: usize,
     began: Instant,
 }
@@ -72,8 +73,15 @@ impl Seats {
         let _ = self.free.acquire().await;
     }
 
-    pub(super) fn shares(&self) -> Shares {
-        Shares::of(&self.stay(), self.per_source)
+    /// The first of these clients that gets a seat now. Those of the sources with the fewest come first.
+    pub(super) fn first_of(&self, clients: impl Iterator<Item = Origin>) -> Option<Origin> {
+        let crowd = Crowd::of(self.stay(), self.per_source);
+        let mut clients: Vec<Origin> = clients.collect();
+        clients.sort_by_key(|client| crowd.counts.at(*client));
+        if self.free.available_permits() > 0 || self.over(&crowd).is_some() {
+            return clients.first().copied();
+        }
+        clients.into_iter().find(|client| crowd.makes_room_for(*client).is_some())
     }
 
     async fn take_within(&self, time: Duration, from: Origin) -> Option<Seat> {
@@ -98,70 +106,76 @@ impl Seats {
 
     /// Whether there was one that has to make room, for a client from there. It is told so.
     fn send_one_away(&self, from: Origin) -> bool {
-        let stay = self.stay();
-        let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
-        let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
-        let slowest = stay.iter().min_by_key(|sitter| sitter.waits_since.load(Ordering::Relaxed));
-        let slowest = slowest.filter(|sitter| is_over(sitter.waits_since.load(Ordering::Relaxed)));
-        let quietest = stay.iter().min_by_key(|sitter| sitter.moved_at());
-        let quietest = quietest.filter(|sitter| is_over(sitter.moved_at()));
-        let Some(goes) = slowest.or(quietest).or_else(|| self.beyond_its_share(&stay, from)) else {
-            return false;
-        };
+        let crowd = Crowd::of(self.stay(), self.per_source);
+        let Some(goes) = self.over(&crowd).or_else(|| crowd.makes_room_for(from)) else { return false };
         goes.is_told_to_go.store(true, Ordering::Relaxed);
         goes.go.notify_one();
         true
+    }
+
+    /// The client that has left something untaken for too long, else one that has been quiet for as long.
+    fn over<'a>(&self, crowd: &'a Crowd) -> Option<&'a Sitter> {
+        let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
+        let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
+        let slowest = crowd.sitters().min_by_key(|sitter| sitter.waits_since.load(Ordering::Relaxed));
+        let slowest = slowest.filter(|sitter| is_over(sitter.waits_since.load(Ordering::Relaxed)));
+        let quietest = crowd.sitters().min_by_key(|sitter| sitter.moved_at());
+        slowest.or(quietest.filter(|sitter| is_over(sitter.moved_at())))
     }
 
     /// Those that nobody has told to go.
     fn stay(&self) -> Vec<Arc<Sitter>> {
         let taken = self.taken.lock();
         let sitters = taken.iter().filter_map(Weak::upgrade);
-        sitters.filter(|sitter| !sitter.is_told_to_go.load(Ordering::Relaxed)).collect()
-    }
-
-    /// The quietest client that has to make room for one from there, since there are too many like it.
-    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], address: Origin) -> Option<&'a Arc<Sitter>> {
-        let shares = Shares::of(stay, self.per_source);
-        let quietest_of = |goes: fn(&Shares, Origin, Origin) -> bool| {
-            let beyond = stay.iter().filter(|sitter| goes(&shares, sitter.origin, address));
-            beyond.min_by_key(|sitter| sitter.moved_at())
-        };
-        quietest_of(Shares::is_of_a_greedy_address).or_else(|| quietest_of(Shares::is_of_a_greedy_source))
+        sitters.filter(|sitter| !sitter.is_told()).collect()
     }
 }
 
-/// Seats by source, and by address. All nodes of a mesh may be one /64: an address that has more than a share of its
-/// own gives way before the others do.
+/// Those that sit, each with the number of seats of its source and of its address. All nodes of a mesh may be one /64:
+/// the address with the most gives way before the others do.
 #[derive(Debug)]
-pub(super) struct Shares {
+struct Crowd {
+    sitters: Vec<(Arc<Sitter>, (usize, usize))>,
     counts: Counts,
     per_source: usize,
 }
 
-impl Shares {
-    fn of(sitters: &[Arc<Sitter>], per_source: usize) -> Shares {
-        Shares { counts: Counts::of(sitters.iter().map(|sitter| sitter.origin)), per_source }
-    }
-
-    /// The source of an address has its share, and so has the address alone.
-    pub(super) fn has_its_share(&self, address: Origin) -> (bool, bool) {
-        let (of_source, of_address) = self.counts.at(address);
-        (of_source >= self.per_source, of_address >= self.per_source)
-    }
-
-    /// The address has more than a share, and the one that asks has less and may take a seat there.
-    fn is_of_a_greedy_address(&self, address: Origin, asks: Origin) -> bool {
-        let may_take = match self.has_its_share(asks) {
-            (false, _) => true,
-            (true, has_its_share) => !has_its_share && address.sharer() == asks.sharer(),
+impl Crowd {
+    fn of(sitters: Vec<Arc<Sitter>>, per_source: usize) -> Crowd {
+        let counts = Counts::of(sitters.iter().map(|sitter| sitter.origin));
+        let weighed = |sitter: Arc<Sitter>| {
+            let weight = counts.at(sitter.origin);
+            (sitter, weight)
         };
-        may_take && self.counts.at(address).1 > self.per_source
+        let sitters = sitters.into_iter().map(weighed).collect();
+        Crowd { sitters, counts, per_source }
     }
 
-    /// The same for the source of the address.
-    fn is_of_a_greedy_source(&self, address: Origin, asks: Origin) -> bool {
-        !self.has_its_share(asks).0 && self.counts.at(address).0 > self.per_source
+    fn sitters(&self) -> impl Iterator<Item = &Sitter> {
+        self.sitters.iter().map(|(sitter, _)| &**sitter)
+    }
+
+    /// The quietest client that has to make room for one from there, since there are too many like it.
+    fn makes_room_for(&self, asks: Origin) -> Option<&Sitter> {
+        let (of_source, of_address) = self.counts.at(asks);
+        let gains = |own: usize, of_other: usize| own < self.per_source && own + 2 <= of_other;
+        let of_others = self.quietest_of_most(|_, weight| gains(of_source, weight.0));
+        of_others.or_else(|| {
+            let own = asks.sharer();
+            self.quietest_of_most(|other, weight| other.sharer() == own && gains(of_address, weight.1))
+        })
+    }
+
+    /// Among those that may go: the quietest of the source with the most, and there of the address with the most. An
+    /// address that has more than a whole source shall have comes before any source.
+    fn quietest_of_most(&self, may_go: impl Fn(Origin, (usize, usize)) -> bool) -> Option<&Sitter> {
+        // Of equal ones the last is taken: that is the first to have come.
+        let may_go = self.sitters.iter().rev().filter(|(sitter, weight)| may_go(sitter.origin, *weight));
+        let last = may_go.max_by_key(|(sitter, weight)| {
+            let is_greedy = weight.1 > self.per_source;
+            (is_greedy, *weight, Reverse(sitter.moved_at()))
+        });
+        last.map(|(sitter, _)| &**sitter)
     }
 }
 
@@ -174,6 +188,11 @@ impl Seat {
 impl Sitter {
     pub(super) fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// It has to make room for another client.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told_to_go.load(Ordering::Relaxed)
     }
 
     /// Something waits for the client to take it.
@@ -292,6 +311,32 @@ mod tests {
         assert!(seats.take(there).await.is_none(), "both have their share");
     }
 
+    /// A machine with an address of each family is two sources, and each of them may have half.
+    #[tokio::test(start_paused = true)]
+    async fn two_sources_with_half_of_the_seats_each_keep_no_third_out() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let seats = Seats::new(12, PATIENCE, None);
+        let mut taken = Vec::new();
+        for from in [ip("10.7.0.2"), ip("fd07::2")].repeat(6) {
+            taken.push(seats.take(from).await.expect("free"));
+            sleep(Duration::from_secs(1)).await;
+        }
+        let is_told = |seat: &Seat| seat.sitter().is_told();
+        for (nth, goes_first) in ["10.7.0.2", "fd07::2", "10.7.0.2", "fd07::2"].into_iter().enumerate() {
+            let goes = async {
+                sleep(Duration::from_millis(1)).await;
+                let told = taken.iter().position(is_told).expect("one is told");
+                taken.remove(told).sitter().origin()
+            };
+            let (seat, gone) = tokio::join!(seats.take(ip("10.9.0.1")), goes);
+            assert_eq!(gone, Origin::from(ip(goes_first)), "{nth}");
+            taken.push(seat.expect("one made room"));
+        }
+        for source in ["10.9.0.1", "10.7.0.2", "fd07::2"] {
+            assert!(seats.take(ip(source)).await.is_none(), "all three have four: {source}");
+        }
+    }
+
     /// Takes four seats from these addresses. Answers whether another one gets one then, and which of the four goes.
     async fn given(taken_from: [&str; 4], asks: &str) -> (bool, Option<usize>) {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
@@ -301,7 +346,7 @@ mod tests {
             taken.push(seats.take(ip(from)).await.expect("free"));
             sleep(Duration::from_secs(1)).await;
         }
-        let is_told = |seat: &Seat| seat.sitter().is_told_to_go.load(Ordering::Relaxed);
+        let is_told = |seat: &Seat| seat.sitter().is_told();
         let gone = async {
             sleep(Duration::from_millis(1)).await;
             let nth = taken.iter().position(is_told)?;
@@ -334,6 +379,22 @@ mod tests {
             drop(first);
         };
         let (given, ()) = tokio::join!(seats.take(other), goes);
+        assert!(given.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_of_this_machine_whose_user_is_unknown_gives_way_first() {
+        let seats = Seats::new(3, PATIENCE, None);
+        let unknown = seats.take(Origin::Unknown).await.expect("free");
+        let own = Origin::User(1000);
+        let _taken = [seats.take(own).await.expect("free"), seats.take(own).await.expect("free")];
+        assert!(seats.take(own).await.is_none(), "it has its share");
+        assert!(seats.take(Origin::Unknown).await.is_none());
+        let goes = async {
+            unknown.sitter().told_to_go().await;
+            drop(unknown);
+        };
+        let (given, ()) = tokio::join!(seats.take(Origin::User(1001)), goes);
         assert!(given.is_some());
     }
 

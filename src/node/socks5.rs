@@ -3,6 +3,7 @@
 //! By hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
 
 mod access;
+mod own;
 mod protocol;
 mod translated;
 
@@ -32,6 +33,7 @@ use super::unfinished::Unfinished;
 use super::users::Users;
 
 pub(super) use access::Access;
+pub(super) use own::Own;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
 /// Clients that have not yet said where they want to go.
@@ -63,6 +65,7 @@ pub(super) struct Server {
     pub(super) names: Names,
     pub(super) users: Users,
     pub(super) access: Access,
+    pub(super) own: Own,
     pub(super) handshake_within: Duration,
     pub(super) idle: Duration,
     pub(super) seats: Seats,
@@ -254,7 +257,7 @@ async fn connect(server: &Server, from: Origin, target: &Target) -> Result<MeshS
     };
     let mut last = Reply::HostUnreachable;
     for address in addresses {
-        if !server.access.leads_to(address.ip()) {
+        if !server.access.leads_to(address.ip()) || server.own.listens_at(address) {
             count(&server.counts.not_allowed);
             last = Reply::NotAllowed;
             continue;

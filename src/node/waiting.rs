@@ -1,5 +1,4 @@
-//! Clients that wait for a seat. Those of sources that have less than their share are seated first, however many others
-//! wait.
+//! Clients that wait for a seat. Those of the sources with the fewest seats are seated first, however many others wait.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -46,13 +45,18 @@ impl<C> Waiting<C> {
     /// The next client that gets a seat, and the seat.
     pub(super) async fn next(&self, seats: &Seats) -> (C, Seat) {
         loop {
-            let Some(from) = self.first(seats) else {
+            let from: Vec<Origin> = self.clients.lock().iter().map(|(_, from)| *from).collect();
+            if from.is_empty() {
                 self.came.notified().await;
                 continue;
+            }
+            let seat = match seats.first_of(from.into_iter()) {
+                Some(from) => seats.take(from).await,
+                None => None,
             };
-            match seats.take(from).await {
+            match seat {
                 Some(seat) => {
-                    if let Some(client) = self.leave(from) {
+                    if let Some(client) = self.leave(seat.sitter().origin()) {
                         return (client, seat);
                     }
                 }
@@ -64,16 +68,6 @@ impl<C> Waiting<C> {
                 }
             }
         }
-    }
-
-    /// Where the client comes from that has waited longest among those of the sources with the least.
-    fn first(&self, seats: &Seats) -> Option<Origin> {
-        let from: Vec<Origin> = self.clients.lock().iter().map(|(_, from)| *from).collect();
-        if from.len() < 2 {
-            return from.first().copied();
-        }
-        let shares = seats.shares();
-        from.into_iter().min_by_key(|from| shares.has_its_share(*from))
     }
 
     fn leave(&self, from: Origin) -> Option<C> {
@@ -114,6 +108,35 @@ mod tests {
         let began = Instant::now();
         let ((client, _seat), ()) = tokio::join!(waiting.next(&seats), leaves);
         assert_eq!((client, began.elapsed()), ("second", PATIENCE / 2));
+    }
+
+    /// As where a machine with an address of each family has half of the seats from each, and more that wait.
+    #[tokio::test(start_paused = true)]
+    async fn those_that_can_have_no_seat_yet_keep_no_other_waiting() {
+        let (seats, waiting) = (Seats::new(6, PATIENCE, None), Waiting::new());
+        let greedy = [Origin::from([10, 7, 0, 2]), Origin::from([10, 8, 0, 2])];
+        let mut taken = Vec::new();
+        for from in greedy.repeat(3) {
+            taken.push(seats.take(from).await.expect("free"));
+        }
+        for (nth, from) in greedy.repeat(20).into_iter().chain([HERE, HERE]).enumerate() {
+            assert_eq!(waiting.join(nth, from), None);
+        }
+        for client in [40, 41] {
+            let goes = async {
+                loop {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    let told = taken.iter().position(|seat| seat.sitter().is_told());
+                    if let Some(nth) = told {
+                        return drop(taken.remove(nth));
+                    }
+                }
+            };
+            let both = async { tokio::join!(waiting.next(&seats), goes) };
+            let ((next, seat), ()) = timeout(PATIENCE / 2, both).await.expect("one makes room at once");
+            assert_eq!(next, client);
+            taken.push(seat);
+        }
     }
 
     #[test]

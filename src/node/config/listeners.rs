@@ -1,5 +1,6 @@
 //! Ports that a node listens on: two listeners at one address would be found at the second's bind only.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use hopwise_lab::located::{Document, Place};
@@ -67,6 +68,11 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
         }
     }
     Ok(())
+}
+
+/// All ports that the node listens on, as the file says.
+pub(crate) fn ports(config: &NodeConfig) -> BTreeSet<u16> {
+    listeners(config).into_iter().map(|listener| listener.port).collect()
 }
 
 /// Which key wants that address of this machine, or the first of them where the kernel is to choose the port.

@@ -1,0 +1,58 @@
+//! Where the node itself listens. That is no target: a client that came to it a second time, from the node, would be
+//! another source.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use hopwise_host::netlink::is_own_address;
+
+use crate::node::config::{self, NodeConfig};
+
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    /// The node's over Hopwise. The kernel knows its own.
+    addresses: Vec<IpAddr>,
+    ports: BTreeSet<u16>,
+}
+
+impl Own {
+    /// `socks5` is the server's port, which the kernel may have chosen.
+    pub(crate) fn new(config: &NodeConfig, socks5: u16) -> Own {
+        let of_links = (0..config.links.len()).flat_map(|nth| config.addresses_of(nth));
+        let mut ports = config::ports(config);
+        ports.insert(socks5);
+        Own { addresses: of_links.map(|own| own.address()).collect(), ports }
+    }
+
+    pub(super) fn listens_at(&self, target: SocketAddr) -> bool {
+        let ip = target.ip().to_canonical();
+        self.ports.contains(&target.port()) && (self.addresses.contains(&ip) || is_own_address(ip))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_own_address_at_a_port_of_the_node_is_its_own() {
+        let text = "node: { name: a, address: [10.7.0.2/24, \"fd07::2/64\"] }\n\
+                    links: [ { kind: tun, name: hw0, address: [10.8.0.2/24] }, { kind: tun, name: hw1 } ]\n\
+                    forwards:\n  - { listen: mesh:8022, to: 127.0.0.1:22 }\n\
+                    \x20 - { listen: 127.0.0.1:8080, to: mesh:10.7.0.3:80 }\n\
+                    socks5: { listen: 127.0.0.1:0 }\n";
+        let config = config::parse(Path::new("node.yaml"), text).expect("it is sound");
+        let own = Own::new(&config, 1080);
+        let is_own = |text: &str| own.listens_at(text.parse().expect("an address"));
+        for own in
+            ["10.7.0.2:8022", "[fd07::2]:1080", "[::ffff:10.8.0.2]:8022", "127.3.0.1:8080", "[::1]:1080"]
+        {
+            assert!(is_own(own), "{own}");
+        }
+        for other in ["10.7.0.2:22", "127.0.0.1:80", "192.0.2.1:1080", "10.7.0.3:8080"] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}
