@@ -61,7 +61,25 @@ pub struct Record {
     pub series_sum: Option<String>,
 }
 
+/// No number of a run's result is beyond this.
+const LARGEST: f64 = 1e12;
+
+/// Whether a run can come to that number.
+pub(crate) fn is_sound(number: f64) -> bool {
+    number.abs() <= LARGEST
+}
+
 impl Record {
+    /// The first number of the result that no run comes to: where it stands, and what would do.
+    pub(crate) fn absurdity(&self) -> Option<String> {
+        let result = serde_json::to_value(&self.result).unwrap_or_default();
+        let members = result.as_object().into_iter().flatten();
+        let (at, number) = members
+            .filter(|(key, _)| *key != "seed")
+            .find_map(|(key, value)| absurd(format!("result.{key}"), value))?;
+        Some(format!("{at} is {number:e}, expected a number from -{LARGEST:e} to {LARGEST:e}"))
+    }
+
     /// The record as one line of a file, with its checksum.
     pub fn line(&self) -> String {
         let json = serde_json::to_string(self).expect("nothing in it but texts and numbers");
@@ -74,5 +92,22 @@ impl Trial {
     pub fn text(&self) -> String {
         let json = serde_json::to_string_pretty(self).expect("nothing in it but texts and numbers");
         seal::seal(&json) + "\n"
+    }
+}
+
+/// The first number in a value that is not sound, and its path.
+fn absurd(at: String, value: &Value) -> Option<(String, f64)> {
+    match value {
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            (!is_sound(number)).then_some((at, number))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(nth, item)| absurd(format!("{at}[{nth}]"), item))
+        }
+        Value::Object(members) => {
+            members.iter().find_map(|(key, member)| absurd(format!("{at}.{key}"), member))
+        }
+        _ => None,
     }
 }

@@ -174,11 +174,19 @@ impl Joined {
     fn unfinished(&mut self, folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
         let goes_on = "the command that began it goes on with --resume";
         let entries = fs::read_dir(folder.join(RUNS)).into_iter().flatten();
-        let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
-        // A file that is being written, or was when the power failed, is no record yet.
-        let whole = texts.filter(|text| check(trial, text).is_ok());
-        let mut records: Vec<Record> = whole.filter_map(|text| serde_json::from_str(&text).ok()).collect();
-        records.retain(|record| is_planned(trial, record));
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut records = Vec::new();
+        for path in paths {
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            // A file that is being written, or was when the power failed, is no record yet.
+            let Some(record) = check(trial, &text).ok().and_then(|()| serde_json::from_str(&text).ok())
+            else {
+                continue;
+            };
+            if is_planned(trial, &record) {
+                records.push(sound(&path, 1, record)?);
+            }
+        }
         records.sort_by(|a, b| a.id.cmp(&b.id));
         if records.is_empty() {
             return Err(refused(
@@ -241,10 +249,18 @@ fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> 
     let parse = |(line, text): (usize, &str)| {
         let problem = |error| format!("line {line}: {error}");
         check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
-        serde_json::from_str(text)
-            .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))
+        let record = serde_json::from_str(text)
+            .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))?;
+        sound(&file, line, record)
     };
     (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()).map(parse).collect()
+}
+
+fn sound(file: &Path, line: usize, record: Record) -> Result<Record, ReadError> {
+    match record.absurdity() {
+        Some(problem) => Err(refused(file, format!("line {line}: {problem}"))),
+        None => Ok(record),
+    }
 }
 
 /// Another version may have written a different format; it can still read that itself.

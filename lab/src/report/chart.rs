@@ -40,19 +40,26 @@ impl Scale {
         self.from + at * (self.to - self.from)
     }
 
-    /// Round values, four to seven of them.
+    /// Round values, four to seven of them; none where the ends are no numbers.
     fn ticks(&self) -> Vec<f64> {
-        let step = step(self.high - self.low);
+        let span = self.high - self.low;
+        if !span.is_finite() {
+            return Vec::new();
+        }
+        let step = step(span);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
-        (first..=last).map(|nth| nth as f64 * step).collect()
+        (first..=last).take(MOST_TICKS).map(|nth| nth as f64 * step).collect()
     }
 }
+
+/// Whatever the ends are.
+const MOST_TICKS: usize = 16;
 
 /// 1, 2 or 5 times a power of ten, a fifth of the span or so.
 fn step(span: f64) -> f64 {
     let mut step = 1e-9;
-    for factor in [2.0, 2.5, 2.0].into_iter().cycle().take(60) {
+    for factor in [2.0, 2.5, 2.0].into_iter().cycle() {
         if span / step <= 6.0 {
             break;
         }
@@ -339,4 +346,22 @@ pub(super) fn number(value: f64) -> String {
 /// Escapes a text between tags or quotes.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_has_few_ticks_whatever_its_ends_are() {
+        let ticks = |low, high| Scale { low, high, from: 0.0, to: 1.0 }.ticks();
+        assert_eq!(ticks(0.0, 10.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        let largest = [1e-300, 1e12, 1.9e19, 1e300, f64::MAX, f64::INFINITY, f64::NAN];
+        for (low, high) in
+            largest.into_iter().flat_map(|most| [(0.0, most), (most, most * 1.05), (-most, most)])
+        {
+            assert!(ticks(low, high).len() <= MOST_TICKS, "{low} to {high}");
+        }
+        assert!((3..=7).contains(&ticks(0.0, 1.9e19).len()));
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::is_sound;
+
 /// Values over seconds since the first flow began.
 pub type Points = Vec<(f64, f64)>;
 
@@ -24,13 +26,14 @@ pub struct FrameRow {
 }
 
 impl Series {
-    /// Reads a series. Invalid rows are left out: a series illustrates and decides nothing.
+    /// Reads a series. Invalid rows and numbers that no run comes to are left out: a series illustrates and decides
+    /// nothing.
     pub fn parse(text: &str) -> Series {
         let mut series = Series::default();
         for line in text.lines().skip(1) {
             let fields: Vec<&str> = line.split(',').collect();
             let [what, who, at, value] = fields[..] else { continue };
-            let (Ok(at_s), Ok(value)) = (at.parse(), value.parse()) else { continue };
+            let (Some(at_s), Some(value)) = (sound(at), sound(value)) else { continue };
             match (what.split_once(':'), who.split_once('>')) {
                 (Some(("frame" | "lost", kind)), Some((from, to))) => series.frames.push(FrameRow {
                     at_s,
@@ -42,6 +45,9 @@ impl Series {
                 }),
                 _ => series.lines.entry((what.to_owned(), who.to_owned())).or_default().push((at_s, value)),
             }
+        }
+        for line in series.lines.values_mut() {
+            line.sort_by(|one, two| one.0.total_cmp(&two.0));
         }
         series
     }
@@ -72,7 +78,23 @@ impl Series {
     }
 }
 
+fn sound(number: &str) -> Option<f64> {
+    number.parse().ok().filter(|number| is_sound(*number))
+}
+
 fn number_in(name: &str) -> u64 {
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_no_run_comes_to_are_left_out_and_times_are_in_order() {
+        let text =
+            "what,who,at,value\nq,n0,2,7\nq,n0,1,5\nq,n0,3,inf\nq,n0,NaN,1\nq,n0,1e300,1\nq,n0,4,-2e12\n";
+        assert_eq!(Series::parse(text).line("q", "n0"), [(1.0, 5.0), (2.0, 7.0)]);
+    }
 }

@@ -235,5 +235,10 @@ fn folders_are_joined_and_others_are_refused() {
     std::fs::write(folders[0].join("records.jsonl"), "{\"id\":\n").expect("a file");
     let error = Bundle::read(&folders[..1]).expect_err("half a line");
     assert!(error.to_string().contains("line 1"), "{error}");
+    let mut absurd = whole.records[..2].to_vec();
+    absurd[1].result.flows[0].goodput_kbps = 1e308;
+    let error = Bundle::read(&[write("absurd", &whole.trial, &absurd)]).expect_err("no run comes to that");
+    let wanted = "records.jsonl: line 2: result.flows[0].goodput_kbps is 1e308, expected";
+    assert!(error.to_string().contains(wanted) && error.to_string().ends_with("-1e12 to 1e12"), "{error}");
     std::fs::remove_dir_all(&root).expect("our own folder");
 }
