@@ -102,13 +102,14 @@ impl BoundsSnapshot {
         let (held, most) = (endpoint.holds(), endpoint.bounds());
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (of, held, most) in [
-            (Scarce::Orphans, count(held.orphans), count(most.orphans)),
-            (Scarce::OrphanBytes, held.orphan_bytes, most.orphan_bytes),
-            (Scarce::TimeWaits, count(held.time_waits), count(most.time_waits)),
-            (Scarce::BufferBytes, held.buffer_bytes, most.buffer_bytes),
+            ("connections", count(held.connections), count(endpoint.most_connections())),
+            (Scarce::Orphans.name(), count(held.orphans), count(most.orphans)),
+            (Scarce::OrphanBytes.name(), held.orphan_bytes, most.orphan_bytes),
+            (Scarce::TimeWaits.name(), count(held.time_waits), count(most.time_waits)),
+            (Scarce::BufferBytes.name(), held.buffer_bytes, most.buffer_bytes),
         ] {
-            *self.held.entry(of.name().to_owned()).or_default() += held;
-            *self.most.entry(of.name().to_owned()).or_default() += most;
+            *self.held.entry(of.to_owned()).or_default() += held;
+            *self.most.entry(of.to_owned()).or_default() += most;
         }
         for scarce in Scarce::ALL {
             *self.gave_way.entry(scarce.name().to_owned()).or_default() += endpoint.gave_way(scarce);

@@ -35,9 +35,6 @@ impl Endpoint {
         }
         let link = self.links.towards(to.ip()).ok_or(ConnectError::NoRoute(to.ip()))?;
         let local = self.local_socket(now, link, to, options)?;
-        if self.table.len() >= self.config.most_connections {
-            return Err(ConnectError::TableFull { most: self.config.most_connections });
-        }
         let flow = Flow { local, remote: to };
         let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ConnectError::Agents)?;
         let chosen = self.rules.resolve(&flow, Direction::Outgoing, &choice);
@@ -48,6 +45,9 @@ impl Endpoint {
                 (conn.sent_up_to(), conn.received_up_to())
             })
         });
+        if !self.has_place(now) {
+            return Err(ConnectError::TableFull { most: self.config.most_connections });
+        }
         let iss = self.first_number(now, &flow, before.map(|(sent, _)| sent));
         let mut opening = self.opening(now, flow, link, &chosen, iss, options.tcp.clone());
         opening.follows = before.map(|(_, received)| received);

@@ -47,6 +47,9 @@ impl Bounds {
 /// The amounts that an endpoint holds of the resources in [`Bounds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
+    /// All connections, of which there are at most as many as the [table](super::EndpointConfig::most_connections) has
+    /// room for.
+    pub connections: usize,
     pub orphans: usize,
     pub orphan_bytes: u64,
     pub time_waits: usize,
@@ -276,7 +279,8 @@ impl Endpoint {
     pub fn holds(&self) -> Held {
         let (orphans, orphan_bytes) = self.account.orphans();
         let time_waits = self.account.row(Lane::TimeWait).count;
-        Held { orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
+        let connections = self.table.len();
+        Held { connections, orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
     }
 
     /// Sets the state of the memory that this endpoint shares with others. The scarcer of this state and its own
@@ -290,9 +294,23 @@ impl Endpoint {
         self.account.bounds
     }
 
+    /// The most connections that the table has room for.
+    pub fn most_connections(&self) -> usize {
+        self.config.most_connections
+    }
+
     /// The number of connections that were given up because this resource was scarce.
     pub fn gave_way(&self, to: Scarce) -> u64 {
         u64::from(self.account.gave_way[to as usize])
+    }
+
+    /// Returns whether the table has room for another connection. If it is full, the oldest TIME-WAIT makes room.
+    pub(super) fn has_place(&mut self, now: Instant) -> bool {
+        let oldest = self.account.row(Lane::TimeWait).first;
+        if self.table.len() >= self.config.most_connections && self.table.get(oldest).is_some() {
+            self.give_way(now, oldest, Scarce::TimeWaits);
+        }
+        self.table.len() < self.config.most_connections
     }
 
     /// Gives connections up until no resource is scarce, or all holders use theirs.

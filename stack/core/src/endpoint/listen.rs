@@ -162,7 +162,7 @@ impl Endpoint {
         iss: Seq,
         open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Setup) -> Connection,
     ) -> Result<u32, DropReason> {
-        if self.table.len() >= self.config.most_connections {
+        if !self.has_place(now) {
             return Err(DropReason::TableFull);
         }
         let flow = incoming.flow;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::{ConnId, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
+use super::super::{ConnId, ConnectOptions, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use super::*;
 use crate::agent::{
     AgentMaker, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner, SenderAgents,
@@ -218,6 +218,35 @@ fn the_oldest_time_wait_ends_early() {
     }
     assert_eq!((host.endpoint.holds().time_waits, host.endpoint.connections()), (10, 10));
     assert_eq!((host.endpoint.gave_way(Scarce::TimeWaits), host.resets()), (5, vec![]));
+}
+
+#[test]
+fn where_the_table_is_full_the_oldest_time_wait_makes_room() {
+    let mut host = Host::new(bounds());
+    host.endpoint.config.most_connections = 8;
+    for port in 1000..1005 {
+        let (id, _) = host.open(port, 60_000);
+        host.close(id);
+        let fin = host.left.last().expect("a FIN").1 + 1;
+        host.say(port, (1, fin), Flags::ACK | Flags::FIN, 60_000, &[]);
+    }
+    for port in 2000..2005 {
+        host.open(port, 60_000);
+        host.check();
+    }
+    let held = host.endpoint.holds();
+    assert_eq!((held.connections, held.time_waits, host.endpoint.gave_way(Scarce::TimeWaits)), (8, 3, 2));
+    for port in 3000..3003 {
+        let to = SocketAddr::new(THEIRS, port);
+        host.endpoint.connect(host.now, to, &ConnectOptions::default()).expect("a TIME-WAIT makes room");
+    }
+    let held = host.endpoint.holds();
+    assert_eq!((held.connections, held.time_waits, host.endpoint.gave_way(Scarce::TimeWaits)), (8, 0, 5));
+    let refused = host.endpoint.connect(host.now, SocketAddr::new(THEIRS, 1), &ConnectOptions::default());
+    assert!(refused.is_err(), "what is not over stays");
+    let before = host.endpoint.drops(DropReason::TableFull);
+    host.say(4000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    assert_eq!(host.endpoint.drops(DropReason::TableFull), before + 1);
 }
 
 #[test]
