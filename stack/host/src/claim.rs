@@ -1,4 +1,5 @@
-//! One user a device and network namespace, by a name that is free again however its holder ended.
+//! Admits one user for each device and network namespace, by the name of a socket. The kernel frees the name when its
+//! holder ends, even by a crash.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -6,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::link::LinkError;
 
-/// As the kernel shows it in /proc/net/unix, after an `@`.
+/// The name as the kernel shows it in /proc/net/unix, after an `@`.
 pub(crate) fn name(kind: &str, device: &str) -> String {
     format!("hopwise-{kind}-{device}")
 }
@@ -19,7 +20,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// A device may have users of different kinds at a time, but one of each.
+    /// Claims a device. It may have users of different kinds at a time, but one of each.
     pub(crate) fn to(kind: &str, device: &str) -> Result<Claim, LinkError> {
         let name = SocketAddr::from_abstract_name(name(kind, device));
         let bound = name.and_then(|name| UnixListener::bind_addr(&name));

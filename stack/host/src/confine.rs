@@ -1,7 +1,7 @@
-//! A program gives up files by Landlock and system calls by seccomp, for good, after it has opened what it needs.
+//! Gives up files by Landlock and system calls by seccomp, for good, after the program has opened what it needs.
 //!
-//! Both hold for the thread that asks and for every thread and program that it starts afterwards. A program asks while
-//! it has one thread.
+//! Both hold for the calling thread, and for every thread and program that it starts afterwards. Call them while the
+//! program has one thread.
 
 mod calls;
 mod files;
@@ -12,10 +12,10 @@ use std::path::PathBuf;
 pub use calls::{Calls, Refusal, give_up_calls, try_a_refused_call};
 pub use files::{Enforced, give_up_files};
 
-/// What stays reachable. A folder stands for all below it, and what is not there is left out.
+/// The paths that stay reachable. A folder includes all below it. A path that does not exist is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     pub reads: Vec<PathBuf>,
-    /// Also read.
+    /// These can also be read.
     pub writes: Vec<PathBuf>,
 }

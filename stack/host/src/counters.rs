@@ -1,4 +1,4 @@
-//! What a link counts: nothing is lost silently.
+//! The counters of a link: no packet is lost silently.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ link_drops! {
     FaultRate = "fault-rate",
 }
 
-/// Packets and bytes, IP headers counted.
+/// Packets and bytes, including IP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub packets: u64,
@@ -68,7 +68,7 @@ impl Traffic {
     }
 }
 
-/// What came, what left and what was dropped since the link was opened.
+/// Received, sent and dropped packets since the link was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     pub name: String,

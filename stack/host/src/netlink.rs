@@ -1,4 +1,4 @@
-//! Devices, addresses and routes, told to the kernel over rtnetlink.
+//! Sets devices, addresses and routes in the kernel over rtnetlink.
 
 mod carrier;
 mod detour;
@@ -41,21 +41,21 @@ pub(crate) const OURS: RouteProtocol = RouteProtocol::Other(87);
 /// RFC 8200 §5: a link with less has no IPv6.
 const IPV6_MIN_MTU: u16 = 1280;
 
-/// What a device shall have; what it has already stays.
+/// The settings that a device gets; it also keeps those that it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSettings {
     pub mtu: Option<u16>,
-    /// The address of its own on an Ethernet.
+    /// Its own Ethernet address.
     pub mac: Option<[u8; 6]>,
-    /// How many packets the kernel lets wait for it.
+    /// The number of packets that the kernel queues for it.
     pub queue_packets: Option<u32>,
-    /// The kernel's own addresses there.
+    /// The kernel's own addresses on the device.
     pub addresses: Vec<Prefix>,
-    /// What the kernel sends there.
+    /// The subnets that the kernel routes there.
     pub routes: Vec<Prefix>,
 }
 
-/// What the kernel would not do.
+/// The reasons why a change failed.
 #[derive(Debug)]
 pub enum NetlinkError {
     NoDevice(io::Error),
@@ -67,13 +67,13 @@ pub enum NetlinkError {
         doing: String,
         error: Box<rtnetlink::Error>,
     },
-    /// What is for this subnet goes elsewhere.
+    /// A route to this subnet leads elsewhere.
     RouteTaken(Prefix),
-    /// The routes of this table are another program's.
+    /// The routes of this table belong to another program.
     TableTaken(u32),
     /// The device has this address already, with another subnet.
     OtherSubnet(Prefix),
-    /// Below what IPv6 needs the kernel takes away the addresses that a device of somebody else's has.
+    /// With a smaller MTU than IPv6 needs, the kernel would remove addresses of a device that is not ours.
     TooSmallForAddresses(u16),
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for NetlinkError {
 impl Error for NetlinkError {}
 
 impl NetlinkError {
-    /// The kernel's error number, where it was the kernel that refused.
+    /// The kernel's error number, if the kernel refused.
     pub(crate) fn code(&self) -> Option<i32> {
         match self {
             NetlinkError::Kernel { error, .. } => Some(code_of(error)).filter(|code| *code != 0),
@@ -123,7 +123,7 @@ pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkE
     apply(device, settings, &mut Added::default())
 }
 
-/// Notes what it added also where it fails half-way.
+/// Applies the settings, and records additions even if it fails half-way.
 fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(), NetlinkError> {
     let index = index_of(device)?;
     if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
@@ -146,8 +146,8 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         for address in &settings.addresses {
             let mut request = handle.address().add(index, address.address(), address.bits());
             if address.address().is_ipv6() {
-                // There is nobody on a new device to have the address already, and waiting for that would hold up
-                // whoever wants to use it now.
+                // No other host on a new device can have the address. Duplicate address detection would only delay its
+                // first use.
                 request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
             }
             let message = request.message_mut().clone();
@@ -169,7 +169,8 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
     })
 }
 
-/// With this subnet, too: IPv6 has an address once only, with whichever it came first.
+/// Returns whether the device has the address with this subnet. IPv6 keeps an address once only, with the subnet that
+/// came first.
 async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> Result<bool, NetlinkError> {
     let of_device = handle.address().get().set_link_index_filter(index);
     let there = listed(of_device.set_address_filter(wanted.address())).await?;
@@ -180,7 +181,7 @@ async fn listed(asked: AddressGetRequest) -> Result<Vec<AddressMessage>, Netlink
     asked.execute().try_collect().await.map_err(|error| kernel("list the addresses", error))
 }
 
-/// Whether something was added that was not there.
+/// Returns whether the addition was new.
 pub(crate) fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
     match added {
         Ok(()) => Ok(true),
@@ -189,7 +190,7 @@ pub(crate) fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetl
     }
 }
 
-/// 0 where it was not the kernel that refused.
+/// The kernel's error number, or 0 if another part refused.
 fn code_of(error: &rtnetlink::Error) -> i32 {
     match error {
         rtnetlink::Error::NetlinkError(error) => -error.raw_code(),
@@ -197,12 +198,12 @@ fn code_of(error: &rtnetlink::Error) -> i32 {
     }
 }
 
-/// Of a device.
+/// The switch that keeps a device's IPv6 addresses while it is down.
 fn keeps_addresses(device: &str) -> String {
     format!("ipv6/conf/{device}/keep_addr_on_down")
 }
 
-/// A device that goes down loses its addresses of IPv6 otherwise, and nobody gives them back when it comes up.
+/// Keeps the IPv6 addresses of a device that goes down. Otherwise, no program would restore them.
 fn keep_addresses(device: &str) {
     if let Err(error) = set_switch(&keeps_addresses(device), "1") {
         tracing::warn!(device, %error, "its addresses of IPv6 will go when it goes down");
@@ -225,13 +226,13 @@ pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
     netdevice::name_to_index(socket.as_fd(), device).map_err(|error| NetlinkError::NoDevice(error.into()))
 }
 
-/// What the device of that number is called now.
+/// The current name of the device with that number.
 fn name_of(index: u32) -> Result<String, NetlinkError> {
     let socket = socket()?;
     netdevice::index_to_name(socket.as_fd(), index).map_err(|error| NetlinkError::NoDevice(error.into()))
 }
 
-/// Whom one asks about devices.
+/// A socket for questions about devices.
 fn socket() -> Result<OwnedFd, NetlinkError> {
     socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })
@@ -241,8 +242,8 @@ pub(crate) fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
     NetlinkError::Kernel { doing: doing.to_owned(), error: Box::new(error) }
 }
 
-/// rtnetlink is asynchronous and this is called from anywhere, also from inside a runtime; so it gets a thread and a
-/// runtime of its own. Threads inherit the network namespace of the one that made them.
+/// Runs asynchronous `work` on a thread and a runtime of its own, because the caller may be inside a runtime. Threads
+/// inherit the network namespace of the thread that made them.
 fn blocking<T: Send>(
     work: impl AsyncFnOnce(Handle) -> Result<T, NetlinkError> + Send,
 ) -> Result<T, NetlinkError> {

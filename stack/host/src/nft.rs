@@ -1,8 +1,8 @@
-//! What nft is told, and tables that belong to a process: the kernel removes such a table when its owner ends.
+//! Runs nft, and makes tables that belong to a process: the kernel removes such a table when its owner ends.
 //!
 //! The owner is an `nft -i` that we start and that ends with its standard input. A shell writes our script there and
-//! holds it open until we end, however that is: somebody who takes this process over can end the table, and cannot
-//! command nft. Both run with what this thread has in its ambient set, and nothing else where this thread is not root.
+//! holds it open until we end, for any reason. An attacker who takes over this process can end the table, but cannot
+//! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use crate::poller::wait_to_read;
 
-/// nft answers at once, or something is wrong.
+/// The limit for nft's reply; a healthy nft replies at once.
 const WITHIN: Duration = Duration::from_secs(3);
-/// The owner of a table that a killed process had is itself about to end.
+/// Attempts while a table's owner, left by a killed process, is still ending.
 const TRIES: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -23,7 +23,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 pub(crate) struct OwnedTable {
     nft: Child,
     holder: Child,
-    /// When it is closed, by us or by our end, the holder ends, and nft with it.
+    /// When it closes, by us or at our end, the holder ends, and nft with it.
     input: Option<ChildStdin>,
 }
 
@@ -41,7 +41,7 @@ impl OwnedTable {
             }
             thread::sleep(BETWEEN_TRIES);
         }
-        // One line: nft takes each as a step of its own.
+        // One line, because nft runs each line as a step of its own.
         let script = format!("table {table} {{ flags owner; {chains}}}\nlist table {table}\n");
         let mut holder = Command::new("sh")
             .args(["-c", "printf %s \"$1\"; read -r _", "sh", &script])
@@ -66,7 +66,7 @@ impl OwnedTable {
         }
     }
 
-    /// Whether nft shows the table that it was told to make.
+    /// Returns whether nft lists the table that it should have made.
     fn hears(&mut self, wanted: &str) -> bool {
         let Some(output) = &mut self.nft.stdout else { return false };
         let (mut said, mut buffer) = (String::new(), [0; 4096]);
@@ -82,7 +82,7 @@ impl OwnedTable {
         true
     }
 
-    /// What nft says instead.
+    /// The error that nft prints instead.
     fn problem(mut self) -> io::Error {
         drop(self.input.take());
         let mut said = String::new();
@@ -95,7 +95,7 @@ impl OwnedTable {
         io::Error::new(kind_of(&said), format!("nft (package nftables): {first}"))
     }
 
-    /// Whether the table is there still.
+    /// Returns whether the table still exists.
     pub(crate) fn stands(&mut self) -> bool {
         matches!(self.nft.try_wait(), Ok(None))
     }
@@ -109,8 +109,8 @@ impl Drop for OwnedTable {
     }
 }
 
-/// A device as part of what nft calls something. No two come to the same: what nft does not take there, and `_`, stands
-/// there as `_` and two digits a byte.
+/// A device as part of a name in nft. A character that nft does not allow, and `_`, becomes `_` and two digits a byte.
+/// Different devices therefore get different names.
 pub(crate) fn in_a_name(device: &str) -> String {
     let mut name = String::new();
     for byte in device.bytes() {
@@ -137,7 +137,7 @@ pub(crate) fn ruleset(family: &str) -> io::Result<String> {
     Err(failure(&done.stderr))
 }
 
-/// Runs a program with this on its standard input; of what it says when it fails, the first line is the error.
+/// Runs a program with `script` on its standard input. If it fails, the first line of its standard error is the error.
 pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
     let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut input) = running.stdin.take() {

@@ -1,4 +1,4 @@
-//! The system calls that a daemon makes after it has opened what it needs, by seccomp. All others are refused.
+//! The system calls that a daemon needs after it has opened its files. seccomp refuses all others.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,19 +10,19 @@ use seccompiler::{
 
 use super::refused;
 
-/// What becomes of a system call that is not in the list.
+/// The result of a system call that is not in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It fails with EPERM, and standard error says so, once for each call.
+    /// It fails with EPERM, and standard error names it, once for each call.
     Fails,
-    /// It is made, and the kernel's log names it.
+    /// It succeeds, and the kernel's log names it.
     IsLogged,
 }
 
-/// What is made besides what every daemon makes.
+/// The calls of one daemon besides those of every daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Of new sockets, such as `AF_INET`.
+    /// The families of new sockets, such as `AF_INET`.
     pub families: Vec<i32>,
 }
 
@@ -68,10 +68,10 @@ const OLDER: &Named = calls! {
 };
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &Named = &[];
-/// Whose arguments decide.
+/// Calls whose arguments decide.
 const DECIDED: &Named =
     calls! { SYS_clone SYS_mmap SYS_mprotect SYS_socket SYS_ioctl SYS_prctl SYS_prlimit64 };
-/// Never made, and named here for the log.
+/// Calls that no daemon makes, listed for their names in the log.
 const REFUSED: &Named = calls! {
     SYS_execve SYS_execveat SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_kill SYS_tkill SYS_unshare
     SYS_setns SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_bpf SYS_perf_event_open SYS_init_module
@@ -81,7 +81,7 @@ const REFUSED: &Named = calls! {
     SYS_sched_setscheduler SYS_pidfd_open SYS_pidfd_getfd SYS_pidfd_send_signal SYS_umask SYS_chdir
 };
 
-/// A thread of this program, not another program (clone(2)).
+/// The flags of a new thread of this program, in contrast to another program (clone(2)).
 const THREAD: u64 = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
 const WRITE: u64 = libc::PROT_WRITE as u64;
 const EXEC: u64 = libc::PROT_EXEC as u64;
@@ -102,7 +102,7 @@ const REQUESTS: [u64; 12] = [
     libc::TUNSETSTEERINGEBPF as u64,
 ];
 
-/// What stands in front of a call that is refused, or nothing.
+/// The name of a refused call, or a placeholder if it is unknown.
 pub(super) fn name_of(call: usize) -> &'static str {
     let all = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, OLDER, DECIDED, REFUSED];
     let number = libc::c_long::try_from(call).unwrap_or(-1);
@@ -110,7 +110,8 @@ pub(super) fn name_of(call: usize) -> &'static str {
     found.map_or("of this number", |(name, _)| name.strip_prefix("SYS_").unwrap_or(name))
 }
 
-/// Only these from here on, for all threads. A thread must not block SIGSYS, or the first refusal ends the program.
+/// Refuses all other calls from here on, for all threads. A thread must not block SIGSYS, or the first refusal ends the
+/// program.
 pub fn give_up_calls(calls: &Calls, refusal: Refusal) -> io::Result<()> {
     if refusal == Refusal::Fails {
         refused::handle()?;
@@ -118,7 +119,7 @@ pub fn give_up_calls(calls: &Calls, refusal: Refusal) -> io::Result<()> {
     apply(calls, refusal).map_err(io::Error::other)
 }
 
-/// Makes a call that does nothing and that no daemon makes. Whether it was refused.
+/// Makes a call that has no effect and that no daemon makes. Returns whether it was refused.
 pub fn try_a_refused_call() -> bool {
     refused::without_a_word(|| rustix::process::getpgid(None).is_err())
 }
@@ -152,12 +153,12 @@ fn rules(calls: &Calls) -> Result<Rules, Error> {
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA, libc::PR_CAPBSET_READ];
     rules.insert(libc::SYS_prctl, any_of(0, names.map(|name| u64::from(name.cast_unsigned())))?);
     rules.insert(libc::SYS_clone, vec![masked(0, THREAD, THREAD)?]);
-    // Signals to this process alone, as those of `abort` are.
+    // Only signals to this process, such as that of `abort`.
     rules.insert(libc::SYS_tgkill, any_of(0, [u64::from(std::process::id())])?);
     rules.insert(libc::SYS_socketpair, any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
-    // Reads a limit and sets none.
+    // A limit may be read, but not set.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(2, SeccompCmpOp::Eq, 0)?])?]);
-    // No memory that could be written becomes code. A module of the C library is mapped from its file.
+    // Memory is never both writable and executable. A module of the C library is mapped from its file.
     rules.insert(libc::SYS_mmap, vec![masked(2, EXEC, 0)?, masked(2, WRITE, 0)?]);
     rules.insert(libc::SYS_mprotect, vec![masked(2, EXEC, 0)?]);
     Ok(rules)
@@ -171,7 +172,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompRule, Error> {
     Ok(SeccompRule::new(vec![is(argument, SeccompCmpOp::MaskedEq(mask), value)?])?)
 }
 
-/// The argument is one of these, as far as its lower half goes: the kernel reads no more of it.
+/// Rules for an argument that is one of these values. They compare its lower half: the kernel reads no more of it.
 fn any_of(argument: u8, values: impl IntoIterator<Item = u64>) -> Result<Vec<SeccompRule>, Error> {
     let rule = |value| {
         let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?;

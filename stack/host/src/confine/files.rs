@@ -1,4 +1,4 @@
-//! Files and folders that stay reachable, by Landlock. What is open already stays usable.
+//! Limits the files and folders that a program can open, by Landlock. Open files stay usable.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ use rustix::fs::OFlags;
 
 use super::Paths;
 
-/// The newest version of Landlock whose rights are named here. Older kernels hold fewer of them.
+/// The newest version of Landlock whose rights are named here. Older kernels enforce fewer of them.
 const KNOWN: ABI = ABI::V6;
 
-/// How much of it this kernel holds.
+/// The extent to which this kernel enforces the limits.
 #[derive(Debug)]
 pub enum Enforced {
-    /// All that is known here. The folders stay open: those of /proc get another identity when the kernel forgets them.
+    /// All rights known here. The folders stay open: those of /proc get another identity when the kernel forgets them.
     Fully(Vec<OwnedFd>),
     /// A kernel with an older Landlock.
     Partly(Vec<OwnedFd>),
@@ -28,8 +28,8 @@ pub enum Enforced {
     No,
 }
 
-/// Nothing but these paths can be opened from here on, and no TCP port can be bound. No signal reaches a program that
-/// started before.
+/// From here on, only these paths can be opened, and no TCP port can be bound. Signals reach no program that started
+/// before.
 pub fn give_up_files(paths: &Paths) -> io::Result<Enforced> {
     let mut held = Vec::new();
     let status = restrict(paths, &mut held).map_err(io::Error::other)?;

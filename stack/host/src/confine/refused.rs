@@ -1,4 +1,4 @@
-//! Says which system call was refused: a signal's handler, in the thread that made the call.
+//! Reports which system call was refused: the handler of SIGSYS, in the thread that made the call.
 //!
 //! seccomp raises SIGSYS in place of the call. The handler writes one line for each call's number, and lets the call
 //! fail with EPERM. It allocates nothing and takes no lock.
@@ -8,12 +8,12 @@ use std::io;
 use std::mem::zeroed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Numbers of system calls lie below, and each has a bit.
+/// The bound of the system calls' numbers; each has a bit.
 const MOST: usize = 1024;
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 static SAID: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
-/// What the kernel tells a handler of SIGSYS, behind the three numbers that every signal has (signal(7)).
+/// The kernel's arguments to a handler of SIGSYS, after the three numbers that every signal has (signal(7)).
 #[repr(C)]
 struct Told {
     signal: libc::c_int,
@@ -25,7 +25,7 @@ struct Told {
     _arch: libc::c_uint,
 }
 
-/// SIGSYS comes from seccomp (SYS_SECCOMP), not from a program that sends it.
+/// The code of a SIGSYS from seccomp (SYS_SECCOMP). A program that sends the signal gives another one.
 const FROM_SECCOMP: libc::c_int = 1;
 
 pub(super) fn handle() -> io::Result<()> {
@@ -39,7 +39,7 @@ pub(super) fn handle() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Runs `work` without a word about what is refused.
+/// Runs `work` without a report of refused calls.
 pub(super) fn without_a_word<T>(work: impl FnOnce() -> T) -> T {
     IS_QUIET.store(true, Ordering::Relaxed);
     let done = work();
@@ -67,7 +67,7 @@ extern "C" fn refuse(_: libc::c_int, told: *mut libc::siginfo_t, context: *mut l
     }
 }
 
-/// The call answers EPERM.
+/// Makes the call return EPERM.
 fn fail(context: *mut libc::c_void) {
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel passes the registers with which the thread goes on.
@@ -93,7 +93,7 @@ fn say(call: usize) {
     write_if_it_takes_it(libc::STDERR_FILENO, &line.bytes[..line.len]);
 }
 
-/// A reader that has stopped must not stop the thread, too.
+/// Writes only if there is room: a reader that has stopped must not stop the thread, too.
 fn write_if_it_takes_it(fd: libc::c_int, text: &[u8]) {
     let mut watched = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one descriptor is watched, and nobody else has the bytes.

@@ -1,4 +1,4 @@
-//! Whether an interface has its carrier: the kernel says so when it changes.
+//! Watches whether an interface has its carrier: the kernel reports each change.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,18 +12,18 @@ use super::message::{Heard, messages, word};
 use super::{NetlinkError, index_of};
 use crate::poller::wait_for;
 
-/// The group that hears of links (RTMGRP_LINK).
+/// The group of messages about links (RTMGRP_LINK).
 const GROUP_LINK: u32 = 1;
 const NEW_LINK: u16 = 16;
 /// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
 const RUNNING: u32 = 0x40 | 0x1_0000;
 
-/// Listens for the carrier of one interface.
+/// Watches the carrier of one interface.
 #[derive(Debug)]
 pub struct CarrierWatch {
     socket: OwnedFd,
     index: u32,
-    /// What was said last.
+    /// The last state that was reported.
     is_up: Option<bool>,
 }
 
@@ -39,7 +39,7 @@ impl CarrierWatch {
         Ok(CarrierWatch { socket, index, is_up: None })
     }
 
-    /// Waits at most so long for a change; `None`: there was none.
+    /// Waits for a change, for `most_ms` at the longest. Returns `None` if there was none.
     pub fn wait(&mut self, most_ms: u32) -> io::Result<Option<bool>> {
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
         if wait_for(&mut ready, Duration::from_millis(most_ms.into()))? == 0 {
@@ -60,7 +60,7 @@ impl AsFd for CarrierWatch {
     }
 }
 
-/// What the last message about that interface says, among those of one read.
+/// The carrier by the last message of one read that is about the interface.
 fn carrier_of(bytes: &[u8], index: u32) -> Option<bool> {
     let is_about_it = |heard: &Heard<'_>| heard.kind == NEW_LINK && word(heard.body, 4) == Some(index);
     let last = messages(bytes).filter(is_about_it).last()?;

@@ -1,15 +1,15 @@
-//! Netlink's messages as bytes, for the families that are asked without a runtime: headers and attributes.
+//! Netlink's messages as bytes, for families that are used without a runtime: headers and attributes.
 
-/// Of `struct nlmsghdr`.
+/// The size of `struct nlmsghdr`.
 const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
-/// In an attribute's type: it holds attributes, or is in network order (NLA_TYPE_MASK leaves these out).
+/// Removes two flags from an attribute's type: nested attributes, and network order (NLA_TYPE_MASK).
 const TYPE_MASK: u16 = 0x3fff;
 
 pub(crate) const REQUEST: u16 = 1;
 pub(crate) const ACK: u16 = 4;
 pub(crate) const DUMP: u16 = 0x300;
-/// What the kernel says when something failed, or that it did not (NLMSG_ERROR).
+/// The kernel's reply that a request failed or succeeded (NLMSG_ERROR).
 pub(crate) const ERROR: u16 = 2;
 /// A dump has ended (NLMSG_DONE).
 pub(crate) const DONE: u16 = 3;
@@ -28,7 +28,7 @@ impl Message {
         Message(bytes)
     }
 
-    /// The family's own header.
+    /// Appends the family's own header.
     pub(crate) fn fixed(mut self, bytes: &[u8]) -> Message {
         self.0.extend_from_slice(bytes);
         self
@@ -59,7 +59,7 @@ pub(crate) struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// What an answer of [`ERROR`] means; 0: it was done.
+    /// The error of an [`ERROR`] reply; 0 means success.
     pub(crate) fn errno(&self) -> Option<i32> {
         (self.kind == ERROR).then(|| word(self.body, 0).map_or(0, |code| (code as i32).wrapping_neg()))
     }
@@ -73,7 +73,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
 }
 
-/// The messages of one read, up to the first that is cut off.
+/// The messages of one read, up to the first truncated one.
 pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Heard<'_>> {
     std::iter::from_fn(move || {
         let len = word(bytes, 0)? as usize;
@@ -84,7 +84,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Heard<'_>> {
     })
 }
 
-/// Attributes by their types, up to the first that is cut off.
+/// Attributes by their types, up to the first truncated one.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(half(bytes, 0)?);

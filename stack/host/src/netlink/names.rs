@@ -8,13 +8,13 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use super::message::{DONE, DUMP, Message, REQUEST, attribute, messages, word};
 use super::sockets::{BY_FAMILY, open};
 
-/// What is asked of each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
+/// The requested facts about each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
 const SHOW: u32 = 0x41;
-/// Attributes of an answer, after a struct unix_diag_msg. Kernels before 5.3 leave out the user.
+/// Attributes of a reply, after a struct unix_diag_msg. Kernels before 5.3 leave out the user.
 const NAME: u16 = 0;
 const USER: u16 = 7;
 const ANSWER: usize = 16;
-/// In that struct.
+/// The offset in that struct.
 const TYPE: usize = 1;
 const BUFFER: usize = 32 << 10;
 /// The same names in text, without their users.
@@ -24,11 +24,11 @@ const TEXT: &str = "/proc/thread-self/net/unix";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: String,
-    /// The user that made the socket, where the kernel tells it.
+    /// The user that made the socket, if the kernel reports it.
     pub(crate) user: Option<u32>,
 }
 
-/// The names that begin so.
+/// The names that begin with `prefix`.
 pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
     // A kernel may be built without this family.
     let mut names = ask().or_else(|_| read())?;

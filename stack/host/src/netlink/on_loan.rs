@@ -1,4 +1,4 @@
-//! A device that was there before us and stays after us: it is left as it was.
+//! Restores a device that existed before us and stays after us.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,13 @@ use super::{
 use crate::namespace::{OWN_NAMESPACE, in_namespace};
 use crate::namespace::{set_switch, switch_of};
 
-/// How a device was.
+/// The earlier state of a device.
 #[derive(Debug)]
 pub(crate) struct Before {
     /// A device can be renamed, but keeps its number.
     index: u32,
-    /// Another device has the same number in another one, where whoever drops the link may be.
+    /// The namespace of that number; in another one, the number may belong to another device. The drop may run in
+    /// another one.
     namespace: File,
     is_up: bool,
     mtu: Option<u32>,
@@ -31,14 +32,14 @@ pub(crate) struct Before {
     has_ipv6: bool,
 }
 
-/// What it did not have.
+/// The addresses and routes that we added.
 #[derive(Debug, Default)]
 pub(super) struct Added {
     pub(super) addresses: Vec<AddressMessage>,
     pub(super) routes: Vec<RouteMessage>,
 }
 
-/// Is taken back when it is dropped, for which it needs CAP_NET_ADMIN.
+/// Restores the device when it is dropped, for which it needs CAP_NET_ADMIN.
 #[derive(Debug)]
 pub(crate) struct OnLoan {
     before: Before,
@@ -46,7 +47,7 @@ pub(crate) struct OnLoan {
 }
 
 impl Before {
-    /// None of a device that is not there.
+    /// The state of the device; `None` if it does not exist.
     pub(crate) fn of(device: &str) -> Result<Option<Before>, NetlinkError> {
         let Ok(index) = index_of(device) else { return Ok(None) };
         let namespace = File::open(OWN_NAMESPACE)
@@ -87,7 +88,7 @@ impl Before {
             return;
         };
         if !self.is_up && self.keeps_addresses.is_some() {
-            // Its own addresses, which it had while it was down.
+            // Also for its own addresses, which it had while it was down.
             keep_addresses(&device);
         }
         let restored = blocking(async |handle| {
@@ -117,7 +118,7 @@ impl Before {
     }
 }
 
-/// But for what the kernel makes itself when the device comes up, and makes again.
+/// Returns whether it has IPv6 addresses besides those that the kernel makes when the device comes up.
 async fn has_ipv6(handle: &Handle, index: u32) -> Result<bool, NetlinkError> {
     let is_of_kernel = |attribute: &AddressAttribute| match attribute {
         AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
@@ -129,8 +130,8 @@ async fn has_ipv6(handle: &Handle, index: u32) -> Result<bool, NetlinkError> {
 }
 
 impl Added {
-    /// All that can be removed, with the first error. In reverse, because the first address of a subnet takes the
-    /// others there along.
+    /// Removes as much as possible, and returns the first error. It goes in reverse order: the first address of a
+    /// subnet takes the others of that subnet along.
     async fn remove(self, handle: &Handle) -> Result<(), NetlinkError> {
         let mut removed = Ok(());
         for route in self.routes.into_iter().rev() {
@@ -145,7 +146,7 @@ impl Added {
     }
 }
 
-/// What somebody else has removed meanwhile needs no removing: the kernel takes the routes of a device that goes down.
+/// Ignores errors of entries that are gone already: the kernel removes the routes of a device that goes down.
 fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), NetlinkError> {
     match done {
         Err(error) if matches!(code_of(&error), libc::ESRCH | libc::EADDRNOTAVAIL | libc::ENODEV) => Ok(()),
@@ -154,12 +155,12 @@ fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), Ne
 }
 
 impl OnLoan {
-    /// From here on, whatever becomes of it; so only for who has the device.
+    /// The drop restores the device from here on; call it only once the device is ours.
     pub(crate) fn new(before: Before) -> OnLoan {
         OnLoan { before, added: Added::default() }
     }
 
-    /// Like [`configure`](super::configure), until the loan is over.
+    /// Like [`configure`](super::configure), until the drop.
     pub(crate) fn configure(&mut self, device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
         if let Some(mtu) = settings.mtu.filter(|mtu| self.before.has_ipv6 && *mtu < IPV6_MIN_MTU) {
             return Err(NetlinkError::TooSmallForAddresses(mtu));

@@ -1,4 +1,4 @@
-//! Which way the kernel sends what is for a subnet.
+//! Finds the routes that the kernel has for a subnet.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,12 +13,12 @@ use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::{DeviceSettings, NetlinkError, kernel};
 
-/// A route given no metric gets this one of IPv6 (IP6_RT_PRIO_USER), and one of an address that (IP6_RT_PRIO_ADDRCONF);
-/// those of IPv4 get 0.
+/// The metrics of IPv6 routes without one: of a route (IP6_RT_PRIO_USER) and of an address (IP6_RT_PRIO_ADDRCONF). IPv4
+/// routes get 0.
 const METRIC_V6: u32 = 1024;
 const METRIC_V6_OF_ADDRESS: u32 = 256;
 
-/// A subnet whose traffic shall go to a device, and with which metric.
+/// A subnet whose traffic shall go to a device, and the metric of its route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     subnet: Prefix,
@@ -26,8 +26,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What a device shall have. Left out is an address alone, which the kernel's table of its own addresses has before
-    /// all others, and what is link-local, which each interface has for itself.
+    /// The subnets that need a route to the device. Single addresses need none: the kernel's table of its own addresses
+    /// comes first. Link-local subnets need none either, since each interface has its own.
     pub(super) fn all_of(settings: &DeviceSettings) -> Vec<Wanted> {
         let has_subnet = |address: &&Prefix| **address != Prefix::host(address.address());
         let is_link_local =
@@ -50,7 +50,9 @@ impl Wanted {
         if self.subnet.address().is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet }
     }
 
-    /// Whether this route is to the same subnet, whatever its metric: of two the one with the smaller metric takes all.
+    /// Returns whether the route is to the same subnet, with any metric. If two routes are, the smaller metric takes
+    /// all traffic.
+    /// gets all traffic.
     fn is_of(&self, there: &RouteMessage) -> bool {
         let mut attributes = there.attributes.iter();
         let to = attributes.find_map(|attribute| match attribute {
@@ -59,10 +61,10 @@ impl Wanted {
             _ => None,
         });
         let header = &there.header;
-        // A default route has no destination in what the kernel tells.
+        // The kernel reports a default route without a destination.
         let is_default = header.destination_prefix_length == 0;
         header.address_family == self.family()
-            // What the kernel remembers of a destination, such as its path MTU, is listed among the routes.
+            // The kernel lists cached facts of a destination, such as its path MTU, among the routes.
             && !header.flags.contains(RouteFlags::Cloned)
             && header.table == RouteHeader::RT_TABLE_MAIN
             && header.tos == 0
@@ -78,9 +80,9 @@ impl Wanted {
         });
         self.is_of(there)
             && match there.header.kind {
-                // None where it leads through several devices.
+                // A route through several devices has no device here.
                 RouteType::Unicast => !devices_of(there).eq([index]),
-                // With a larger metric it is for when there is no other route.
+                // With a larger metric, it applies only when there is no other route.
                 RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw => {
                     metric.unwrap_or(0) <= self.metric
                 }
@@ -89,13 +91,15 @@ impl Wanted {
     }
 }
 
-/// Refuses a subnet with a route elsewhere: beside it ours would cut off who is reached by that one, or get nothing.
+/// Refuses a subnet with a route elsewhere. Otherwise our route would cut off the hosts behind that one, or get no
+/// traffic.
+/// traffic.
 pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         if !wanted.iter().any(|wanted| wanted.family() == family) {
             continue;
         }
-        // Asked for a destination, the kernel would say which route a packet takes, and not which routes there are.
+        // With a destination, the kernel would return the route of one packet instead of all routes.
         let mut asked = RouteMessage::default();
         asked.header.address_family = family;
         let mut routes = Box::pin(handle.route().get(asked).execute());
@@ -121,7 +125,7 @@ pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, 
     let network = network_of(route);
     RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(network, bits)
-        // Given none, the kernel would remove the first that it finds.
+        // Without a metric, the kernel would remove the first route that it finds.
         .map(|builder| builder.output_interface(index).priority(Wanted::by_route(*route).metric).build())
         .map_err(|error| NetlinkError::System {
             doing: "write a route",
@@ -129,7 +133,7 @@ pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, 
         })
 }
 
-/// The kernel refuses routes with host bits.
+/// The network of a prefix: the kernel refuses routes with host bits.
 pub(super) fn network_of(prefix: &Prefix) -> IpAddr {
     match prefix.address() {
         IpAddr::V4(address) => {
