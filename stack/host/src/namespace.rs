@@ -19,7 +19,7 @@ pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 pub enum NamespaceError {
     /// The command `ip` is missing, or cannot be run.
     NoCommand(io::Error),
-    /// What it said.
+    /// The error text of `ip`.
     Refused {
         doing: &'static str,
         name: String,
@@ -44,7 +44,7 @@ impl fmt::Display for NamespaceError {
 
 impl Error for NamespaceError {}
 
-/// A namespace of our own; its name is gone when this is dropped, and all that was in it when nobody uses it any more.
+/// A namespace of our own. Its name goes when this is dropped, and its contents when no process uses it any more.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -67,7 +67,7 @@ impl Namespace {
         path_of(name).exists()
     }
 
-    /// Removes a name that a process which was killed has left.
+    /// Removes a name that a killed process has left.
     pub fn remove(name: &str) -> Result<(), NamespaceError> {
         ip("remove namespace", "del", name)
     }
@@ -76,7 +76,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `work` on a thread inside. What it opens stays inside wherever it is used.
+    /// Runs `work` on a thread inside. Its descriptors stay inside wherever they are used.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let failed = |error| NamespaceError::System { doing: "enter", name: self.name.clone(), error };
         thread::scope(|scope| {
@@ -99,13 +99,13 @@ impl Drop for Namespace {
     }
 }
 
-/// How a switch of the namespace of this thread is set.
+/// The value of a switch in the namespace of this thread.
 pub(crate) fn switch_of(key: &str) -> io::Result<String> {
     fs::read_to_string(Path::new("/proc/sys/net").join(key)).map(|text| text.trim().to_owned())
 }
 
-/// Sets a switch of the namespace of this thread, such as `ipv4/ip_forward`. One that this kernel does not have is as
-/// good as set.
+/// Sets a switch of the namespace of this thread, such as `ipv4/ip_forward`. It succeeds if this kernel does not have
+/// the switch.
 pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
     match fs::write(Path::new("/proc/sys/net").join(key), value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -113,8 +113,8 @@ pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
     }
 }
 
-/// In that namespace: here, if it is this thread's, since moving takes more privileges than a daemon keeps, else on
-/// a thread of its own, which moves there.
+/// Runs `work` in that namespace. A move takes more privileges than a daemon keeps: in the thread's own namespace it
+/// therefore runs here, otherwise on a thread that moves.
 pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
     let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
     if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {

@@ -1,7 +1,6 @@
-//! What a Wi-Fi interface knows of its stations, asked of the kernel (nl80211) and told by it.
+//! Reads the stations of a Wi-Fi interface from the kernel (nl80211), and receives its notifications of them.
 //!
-//! Written over plain netlink: a dump and a group are all that is needed, and both are wanted on threads that have no
-//! runtime.
+//! It uses plain netlink: a dump and a group are enough, and both are needed on threads that have no runtime.
 
 use std::fmt;
 use std::io;
@@ -17,7 +16,7 @@ use crate::netlink::message::{self, ACK, DONE, DUMP, Heard, Message, REQUEST, at
 use crate::poller::wait_to_read;
 use crate::sys;
 
-/// The family that knows the others (GENL_ID_CTRL), its question for one, and what the answer holds.
+/// The family that lists the others (GENL_ID_CTRL), its request for one, and the attributes of the reply.
 const CONTROL: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
@@ -35,11 +34,11 @@ const ADDRESS: u16 = 6;
 const STATION_INFO: u16 = 21;
 const CQM: u16 = 94;
 const PACKETS_LOST: u16 = 4;
-/// Of a generic message: command, version, two bytes of nothing.
+/// A generic message's header: command, version, two empty bytes.
 const GENERIC_HEADER: usize = 4;
 const ADD_MEMBERSHIP: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
 const BUFFER: usize = 32 << 10;
-/// An answer that takes longer will not come.
+/// The limit for a reply.
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// A station's Ethernet address.
@@ -78,22 +77,22 @@ impl fmt::Display for NoStationAddress {
 
 impl std::error::Error for NoStationAddress {}
 
-/// What the kernel knows of a station; what a driver does not tell is absent.
+/// The kernel's facts about a station. A fact that a driver does not report is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Station {
     pub address: StationAddress,
-    /// How long ago the last frame of it was heard: so old are the signals.
+    /// The time since its last frame, which is the age of the signals.
     pub inactive: Option<Duration>,
     pub signal_dbm: Option<i8>,
     pub signal_average_dbm: Option<i8>,
-    /// Counted since the station came. Not every driver counts retries.
+    /// These count since the station came. Not every driver counts retries.
     pub tx_packets: Option<u32>,
     pub tx_retries: Option<u32>,
     pub tx_failed: Option<u32>,
     pub rx_packets: Option<u32>,
 }
 
-/// What the kernel tells of an interface's stations by itself.
+/// The kernel's notifications of an interface's stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StationNews {
     Came(StationAddress),
@@ -105,18 +104,18 @@ pub enum StationNews {
     },
 }
 
-/// Asks for stations.
+/// Requests the stations.
 #[derive(Debug)]
 pub struct Nl80211 {
     socket: OwnedFd,
     family: u16,
-    /// The group in which stations are told of ("mlme").
+    /// The group of notifications about stations ("mlme").
     group: Option<u32>,
     number: u32,
 }
 
 impl Nl80211 {
-    /// Not found: this kernel has no Wi-Fi.
+    /// Fails with `NotFound` if this kernel has no Wi-Fi.
     pub fn open() -> io::Result<Nl80211> {
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
@@ -146,7 +145,7 @@ impl Nl80211 {
         Ok(stations)
     }
 
-    /// Sends a question and hands on its answers until they end.
+    /// Sends a request and hands on its replies until they end.
     fn ask(&mut self, question: impl Fn(u32) -> Vec<u8>, sink: &mut dyn FnMut(&Heard<'_>)) -> io::Result<()> {
         self.number = self.number.wrapping_add(1);
         let number = self.number;
@@ -155,7 +154,7 @@ impl Nl80211 {
         loop {
             wait_to_read(self.socket.as_fd(), WITHIN)?;
             let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-            // Answers to a question that was given up on are nobody's.
+            // Skips late replies to an earlier request.
             for heard in message::messages(&buffer[..bytes]).filter(|heard| heard.number == number) {
                 match heard.errno() {
                     Some(0) => return Ok(()),
@@ -168,7 +167,7 @@ impl Nl80211 {
     }
 }
 
-/// Hears of one interface's stations without asking.
+/// Receives the notifications of one interface's stations.
 #[derive(Debug)]
 pub struct StationWatch {
     socket: OwnedFd,
@@ -187,7 +186,7 @@ impl StationWatch {
         Ok(StationWatch { socket, family, interface })
     }
 
-    /// What has been told since; nothing is waited for.
+    /// Reads the notifications so far, without waiting.
     pub fn read(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()> {
         let mut buffer = [0_u8; BUFFER];
         loop {
@@ -198,7 +197,7 @@ impl StationWatch {
                     ours.filter_map(|heard| news(heard.body, self.interface)).for_each(&mut *sink);
                 }
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                // Some of it was lost for lack of room; what comes next is as good.
+                // Some were lost for lack of room; the next ones are as good.
                 Err(rustix::io::Errno::NOBUFS) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -212,7 +211,7 @@ impl AsFd for StationWatch {
     }
 }
 
-/// The family's number, and its group's where it is named.
+/// The family's number, and that of its group if it has one.
 fn family(body: &[u8]) -> Option<(u16, Option<u32>)> {
     let body = body.get(GENERIC_HEADER..)?;
     let id = u16::from_ne_bytes(attribute(body, FAMILY_ID)?.try_into().ok()?);
@@ -226,7 +225,7 @@ fn address(attributes: &[u8]) -> Option<StationAddress> {
     attribute(attributes, ADDRESS)?.try_into().ok().map(StationAddress)
 }
 
-/// What one message of a dump says.
+/// The station in one message of a dump.
 fn station(body: &[u8]) -> Option<Station> {
     const INACTIVE: u16 = 1;
     const SIGNAL: u16 = 7;
@@ -254,7 +253,7 @@ fn station(body: &[u8]) -> Option<Station> {
     })
 }
 
-/// What a message of the group says of that interface.
+/// The notification in one message, if it is about that interface.
 fn news(body: &[u8], interface: u32) -> Option<StationNews> {
     let all = body.get(GENERIC_HEADER..)?;
     if word(attribute(all, INTERFACE)?, 0)? != interface {

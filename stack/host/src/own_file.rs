@@ -8,13 +8,13 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-/// The folder in which a file stands.
+/// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file, follows no link and waits for nothing. A file with a second name is refused. A file is refused, too,
-/// when another user may have put it there, and so is anything but a file.
+/// Opens a file, follows no link and never waits. It refuses a file with a second name, and anything but a regular
+/// file. It also refuses a file that another user may have put there.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = open(path, options)?;
     let facts = file.metadata()?;
@@ -24,7 +24,7 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file to write it anew, and makes it with this mode. What stood in it goes only when it is our own. A
+/// Opens a file to write it anew, or makes it with this mode. The old content goes only if the file is our own. A
 /// character device such as /dev/full is written as it is.
 pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -37,13 +37,13 @@ pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// The same as [`open_own`] without a look at the owner.
+/// The same as [`open_own`] without the checks.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
 }
 
-/// The file is ours or root's. Another owner is trusted where the folder is root's or that owner's, and closed to
-/// others: a daemon that root started has a user of its own.
+/// Returns whether the file is ours or root's, or its owner can be trusted. A daemon that root started has a user of
+/// its own. Its folder must be root's, ours or the owner's, and closed to others.
 fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
     if [0, own].contains(&file.uid()) {

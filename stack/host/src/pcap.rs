@@ -1,4 +1,4 @@
-//! `pcap`: what others send. Live capture with a filter, and captures played again, through libpcap. Neither sends.
+//! `pcap`: packets of other hosts through libpcap. Live capture with a filter, and replay of captures. Neither sends.
 
 mod layer;
 
@@ -20,7 +20,7 @@ use crate::tun::check_ip;
 
 use layer::Layer;
 
-/// What passes a device, without its taking part.
+/// The packets that pass a device, captured passively.
 pub struct LiveCapture {
     capture: Capture<Active>,
     device: String,
@@ -30,16 +30,16 @@ pub struct LiveCapture {
     is_gone: bool,
 }
 
-/// A file of packets, as they came or as fast as they are taken.
+/// A file of packets, at their recorded times or as fast as they are taken.
 pub struct Replay {
     capture: Capture<Offline>,
     name: String,
     layer: Layer,
     checksums: Checksums,
     pace: Pace,
-    /// The next packet, read ahead for its time, and when it is due.
+    /// The next packet, read ahead, and its recorded time.
     next: Option<(Duration, Vec<u8>)>,
-    /// What the capture's clock and ours showed at the first packet.
+    /// The times of the capture's clock and of ours at the first packet.
     began: Option<(Duration, Instant)>,
     tally: Tally,
 }
@@ -50,7 +50,7 @@ pub enum Pace {
     AtOnce,
 }
 
-/// To capture takes rights, and libpcap tells only in words that it is those which are missing.
+/// Maps errors of libpcap, which reports missing privileges by its text alone.
 fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
     move |error| {
         let said = in_its_words(error);
@@ -60,9 +60,8 @@ fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
     }
 }
 
-/// Whether libpcap takes a filter for a device of any kind that is read here: which kind it is to be, only the device
-/// tells. What is wrong with it is said of the most common kind. A name that nobody resolves now is no fault of the
-/// filter.
+/// Checks whether libpcap takes a filter for at least one kind of device that is read here, since the kind is not known
+/// yet. An error is that of the most common kind. A host name that cannot be resolved now is no error.
 pub fn check_filter(filter: &str) -> Result<(), String> {
     let compiled = |number: &i32| {
         let capture = Capture::dead(Linktype(*number)).map_err(in_its_words)?;
@@ -87,7 +86,7 @@ fn layer_of(number: i32, device: &str) -> Result<Layer, LinkError> {
 }
 
 impl LiveCapture {
-    /// `filter` in libpcap's language, such as `tcp port 80`.
+    /// Opens the device, with a `filter` in libpcap's language, such as `tcp port 80`.
     pub fn open(device: &str, filter: Option<&str>) -> Result<LiveCapture, LinkError> {
         let capture = Capture::from_device(device).map_err(failed("find it", device))?;
         let capture = capture.snaplen(1 << 18).immediate_mode(true).promisc(false).open();
@@ -101,7 +100,7 @@ impl LiveCapture {
         Ok(LiveCapture { capture, device, layer, checksums, tally, is_gone: false })
     }
 
-    /// Trusted, packets count as sound that were captured on their way to a device which computes checksums.
+    /// With `Trust`, packets also pass if a device was to compute their checksums after the capture.
     #[must_use]
     pub fn with_checksums(self, checksums: Checksums) -> LiveCapture {
         LiveCapture { checksums, ..self }
@@ -121,14 +120,14 @@ impl Replay {
         Ok(replay)
     }
 
-    /// As of a live capture.
+    /// The same as for a live capture.
     #[must_use]
     pub fn with_checksums(self, checksums: Checksums) -> Replay {
         Replay { checksums, ..self }
     }
 
     fn read_ahead(&mut self) {
-        // A file that breaks off ends there.
+        // A truncated file ends there.
         self.next = self.capture.next_packet().ok().map(|packet| (time(packet.header), packet.data.to_vec()));
     }
 
@@ -146,7 +145,7 @@ fn time(header: &PacketHeader) -> Duration {
     Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(header.ts.tv_usec).unwrap_or(0))
 }
 
-/// Without the link layer's header, at the beginning of `into`.
+/// Writes the packet without its link layer's header to the beginning of `into`.
 fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mut Tally) -> Received {
     let Some(packet) = layer.packet(frame) else {
         tally.dropped(LinkDrop::NotIp);

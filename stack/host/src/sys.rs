@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// From a type that gives its descriptor out raw.
+/// Takes the descriptor of a type that gives it out raw.
 pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
     let fd = fd.into_raw_fd();
     assert!(fd >= 0, "a descriptor that is open");
@@ -25,16 +25,15 @@ pub(crate) fn borrowed<T>(_owner: &T, fd: std::os::fd::RawFd) -> BorrowedFd<'_> 
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Tells a TUN device that its user takes whole segments with their checksums, and nothing else. The setting belongs
-/// to the device and outlives whoever made it.
+/// Sets a TUN device to whole segments with their checksums. The setting belongs to the device and outlives its user.
 pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its flags by value and touches no memory of ours.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as libc::Ioctl, 0_usize) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A number of this network namespace that no other one gets before the machine starts again, unlike the number of its
-/// file. Kernels before 5.14 have none.
+/// A number of this network namespace that is unique until the machine restarts, unlike the inode of its file. Kernels
+/// before 5.14 have none.
 pub(crate) fn namespace_cookie() -> Option<u64> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
     let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
@@ -56,7 +55,7 @@ pub(crate) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()>
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sets an option of a level that takes a number.
+/// Sets an option that takes a number, at a level.
 pub(crate) fn set_option(
     fd: BorrowedFd<'_>,
     (level, option): (libc::c_int, libc::c_int),
@@ -68,18 +67,18 @@ pub(crate) fn set_option(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// For tokio to say when there is something to read; to be called inside of its runtime. Unsupported where that has no
-/// I/O.
+/// Registers a descriptor with tokio's runtime, inside which it must be called. It fails with `Unsupported` if the
+/// runtime has no I/O.
 pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
     let register = || unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
-    // Neither a runtime's handle nor its metrics tell whether it has I/O: to ask its driver for it panics where it has
-    // none, before anything was changed. Who builds with `panic = "abort"` ends there instead.
+    // A runtime does not reveal whether it has I/O. Without it, the registration panics before it changes anything. A
+    // program built with `panic = "abort"` ends here instead.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
 }
 
-/// Lets this thread go before all that have no deadline, though not whatever it starts.
+/// Schedules this thread before all threads without a deadline, but not the threads that it starts.
 pub(crate) fn schedule_first() -> io::Result<()> {
     // SAFETY: the structure is sound when it is all zeros, and is read with its true length.
     let result = unsafe {

@@ -1,7 +1,7 @@
-//! A TAP device: whole Ethernet frames between the kernel and whoever plays the medium behind it.
+//! A TAP device: whole Ethernet frames between the kernel and the simulated medium behind it.
 //!
-//! It is read only when the medium has room, so that the kernel's own queue for the device is the interface's queue,
-//! and drops what is too much.
+//! It is read only when the medium has room. The kernel's own queue for the device is therefore the interface's queue,
+//! and drops the excess.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,14 +13,14 @@ use crate::link::LinkError;
 use crate::netlink::{self, DeviceSettings};
 use crate::tun;
 
-/// A TAP device and what the kernel shall know of it.
+/// The settings of a TAP device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapConfig {
     /// At most 15 bytes.
     pub name: String,
     pub mtu: u16,
     pub mac: [u8; 6],
-    /// What the kernel lets wait.
+    /// The length of the kernel's queue.
     pub queue_packets: u32,
     /// The kernel's own addresses there.
     pub addresses: Vec<Prefix>,
@@ -62,7 +62,7 @@ impl TapDevice {
         }
     }
 
-    /// Hands the kernel a frame that has come.
+    /// Hands the kernel an incoming frame.
     pub fn write(&self, frame: &[u8]) -> io::Result<()> {
         Ok(rustix::io::write(&self.fd, frame).map(|_| ())?)
     }

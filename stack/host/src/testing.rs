@@ -11,26 +11,26 @@ use hopwise_core::{Instant, LinkEvent, Transmit};
 use crate::counters::{LinkCounters, Tally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
 
-/// What is at the far end of a link in memory.
+/// The far end of a link in memory.
 pub(crate) trait Far: Debug + Send {
     fn says(&mut self) -> Option<Vec<u8>>;
     fn hears(&mut self, packet: &[u8]) -> Sent;
-    /// Whether it takes bundles whole.
+    /// Returns whether it takes whole bundles.
     fn cuts(&self) -> bool {
         true
     }
-    /// What tells that it has something to say.
+    /// The descriptor that is readable when it has a packet.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-    /// Whether it is given bundles.
+    /// The bundles that it takes.
     fn offload(&self) -> Offload {
         Offload::None
     }
     fn checksums(&self) -> Checksums {
         Checksums::Verify
     }
-    /// Whether the link before it takes packets in pieces.
+    /// Returns whether its link takes packets in pieces.
     fn gathers(&self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ impl<F: Far> Gather for Memory<F> {
     }
 }
 
-/// What is sent comes back.
+/// Returns each packet to its sender.
 #[derive(Debug)]
 pub(crate) struct Loop {
     /// Packets that it takes before it is full.

@@ -14,15 +14,15 @@ use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::{self, Before, DeviceSettings, OnLoan};
 use crate::sys;
 
-/// Packets that the kernel lets wait for us. Its TCP learns of a full queue by what is lost in it, and the 500 that it
-/// lets wait by itself are less than what one connection's window promises, let alone several's.
+/// The length of the kernel's queue for us. The kernel's TCP learns of a full queue only by losses. Its default of 500
+/// packets is less than one connection's receive window allows.
 const QUEUE_PACKETS: u32 = 8192;
 
-/// The bundles that the endpoint decides on at once, though each segment leaves alone: a fifth less processor time at
-/// 1500 bytes. Larger ones save no more.
+/// The size of bundles that the endpoint decides on at once, though each segment leaves alone. They take a fifth less
+/// processor time at 1500 bytes. Larger ones save no more.
 const BUNDLE_BYTES: u32 = 20_000;
 
-/// A TUN device and what the kernel shall know of it.
+/// The settings of a TUN device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunConfig {
     /// At most 15 bytes; `hop%d` lets the kernel choose a number.
@@ -30,7 +30,7 @@ pub struct TunConfig {
     pub mtu: u16,
     /// The kernel's own addresses there, not the stack's.
     pub kernel_addresses: Vec<Prefix>,
-    /// What the kernel sends there besides the subnets of its addresses.
+    /// Subnets that the kernel routes there besides those of its addresses.
     pub routes: Vec<Prefix>,
 }
 
@@ -62,7 +62,7 @@ impl TunConfig {
 
 #[derive(Debug)]
 pub struct Tun {
-    // Before the descriptor, so that nobody else has the device until it is as it was.
+    // Before the descriptor in order of drop: the device is restored before another program can open it.
     on_loan: Option<OnLoan>,
     fd: OwnedFd,
     name: String,
@@ -72,9 +72,9 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates the device, or attaches to one of that name that nobody else has open, and configures it. The kernel
-    /// removes what was created here when the link is dropped, addresses and routes with it; a device that was there is
-    /// left as it was.
+    /// Creates and configures the device, or attaches to one of that name that no program has open. When the link is
+    /// dropped, the kernel removes a created device with its addresses and routes. A device that existed before is
+    /// restored.
     pub fn open(config: &TunConfig) -> Result<Tun, LinkError> {
         config.check()?;
         let before = before(&config.name)?;
@@ -86,12 +86,12 @@ impl Tun {
     }
 }
 
-/// How the device is, if it is there; before it is opened.
+/// The state of the device before it is opened, if it exists.
 pub(crate) fn before(name: &str) -> Result<Option<Before>, LinkError> {
     Before::of(name).map_err(|error| LinkError::Configure { device: name.to_owned(), error })
 }
 
-/// A device that was there before is only lent.
+/// A device that existed before is only lent.
 pub(crate) fn configure(
     name: &str,
     settings: &DeviceSettings,
@@ -104,12 +104,12 @@ pub(crate) fn configure(
     configured.map_err(|error| LinkError::Configure { device: name.to_owned(), error })
 }
 
-/// What is said of a device that is there and is another kind's, or has several queues.
+/// The error for an existing device of another kind, or with several queues.
 pub(crate) const IS_NO_TUN: &str = "the device is there, and is no TUN of one queue: \
      expected a name that no device has, or that of a TUN made by `ip tuntap add NAME mode tun`";
 const IS_NO_TAP: &str = "the device is there, and is no TAP: expected a name that no device has";
 
-/// Why a device was not opened. Of one of another kind the kernel says no more than that the argument is invalid.
+/// The reason why a device was not opened. For a device of another kind, the kernel only reports an invalid argument.
 pub(crate) fn not_opened(
     (doing, is_another): (&'static str, &'static str),
     name: &str,
@@ -121,7 +121,7 @@ pub(crate) fn not_opened(
     LinkError::system(doing, name, error)
 }
 
-/// Makes a device without headers of its own before packets, or attaches to one that nobody else has open.
+/// Makes a device that adds no headers to packets, or attaches to one that no program has open.
 pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkError> {
     let said = match mode {
         Mode::Tun => ("open a TUN device", IS_NO_TUN),
@@ -131,7 +131,7 @@ pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkEr
     let name = iface.name().to_owned();
     iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
     let fd = sys::owned(iface);
-    // A user with offload who was killed has left its flags to a device that outlives its users.
+    // A killed user with offload has left its flags to a device that outlives its users.
     sys::clear_tun_offloads(fd.as_fd())
         .map_err(|error| LinkError::system("turn offload off", &name, error))?;
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
@@ -204,7 +204,7 @@ impl Link for Tun {
     }
 }
 
-/// What is no IP packet at all goes no further than the link.
+/// Drops packets other than IP at the link.
 pub(crate) fn check_ip(packet: &[u8], tally: &mut Tally) -> Received {
     let reason = match packet.first().map(|first| first >> 4) {
         None => LinkDrop::Truncated,
@@ -222,7 +222,7 @@ pub(crate) fn check_ip(packet: &[u8], tally: &mut Tally) -> Received {
 
 pub(crate) fn on_read_error(error: io::Error, is_gone: &mut bool) -> Received {
     match error.raw_os_error() {
-        // The device was deleted under us.
+        // The device was deleted while it was open.
         Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
             *is_gone = true;
             Received::Gone

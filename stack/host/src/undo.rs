@@ -1,6 +1,7 @@
-//! Commands that take back a change at the end, when this process may execute nothing and change nothing any more.
+//! Commands that undo a change at the end, when this process may neither run programs nor change the system.
 //!
-//! A shell starts with the change, has the rights of that moment, and waits. It does nothing where we are killed.
+//! A shell starts with the change, keeps the privileges of that moment, and waits. It does nothing if this process is
+//! killed.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -13,14 +14,14 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    /// Runs the script when this is dropped, in the namespaces in which it is made.
+    /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
     pub(crate) fn by(script: &str) -> io::Result<Undo> {
         let mut shell = Command::new("sh")
             .args(["-c", &format!("trap '' HUP INT TERM; read -r _ && {{ {script}; }}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What a terminal sends to us is not for the shell.
+            // Signals of a terminal to us must not reach the shell.
             .process_group(0)
             .spawn()?;
         let input = shell.stdin.take();

@@ -1,5 +1,5 @@
-//! The header (struct virtio_net_hdr) that goes before a packet where a device takes and gives bundles, and what has
-//! to be done to packets because of it.
+//! The header (struct virtio_net_hdr) before each packet of a device that takes and gives bundles, and the work on
+//! packets that follows from it.
 
 mod header;
 mod incoming;

@@ -26,8 +26,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The subnets that need a route to the device. Single addresses need none: the kernel's table of its own addresses
-    /// comes first. Link-local subnets need none either, since each interface has its own.
+    /// The subnets that need a route to the device. Single addresses are in the kernel's own table, which comes first.
+    /// Link-local subnets exist on each interface.
     pub(super) fn all_of(settings: &DeviceSettings) -> Vec<Wanted> {
         let has_subnet = |address: &&Prefix| **address != Prefix::host(address.address());
         let is_link_local =

@@ -9,7 +9,7 @@ fn nested(write: impl FnOnce(Message) -> Message) -> Vec<u8> {
     write(Message::new(0, 0, 0)).finish().split_off(16)
 }
 
-/// A message of a dump as mac80211 writes it: what is not asked for stands between.
+/// A message of a dump as mac80211 writes it, with attributes in between that are not read.
 fn dumped(command: u8, info: &[u8]) -> Vec<u8> {
     nested(|message| {
         let message = message.fixed(&[command, 1, 0, 0]).attribute(INTERFACE, &4_u32.to_ne_bytes());
@@ -65,7 +65,7 @@ fn the_group_tells_who_came_who_left_and_who_is_not_heard() {
     assert_eq!(told(DEL_STATION, &[]), [Some(StationNews::Left(address)), None]);
     let lost = nested(|message| message.attribute(PACKETS_LOST, &50_u32.to_ne_bytes()));
     assert_eq!(told(NOTIFY_CQM, &lost), [Some(StationNews::Unheard { address, packets: 50 }), None]);
-    // A threshold of the signal was passed: that is no loss.
+    // A threshold of the signal was passed, which is no loss.
     let rssi = nested(|message| message.attribute(3, &0_u32.to_ne_bytes()));
     assert_eq!(told(NOTIFY_CQM, &rssi), [None, None]);
 }

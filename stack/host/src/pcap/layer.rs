@@ -1,13 +1,13 @@
-//! What stands before the IP packet in a captured frame, by libpcap's numbers.
+//! Headers before the IP packet in a captured frame, by libpcap's numbers.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layer {
-    /// Nothing (TUN).
+    /// No header (TUN).
     Raw,
     Ethernet,
-    /// The loopback device of BSDs: four bytes.
+    /// The header of BSD's loopback device: four bytes.
     Null,
-    /// Linux's for "any" device, in its two versions.
+    /// The header of Linux' "any" device, in its two versions.
     Cooked,
     Cooked2,
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A capture of raw IP packets at these microseconds; removed with its guard.
+/// A capture of raw IP packets at these microseconds. Its drop removes the file.
 struct File(PathBuf);
 
 impl File {

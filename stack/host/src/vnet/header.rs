@@ -1,4 +1,4 @@
-//! What goes before a packet that leaves.
+//! Writes the header before an outgoing packet.
 
 use hopwise_core::wire::{Flags, protocol};
 use tun_rs::VirtioNetHdr;
@@ -11,10 +11,10 @@ pub(super) const UDP: u8 = 5;
 /// CWR is set, in the first segment alone.
 pub(super) const ECN: u8 = 0x80;
 
-/// Where the checksum stands in a TCP header.
+/// The offset of the checksum in a TCP header.
 pub(super) const TCP_CHECKSUM: u16 = 16;
 
-/// The machine leaves every TCP checksum to the link; what else it sends is finished.
+/// The machine leaves every TCP checksum to the link, and finishes all others.
 pub(crate) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNetHdr {
     let Some((tcp_at, gso_type)) = tcp(packet) else { return VirtioNetHdr::default() };
     let whole = VirtioNetHdr {
@@ -34,7 +34,7 @@ pub(crate) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNet
     }
 }
 
-/// Where the TCP header begins, and how a bundle of that family is called; nothing for what is no TCP.
+/// The offset of the TCP header, and the type of a bundle of that family. `None` for other protocols.
 fn tcp(packet: &[u8]) -> Option<(usize, u8)> {
     let (tcp_at, protocol_at, gso_type) = match packet.first()? >> 4 {
         4 => (usize::from(packet[0] & 0xf) * 4, 9, TCP_V4),

@@ -1,4 +1,4 @@
-//! What a packet that came still lacks: a checksum, a look at it, or a cut.
+//! Completes an incoming packet: finishes or checks its checksum, or cuts it.
 
 use std::net::IpAddr;
 
@@ -14,13 +14,13 @@ const UDP_HEADER: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     bundle: Vec<u8>,
-    /// Where the payload begins, and where the next datagram's does.
+    /// The offset of the payload, and that of the next datagram's payload.
     headers: usize,
     at: usize,
     each: usize,
 }
 
-/// How a packet goes to the machine.
+/// The form of a packet for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
     Single,
@@ -36,8 +36,8 @@ impl Whole {
     }
 }
 
-/// Makes a packet what the link vouches for: TCP that was looked at by the kernel or here, everything else with its
-/// checksum. Nothing comes back for what was put into `incoming`.
+/// Brings a packet to the state that the link vouches for: the kernel or this function has checked TCP, and all other
+/// packets have their checksum. `None` if the packet is now in `incoming`.
 pub(crate) fn finish(
     header: &VirtioNetHdr,
     packet: &mut [u8],
@@ -65,12 +65,12 @@ pub(crate) fn finish(
     }
 }
 
-/// A packet of its own.
+/// Checks a single packet.
 fn check(flags: u8, packet: &mut [u8]) -> Result<(), LinkDrop> {
     if flags & DATA_VALID != 0 {
         return Ok(());
     }
-    // What makes no sense is the machine's to drop, under the reason that it has for it.
+    // The machine drops a malformed packet, with its own reason.
     let Ok(ip) = IpView::parse(packet) else { return Ok(()) };
     if ip.fragment.is_some() {
         return Ok(());
@@ -92,7 +92,7 @@ fn check(flags: u8, packet: &mut [u8]) -> Result<(), LinkDrop> {
 fn write_udp_checksum(src: IpAddr, dst: IpAddr, datagram: &mut [u8]) {
     datagram[6..8].fill(0);
     let sum = Sum::pseudo_header(src, dst, protocol::UDP, datagram.len() as u32).add(datagram).finish();
-    // Zero would say that there is none (RFC 768).
+    // Zero would mean no checksum (RFC 768).
     let sum = if sum == 0 { u16::MAX } else { sum };
     datagram[6..8].copy_from_slice(&sum.to_be_bytes());
 }
@@ -104,7 +104,7 @@ impl Incoming {
         (self.headers, self.at, self.each) = (headers, headers, each);
     }
 
-    /// The next datagram of the bundle, as a packet of its own; how long it is.
+    /// Writes the next datagram of the bundle as a packet of its own, and returns its length.
     pub(crate) fn next(&mut self, into: &mut [u8]) -> Option<usize> {
         let headers = self.headers;
         let end = (self.at + self.each).min(self.bundle.len());
