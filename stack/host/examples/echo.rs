@@ -1,4 +1,4 @@
-//! Listens on port 7 of 10.7.0.1 and sends back what comes, each connection in a task of its own.
+//! Listens on port 7 of 10.7.0.1 and returns all data, each connection in a task of its own.
 //!
 //! As root: `cargo run -p hopwise-host --example echo`, and in another terminal `nc 10.7.0.1 7`.
 

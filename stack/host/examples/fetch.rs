@@ -1,5 +1,5 @@
-//! Sends standard input to a server and prints what it answers, over a TUN device of its own and an agent chosen for
-//! this one connection.
+//! Sends standard input to a server and prints the reply. It uses a TUN device of its own, and an agent for this one
+//! connection.
 //!
 //! As root: `printf 'GET / HTTP/1.0\r\n\r\n' | cargo run -p hopwise-host --example fetch -- 10.7.0.2:80`
 

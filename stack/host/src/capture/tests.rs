@@ -13,7 +13,7 @@ use hopwise_core::{Instant, Seq};
 use super::*;
 use crate::observer::Direction;
 
-/// A folder of a test's own that goes with it.
+/// A folder for one test; its drop removes it.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -36,7 +36,7 @@ impl Drop for Folder {
 
 const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
-/// Connection 1 is known; its receiver differs between shards.
+/// Names for connection 1 alone; its receiver differs between shards.
 fn names(receiver: &'static str) -> Names {
     Box::new(move |conn| {
         let (receiver, senders) = (receiver.to_owned(), "[cubic]".into());
@@ -64,7 +64,7 @@ pub(super) fn settings(path: &Path) -> CaptureSettings {
     }
 }
 
-/// Of a node with two shards.
+/// The settings of a node with two shards.
 fn of_two(path: &Path) -> CaptureSettings {
     CaptureSettings { names: vec![names("delayed:d=3"), names("immediate")], ..settings(path) }
 }
@@ -86,7 +86,7 @@ fn event(tap: &mut Tap, millis: u64, packet: u64, kind: TraceKind) {
     tap.on_trace(&TraceEvent { now: Instant::from_millis(millis), conn: 1, packet, kind });
 }
 
-/// It left as it was decided.
+/// An ACK that left as it was decided.
 fn ack_sent(number: u32) -> TraceKind {
     TraceKind::AckSent { number: Seq(number), decided: Seq(number), repeat: false, decision: number as u16 }
 }
@@ -207,7 +207,7 @@ fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
     assert_eq!(comments, [decided(1), decided(2), decided(3), left.to_owned()]);
 }
 
-/// The rest of a bundle that a full link would not take leaves after others have left by other links.
+/// The rest of a bundle that a full link refused leaves after other packets have left by other links.
 #[test]
 fn what_waits_for_a_full_link_says_why_it_left_all_the_same() {
     for (wanted, meanwhile) in [(vec![LinkId(0), LinkId(1)], 2..100), (vec![LinkId(0)], 2..2)] {
@@ -265,8 +265,8 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     event(&mut second, 10, 1, TraceKind::AckDecided { number: Seq(9), decision: 9, by: By::Agent, why });
     event(&mut second, 10, 1, ack_sent(9));
     packet(&mut second, Direction::Out, 0, 1, b"ack");
-    // The arrival of the first shard has waited long enough for its trace when the second says that it is late. Where
-    // both are silent the arrival is written anyway, so the second one never is for long.
+    // The first shard's arrival has waited long enough when the second one reports that it is late. If both are silent,
+    // it is written anyway.
     let written = || capture.running().expect("it runs").1.packets_written;
     let is_written = || {
         (0..50).any(|_| {
@@ -291,7 +291,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     assert_eq!(packets, expected.map(|(bytes, comment)| (bytes.as_bytes().to_vec(), comment.to_owned())));
 }
 
-/// A shard may lag behind another by a long turn, and hands its packets over later.
+/// A shard may lag behind another by a long turn, and hand over its packets later.
 #[test]
 fn packets_of_several_shards_stand_in_the_order_of_their_times() {
     let folder = Folder::new("capture-order");
@@ -339,7 +339,7 @@ fn each_file_ends_with_what_its_links_have_carried_and_lost() {
         };
         assert_eq!((first.interface_id, &first.options), (0, &counts(received, dropped)), "{name}");
         assert_eq!((other.interface_id, &other.options), (1, &counts(0, 0)), "{name}");
-        // Its upper half stands first.
+        // The timestamp's upper half comes first.
         assert_eq!(first.timestamp.rotate_left(32) / 1_000_000_000, 1_000_000_000, "{name}");
     }
 }
@@ -368,7 +368,7 @@ fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
     capture.start(rotated).expect("it starts");
     for id in 1..=5 {
         packet(&mut tap, Direction::Out, 0, id, &[u8::try_from(id).expect("small")]);
-        // One write each: the writer hands over when it has what was there.
+        // One write each: the writer is done once the packet is counted.
         let written = |counts: CaptureCounts| counts.packets_written >= id;
         while !capture.running().is_some_and(|(_, counts)| written(counts)) {
             thread::yield_now();
@@ -389,7 +389,7 @@ fn what_comes_at_once_is_more_than_one_file_takes() {
     let rotated =
         CaptureSettings { rotate_bytes: Some(LARGEST), files: THREE, ..settings(&folder.file("a.pcapng")) };
     capture.start(rotated).expect("it starts");
-    // Of several lengths, so that files end at several distances from the limit.
+    // Several lengths make files end at several distances from the limit.
     let sent = [7; 900];
     for id in 1..=1000 {
         let len = 100 + usize::try_from(id * 37 % 800).expect("small");
@@ -436,7 +436,7 @@ fn each_kind_of_loss_is_told_when_it_begins() {
     assert_eq!(told(&full, &more), []);
 }
 
-/// What scrapes them takes a count that goes down for a new program.
+/// A scraper takes a count that goes down for a restart.
 #[test]
 fn totals_do_not_go_down_from_one_capture_to_the_next() {
     let folder = Folder::new("capture-totals");
@@ -451,7 +451,7 @@ fn totals_do_not_go_down_from_one_capture_to_the_next() {
     }
 }
 
-/// Whoever reads it could hold up the writer, and whoever waits for that one.
+/// The reader of a pipe could hold up the writer, and every thread that waits for the writer.
 #[test]
 fn a_pipe_is_refused_and_not_waited_for() {
     let folder = Folder::new("capture-pipe");

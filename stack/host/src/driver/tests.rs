@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::observer::SeenPacket;
 use crate::testing::{Far, Memory};
 
-/// Says how many packets have come since it was last asked.
+/// Sends the number of packets that have come since its last answer.
 #[derive(Default)]
 struct Counting {
     unanswered: u16,
@@ -81,7 +81,7 @@ impl Far for Waiting {
     }
 }
 
-/// What is sent, turn by turn, while so many packets wait on a link.
+/// The answers, turn by turn, to packets that wait on a link.
 fn sent(answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
     sent_over(1, answers, &vec![vec![7]; waiting])
 }
@@ -120,7 +120,8 @@ fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turn
     assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[MOST_AT_ONCE], [1]]);
 }
 
-/// The endpoint has room for as many RSTs, SYN-ACKs with cookies and ICMP messages as one read brings, not for two.
+/// The endpoint has room for all RSTs, SYN-ACKs with cookies and ICMP messages that one read leads to, but not for
+/// those of two.
 #[test]
 fn what_one_read_leads_to_leaves_before_the_next() {
     let packets = vec![vec![7]; MOST_AT_ONCE];
@@ -133,7 +134,7 @@ fn a_turn_ends_after_so_many_bytes_too() {
     assert_eq!(sent_over(1, Answers::EachTurn, &bundles), [[bundles.len() - 1], [1]]);
 }
 
-/// Packets come through a socket, whose descriptor tells of them.
+/// Packets come through a socket that the poller can watch.
 #[derive(Debug)]
 struct Socket(UnixDatagram);
 
@@ -162,7 +163,7 @@ impl Far for Socket {
     }
 }
 
-/// What the poller tells without waiting.
+/// The links that the poller reports without waiting.
 fn told(driver: &Driver<Counting>) -> Vec<usize> {
     let mut ready = Vec::new();
     driver.poller().wait(&driver.clock(), Some(Instant::ZERO), &mut ready).expect("epoll works");
@@ -202,7 +203,7 @@ fn a_wait_is_a_rest() {
     assert_eq!(ready, [0]);
 }
 
-/// Sends one bundle: three segments.
+/// A machine that sends one bundle of three segments.
 struct Bundling {
     bundle: Option<Vec<u8>>,
 }
@@ -257,7 +258,7 @@ impl Machine for Bundling {
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
-/// Has room for so many packets.
+/// A link with room for so many packets.
 #[derive(Debug)]
 struct Narrow {
     room: Arc<Mutex<usize>>,
@@ -283,7 +284,7 @@ impl Far for Narrow {
     }
 }
 
-/// Sequence number, payload's length and PSH of each packet, whose checksums hold.
+/// The sequence number, payload length and PSH of each packet, whose checksums are checked.
 fn segments(packets: &[Vec<u8>]) -> Vec<(Seq, usize, bool)> {
     let read = |packet: &Vec<u8>| {
         let ip = IpView::parse(packet).expect("a packet");
@@ -331,7 +332,7 @@ fn a_link_that_cuts_is_given_the_bundle() {
     assert_eq!(segments(&sent.lock()), [(Seq(7), 2 * SEGMENT + 1, true)]);
 }
 
-/// What a read brings, and as much again that was due on a faulty link.
+/// As many as one read brings, and as many again that were due on a faulty link.
 const SYNS: usize = 2 * MOST_AT_ONCE;
 
 fn config(address: &str) -> EndpointConfig {
@@ -355,7 +356,7 @@ fn syns() -> VecDeque<Vec<u8>> {
     (0..SYNS).map(one).collect()
 }
 
-/// An endpoint that answers each SYN without keeping it, and a faulty link on which all of them are due at once.
+/// An endpoint that answers each SYN statelessly, and a faulty link on which all SYNs are due at once.
 fn flooded(answers: Answers, under: Waiting) -> Driver<Endpoint> {
     let late = Impairment { delay: Duration::from_nanos(1), ..Impairment::NONE };
     let mut link =
@@ -405,7 +406,7 @@ fn syns_whose_answers_find_no_room_are_counted() {
     }
 }
 
-/// It has one packet, and keeps its end.
+/// A machine with one packet, whose end it lends.
 #[derive(Default)]
 struct Lending {
     has_left: bool,
@@ -464,7 +465,7 @@ fn a_link_that_gathers_is_lent_what_no_observer_wants_to_see_whole() {
     }
 }
 
-/// Counts what it is shown, and watches while it is told to.
+/// Counts its packets and events, and watches while its flag is set.
 #[derive(Clone, Default)]
 struct Sometimes {
     watches: Arc<AtomicBool>,

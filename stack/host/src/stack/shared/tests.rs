@@ -33,12 +33,12 @@ fn carry(from: &mut Endpoint, to: &mut Endpoint) {
     }
 }
 
-/// With a connection that stands.
+/// An endpoint with an established connection.
 fn connected() -> Endpoint {
     connected_with(config("10.7.0.1/24"))
 }
 
-/// The peer has said something since, and with it how much it takes.
+/// The peer has sent a segment since, and with it its receive window.
 fn connected_with(config: EndpointConfig) -> Endpoint {
     let peer = self::config("10.7.0.2/24");
     let [mut ours, mut peer] =
@@ -59,7 +59,7 @@ fn connected_with(config: EndpointConfig) -> Endpoint {
     ours
 }
 
-/// Another thread of the runtime may do what a stop waits for: no packet is left then to wake the one that stops.
+/// Another thread may end the last connection that a stop waits for. Then no packet wakes the stop.
 #[test]
 fn who_stops_learns_what_another_thread_has_ended() {
     let driver = Driver::new(connected(), vec![Box::new(Memory::to(Loop::default()))], Vec::new());
@@ -70,7 +70,7 @@ fn who_stops_learns_what_another_thread_has_ended() {
     while !shared.inner.lock().is_finishing {
         thread::yield_now();
     }
-    // Nothing else is to wake it.
+    // No alarm may wake it.
     shared.poller.set_alarm(LONG);
     shared.act(|now, endpoint, _| endpoint.abort_all(now));
     assert_eq!(told.recv_timeout(PATIENCE), Ok(0));
@@ -93,15 +93,15 @@ fn in_one_thread() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts")
 }
 
-/// Lets the runtime's other tasks run as far as they go without waiting.
+/// Runs the runtime's other tasks until they wait.
 async fn let_all_run() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Asks again while it is answered, as a kernel does that the call reaches which writes to it; nothing else tells that
-/// there is more to read.
+/// Asks again while it is answered, like a kernel that answers within the write call. No event announces the next
+/// question.
 #[derive(Debug)]
 struct Asking {
     question: Vec<u8>,
@@ -132,7 +132,7 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
     let link = Memory::to(Asking { question, is_due: true, asks: ASKS });
     let runtime = in_one_thread();
     let _inside = runtime.enter();
-    // Else each packet would be answered before the next is read.
+    // Otherwise, each packet would be answered before the next is read.
     let tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
     let endpoint = EndpointConfig { tcp, ..config("10.7.0.1/24") };
     let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(endpoint) };
@@ -142,7 +142,7 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
     assert_eq!(stack.counters()[0].sent.packets, ASKS as u64);
 }
 
-/// With so much room that nothing waits for an ACK, which never comes, and no timer asks for one.
+/// With so much room that no data waits for an ACK or a timer.
 fn roomy() -> Endpoint {
     with_room_for(4 << 20)
 }
@@ -159,7 +159,7 @@ fn with_room_for(bytes: u32) -> Endpoint {
     connected_with(config)
 }
 
-/// Notes how much each packet carries; it takes bundles.
+/// Records the size of each packet's payload; it takes bundles.
 #[derive(Clone, Debug, Default)]
 struct Sink(Arc<Mutex<Vec<usize>>>);
 
@@ -235,7 +235,7 @@ fn who_writes_much_in_a_runtime_reads_the_links() {
     assert!(received() > 0);
 }
 
-/// Of segments of 1448 bytes.
+/// The bytes of 45 segments of 1448 bytes.
 const FULL: usize = 45 * 1448;
 
 #[test]
@@ -265,7 +265,7 @@ fn only_what_a_large_write_leaves_over_waits_and_only_where_a_task_drives() {
     assert_eq!(sink.heard(), [FULL, PART - FULL]);
 }
 
-/// Nobody could write more, and no ACK would come.
+/// The program cannot write more, and no ACK would come.
 #[test]
 fn what_fills_the_buffer_waits_for_no_more() {
     let runtime = in_one_thread();
@@ -288,7 +288,7 @@ fn a_flush_waits_for_no_more() {
     assert_eq!(sink.heard(), []);
 }
 
-/// The task that drives would be woken on the thread that writes, and wait for it while all others look on.
+/// The driver's task would be woken on the writing thread, and would wait for it.
 #[test]
 fn nothing_waits_in_a_runtime_of_several_threads() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_io().build();
