@@ -309,3 +309,25 @@ fn a_frame_of_a_vlan_is_not_for_the_device_below_it_and_one_with_a_priority_alon
     assert_eq!(drops.get(&hopwise_host::LinkDrop::Vlan), Some(&8), "{drops:?}");
     wired.we_send("10.8.0.2");
 }
+
+#[test]
+fn a_device_that_gets_another_ethernet_address_goes_on_with_it() {
+    const ANOTHER: &str = "02:00:00:00:00:77";
+    if !can_run("a_device_that_gets_another_ethernet_address_goes_on_with_it", &["nft"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
+    let both = [("10.8.0.7", "10.8.0.2"), ("fd08::7", "fd08::2")];
+    for (ours, theirs) in both {
+        wired.we_send(theirs);
+        wired.the_kernel_sends(ours);
+    }
+    wired.here.ip(&["link", "set", "wire", "address", ANOTHER]);
+    for (ours, theirs) in both {
+        wired.the_kernel_sends(ours);
+        wired.we_send(theirs);
+        let known = wired.there.output(&["ip", "neigh", "show", ours]).stdout;
+        let known = String::from_utf8_lossy(&known);
+        assert!(known.contains(ANOTHER), "{known}");
+    }
+}

@@ -11,6 +11,7 @@ pub(crate) mod ethernet;
 mod guard;
 mod ndp;
 mod neighbours;
+mod own_mac;
 pub(crate) mod socket;
 pub(crate) mod tag;
 
@@ -35,6 +36,7 @@ use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
 use ethernet::{ETHERNET, Frame, Mac, Protocol};
 use guard::Guard;
 use neighbours::{Found, Neighbours, Question};
+use own_mac::OwnMac;
 use socket::{PacketSocket, Taken};
 use tag::Tag;
 
@@ -55,7 +57,7 @@ pub struct Raw {
     socket: PacketSocket,
     _guard: Guard,
     device: String,
-    mac: Mac,
+    own: OwnMac,
     mtu: u16,
     offload: bool,
     addresses: Vec<IpAddr>,
@@ -96,7 +98,7 @@ impl Raw {
             socket,
             _guard: guard,
             device: device.clone(),
-            mac: about.mac,
+            own: OwnMac::new(about.mac),
             mtu: about.mtu,
             offload: config.offload,
             addresses,
@@ -145,6 +147,7 @@ impl Raw {
         let Some(frame) = Frame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
             return self.drop_one(LinkDrop::Truncated);
         };
+        self.doubt_mac(now, &frame, cast);
         let (from, protocol) = (frame.from, frame.protocol);
         let packet_at = VIRTIO_NET_HDR_LEN + ETHERNET;
         let Some(ethernet) = into[VIRTIO_NET_HDR_LEN..].first_chunk().copied() else {
@@ -219,7 +222,8 @@ impl Raw {
         let is_for_us = self.is_ours(seen.target);
         self.learn(now, seen.sender, seen.mac, is_for_us);
         if is_for_us && seen.is_question {
-            let answer = arp::answer(self.mac, seen.target, seen.mac, seen.sender);
+            self.look_at_mac(now);
+            let answer = arp::answer(self.own.mac, seen.target, seen.mac, seen.sender);
             self.put_frame(now, seen.mac, Protocol::Arp, &answer);
         }
     }
@@ -234,7 +238,8 @@ impl Raw {
             self.learn(now, IpAddr::V6(sender), mac, self.is_ours(target) || !seen.is_question);
         }
         if seen.is_question && self.is_ours(target) {
-            let answer = ndp::answer(self.mac, seen.target, seen.asker);
+            self.look_at_mac(now);
+            let answer = ndp::answer(self.own.mac, seen.target, seen.asker);
             let to = if seen.asker.is_unspecified() { ethernet::multicast(ndp::ALL_NODES) } else { from };
             self.put_frame(now, to, Protocol::Ipv6, &answer);
         }
@@ -264,7 +269,7 @@ impl Raw {
     }
 
     fn header_to(&self, to: Mac, protocol: Protocol) -> EthernetHeader {
-        ethernet::header(to, self.mac, protocol)
+        ethernet::header(to, self.own.mac, protocol)
     }
 
     fn put_frame(&mut self, now: Instant, to: Mac, protocol: Protocol, packet: &[u8]) {
@@ -307,13 +312,14 @@ impl Raw {
 
     fn ask(&mut self, now: Instant, question: Question) {
         let Some(source) = self.source_for(question.about) else { return };
+        self.look_at_mac(now);
         match (source, question.about) {
             (IpAddr::V4(source), IpAddr::V4(about)) => {
-                let asked = arp::question(self.mac, source.into(), about.into());
+                let asked = arp::question(self.own.mac, source.into(), about.into());
                 self.put_frame(now, question.to.unwrap_or(ethernet::BROADCAST), Protocol::Arp, &asked);
             }
             (IpAddr::V6(source), IpAddr::V6(about)) => {
-                let asked = ndp::question(self.mac, source, about);
+                let asked = ndp::question(self.own.mac, source, about);
                 let group = ethernet::multicast(ndp::solicited_node(about));
                 self.put_frame(now, question.to.unwrap_or(group), Protocol::Ipv6, &asked);
             }

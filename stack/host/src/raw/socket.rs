@@ -132,6 +132,11 @@ impl PacketSocket {
         netdevice::name_to_index(self.fd.as_fd(), &self.device).is_ok()
     }
 
+    /// The address that the device has now, if it can be asked.
+    pub(crate) fn mac(&self) -> Option<Mac> {
+        ask_about(&self.fd, &self.device).ok()?.map(|about| about.mac)
+    }
+
     fn read(&mut self) -> io::Result<()> {
         self.arrived.clear();
         self.next = 0;

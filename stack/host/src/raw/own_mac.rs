@@ -1,0 +1,104 @@
+//! Our own Ethernet address: a device may get another one while it is used.
+//!
+//! The device is asked for it before the address is told, and when the kernel and the frame disagree on whether the
+//! frame is for us. A link that is idle asks nothing.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use hopwise_core::{Cast, Instant};
+
+use super::ethernet::{self, Frame, Mac, Protocol};
+use super::{Raw, arp, ndp};
+
+/// The least time between two questions because of frames, which anybody can send.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnMac {
+    pub(super) mac: Mac,
+    /// When the device was asked because of a frame.
+    asked_at: Option<Instant>,
+}
+
+impl OwnMac {
+    pub(super) fn new(mac: Mac) -> OwnMac {
+        OwnMac { mac, asked_at: None }
+    }
+
+    /// True when the device is to be asked. The kernel then calls a frame to our address another's, or the reverse.
+    fn is_doubted(&mut self, now: Instant, to: Mac, cast: Cast) -> bool {
+        let is_doubted = match cast {
+            Cast::Overheard => to == self.mac,
+            Cast::ToUs => to != self.mac,
+            Cast::ToAll => false,
+        };
+        let is_due = self.asked_at.is_none_or(|at| now.since(at) >= ASK_EVERY);
+        if is_doubted && is_due {
+            self.asked_at = Some(now);
+        }
+        is_doubted && is_due
+    }
+}
+
+impl Raw {
+    pub(super) fn doubt_mac(&mut self, now: Instant, frame: &Frame, cast: Cast) {
+        if self.own.is_doubted(now, frame.to, cast) {
+            self.look_at_mac(now);
+        }
+    }
+
+    /// Goes on with the address that the device has now, and tells everybody where there is another one.
+    pub(super) fn look_at_mac(&mut self, now: Instant) {
+        let (Some(mac), before) = (self.socket.mac(), self.own.mac) else { return };
+        if mac == before {
+            return;
+        }
+        self.own.mac = mac;
+        let [before, mac_now] = [before, mac].map(|mac| crate::nl80211::StationAddress(mac).to_string());
+        tracing::warn!(
+            device = self.device,
+            before,
+            now = mac_now,
+            "the device has another Ethernet address"
+        );
+        for address in self.addresses.clone() {
+            match address {
+                // RFC 5227 §3.
+                IpAddr::V4(_) => {
+                    let told = arp::question(mac, address, address);
+                    self.put_frame(now, ethernet::BROADCAST, Protocol::Arp, &told);
+                }
+                // RFC 4861 §7.2.6.
+                IpAddr::V6(ours) => {
+                    let told = ndp::answer(mac, ours, Ipv6Addr::UNSPECIFIED);
+                    let to = ethernet::multicast(ndp::ALL_NODES);
+                    self.put_frame(now, to, Protocol::Ipv6, &told);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_the_kernel_sees_otherwise_is_a_doubt_once_a_second() {
+        let (ours, theirs) = ([2; 6], [4; 6]);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        for (to, cast, expected) in [
+            (ours, Cast::ToUs, false),
+            (theirs, Cast::Overheard, false),
+            ([0xff; 6], Cast::ToAll, false),
+            (ours, Cast::Overheard, true),
+            (theirs, Cast::ToUs, true),
+        ] {
+            let mut own = OwnMac::new(ours);
+            assert_eq!(own.is_doubted(at(0), to, cast), expected, "{to:?} {cast:?}");
+            assert!(!own.is_doubted(at(999), to, cast));
+            assert_eq!(own.is_doubted(at(1_999), to, cast), expected, "{to:?} {cast:?}");
+        }
+    }
+}
