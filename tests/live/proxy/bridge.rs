@@ -73,7 +73,7 @@ fn a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag() {
 
 impl Network {
     /// A proxy that is not expected to start.
-    fn refused(&self) -> Output {
+    fn refuses_the_bridge(&self) -> Output {
         let config = self.path("proxy.yaml");
         let words = [env!("CARGO_BIN_EXE_hopwise"), "proxy", config.to_str().expect("a path in UTF-8")];
         // One that starts after all is ended.
@@ -96,7 +96,7 @@ fn a_bridge_that_is_not_all_between_two_ports_is_refused() {
         }
     };
     let assert_refused = |reason: &str| {
-        let said = network.refused();
+        let said = network.refuses_the_bridge();
         let told = text(&said.stderr);
         assert!(said.status.code() == Some(1) && told.contains(reason), "{told}");
     };
