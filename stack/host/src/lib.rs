@@ -66,7 +66,7 @@ pub use tap::{TapConfig, TapDevice};
 pub use tun::{Tun, TunConfig};
 pub use tun_fast::TunFast;
 
-/// Bytes for a key that nobody can guess, from the kernel.
+/// Random bytes for a key, from the kernel.
 pub fn random_key() -> std::io::Result<[u8; 32]> {
     let mut key = [0; 32];
     getrandom::fill(&mut key)?;

@@ -38,8 +38,8 @@ use crate::observer::Observer;
 
 /// The parts of a stack besides its links and agents.
 pub struct StackConfig {
-    /// Its links stand in the order in which they are given to [`Stack::start`], numbered from 0;
-    /// [`describe`](crate::describe) writes their entries.
+    /// Its links have the order in which [`Stack::start`] gets them, with numbers from 0; [`describe`](crate::describe)
+    /// writes their entries.
     pub endpoint: EndpointConfig,
     /// While none of them watches, the endpoint keeps no trace.
     pub observers: Vec<Box<dyn Observer>>,

@@ -25,7 +25,8 @@ pub(crate) fn borrowed<T>(_owner: &T, fd: std::os::fd::RawFd) -> BorrowedFd<'_> 
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Sets a TUN device to whole segments with their checksums. The setting belongs to the device and outlives its user.
+/// Turns offload off: the TUN device then gives and takes single segments. The setting belongs to the device and
+/// outlives its user.
 pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its flags by value and touches no memory of ours.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as libc::Ioctl, 0_usize) };

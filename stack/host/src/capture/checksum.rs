@@ -40,7 +40,7 @@ fn patch(packet: &[u8], behind: Behind) -> Option<(usize, [u8; 2])> {
     if found != pseudo_header.fold().to_be_bytes() || ip.fragment.is_some() {
         return None;
     }
-    // The pseudo-header's sum stands in the field already.
+    // The field already holds the pseudo-header's sum.
     let sum = Sum::default().add(bytes).finish();
     let sum = if sum == 0 && protocol == protocol::UDP { 0xffff } else { sum };
     let place = bytes.as_ptr() as usize - packet.as_ptr() as usize;

@@ -166,7 +166,7 @@ impl CaptureFile {
             let nanos = u64::try_from(statistics.latest.as_nanos()).unwrap_or(u64::MAX);
             let block = InterfaceStatisticsBlock {
                 interface_id,
-                // The upper half stands first; the crate writes one number.
+                // The upper half comes first; the crate writes one number.
                 timestamp: if cfg!(target_endian = "little") { nanos.rotate_left(32) } else { nanos },
                 options: vec![
                     InterfaceStatisticsOption::IsbIfRecv(statistics.seen + statistics.missed),

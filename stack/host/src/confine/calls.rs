@@ -125,7 +125,7 @@ pub fn try_a_refused_call() -> bool {
 }
 
 fn apply(calls: &Calls, refusal: Refusal) -> Result<(), Error> {
-    // The C library makes threads by `clone` where there is no `clone3`, whose arguments no filter can read.
+    // No filter can read the arguments of `clone3`. If it fails, the C library makes threads by `clone`.
     let without = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
     let of_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let refused = match refusal {

@@ -1,4 +1,4 @@
-//! Whether an address is this machine's own, and its interfaces, as the kernel tells (linux/rtnetlink.h).
+//! Recognises this machine's own addresses, and lists its interfaces, by rtnetlink (linux/rtnetlink.h).
 
 use std::io;
 use std::net::IpAddr;
@@ -8,20 +8,20 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 use super::message::{DONE, DUMP, Message, REQUEST, messages, word};
 
-/// A struct rtmsg, and in it the route's type. One that is local leads to the machine itself.
+/// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;
 const ROUTE_TYPE: usize = 7;
 const LOCAL: u8 = 2;
-/// An attribute of a route: its destination.
+/// The attribute for a route's destination.
 const DESTINATION: u16 = 1;
-/// A struct ifinfomsg, and in it the interface's number.
+/// A struct ifinfomsg, and the offset of the interface's number.
 const NEW_LINK: u16 = 16;
 const GET_LINK: u16 = 18;
 const INDEX: usize = 4;
 const BUFFER: usize = 32 << 10;
 
-/// Whether packets to an address lead to this machine itself.
+/// Returns whether packets to an address lead to this machine itself.
 pub fn is_own_address(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_loopback() || leads_here(address).unwrap_or(false)
@@ -44,7 +44,7 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
     Ok(answers.any(|heard| heard.body.get(ROUTE_TYPE) == Some(&LOCAL)))
 }
 
-/// The numbers of all interfaces. The loopback mostly has the least, and comes first.
+/// The numbers of all interfaces. The loopback usually has the smallest number, and comes first.
 pub(super) fn interfaces() -> io::Result<Vec<u32>> {
     let socket = open()?;
     let question = Message::new(GET_LINK, REQUEST | DUMP, 1).fixed(&[0; 16]);
@@ -69,7 +69,7 @@ pub(super) fn interfaces() -> io::Result<Vec<u32>> {
 }
 
 fn open() -> io::Result<OwnedFd> {
-    // No protocol is rtnetlink.
+    // Protocol 0 is rtnetlink.
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
