@@ -282,8 +282,10 @@ fn daemon_killed(test: &str, routing: &'static str) {
     mesh.wait_for_way(0, 2, 1, "10.77.0.3");
 
     mesh.end(1, Signal::KILL);
-    // Most of its routes go with the address of its TUN device; this one would stay.
-    mesh.nodes[1].ip(&["route", "add", "10.77.0.99/32", "dev", &line[0], "proto", "87"]);
+    // Its routes go with the address of its TUN device. They stay if another device has that address, too.
+    mesh.nodes[1].ip(&["addr", "add", "10.77.0.2/32", "dev", "lo"]);
+    let left = ["route", "add", "10.77.0.99/32", "dev", &line[0], "proto", "87", "src", "10.77.0.2"];
+    mesh.nodes[1].ip(&left);
     mesh.start(1, &line);
     assert!(mesh.log(1).contains("has routed before"), "{}", mesh.log(1));
     assert_eq!(mesh.log(1).contains("goes on from that number"), routing == DYMO, "{}", mesh.log(1));

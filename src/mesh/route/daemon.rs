@@ -15,7 +15,7 @@ use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
-use hopwise_host::routing::{KernelRoutes, forget_gone};
+use hopwise_host::routing::{KernelRoutes, forget_gone, has_route};
 use hopwise_host::{Clock, Link, Tun, TunConfig, random_key, wait_for};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Trust, first_stamp};
@@ -220,6 +220,12 @@ impl Daemon {
                     format_args!("the device `{name}` was removed or made anew: start again with it");
                 return Err(Failure::failed("go on", problem));
             }
+        }
+        // A device that is down has no routes, and gets none back when it is up again.
+        let Config { network, tun, .. } = &self.config;
+        if has_route(network, tun).is_ok_and(|has_route| !has_route) {
+            let problem = format_args!("the route to {network} over the device `{tun}` is gone: start again");
+            return Err(Failure::failed("go on", problem));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
+use hopwise_core::ip::Prefix;
 use hopwise_host::routing::{Switches, device_towards};
 
 use super::config::Config;
@@ -16,6 +17,8 @@ pub(super) struct Forwarding {
     switches: Switches,
     /// Devices of addresses in `serves` that forward by now.
     of_served: Vec<String>,
+    /// No wider route leads to an address in `serves`.
+    network: Prefix,
 }
 
 impl Forwarding {
@@ -29,7 +32,7 @@ impl Forwarding {
                 let problem = format_args!("{}: {error}", file.display());
                 Failure::failed("open the file of the kernel's old switches", problem)
             })?;
-        let mut forwarding = Forwarding { switches: opened, of_served: Vec::new() };
+        let mut forwarding = Forwarding { switches: opened, of_served: Vec::new(), network: config.network };
         let mesh: Vec<_> = config.interfaces.iter().chain([&config.tun]).map(String::as_str).collect();
         let switches = &mut forwarding.switches;
         let outcome = mesh
@@ -52,7 +55,7 @@ impl Forwarding {
     /// The device of a served address forwards, too: a node may start after this daemon.
     pub(super) fn follow(&mut self, served: &[Ipv4Addr]) {
         for address in served {
-            let Some(device) = device_towards(*address) else { continue };
+            let Some(device) = device_towards(*address, &self.network) else { continue };
             if self.of_served.contains(&device) {
                 continue;
             }

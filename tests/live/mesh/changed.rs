@@ -93,3 +93,46 @@ fn a_route_that_the_kernel_has_lost_is_set_again() {
         }
     }
 }
+
+#[test]
+fn routes_of_another_daemon_stay() {
+    if !can_run("routes_of_another_daemon_stay", &["ip"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("others", 2, AODV);
+    let device = mesh.join(0, 1);
+    let node = &mesh.nodes[0];
+    node.ip(&["addr", "add", "10.99.0.1/32", "dev", "lo"]);
+    node.ip(&["route", "add", "10.99.0.9/32", "dev", &device, "proto", "87", "src", "10.99.0.1"]);
+    mesh.start(0, std::slice::from_ref(&device));
+    assert!(mesh.routes(0).contains("10.99.0.9"), "at the start");
+    mesh.end(0, Signal::TERM);
+    assert!(mesh.routes(0).contains("10.99.0.9"), "at the end");
+}
+
+/// Until the daemon has ended by itself; answers its log.
+fn ended(mesh: &mut Mesh) -> String {
+    let daemon = mesh.daemons[0].as_mut().expect("it runs");
+    let mut status = None;
+    within_patience(until(|| {
+        status = daemon.try_wait().expect("a child");
+        status.is_some()
+    }));
+    assert!(status.is_some_and(|status| !status.success()), "{status:?}");
+    mesh.log(0)
+}
+
+#[test]
+fn a_tun_device_without_its_network_ends_the_daemon() {
+    if !can_run("a_tun_device_without_its_network_ends_the_daemon", &["ip"]) {
+        return;
+    }
+    for lose in [&["link", "set", "hopwise0", "down"][..], &["route", "del", "10.77.0.0/24"]] {
+        let mut mesh = Mesh::new("tun-down", 2, AODV);
+        let device = mesh.join(0, 1);
+        mesh.start(0, std::slice::from_ref(&device));
+        mesh.nodes[0].ip(lose);
+        let log = ended(&mut mesh);
+        assert!(log.contains("the route to 10.77.0.0/24 over the device `hopwise0` is gone"), "{log}");
+    }
+}

@@ -1,4 +1,5 @@
-//! Routes to single hosts in the kernel's main table, marked as ours, so that a crash's are found again.
+//! Routes to single hosts in the kernel's main table, marked as ours, so that a crash's are found again. The mark is
+//! every daemon's; the source address is this daemon's alone.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,7 +8,7 @@ use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
-use netlink_packet_route::route::{RouteMessage, RouteScope};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteScope};
 use rtnetlink::{Handle, RouteMessageBuilder};
 use tokio::runtime::Runtime;
 
@@ -128,15 +129,19 @@ impl KernelRoutes {
             .try_collect()
             .await
             .map_err(|error| netlink::kernel("list the routes", error))?;
-        Ok(all.into_iter().filter(|route| route.header.protocol == OURS).collect())
+        let source = RouteAttribute::PrefSource(RouteAddress::Inet(self.source));
+        let is_ours =
+            |route: &RouteMessage| route.header.protocol == OURS && route.attributes.contains(&source);
+        Ok(all.into_iter().filter(is_ours).collect())
     }
 
     fn message(&self, dst: Ipv4Addr, way: Option<Way>) -> RouteMessage {
         let builder = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(dst, 32).protocol(OURS);
+        let builder = builder.pref_source(self.source);
         match way {
             None => builder.scope(RouteScope::NoWhere).build(),
             Some(Way { device, next_hop }) => {
-                let builder = builder.output_interface(device).pref_source(self.source);
+                let builder = builder.output_interface(device);
                 if next_hop == dst {
                     builder.scope(RouteScope::Link).build()
                 } else {

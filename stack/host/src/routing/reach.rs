@@ -1,30 +1,71 @@
-//! The device to which the kernel's main table sends packets for an address.
+//! Which devices the routes of the kernel's main table lead to.
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::ip::Prefix;
 
 /// The kernel's main table of IPv4, a route a line.
 const TABLE: &str = "/proc/thread-self/net/route";
 
-/// None where no route leads there.
-pub fn device_towards(address: Ipv4Addr) -> Option<String> {
-    // A device's name may be any bytes.
-    device_in(&String::from_utf8_lossy(&fs::read(TABLE).ok()?), address)
+/// The device to which packets for an address go. Routes to more than `network` do not count: the default route leads
+/// everywhere.
+pub fn device_towards(address: Ipv4Addr, network: &Prefix) -> Option<String> {
+    device_in(&table().ok()?, address, network)
+}
+
+/// True where this network has a route over that device.
+pub fn has_route(network: &Prefix, device: &str) -> io::Result<bool> {
+    Ok(has_route_in(&table()?, network, device))
+}
+
+/// A device's name may be any bytes.
+fn table() -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(TABLE)?).into_owned())
 }
 
 /// By the longest prefix, and among equals by the least metric.
-fn device_in(table: &str, address: Ipv4Addr) -> Option<String> {
-    let routes = table.lines().skip(1).filter_map(|line| {
+fn device_in(table: &str, address: Ipv4Addr, network: &Prefix) -> Option<String> {
+    let leads_there =
+        |route: &Line<'_>| route.bits >= network.bits() && address.to_bits() & route.mask() == route.to;
+    let routes = lines(table).filter(leads_there);
+    routes.max_by_key(|route| (route.bits, u32::MAX - route.metric)).map(|route| route.device.to_owned())
+}
+
+fn has_route_in(table: &str, network: &Prefix, device: &str) -> bool {
+    let IpAddr::V4(address) = network.address() else { return false };
+    let is_it = |route: Line<'_>| {
+        route.bits == network.bits() && address.to_bits() & route.mask() == route.to && route.device == device
+    };
+    lines(table).any(is_it)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line<'t> {
+    device: &'t str,
+    to: u32,
+    /// The prefix's.
+    bits: u8,
+    metric: u32,
+}
+
+impl Line<'_> {
+    fn mask(&self) -> u32 {
+        !u32::MAX.checked_shr(self.bits.into()).unwrap_or(0)
+    }
+}
+
+fn lines(table: &str) -> impl Iterator<Item = Line<'_>> {
+    table.lines().skip(1).filter_map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
         // Addresses stand there as the machine holds them in memory.
         let bits = |nth: usize| {
             u32::from_str_radix(words.get(nth)?, 16).ok().map(|word| u32::from_be_bytes(word.to_ne_bytes()))
         };
-        let (to, mask) = (bits(1)?, bits(7)?);
-        let metric: u32 = words.get(6)?.parse().ok()?;
-        (u32::from(address) & mask == to).then(|| (mask.count_ones(), u32::MAX - metric, words[0]))
-    });
-    routes.max().map(|(_, _, device)| device.to_owned())
+        let (to, bits) = (bits(1)?, bits(7)?.count_ones() as u8);
+        Some(Line { device: words[0], to, bits, metric: words.get(6)?.parse().ok()? })
+    })
 }
 
 #[cfg(test)]
@@ -38,10 +79,16 @@ mod tests {
                      eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
                      hop0\t0500000A\t00000000\t0001\t0\t0\t0\tFFFFFFFF\t0\t0\t0\n\
                      mesh\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
-        let device = |text: &str| device_in(table, text.parse().expect("an address"));
-        assert_eq!(device("10.0.0.5").as_deref(), Some("hop0"));
-        assert_eq!(device("10.0.0.6").as_deref(), Some("mesh"));
-        assert_eq!(device("9.9.9.9").as_deref(), Some("eth0"));
-        assert_eq!(device_in("Iface\n", Ipv4Addr::LOCALHOST), None);
+        let prefix = |text: &str| text.parse::<Prefix>().expect("a network");
+        let device =
+            |text: &str, network: &str| device_in(table, text.parse().expect("an address"), &prefix(network));
+        assert_eq!(device("10.0.0.5", "10.0.0.0/24").as_deref(), Some("hop0"));
+        assert_eq!(device("10.0.0.6", "10.0.0.0/24").as_deref(), Some("mesh"));
+        assert_eq!(device("10.0.0.6", "10.0.0.0/25"), None, "that route leads to more than the network");
+        assert_eq!(device("9.9.9.9", "9.0.0.0/8"), None, "only the default route leads there");
+        assert_eq!(device_in("Iface\n", Ipv4Addr::LOCALHOST, &prefix("127.0.0.0/8")), None);
+        let has = |network: &str, device: &str| has_route_in(table, &prefix(network), device);
+        assert!(has("10.0.0.0/24", "mesh") && has("10.0.0.9/24", "mesh") && has("10.0.0.5/32", "hop0"));
+        assert!(!has("10.0.0.0/24", "hop0") && !has("10.0.0.0/25", "mesh") && !has("10.1.0.0/24", "mesh"));
     }
 }
