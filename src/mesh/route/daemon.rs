@@ -98,7 +98,14 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     daemon.nodes.begin()?;
     tell(Notice::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
-    daemon.serve(&ends)
+    let ended = daemon.serve(&ends);
+    daemon.mark();
+    ended
+}
+
+/// In nanoseconds since 1970.
+fn wall() -> u64 {
+    u64::try_from(Clock::wall().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Daemon {
@@ -142,7 +149,7 @@ impl Daemon {
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
-            counter: first_stamp(u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0), stamp),
+            counter: first_stamp(wall(), stamp),
             wakes_at,
             trust: trust.clone(),
         });
@@ -183,9 +190,10 @@ impl Daemon {
     fn serve(&mut self, ends: &OwnedFd) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
+            self.router.set_clock(now, wall());
             if self.next_mark <= now {
                 self.check_devices()?;
-                self.state.mark(self.router.number(), self.router.last_stamp());
+                self.mark();
                 self.forwarding.follow(&self.config.serves);
                 tell(Notice::Alive);
                 for (reason, count) in self.drops.news() {
@@ -205,6 +213,10 @@ impl Daemon {
             self.take_packets();
             self.look();
         }
+    }
+
+    fn mark(&self) {
+        self.state.mark(self.router.number(), self.router.last_stamp());
     }
 
     /// Sockets, routes and switches are those of a device that is gone when another one has its name.

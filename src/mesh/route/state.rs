@@ -16,15 +16,12 @@ const LARGEST: u64 = 1 << 12;
 /// More than a node tells of itself between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
 
-/// Further than time stamps go between two marks.
-const STAMPS_AHEAD: u64 = 2_000_000_000;
-
 /// From where a node goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// Of a node that has kept its own number.
     pub(super) number: Option<u16>,
-    /// All time stamps that it signed lie below.
+    /// The last time stamp that it signed, or one shortly before.
     pub(super) stamp: u64,
 }
 
@@ -82,10 +79,7 @@ fn kept(text: &str) -> Kept {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = value("number ").unwrap_or(text.trim()).parse::<u16>().ok();
     let stamp = value("stamp ").and_then(|stamp| stamp.parse::<u64>().ok());
-    Kept {
-        number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)),
-        stamp: stamp.map_or(0, |stamp| stamp.saturating_add(STAMPS_AHEAD)),
-    }
+    Kept { number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)), stamp: stamp.unwrap_or(0) }
 }
 
 /// A clock that was set back since, or a mark from the future, makes no rest longer.
@@ -104,8 +98,8 @@ mod tests {
         for (text, number, stamp) in [
             ("", None, 0),
             ("7\n", Some(1_031), 0),
-            ("number 65535\nstamp 5\n", Some(1_023), 2_000_000_005),
-            ("stamp 5\n", None, 2_000_000_005),
+            ("number 65535\nstamp 5\n", Some(1_023), 5),
+            ("stamp 5\n", None, 5),
             ("stamp 18446744073709551615\n", None, u64::MAX),
             ("number x\nstamp -1\n", None, 0),
         ] {
@@ -121,7 +115,7 @@ mod tests {
         for number in [None, Some(7)] {
             state.mark(number, Some(9));
             state = State::open(&path);
-            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9 + STAMPS_AHEAD };
+            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9 };
             assert_eq!(state.read(), kept);
             assert!(state.marked.is_some());
         }

@@ -26,6 +26,12 @@ impl Clock {
         Instant::ZERO + self.began.elapsed()
     }
 
+    /// The time of day now, after 1970, with all steps of the system's clock.
+    #[expect(clippy::disallowed_methods, reason = "machines are told the time that is read here")]
+    pub fn wall() -> Duration {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+
     /// The time of day at which the clock was started, since 1970. Captures add it to an [`Instant`]. It ignores later
     /// steps of the system's clock: a capture's times never jump.
     pub fn wall_offset(&self) -> Duration {

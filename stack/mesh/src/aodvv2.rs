@@ -239,6 +239,10 @@ impl OnDemand for Aodvv2 {
         self.desk.last_stamp()
     }
 
+    fn set_clock(&mut self, now: Instant, wall: u64) {
+        self.desk.set_clock(now, wall);
+    }
+
     fn change_keys(&mut self, keys: Keys) {
         self.desk.change_keys(keys);
     }

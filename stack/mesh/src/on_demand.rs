@@ -57,6 +57,8 @@ pub trait OnDemand: Routing {
     fn number(&self) -> Option<u16>;
     /// The time stamp of the last message that it signed. A later start has to go on above it.
     fn last_stamp(&self) -> Option<u64>;
+    /// The time of day, in nanoseconds since 1970, by which messages are signed and those of others judged.
+    fn set_clock(&mut self, now: Instant, wall: u64);
     /// Other keys from now on, where messages are signed.
     fn change_keys(&mut self, keys: Keys);
     /// The link layer says that a neighbour is gone.
@@ -116,6 +118,12 @@ impl Desk {
     pub(crate) fn change_keys(&mut self, keys: Keys) {
         if let Some(auth) = &mut self.auth {
             auth.keys = keys;
+        }
+    }
+
+    pub(crate) fn set_clock(&mut self, now: Instant, wall: u64) {
+        if let Some(auth) = &mut self.auth {
+            auth.set_clock(now, wall);
         }
     }
 

@@ -192,6 +192,10 @@ impl OnDemand for Aodv {
         self.desk.last_stamp()
     }
 
+    fn set_clock(&mut self, now: Instant, wall: u64) {
+        self.desk.set_clock(now, wall);
+    }
+
     fn change_keys(&mut self, keys: Keys) {
         self.desk.change_keys(keys);
     }

@@ -1,9 +1,10 @@
 //! Messages that only nodes with the network's key can write: each packet carries a time stamp and an integrity check
 //! value, and each hop writes its own. How they stand in a packet is the protocol's.
 //!
-//! Time stamps are nanoseconds of the sender's clock, and always grow. A receiver takes each of them once. It knows
-//! the last ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that
-//! clock is never taken: it would lock out all that its sender says once its clock is right.
+//! Time stamps are nanoseconds of the sender's clock, and grow. A receiver takes each of them once. It knows the last
+//! ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that clock is
+//! never taken: it would lock out all that its sender says once its clock is right. A sender whose clock was so far
+//! ahead leaves those stamps behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -75,8 +76,9 @@ pub(crate) struct Form {
 pub(crate) struct Auth {
     pub(crate) keys: Keys,
     pub(crate) form: Form,
-    /// The time stamp of this node's at the beginning.
-    epoch: u64,
+    /// The wall clock's time at an instant, in nanoseconds.
+    clock: (Instant, u64),
+    /// The last one that this node signed.
     last: u64,
     heard: BTreeMap<Ipv4Addr, Heard>,
 }
@@ -91,15 +93,19 @@ const LATEST: u64 = 500_000_000;
 const MOST_AHEAD: u64 = 365 * 86_400 * 1_000_000_000;
 /// The beginning of 2025. A clock before that was never set, and nothing is held against it.
 const SET_SINCE: u64 = 1_735_689_600 * 1_000_000_000;
+/// A node that was killed may have signed stamps above the last one that it kept, but none so far above.
+const UNKEPT: u64 = 2_000_000_000;
 
-fn is_far_ahead(clock: u64, stamp: u64) -> bool {
-    clock >= SET_SINCE && stamp.saturating_sub(clock) > MOST_AHEAD
+fn is_ahead(clock: u64, stamp: u64, most: u64) -> bool {
+    clock >= SET_SINCE && stamp.saturating_sub(clock) > most
 }
 
-/// Where the stamps of a node begin whose clock says `clock`, and whose last stamps were below `kept`. Stamps of a
-/// clock that was far ahead are left behind: no neighbour takes them.
+/// The first stamp of a node whose clock says `clock`, and which has kept the stamp `kept`. Stamps of a clock
+/// that was far ahead are left behind: no neighbour takes them. A clock that has gone on says enough by itself, so
+/// that starts in a row push no stamp ahead of it.
 pub fn first_stamp(clock: u64, kept: u64) -> u64 {
-    if is_far_ahead(clock, kept) { clock } else { clock.max(kept) }
+    let is_enough = clock > kept || is_ahead(clock, kept, MOST_AHEAD);
+    if is_enough { clock } else { kept.saturating_add(UNKEPT) }
 }
 
 /// Time stamps of one neighbour's.
@@ -129,9 +135,14 @@ impl Heard {
 }
 
 impl Auth {
-    /// `epoch` is the wall clock's time in nanoseconds, and above all that the node ever signed.
-    pub(crate) fn new(keys: Keys, form: Form, epoch: u64) -> Auth {
-        Auth { keys, form, epoch, last: epoch, heard: BTreeMap::new() }
+    /// `first` is above all stamps that the node ever signed, and the clock's time until another one is told.
+    pub(crate) fn new(keys: Keys, form: Form, first: u64) -> Auth {
+        Auth { keys, form, clock: (Instant::ZERO, first), last: first, heard: BTreeMap::new() }
+    }
+
+    /// Takes the time of the wall clock. It may have been set since, and goes on while the machine sleeps.
+    pub(crate) fn set_clock(&mut self, now: Instant, wall: u64) {
+        self.clock = (now, wall);
     }
 
     /// The message as it leaves.
@@ -152,13 +163,22 @@ impl Auth {
     }
 
     fn clock(&self, now: Instant) -> u64 {
-        let since = u64::try_from(now.since(Instant::ZERO).as_nanos()).unwrap_or(u64::MAX);
-        self.epoch.saturating_add(since)
+        let (at, wall) = self.clock;
+        wall.saturating_add(u64::try_from(now.since(at).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// For the next packet. No two packets have the same, and after the last one there is none.
+    /// The most that a stamp may be away from the receiver's clock, under `clock_within`.
+    fn within(&self) -> Option<u64> {
+        self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// For the next packet. No two packets have the same, and after the last one there is none. Stamps of a clock that
+    /// was ahead, which no neighbour takes, are left behind.
     fn stamp(&mut self, now: Instant) -> Option<u64> {
-        self.last = self.clock(now).max(self.last.checked_add(1)?);
+        let clock = self.clock(now);
+        let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
+        let is_left = is_ahead(clock, self.last, most);
+        self.last = if is_left { clock } else { clock.max(self.last.checked_add(1)?) };
         Some(self.last)
     }
 
@@ -168,11 +188,9 @@ impl Auth {
     }
 
     fn is_new(&mut self, now: Instant, from: Ipv4Addr, stamp: u64) -> bool {
-        let within =
-            self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
         let clock = self.clock(now);
-        let is_near =
-            !is_far_ahead(clock, stamp) && within.is_none_or(|within| clock.abs_diff(stamp) <= within);
+        let is_within = |within| clock < SET_SINCE || clock.abs_diff(stamp) <= within;
+        let is_near = !is_ahead(clock, stamp, MOST_AHEAD) && self.within().is_none_or(is_within);
         let has_room = self.heard.len() < MOST_SENDERS || self.heard.contains_key(&from);
         is_near && has_room && self.heard.entry(from).or_default().is_new(stamp)
     }
@@ -263,10 +281,50 @@ mod tests {
         assert!(is_new(SET_SINCE - 1, MOST_AHEAD + 1));
         let mut auth = Auth::new(keys(None), FORM, SET_SINCE);
         assert!(!auth.is_new(now, FROM, u64::MAX) && auth.is_new(now, FROM, SET_SINCE));
-        for (kept, expected) in [(0, SET_SINCE), (SET_SINCE + 7, SET_SINCE + 7), (u64::MAX, SET_SINCE)] {
+        for (kept, expected) in [
+            (0, SET_SINCE),
+            (SET_SINCE, SET_SINCE + UNKEPT),
+            (u64::MAX, SET_SINCE),
+            (SET_SINCE - 1, SET_SINCE),
+        ] {
             assert_eq!(first_stamp(SET_SINCE, kept), expected);
         }
-        assert_eq!(first_stamp(5, SET_SINCE), SET_SINCE);
+        assert_eq!(first_stamp(5, SET_SINCE), SET_SINCE + UNKEPT);
+    }
+
+    #[test]
+    fn starts_in_a_row_push_no_stamp_ahead_of_the_clock() {
+        let (now, mut kept) = (Instant::ZERO, SET_SINCE);
+        for start in 1..=20 {
+            let clock = SET_SINCE + start * 10_000_000;
+            let mut auth = Auth::new(keys(None), FORM, first_stamp(clock, kept));
+            auth.set_clock(now, clock);
+            let stamps = [now; 5].map(|now| auth.stamp(now).expect("there are more"));
+            assert!(stamps.iter().all(|stamp| (kept + 1..clock + 10).contains(stamp)), "{start}: {stamps:?}");
+            kept = auth.last();
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_while_the_node_runs_is_followed() {
+        let (now, hour, second) = (Instant::from_secs(9), 3_600_000_000_000, 1_000_000_000);
+        let right = SET_SINCE + hour;
+        let mut strict = Auth::new(keys(Some(Duration::from_secs(30))), FORM, 5);
+        assert!(strict.is_new(now, FROM, right), "nothing is held against a clock that was never set");
+        strict.set_clock(now, right);
+        let is_new = |auth: &mut Auth, stamp| auth.is_new(now, FROM, stamp);
+        assert!(is_new(&mut strict, right + 29 * second) && !is_new(&mut strict, right + 31 * second));
+        assert_eq!(strict.stamp(now), Some(right));
+        // It is an hour ahead for a moment.
+        let mut open = Auth::new(keys(None), FORM, right);
+        for (auth, after) in [(&mut strict, right), (&mut open, right + hour + 1)] {
+            auth.set_clock(now, right + hour);
+            assert_eq!(auth.stamp(now), Some(right + hour));
+            auth.set_clock(now, right);
+            assert_eq!(auth.stamp(now), Some(after), "those who take any clock want growing stamps");
+        }
+        let later = now + Duration::from_secs(2);
+        assert_eq!(strict.stamp(later), Some(right + 2 * second));
     }
 
     #[test]
@@ -275,9 +333,9 @@ mod tests {
         let second = 1_000_000_000;
         let mut open = Auth::new(keys(None), FORM, 0);
         assert!(open.is_new(now, FROM, 7) && !open.is_new(now, FROM, 7) && open.is_new(now, FROM, u64::MAX));
-        let mut strict = Auth::new(keys(Some(Duration::from_secs(10))), FORM, 0);
+        let mut strict = Auth::new(keys(Some(Duration::from_secs(10))), FORM, SET_SINCE);
         for (stamp, is_new) in [(111, false), (100, true), (100, false), (89, false), (110, true)] {
-            assert_eq!(strict.is_new(now, FROM, stamp * second), is_new, "{stamp} s");
+            assert_eq!(strict.is_new(now, FROM, SET_SINCE + stamp * second), is_new, "{stamp} s");
         }
     }
 }
