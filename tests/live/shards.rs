@@ -7,7 +7,7 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions, Route};
 use hopwise_core::{LinkId, NextHop};
-use hopwise_host::{Link, Shards, TunFast};
+use hopwise_host::{Link, LinkCounters, LinkDrop, Shards, TunFast};
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -131,6 +131,37 @@ fn a_device_with_several_queues_that_was_there_deals_packets_as_it_did() {
 }
 
 /// A shard without the news would come down to 576 bytes by trial, after some timeouts.
+/// Both parts of a SYN, to ten ports, and then ten whole ones.
+const SEND_PARTS: &str = r"
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+ends = socket.inet_aton('10.7.0.2') + socket.inet_aton('10.7.0.1')
+def send(nth, parts, payload):
+    head = struct.pack('!BBHHHBBH', 0x45, 0, 20 + len(payload), nth, parts, 64, 6, 0)
+    s.sendto(head + ends + payload, ('10.7.0.1', 0))
+for nth in range(1, 11):
+    tcp = struct.pack('!HHIIBBHHH', 4000 + nth, 80, 1, 0, 0x60, 2, 1000, 0, 0) + b'\2\4\5\xb4'
+    send(nth, 0x2000, tcp[:8])
+    send(nth, 1, tcp[8:])
+    send(100 + nth, 0x4000, tcp)
+";
+
+#[test]
+fn parts_of_tcp_packets_are_counted_where_no_queue_of_several_can_have_them() {
+    let name = "parts_of_tcp_packets_are_counted_where_no_queue_of_several_can_have_them";
+    if !can_run(name, &["python3"]) {
+        return;
+    }
+    let namespace = Namespace::new();
+    let shards = start(&namespace, 2, &[]);
+    let sent = namespace.output(&["python3", "-c", SEND_PARTS]);
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    let counted = |of: &dyn Fn(&LinkCounters) -> u64| shards.counters().iter().map(of).sum::<u64>();
+    within_patience(until(|| counted(&|queue| queue.received.packets) >= 10));
+    let parts = |queue: &LinkCounters| queue.drops.get(&LinkDrop::Fragment).copied().unwrap_or_default();
+    within_patience(until(|| counted(&parts) == 20));
+}
+
 #[test]
 fn every_shard_hears_that_its_path_has_become_smaller() {
     if !can_run("every_shard_hears_that_its_path_has_become_smaller", &[]) {

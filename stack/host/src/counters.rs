@@ -28,6 +28,8 @@ link_drops! {
     NotIp = "not-ip",
     /// Of a VLAN, on a link that takes untagged frames alone.
     Vlan = "vlan",
+    /// A part of a TCP packet, which no queue of several can be told to have.
+    Fragment = "fragment",
     /// The link layer's description of the packet contradicts it.
     Malformed = "malformed",
     /// A checksum that the link vouches for is wrong.

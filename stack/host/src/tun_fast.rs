@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::tcp::AckMerge;
-use hopwise_core::wire::Checksums;
+use hopwise_core::wire::{Checksums, protocol};
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
 
@@ -76,7 +76,8 @@ impl TunFast {
     }
 
     /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet, and an ICMP error that
-    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first.
+    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first. Fragments
+    /// of TCP are dropped and counted: all but the first have no ports, and the others' stack would reset the connection.
     pub fn open_queues(config: &TunConfig, queues: u16) -> Result<Vec<TunFast>, LinkError> {
         if queues == 0 || queues > 256 {
             let what = "a device has 1 to 256 queues";
@@ -134,6 +135,20 @@ impl TunFast {
         Ok(devices.into_iter().map(queue).collect())
     }
 }
+
+/// RFC 791 §3.1, RFC 8200 §4.5. A header of fragments counts by itself, since it hides the ports.
+fn is_tcp_fragment(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) if packet.len() >= 20 => {
+            packet[9] == protocol::TCP && u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0
+        }
+        Some(6) => packet.get(6) == Some(&FRAGMENT) && packet.get(40) == Some(&protocol::TCP),
+        _ => false,
+    }
+}
+
+/// The next header of IPv6 that is one of fragments.
+const FRAGMENT: u8 = 44;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queues {
@@ -193,6 +208,10 @@ impl Link for TunFast {
             Ok(bytes) => bytes.saturating_sub(VIRTIO_NET_HDR_LEN),
             Err(error) => return on_read_error(error.into(), &mut self.is_gone),
         };
+        if self.offloads.queues != Queues::One && is_tcp_fragment(&into[..bytes]) {
+            self.tally.dropped(LinkDrop::Fragment);
+            return Received::Dropped;
+        }
         let Received::Packet(arrived) = check_ip(&into[..bytes], &mut self.tally) else {
             return Received::Dropped;
         };
@@ -254,5 +273,31 @@ impl Gather for TunFast {
             }
             Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_tcp_packet_is_told_from_a_whole_one_and_from_parts_of_others() {
+        let v4 = |protocol: u8, parts: u16| {
+            let mut packet = [0; 24];
+            (packet[0], packet[9]) = (0x45, protocol);
+            packet[6..8].copy_from_slice(&parts.to_be_bytes());
+            is_tcp_fragment(&packet)
+        };
+        // The first part, the next one, and the last one.
+        assert!(v4(6, 0x2000) && v4(6, 0x2010) && v4(6, 0x0020));
+        // A whole one that must not be cut, and parts of a datagram.
+        assert!(!v4(6, 0) && !v4(6, 0x4000) && !v4(17, 0x2000));
+        let v6 = |first: u8, second: u8| {
+            let mut packet = [0; 48];
+            (packet[0], packet[6], packet[40]) = (0x60, first, second);
+            is_tcp_fragment(&packet)
+        };
+        assert!(v6(44, 6) && !v6(44, 17) && !v6(6, 6));
+        assert!(!is_tcp_fragment(&[]) && !is_tcp_fragment(&[0x45; 19]) && !is_tcp_fragment(&[0x60; 40]));
     }
 }
