@@ -76,8 +76,9 @@ impl TunFast {
     }
 
     /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet, and an ICMP error that
-    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first. Fragments
-    /// of TCP are dropped and counted: all but the first have no ports, and the others' stack would reset the connection.
+    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first.
+    /// Fragments of TCP are dropped and counted. All but the first have no ports, and the stack of another queue would
+    /// reset the connection.
     pub fn open_queues(config: &TunConfig, queues: u16) -> Result<Vec<TunFast>, LinkError> {
         if queues == 0 || queues > 256 {
             let what = "a device has 1 to 256 queues";

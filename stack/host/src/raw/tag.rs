@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 
-/// What stood in a frame's outer tag, of IEEE 802.1Q or 802.1ad.
+/// A frame's outer tag, of IEEE 802.1Q or 802.1ad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     None,
