@@ -1,10 +1,10 @@
-//! `raw`: an Ethernet device that the kernel goes on using, with addresses that are ours.
+//! `raw`: an Ethernet device that the kernel also uses, with addresses of our own.
 //!
-//! Frames come and go through a packet socket in batches; neighbours are found by ARP and NDP of our own. Each frame
-//! has the header of `tun-fast` before it, since a packet socket too sees what the kernel has coalesced, and checksums
-//! that a device is still to finish. A frame with the tag of a VLAN is for another device.
+//! A packet socket carries frames in batches. We find neighbours by our own ARP and NDP. Each frame has the header of
+//! `tun-fast` before it: a packet socket, too, gives joined segments, and checksums that a device is still to finish. A
+//! frame with the tag of a VLAN is for another device.
 //!
-//! What the kernel would answer in our name is kept from it by a rule of nft.
+//! A rule of nft keeps the kernel from answering for our addresses.
 
 mod arp;
 pub(crate) mod ethernet;
@@ -40,20 +40,20 @@ use own_mac::OwnMac;
 use socket::{PacketSocket, Taken};
 use tag::Tag;
 
-/// An Ethernet device, and who we are there.
+/// An Ethernet device, and our addresses there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawConfig {
     pub device: String,
-    /// Ours alone, or the kernel's, too: then it is kept from resetting our connections, and the ports that it has
-    /// itself must not be used.
+    /// Addresses of ours alone, or also of the kernel. For the latter, the kernel may not reset our connections, and we
+    /// must not use ports that it has itself.
     pub addresses: Vec<Prefix>,
-    /// Whether bundles may be handed to the device. Received ones are taken in any case.
+    /// Whether the device gets bundles. Received bundles are taken in any case.
     pub offload: bool,
 }
 
 #[derive(Debug)]
 pub struct Raw {
-    // Last to go: until the socket is closed the kernel must keep quiet.
+    // Dropped before the guard: until the socket is closed, the kernel must keep quiet.
     socket: PacketSocket,
     _guard: Guard,
     device: String,
@@ -65,20 +65,20 @@ pub struct Raw {
     incoming: Incoming,
     incoming_from: Option<IpAddr>,
     incoming_header: Option<EthernetHeader>,
-    /// A frame on its way out.
+    /// The frame that is being sent.
     frame: Vec<u8>,
-    /// When frames that the socket had no room for are tried again.
+    /// The time of the next attempt for frames that the socket had no room for.
     retry_at: Option<Instant>,
-    /// When a device that went down is looked for again, and how often still.
+    /// The time of the next check on a device that went down, and the number of checks left.
     look_at: Option<(Instant, u8)>,
     log: FrameLog,
     tally: Tally,
     is_gone: bool,
 }
 
-/// As its claims name it.
+/// The kind in the names of its claims.
 const KIND: &str = "raw";
-/// For the packet socket, and for nft.
+/// The capabilities for the packet socket, and for nft.
 const RIGHTS: &str = "CAP_NET_ADMIN and CAP_NET_RAW";
 const RETRY: Duration = Duration::from_millis(1);
 /// A device that is removed goes down first, and is still there for a moment.
@@ -115,7 +115,7 @@ impl Raw {
         })
     }
 
-    /// The nft table that keeps the kernel quiet as long as a device is open, and longer where its user was killed.
+    /// The nft table that keeps the kernel quiet while a device is open, and for a moment after its user was killed.
     pub fn table_of(device: &str) -> String {
         guard::table_name(device)
     }
@@ -125,7 +125,7 @@ impl Raw {
         claim::name(KIND, device)
     }
 
-    /// Looks for the device when it is time to.
+    /// Returns whether the device exists, and checks only when a check is due.
     fn is_there(&mut self, now: Instant) -> bool {
         let Some((at, looks)) = self.look_at.filter(|(at, _)| *at <= now) else { return true };
         self.look_at = (looks > 1).then(|| (at + LOOK_AFTER, looks - 1));
@@ -141,7 +141,7 @@ impl Raw {
         self.addresses.contains(&address)
     }
 
-    /// Takes a frame apart. What is for the machine is in `into` then.
+    /// Parses a frame. A packet for the machine is written to `into`.
     fn take_frame(&mut self, now: Instant, bytes: usize, cast: Cast, into: &mut [u8]) -> Received {
         let Some(header) = read_header(&into[..bytes]) else { return self.drop_one(LinkDrop::Truncated) };
         let Some(frame) = Frame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
@@ -186,7 +186,7 @@ impl Raw {
         let bytes = arrived.bytes;
         let received = check_ip(&into[..bytes], &mut self.tally);
         let Received::Packet(_) = received else { return received };
-        // Who sends us packets is there; whether he is the neighbour that he names is not sure.
+        // The source of a packet exists, but may not be the neighbour that it claims to be.
         let source = self.neighbours.named(from);
         match finish(header, &mut into[..bytes], &mut self.incoming) {
             Ok(Some(whole)) => {
@@ -209,7 +209,7 @@ impl Raw {
         Some(Received::Packet(Arrived { from, ethernet, ..Arrived::new(bytes) }))
     }
 
-    /// For whoever watches.
+    /// Keeps a frame for observers.
     fn keep(&mut self, at: Instant, direction: Direction, header: EthernetHeader, packet: &[u8]) {
         self.log.keep(|| {
             let packet = packet.to_vec();
@@ -228,7 +228,7 @@ impl Raw {
         }
     }
 
-    /// Whether the packet was about neighbours, and is dealt with.
+    /// Returns whether the packet was NDP, and has been handled.
     fn take_ndp(&mut self, now: Instant, ethernet: EthernetHeader, packet: &[u8]) -> bool {
         let Some(seen) = ndp::parse(packet) else { return false };
         let Some(Frame { from, .. }) = Frame::parse(&ethernet) else { return false };
@@ -246,11 +246,11 @@ impl Raw {
         true
     }
 
-    /// What waited for the address leaves.
+    /// Learns a neighbour's address, and sends the packets that waited for it.
     fn learn(&mut self, now: Instant, sender: IpAddr, mac: Mac, is_for_us: bool) {
         let waiting = self.neighbours.learn(now, sender, mac, is_for_us);
         for (transmit, packet) in waiting {
-            // What the socket has no room for now is lost, as on any wire.
+            // Packets without room in the socket are lost, as on any wire.
             match self.put_packet(mac, &transmit, &packet) {
                 Sent::Full => self.tally.dropped(LinkDrop::QueueFull),
                 Sent::Taken => self.keep_packet(now, mac, &transmit, &packet),
@@ -260,7 +260,7 @@ impl Raw {
         self.socket.flush(&mut self.tally);
     }
 
-    /// A packet that waited leaves.
+    /// Keeps a packet that waited and leaves now.
     fn keep_packet(&mut self, at: Instant, to: Mac, transmit: &Transmit, packet: &[u8]) {
         let header = self.header_to(to, Protocol::of(packet));
         let (id, segment_bytes, direction) = (Some(transmit.id), transmit.segment_bytes, Direction::Out);
@@ -374,7 +374,7 @@ impl Link for Raw {
             return self.on_gone();
         }
         match self.socket.next(into) {
-            // Another VLAN is another network: what it says of our neighbours is not to be believed.
+            // Another VLAN is another network: its ARP and NDP may not change our neighbours.
             socket::Got::Frame { tag: Tag::Vlan, .. } => self.drop_one(LinkDrop::Vlan),
             socket::Got::Frame { bytes, cast, .. } => self.take_frame(now, bytes, cast, into),
             socket::Got::Nothing => {
@@ -432,7 +432,7 @@ impl Link for Raw {
         Framing::Ethernet
     }
 
-    /// Without an address as long as the neighbour's is not known.
+    /// The destination is zero while the neighbour's address is unknown.
     fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
         let to = match transmit.to {
             NextHop::All => ethernet::everyone(packet),

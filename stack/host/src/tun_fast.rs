@@ -1,8 +1,8 @@
-//! `tun-fast`: a TUN device that takes and gives bundles of segments, so that a system call carries up to 64 KiB.
+//! `tun-fast`: a TUN device that takes and gives bundles of segments. A system call carries up to 64 KiB.
 //!
-//! Before each packet goes a header (struct virtio_net_hdr) that says how it is to be cut and which checksum is still
-//! to be finished. TCP bundles go to the machine whole; UDP bundles are cut here, because nobody above knows them. UDP
-//! leaves one datagram a packet: a socket of the stack takes one at a time, so that there is no row of them to cut.
+//! A header before each packet (struct virtio_net_hdr) describes how to cut it, and which checksum is to be finished.
+//! TCP bundles go to the machine whole. UDP bundles are cut here, because the machine takes single datagrams. Outgoing
+//! UDP is one datagram a packet: a socket of the stack takes one at a time.
 
 mod steer;
 
@@ -31,20 +31,20 @@ use crate::vnet::{Incoming, finish, header_for, read_header};
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
 pub struct TunFast {
-    // Before the descriptor, so that the last queue clears the device's flags while it is open.
+    // Before the descriptor in order of drop: the last queue clears the device's flags while it is open.
     offloads: Arc<Offloads>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
     tally: Tally,
-    /// UDP datagrams that came as one bundle and are handed on one by one.
+    /// UDP datagrams of one bundle, handed on one by one.
     incoming: Incoming,
     is_gone: bool,
 }
 
-/// The offload flags, cleared when the last queue closes: on a device that outlives us they would make the next
-/// plain user read bundles for packets. With several queues also the program that deals packets to them, which would
-/// keep all but TCP from all queues but the first.
+/// The offload flags, cleared when the last queue closes. On a device that outlives us, the next plain user would read
+/// bundles as packets. With several queues, the steering program is removed, too. It would send all but TCP to the
+/// first queue.
 #[derive(Debug)]
 struct Offloads {
     on_loan: Option<OnLoan>,
@@ -67,7 +67,7 @@ impl Drop for Offloads {
 }
 
 impl TunFast {
-    /// A device with one queue.
+    /// Opens a device with one queue.
     pub fn open(config: &TunConfig) -> Result<TunFast, LinkError> {
         let mut queues = TunFast::open_all(config, Queues::One)?;
         queues
@@ -75,10 +75,10 @@ impl TunFast {
             .ok_or_else(|| LinkError::Setting { device: config.name.clone(), what: "it has no queue" })
     }
 
-    /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet, and an ICMP error that
-    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first.
-    /// Fragments of TCP are dropped and counted. All but the first have no ports, and the stack of another queue would
-    /// reset the connection.
+    /// Opens a device with several queues, each for a stack of its own. [`shard_of`](crate::shard_of) decides the queue
+    /// of a TCP packet, and of an ICMP error that quotes one. All other packets go to the first queue. Fragments of TCP
+    /// are dropped and counted. Later fragments have no ports, and the stack of another queue would reset the
+    /// connection.
     pub fn open_queues(config: &TunConfig, queues: u16) -> Result<Vec<TunFast>, LinkError> {
         if queues == 0 || queues > 256 {
             let what = "a device has 1 to 256 queues";
@@ -90,11 +90,11 @@ impl TunFast {
     fn open_all(config: &TunConfig, queues: Queues) -> Result<Vec<TunFast>, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, &config.name, error);
         config.check()?;
-        // The kernel refuses a second user of a device with one queue; of one with several it would be another queue.
+        // The kernel refuses a second user of a device with one queue. With several queues it would add another queue.
         // A number that the kernel chooses is free.
         let is_shared = queues != Queues::One && !config.name.contains('%');
         let claim = is_shared.then(|| Claim::to("tun", &config.name)).transpose()?;
-        // The crate takes it up.
+        // The crate sets the device up.
         let before = before(&config.name)?;
         let first = DeviceBuilder::new()
             .name(&config.name)
@@ -106,7 +106,7 @@ impl TunFast {
             .map_err(|error| {
                 not_opened(("open a TUN device with offload", queues.is_another()), &config.name, error)
             })?;
-        // From here on what fails takes back what was done.
+        // From here on, an error undoes the changes so far.
         let on_loan = before.map(OnLoan::new);
         let fd = first.as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
         let mut offloads = Offloads { on_loan, fd, queues, _claim: claim };
@@ -158,7 +158,7 @@ enum Queues {
 }
 
 impl Queues {
-    /// What is said of a device that is there and cannot be one of these.
+    /// The error for an existing device of another kind.
     fn is_another(self) -> &'static str {
         match self {
             Queues::One => IS_NO_TUN,
@@ -224,7 +224,7 @@ impl Link for TunFast {
             Ok(Some(segment_bytes)) => {
                 Received::Packet(crate::link::Arrived { segment_bytes: segment_bytes.get(), ..arrived })
             }
-            // It was cut up; the pieces come one by one.
+            // The bundle was cut, and its datagrams come one by one.
             Ok(None) => self.receive(_now, into),
             Err(reason) => {
                 self.tally.dropped(reason);

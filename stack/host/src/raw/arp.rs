@@ -1,6 +1,6 @@
 //! ARP (RFC 826) for IPv4 over Ethernet.
 //!
-//! By hand: smoltcp reads ARP only with its Ethernet medium, and the smoltcp that we are measured against has none.
+//! Written by hand: smoltcp reads ARP only with its Ethernet medium, and the smoltcp of our benchmarks has none.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -24,7 +24,7 @@ pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
         return None;
     }
     let mac: Mac = packet[8..14].try_into().ok()?;
-    // A group is nobody's address.
+    // A group address belongs to no single host.
     if mac[0] & 1 != 0 {
         return None;
     }

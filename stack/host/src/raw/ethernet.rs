@@ -15,7 +15,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Of an IP packet.
+    /// The protocol of an IP packet.
     pub(crate) fn of(packet: &[u8]) -> Protocol {
         if packet.first().is_some_and(|first| first >> 4 == 4) { Protocol::Ipv4 } else { Protocol::Ipv6 }
     }
@@ -62,7 +62,7 @@ pub(crate) fn multicast(group: Ipv6Addr) -> Mac {
     [0x33, 0x33, a, b, c, d]
 }
 
-/// Where a packet goes that has no single next hop.
+/// The Ethernet address for a packet that has no single next hop.
 pub(crate) fn everyone(packet: &[u8]) -> Mac {
     match destination(packet) {
         Some(IpAddr::V6(group)) => multicast(group),

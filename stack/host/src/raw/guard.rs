@@ -1,8 +1,8 @@
-//! Keeps the kernel from answering in our name, by an nft table whose name only Hopwise gives.
+//! Keeps the kernel from answering for our addresses, by an nft table whose name only Hopwise gives.
 //!
-//! Packets for addresses that are ours alone never reach the kernel's IP. Where the kernel has the address, too, it
-//! must not reset connections that it knows nothing of. The table goes when the link does, and when its process is
-//! killed: it belongs to that process.
+//! Packets for addresses that are ours alone never reach the kernel's IP. If the kernel has the address, too, it must
+//! not reset connections that it does not know. The table belongs to this process, and goes with the link or when the
+//! process is killed.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, UdpSocket};
@@ -34,7 +34,7 @@ pub(crate) fn table_name(device: &str) -> String {
     format!("hopwise_{}", in_a_name(device))
 }
 
-/// Whether the kernel would take packets for it.
+/// Returns whether the kernel has the address, too.
 fn has_kernel_address(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

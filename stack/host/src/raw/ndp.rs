@@ -9,7 +9,7 @@ use super::ethernet::Mac;
 pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
-/// Nobody beyond the link can have sent it (RFC 4861 §7.1).
+/// A router would have decremented it: the message comes from this link (RFC 4861 §7.1).
 const HOP_LIMIT: u8 = 255;
 const SOURCE_MAC: u8 = 1;
 const TARGET_MAC: u8 = 2;
@@ -17,15 +17,15 @@ const TARGET_MAC: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) is_question: bool,
-    /// Who asks; unspecified when he is only about to take the address.
+    /// The source of a solicitation; unspecified while it only checks for a duplicate address.
     pub(super) asker: Ipv6Addr,
     pub(super) target: Ipv6Addr,
-    /// Whose Ethernet address `mac` is.
+    /// The owner of `mac`.
     pub(super) sender: Option<Ipv6Addr>,
     pub(super) mac: Option<Mac>,
 }
 
-/// Nothing for what is no such message; one that is not sound is none either.
+/// Reads a message; `None` for all other packets and for malformed messages.
 pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
     if packet.get(6) != Some(&protocol::ICMPV6) {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
     (!target.is_multicast()).then_some(Seen { is_question, asker: src, target, sender, mac })
 }
 
-/// Options are counted in units of eight bytes.
+/// Finds an option. Their lengths are in units of eight bytes.
 fn option(mut options: &[u8], wanted: u8) -> Option<Mac> {
     loop {
         let (kind, len) = (*options.first()?, usize::from(*options.get(1)?) * 8);
@@ -69,7 +69,7 @@ pub(super) fn question(mac: Mac, source: Ipv6Addr, about: Ipv6Addr) -> Vec<u8> {
     write(SOLICITATION, [0; 4], about, (SOURCE_MAC, mac), (source, solicited_node(about)))
 }
 
-/// Solicited and overriding; to all when the asker has no address yet.
+/// An advertisement with the override flag. It is solicited, or goes to all nodes when the source has no address yet.
 pub(super) fn answer(mac: Mac, ours: Ipv6Addr, asker: Ipv6Addr) -> Vec<u8> {
     let (flags, to) = if asker.is_unspecified() { (0x20, ALL_NODES) } else { (0x60, asker) };
     write(ADVERTISEMENT, [flags, 0, 0, 0], ours, (TARGET_MAC, mac), (ours, to))

@@ -1,4 +1,4 @@
-//! Who is where on an Ethernet: what is known, what is asked for, and what waits for an answer. It does no I/O.
+//! The neighbours on an Ethernet: known addresses, open requests, and packets that wait. It does no I/O.
 //!
 //! Invariants
 //! - N1: at most [`MOST`] neighbours are known and [`HELD`] packets wait for each.
@@ -14,10 +14,10 @@ use super::ethernet::Mac;
 
 const MOST: usize = 1024;
 const HELD: usize = 8;
-/// RFC 4861 §10: a question a second, three in all.
+/// RFC 4861 §10: one request a second, three in all.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 const MOST_QUESTIONS: u8 = 3;
-/// How long an answer is believed before it is asked for again, while it is used.
+/// How long a reply is trusted. Then an address in use is requested again.
 const FRESH: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
@@ -32,13 +32,13 @@ pub(super) struct Neighbours {
 struct Neighbour {
     mac: Option<Mac>,
     confirmed_at: Instant,
-    /// Questions since the last answer, and when the next one, or giving up, is due.
+    /// Requests since the last reply, and the time of the next request or of giving up.
     asked: u8,
     due: Option<Instant>,
     held: Vec<(Transmit, Vec<u8>)>,
 }
 
-/// What is to be asked, of one or of all.
+/// A request to send, to one host or to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) about: IpAddr,
@@ -52,7 +52,7 @@ pub(super) enum Found {
 }
 
 impl Neighbours {
-    /// Where to send for a neighbour. What is old is used while it is asked for again.
+    /// The address of a neighbour. An old one is used while it is requested again.
     pub(super) fn find(&mut self, now: Instant, to: IpAddr) -> Found {
         let Some(neighbour) = self.known.get_mut(&to) else { return Found::Sought };
         let Some(mac) = neighbour.mac else { return Found::Sought };
@@ -64,12 +64,12 @@ impl Neighbours {
         Found::At(mac)
     }
 
-    /// What is known, without asking.
+    /// The known address, without a request.
     pub(super) fn address_of(&self, to: IpAddr) -> Option<Mac> {
         self.known.get(&to)?.mac
     }
 
-    /// Keeps a packet until its neighbour is found; whether there was room for it.
+    /// Keeps a packet until its neighbour is found. Returns whether there was room.
     pub(super) fn hold(&mut self, now: Instant, to: IpAddr, transmit: &Transmit, packet: &[u8]) -> bool {
         if !self.known.contains_key(&to) {
             self.make_room();
@@ -86,7 +86,7 @@ impl Neighbours {
         has_room
     }
 
-    /// The one that was confirmed longest ago goes (N1); what waited for it fails.
+    /// Removes the neighbour that was confirmed longest ago (N1); its packets fail.
     fn make_room(&mut self) {
         if self.known.len() < MOST {
             return;
@@ -97,8 +97,8 @@ impl Neighbours {
         }
     }
 
-    /// An address was told: to us, or to everyone. What was told to everyone changes what is known and adds nothing
-    /// (RFC 826, RFC 4861 §7.2.5). Answers what waited for it.
+    /// Learns an address from a message to us or to all. A message to all changes known neighbours and adds none (RFC
+    /// 826, RFC 4861 §7.2.5). Returns the packets that waited.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -127,14 +127,14 @@ impl Neighbours {
         std::mem::take(&mut neighbour.held)
     }
 
-    /// The neighbour that is known by this address; none when several are.
+    /// The neighbour with this address; `None` if several have it.
     pub(super) fn named(&self, mac: Mac) -> Option<IpAddr> {
         let mut named = self.known.iter().filter(|(_, neighbour)| neighbour.mac == Some(mac));
         let first = named.next().map(|(address, _)| *address);
         first.filter(|_| named.next().is_none())
     }
 
-    /// A packet came from there: it is still where it was.
+    /// Confirms a neighbour's address, since a packet came from it.
     pub(super) fn confirm(&mut self, now: Instant, who: IpAddr, mac: Mac) {
         if let Some(neighbour) = self.known.get_mut(&who)
             && neighbour.mac == Some(mac)
@@ -160,7 +160,7 @@ impl Neighbours {
             }
             neighbour.asked += 1;
             neighbour.due = Some(now + ASK_EVERY);
-            // The first question about an old address goes to it alone.
+            // The first request about an old address goes to that address alone.
             let to = neighbour.mac.filter(|_| neighbour.asked == 1);
             self.questions.push(Question { about: *address, to });
         }
@@ -180,7 +180,7 @@ impl Neighbours {
         self.questions.pop()
     }
 
-    /// How many packets were given up since this was last asked.
+    /// Takes the number of packets that were given up since the last call.
     pub(super) fn take_given_up(&mut self) -> u64 {
         std::mem::take(&mut self.given_up)
     }

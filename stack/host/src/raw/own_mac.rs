@@ -1,7 +1,7 @@
-//! Our own Ethernet address: a device may get another one while it is used.
+//! Tracks our own Ethernet address: a device may get another one while it is used.
 //!
-//! The device is asked for it before the address is told, and when the kernel and the frame disagree on whether the
-//! frame is for us. A link that is idle asks nothing.
+//! The address is read before each message that contains it, and when the kernel and the frame disagree on whether the
+//! frame is for us. An idle link reads nothing.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use hopwise_core::{Cast, Instant};
 use super::ethernet::{self, Frame, Mac, Protocol};
 use super::{Raw, arp, ndp};
 
-/// The least time between two questions because of frames, which anybody can send.
+/// The least time between two reads because of frames, which any host can send.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnMac {
     pub(super) mac: Mac,
-    /// When the device was asked because of a frame.
+    /// The time of the last read because of a frame.
     asked_at: Option<Instant>,
 }
 
@@ -26,7 +26,7 @@ impl OwnMac {
         OwnMac { mac, asked_at: None }
     }
 
-    /// True when the device is to be asked. The kernel then calls a frame to our address another's, or the reverse.
+    /// Returns whether to read the address. The kernel then calls a frame to our address another's, or the reverse.
     fn is_doubted(&mut self, now: Instant, to: Mac, cast: Cast) -> bool {
         let is_doubted = match cast {
             Cast::Overheard => to == self.mac,
@@ -48,7 +48,7 @@ impl Raw {
         }
     }
 
-    /// Goes on with the address that the device has now, and tells everybody where there is another one.
+    /// Uses the device's current address from here on, and announces a new one to all neighbours.
     pub(super) fn look_at_mac(&mut self, now: Instant) {
         let (Some(mac), before) = (self.socket.mac(), self.own.mac) else { return };
         if mac == before {

@@ -1,4 +1,4 @@
-//! A packet socket on one device: frames in batches of one system call each way.
+//! A packet socket on one device: each system call reads or writes a batch of frames.
 #![expect(unsafe_code, reason = "no crate wraps packet sockets with recvmmsg")]
 
 use std::ffi::c_int;
@@ -17,10 +17,10 @@ use crate::counters::{LinkDrop, Tally};
 use crate::link::LinkError;
 use crate::netlink;
 
-/// Frames of one system call.
+/// The number of frames of one system call.
 const BATCH: usize = 16;
 const MOST_BYTES: usize = VIRTIO_NET_HDR_LEN + ETHERNET + 65_535;
-/// What may wait to be read; a burst that comes while the machine is busy has to fit.
+/// The size of the receive buffer. A burst that comes while the machine is busy has to fit.
 const BUFFER_BYTES: c_int = 8 << 20;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct PacketSocket {
     waiting: usize,
 }
 
-/// What is to be known of a device.
+/// The facts about a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub(crate) mac: Mac,
@@ -84,7 +84,7 @@ impl PacketSocket {
         set(&fd, packet, libc::PACKET_AUXDATA, &1_i32).map_err(failed("ask for VLAN tags"))?;
         set(&fd, packet, PACKET_IGNORE_OUTGOING, &1_i32).map_err(failed("leave out what leaves"))?;
         set(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership).map_err(failed("join all groups"))?;
-        // A smaller buffer than was asked for works, too.
+        // A smaller buffer works, too.
         let _ = set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES)
             .or_else(|_| set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &BUFFER_BYTES));
         bind(&fd, index).map_err(failed("bind to it"))?;
@@ -127,12 +127,12 @@ impl PacketSocket {
         Got::Frame { bytes, cast, tag }
     }
 
-    /// Asked of the socket, which stays in its namespace wherever its thread has gone.
+    /// Returns whether the device exists. The socket stays in its namespace wherever its thread has gone.
     pub(crate) fn has_device(&self) -> bool {
         netdevice::name_to_index(self.fd.as_fd(), &self.device).is_ok()
     }
 
-    /// The address that the device has now, if it can be asked.
+    /// The device's current address; `None` if it cannot be read.
     pub(crate) fn mac(&self) -> Option<Mac> {
         ask_about(&self.fd, &self.device).ok()?.map(|about| about.mac)
     }
@@ -232,7 +232,7 @@ impl PacketSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
     }
 
-    /// Frames that the kernel had no room for since this was last asked.
+    /// The number of frames that the kernel had no room for since the last call.
     pub(crate) fn take_overruns(&self) -> u64 {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut len = size_of_val(&stats) as libc::socklen_t;
@@ -249,7 +249,7 @@ impl PacketSocket {
 /// Since Linux 4.20; libc does not name it.
 const PACKET_IGNORE_OUTGOING: c_int = 23;
 
-/// Why a frame is let go; nothing where there is only no room.
+/// The reason to drop a frame; `None` if the socket only lacks room.
 fn reason(error: &io::Error) -> Option<LinkDrop> {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => None,
@@ -271,7 +271,7 @@ fn cast(kind: u8) -> Cast {
 
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: it takes numbers only. Protocol 0 hears nothing until it is bound.
+    // SAFETY: it takes numbers only. With protocol 0 it receives nothing until it is bound.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -300,7 +300,7 @@ fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Its Ethernet address and MTU; nothing for what is no Ethernet device.
+/// The Ethernet address and MTU of a device; `None` for a device of another kind.
 fn ask_about(fd: &OwnedFd, device: &str) -> io::Result<Option<About>> {
     let ask = |what: libc::Ioctl| {
         // SAFETY: it is plain data for which zeros are a value.

@@ -1,9 +1,9 @@
-//! VLAN tags: the kernel takes a frame's outer tag off before a packet socket reads it. It tells of the tag beside the
+//! VLAN tags: the kernel removes a frame's outer tag before a packet socket reads it. It reports the tag beside the
 //! frame (packet(7), `PACKET_AUXDATA`).
 
 use std::mem::offset_of;
 
-/// A frame's outer tag, of IEEE 802.1Q or 802.1ad.
+/// The kind of a frame's outer tag, by IEEE 802.1Q or 802.1ad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     None,
@@ -14,7 +14,7 @@ pub(crate) enum Tag {
 
 /// The low bits of a tag, which name the VLAN.
 const VID: u16 = 0xfff;
-/// A control message of the kernel's with its data: two numbers of four bytes stand after its length.
+/// Offsets in a control message of the kernel: its length, two numbers of four bytes, its data.
 const LEVEL_AT: usize = size_of::<usize>();
 const KIND_AT: usize = LEVEL_AT + 4;
 const DATA_AT: usize = KIND_AT + 4;
@@ -27,7 +27,7 @@ const WORDS: usize = BYTES.div_ceil(8);
 pub(super) struct Control(pub(super) [u64; WORDS]);
 
 impl Control {
-    /// What the kernel has written; nothing else is in there but zeros.
+    /// The tag that the kernel has written. All other bytes are zeros.
     pub(super) fn tag(&self) -> Tag {
         let mut written = [0; WORDS * 8];
         for (to, word) in written.chunks_exact_mut(8).zip(self.0) {

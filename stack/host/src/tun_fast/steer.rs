@@ -1,7 +1,7 @@
-//! Which queue a packet goes to: a small program that the kernel runs for each packet towards us.
+//! Chooses the queue of a packet: a small program that the kernel runs for each packet towards us.
 //!
-//! The kernel's own choice remembers a flow for some seconds and guesses then, which would take an idle connection to a
-//! stack that knows nothing of it. An ICMP error has to find the stack whose segment it quotes, too.
+//! The kernel's own choice remembers a flow for some seconds only. Then it would take an idle connection to a stack
+//! that does not know it. An ICMP error must also find the stack whose segment it quotes.
 #![expect(unsafe_code, reason = "loading a program and giving it to a device are system calls without types")]
 
 use std::io;
@@ -22,7 +22,7 @@ const fn op(code: u8, dst: u8, src: u8, immediate: i32) -> Instruction {
     Instruction { code, registers: dst | (src << 4), offset: 0, immediate }
 }
 
-/// Goes on at the instruction of that number where register 0 and the value are as `code` says.
+/// Jumps to the instruction of that number if register 0 and the value compare as `code` asks.
 const fn jump(code: u8, immediate: i32, target: i16) -> Instruction {
     Instruction { code, registers: 0, offset: target, immediate }
 }
@@ -42,7 +42,7 @@ const JUMP_UNLESS: u8 = 0x55;
 const JUMP_ABOVE: u8 = 0x25;
 const JUMP: u8 = 0x05;
 const EXIT: u8 = 0x95;
-/// All end the program with 0 where the packet is too short. Those with AT add what a register holds.
+/// All end the program with 0 if the packet is too short. Those with AT add a register to the offset.
 const LOAD_BYTE: u8 = 0x30;
 const LOAD_HALF: u8 = 0x28;
 const LOAD_BYTE_AT: u8 = 0x50;
@@ -51,19 +51,19 @@ const LOAD_HALF_AT: u8 = 0x48;
 const TCP: i32 = 6;
 const ICMP: i32 = 1;
 const ICMP_V6: i32 = 58;
-/// The messages that quote a packet which went wrong: unreachable or too large, out of time, with a wrong header.
+/// Messages that quote a packet: unreachable or too large, time exceeded, wrong header.
 const QUOTING: [i32; 3] = [3, 11, 12];
-/// ICMPv6 has all of them below its questions and answers.
+/// In ICMPv6, all of them are below the informational messages.
 const LAST_QUOTING_V6: i32 = 127;
 
-/// Where the program goes on.
+/// The instructions that jumps lead to.
 const QUOTED: i16 = 18;
 const V6: i16 = 29;
 const PORTS: i16 = 38;
 const OTHER: i16 = 45;
 
-/// What [`mixed`] makes of both ports of a TCP packet, or of one that an ICMP error quotes; 0 for all else. The kernel
-/// divides it by the number of queues.
+/// The value of [`mixed`] for the ports of a TCP packet, or of one that an ICMP error quotes; 0 for other packets. The
+/// kernel takes it modulo the number of queues.
 const BY_PORTS: [Instruction; 47] = relative([
     op(MOVE, 6, 1, 0),
     op(LOAD_BYTE, 0, 0, 0),
@@ -83,7 +83,7 @@ const BY_PORTS: [Instruction; 47] = relative([
     jump(JUMP_IF, QUOTING[0], QUOTED),
     jump(JUMP_IF, QUOTING[1], QUOTED),
     jump(JUMP_UNLESS, QUOTING[2], OTHER),
-    // QUOTED, behind 8 bytes of ICMP.
+    // QUOTED, after 8 bytes of ICMP.
     op(LOAD_BYTE_AT, 0, 7, 8),
     op(MOVE, 8, 0, 0),
     op(SHIFT_RIGHT, 0, 0, 4),
@@ -105,7 +105,7 @@ const BY_PORTS: [Instruction; 47] = relative([
     op(LOAD_BYTE, 0, 0, 48 + 6),
     jump(JUMP_UNLESS, TCP, OTHER),
     op(MOVE_IMMEDIATE, 7, 0, 48 + 40),
-    // PORTS, at the place that register 7 says.
+    // PORTS, at the offset in register 7.
     op(LOAD_HALF_AT, 0, 7, 0),
     op(MOVE, 8, 0, 0),
     op(LOAD_HALF_AT, 0, 7, 2),
@@ -133,8 +133,8 @@ const fn relative<const N: usize>(mut program: [Instruction; N]) -> [Instruction
 /// 2^32 divided by the golden ratio.
 const MIXER: u32 = 0x9e37_79b1;
 
-/// The same for both directions of a flow. Linux gives its clients even ports, so that the bare sum would lead them
-/// all to one of two queues.
+/// A hash that is the same for both directions of a flow. Linux' clients take even ports first: the plain sum would use
+/// one of two queues alone.
 pub(crate) fn mixed(one_port: u16, other_port: u16) -> u16 {
     let sum = u32::from(one_port) + u32::from(other_port);
     (sum.wrapping_mul(MIXER) >> 16) as u16
@@ -160,13 +160,13 @@ const SOCKET_FILTER: u32 = 1;
 /// `_IOR('T', 224, int)`.
 const SET_STEERING: libc::Ioctl = 0x8004_54e0;
 
-/// The device keeps the program; it ends with the device, or [`by_kernel`].
+/// Installs the program. The device keeps it until its end, or until [`by_kernel`].
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
     let program = load()?;
     steer(fd, program.as_raw_fd())
 }
 
-/// Takes the program away, so that the kernel chooses a queue by itself again.
+/// Removes the program: the kernel chooses a queue by itself again.
 pub(super) fn by_kernel(fd: BorrowedFd<'_>) -> io::Result<()> {
     steer(fd, -1)
 }
@@ -205,7 +205,7 @@ fn load() -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
 
-    /// Runs the program as the kernel does, as far as it is used here.
+    /// Runs the program as the kernel does, with the instructions that are used here.
     fn run(packet: &[u8]) -> u16 {
         let (mut registers, mut at) = ([0_u64; 9], 0_usize);
         let load = |at: usize, len: usize| {
