@@ -1,8 +1,8 @@
-//! A router's forwarding path as two links: what the kernel is about to send on comes here first, by a netfilter queue,
-//! and goes its ordinary way where nobody listens.
+//! A router's forwarding path as two links. A netfilter queue brings the packets here that the kernel is about to
+//! forward. Without a listener, the kernel forwards them as usual.
 //!
-//! A packet that leaves as it came, before another is read, is let go by the kernel itself. What was kept in between is
-//! dropped there and sent anew through the interface, by the kernel's routes.
+//! If a packet leaves unchanged before another is read, the kernel itself forwards it. The kernel drops a packet that
+//! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
 mod rules;
 mod socket;
@@ -26,18 +26,18 @@ use crate::tun::check_ip;
 use rules::Rules;
 use socket::{Judge, Queue, Queued, Verdict};
 
-/// Where a router stands between a wire and a radio.
+/// The interfaces and networks of a router between a wire and a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardConfig {
     pub wire: String,
     pub radio: String,
-    /// Whose TCP it is about.
+    /// The networks whose TCP goes through the queues.
     pub mobiles: Vec<Prefix>,
-    /// The first of two netfilter queues that are nobody else's.
+    /// The first of two netfilter queues that no other program uses.
     pub queue: u16,
 }
 
-/// What came in on an interface of a router, and what leaves by it.
+/// The packets that came in on one interface of a router, and those that leave by it.
 pub struct Forward {
     queue: Queue,
     out: Resender,
@@ -47,9 +47,9 @@ pub struct Forward {
     tally: Tally,
 }
 
-/// What both sides know.
+/// The state of both sides.
 struct Shared {
-    /// The packet that was read last, until it is known what becomes of it.
+    /// The packet that was read last, until its verdict.
     at_hand: Option<AtHand>,
     _rules: Rules,
 }
@@ -63,7 +63,7 @@ struct AtHand {
 }
 
 impl Forward {
-    /// The wire's side, then the radio's. What leads packets here goes when both are dropped.
+    /// Opens the wire's side, then the radio's. The rules that lead packets here go when both are dropped.
     pub fn open(config: &ForwardConfig) -> Result<[Forward; 2], LinkError> {
         let failed = |device: &str, doing| {
             let device = device.to_owned();
@@ -95,7 +95,7 @@ impl Forward {
         Ok([wire, radio])
     }
 
-    /// What was read last and did not leave goes no further in the kernel.
+    /// Drops the last packet in the kernel if it did not leave.
     fn drop_at_hand(&mut self, shared: &mut Shared) {
         if let Some(at_hand) = shared.at_hand.take() {
             self.judge(&at_hand, Verdict::Drop);
@@ -103,7 +103,7 @@ impl Forward {
     }
 
     fn judge(&mut self, at_hand: &AtHand, verdict: Verdict) {
-        // One that fails leaves the packet to the end of its queue.
+        // On an error, the packet stays until the end of its queue.
         if at_hand.from.say(at_hand.id, verdict).is_err() {
             self.tally.dropped(LinkDrop::Refused);
         }
@@ -134,7 +134,7 @@ impl Forward {
     }
 }
 
-/// Of no consequence to a proxy, which makes no packet longer; 1500 where nobody says.
+/// The MTU of a device, or 1500 if it is unknown. It does not affect a proxy, which makes no packet longer.
 fn mtu_of(device: &str) -> u16 {
     let path = format!("/sys/class/net/{device}/mtu");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1500)
@@ -186,7 +186,7 @@ impl Link for Forward {
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
         let shared = Arc::clone(&self.shared);
         let mut shared = shared.lock();
-        // From the other side, as it came, and before anything else of that side: the kernel has it already.
+        // The packet from the other side leaves unchanged and before any other of that side: the kernel still has it.
         let own = self.queue.number();
         let is_at_hand = |at_hand: &mut AtHand| at_hand.queue != own && at_hand.packet == packet;
         if let Some(at_hand) = shared.at_hand.take_if(is_at_hand) {
@@ -206,7 +206,7 @@ impl Link for Forward {
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {
-        // All that was read is dealt with.
+        // The machine has handled all packets that were read.
         let shared = Arc::clone(&self.shared);
         self.drop_at_hand(&mut shared.lock());
     }

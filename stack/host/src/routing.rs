@@ -1,5 +1,5 @@
-//! What a routing daemon asks of Linux: sockets for its messages, routes in the kernel's table, a look at the packets
-//! that the kernel forwards, and a way to send those that waited. It knows no protocol; what it changes it takes back.
+//! Linux services for a routing daemon: sockets for its messages, routes in the kernel's table, a view of forwarded
+//! packets, a path for waiting packets. It knows no protocol, and undoes its changes.
 
 mod control;
 mod kernel;

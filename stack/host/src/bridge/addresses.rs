@@ -131,7 +131,7 @@ mod tests {
         let flow = Way::ToMobile.flow((end(1, 80), end(2, 4_000)));
         let mut learned = Learned::default();
         learned.learn(flow, Way::ToMobile, &frame(2, 1));
-        // To another end, and then to the same one.
+        // First to another end, then to the same one.
         for fixed in [end(222, 6), end(1, 80)] {
             learned.learn(Flow { fixed, ..flow }, Way::FromMobile, &frame(0xde, 0xad));
             assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [1; 6])));

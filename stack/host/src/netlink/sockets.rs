@@ -1,4 +1,4 @@
-//! What the kernel knows of this machine's own TCP sockets (linux/inet_diag.h).
+//! Finds facts about this machine's own TCP sockets in the kernel (linux/inet_diag.h).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,50 +10,49 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::message::{Message, REQUEST, messages, word};
 use super::own::{interfaces, is_own_address};
 
-/// A question for sockets of a family (SOCK_DIAG_BY_FAMILY), and what an answer to it is called.
+/// The type of a request for sockets of a family, and of its replies (SOCK_DIAG_BY_FAMILY).
 pub(super) const BY_FAMILY: u16 = 20;
 const ANY_STATE: u32 = u32::MAX;
-/// Of any age (INET_DIAG_NOCOOKIE).
+/// Matches sockets of any age (INET_DIAG_NOCOOKIE).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
-/// In struct inet_diag_msg: the TCP's state.
+/// The offset of the TCP state in struct inet_diag_msg.
 const STATE: usize = 1;
-/// Where no socket has these two ends the kernel answers with a listener at ours.
+/// The state of a listener. Without a socket of these two ends, the kernel replies with a listener at ours.
 const LISTEN: u8 = 10;
-/// The same struct's: the user that made the socket.
+/// The offset of the user that made the socket.
 const USER: usize = 64;
-/// The same struct's: what /proc/PID/fd calls the socket; 0 once no program has it.
+/// The offset of the socket's inode; 0 once no program holds it.
 const INODE: usize = 68;
-/// The same struct's: what was written and is not acknowledged yet.
+/// The offset of the number of bytes that are written and not acknowledged.
 const WRITE_QUEUE: usize = 60;
 const LONGEST_ANSWER: usize = 4096;
 
-/// Whether the TCP socket at `local`, connected to `remote`, was closed by all programs that had it: the FIN that its
-/// peer gets of that is the same as of one that is closed for writing only. Of sockets of other machines or namespaces
-/// the kernel knows nothing here; they count as open.
+/// Returns whether all programs that held the TCP socket have closed it. The FIN alone does not show this: it is the
+/// same after a shutdown for writing. Sockets of other machines or namespaces are unknown here, and count as open.
 pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
     ask(local, remote, [INODE]).is_ok_and(|inode| inode == Some([0]))
 }
 
-/// The user whose program made the TCP socket at `local`, connected to `remote`. Nothing of sockets of other machines
-/// or namespaces. Of a socket that its programs have closed older kernels tell nothing, and say that it is root's.
+/// The user whose program made the TCP socket. `None` for sockets of other machines or namespaces. Older kernels report
+/// root as the user of a closed socket, which also gives `None`.
 pub fn user_of(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let [user, inode] = ask(local, remote, [USER, INODE]).ok()??;
     (inode != 0 || user != 0).then_some(user)
 }
 
-/// Whether the TCP socket at `local`, connected to `remote`, still waits for its peer to acknowledge something.
+/// Returns whether the TCP socket has data that its peer has not acknowledged.
 pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
     ask(local, remote, [WRITE_QUEUE]).is_ok_and(|bytes| bytes.is_some_and(|[bytes]| bytes > 0))
 }
 
-/// A socket for such questions.
+/// A socket for such requests.
 pub(super) fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?)
 }
 
-/// Words of what the kernel knows of a socket, if there is one. One that a program has bound to an interface is found
-/// by that interface only.
+/// Reads words of a socket's facts, if it exists. A socket that is bound to an interface is found by that interface
+/// only.
 fn ask<const WORDS: usize>(
     local: SocketAddr,
     remote: SocketAddr,
@@ -61,7 +60,7 @@ fn ask<const WORDS: usize>(
 ) -> io::Result<Option<[u32; WORDS]>> {
     let socket = open()?;
     let ask_at = |interface| ask_at(&socket, &question(local, remote, interface), at);
-    // Without one, any; a link-local address is found by its own only.
+    // 0 matches any interface; a link-local address is found by its own only.
     let known = match remote {
         SocketAddr::V6(remote) => remote.scope_id(),
         SocketAddr::V4(_) => 0,
@@ -85,7 +84,7 @@ fn ask_at<const WORDS: usize>(
     at: [usize; WORDS],
 ) -> io::Result<Option<[u32; WORDS]>> {
     send(socket, question, SendFlags::empty())?;
-    // The kernel has answered when the question has been sent.
+    // The kernel replies before `send` returns.
     let mut buffer = [0; LONGEST_ANSWER];
     let (bytes, _) = recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == BY_FAMILY);
@@ -97,7 +96,7 @@ fn ask_at<const WORDS: usize>(
 
 /// A struct inet_diag_req_v2.
 fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Vec<u8> {
-    // A listener for both families calls an IPv4 client by an address of IPv6.
+    // A listener for both families has IPv4 clients with IPv6 addresses.
     let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
     let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     Message::new(BY_FAMILY, REQUEST, 1)
@@ -161,7 +160,7 @@ mod tests {
         while (&served).write(&[7; 4096]).is_ok() {}
         assert!(waits());
         client.set_read_timeout(Some(Duration::from_millis(100))).expect("it can be set");
-        // Its last acknowledgment may be late.
+        // Its last ACK may be late.
         let is_read = (0..50).any(|_| {
             while client.read(&mut [0; 4096]).is_ok() {}
             !waits()
@@ -180,7 +179,7 @@ mod tests {
         assert!(!is_unacknowledged(at, theirs), "it waits for nobody");
     }
 
-    /// A program needs no right to bind a socket to an interface.
+    /// A program may bind a socket to an interface without any capability.
     #[test]
     fn a_socket_that_is_bound_to_an_interface_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

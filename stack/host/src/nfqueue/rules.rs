@@ -1,7 +1,7 @@
-//! Leads what is forwarded into queues, by rules that let it go on where nobody listens (`bypass`).
+//! Rules that lead forwarded packets into queues. Without a listener, packets go on (`bypass`).
 //!
-//! They go when the links do. What a crash left behind does no harm until the next start, which replaces it. A kernel
-//! whose nft knows no queues is asked through iptables, which is nft's, too, or the older one.
+//! The rules go when the links do. Rules that a crash left do no harm until the next start, which replaces them. If the
+//! kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
 
 use std::fmt::Write as _;
 use std::io;
@@ -46,13 +46,13 @@ fn chain(queue: u16) -> String {
     format!("HOPWISE-{queue}")
 }
 
-/// Each network with what it is to the packets from the wire and from the radio.
+/// The two directions with their matches on the mobiles' networks, for nft and for iptables.
 fn directions(config: &ForwardConfig) -> [(&str, &str, u16, [&'static str; 2]); 2] {
     let ForwardConfig { wire, radio, queue, .. } = config;
     [(wire, radio, *queue, ["daddr", "-d"]), (radio, wire, queue + 1, ["saddr", "-s"])]
 }
 
-/// Made, deleted and made again, so that a table that is there already is replaced in one step.
+/// Makes, deletes and makes the table again, to replace an existing one in one step.
 fn with_nft(config: &ForwardConfig) -> String {
     let table = table(config.queue);
     let mut rules = String::new();
@@ -94,7 +94,7 @@ fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
     format!("*mangle\n:{chain} - [0:0]\n{rules}-I FORWARD -j {chain}\nCOMMIT\n")
 }
 
-/// What there is not cannot be removed, and need not be.
+/// The commands that remove our rules. Errors of missing rules do not matter.
 fn clearing(program: &str, queue: u16) -> String {
     let (chain, mangle) = (chain(queue), format!("{program} -w -t mangle"));
     format!("while {mangle} -D FORWARD -j {chain}; do :; done; {mangle} -F {chain}; {mangle} -X {chain}; ")
@@ -103,7 +103,7 @@ fn clearing(program: &str, queue: u16) -> String {
 fn clear(program: &str, queue: u16) {
     let mut shell = Command::new("sh");
     shell.args(["-c", &clearing(program, queue)]).stdout(Stdio::null()).stderr(Stdio::null());
-    // A program that is missing is one by which nothing was set.
+    // A missing program has set no rules.
     let _ = shell.status();
 }
 

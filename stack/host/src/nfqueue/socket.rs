@@ -1,4 +1,4 @@
-//! A netfilter queue over netlink: packets that the kernel holds, and what becomes of them.
+//! A netfilter queue over netlink: packets that the kernel holds, and their verdicts.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,12 +27,12 @@ const COPY_PACKET: u8 = 2;
 const MOST_QUEUED: u16 = 3;
 const MASK: u16 = 4;
 const FLAGS: u16 = 5;
-/// A queue that is full lets packets go on instead of dropping them.
+/// A full queue lets packets go on instead of dropping them.
 const FAIL_OPEN: u32 = 1;
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
 const PAYLOAD: u16 = 10;
-/// Of a message of netfilter's: family, version, and the queue's number.
+/// The length of netfilter's own header: family, version, and the queue's number.
 const HEADER: usize = 4;
 const BUFFER: usize = 80 << 10;
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
@@ -65,13 +65,13 @@ fn message(kind: u16, flags: u16, queue: u16) -> Message {
 }
 
 impl Queue {
-    /// One user a queue: busy where another has it.
+    /// Binds a queue, which has one user. It fails with `ResourceBusy` if another program has it.
     pub(super) fn bind(number: u16) -> io::Result<Queue> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(NETFILTER))?;
         bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
-        // A smaller buffer than was asked for works, too.
+        // A smaller buffer works, too.
         let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
         let queue = Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] };
         let configure = || message(CONFIGURE, REQUEST | ACK, number);
@@ -85,8 +85,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// No packets come before the queue is bound, and after that the first that come are read over: there are none,
-    /// since no rule leads here yet.
+    /// Sends a request and reads its reply. It may skip packets, but there are none: no rule leads to the queue yet.
     fn ask(&self, question: Message) -> io::Result<()> {
         send(&*self.socket, &question.finish(), SendFlags::empty())?;
         let mut buffer = [0_u8; 4 << 10];
@@ -94,7 +93,7 @@ impl Queue {
         let (bytes, _) = recv(&*self.socket, &mut buffer[..], RecvFlags::empty())?;
         match messages(&buffer[..bytes]).find_map(|heard| heard.errno()) {
             None | Some(0) => Ok(()),
-            // Somebody else has it.
+            // Another program has the queue.
             Some(libc::EPERM) => Err(io::ErrorKind::ResourceBusy.into()),
             Some(code) => Err(io::Error::from_raw_os_error(code)),
         }
@@ -126,7 +125,8 @@ impl Queue {
     }
 }
 
-/// Says what becomes of a queue's packets, wherever they were read. The kernel listens to the queue's own socket alone.
+/// Sends the verdicts of a queue's packets, wherever they were read. The kernel takes them from the queue's own socket
+/// alone.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     socket: Arc<OwnedFd>,

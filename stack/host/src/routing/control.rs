@@ -1,4 +1,4 @@
-//! A UDP socket on one interface, for messages to neighbours and to everyone there.
+//! A UDP socket on one interface, for messages to single neighbours and to all.
 #![expect(
     unsafe_code,
     reason = "a datagram's TTL and destination come as control messages that no crate here reads"
@@ -21,20 +21,20 @@ pub struct ControlSocket {
     socket: UdpSocket,
 }
 
-/// What goes with a message.
+/// The facts about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub bytes: usize,
     pub from: Ipv4Addr,
-    /// The sender's.
+    /// The port of the sender.
     pub port: u16,
-    /// As the sender wrote it: ours, or everyone's.
+    /// The destination address in the packet: ours, or that of all neighbours.
     pub to: Ipv4Addr,
     pub ttl: u8,
 }
 
 impl ControlSocket {
-    /// On that port of that interface alone, whatever addresses it has. What everyone is told goes to `everyone`: it is
+    /// Opens a port of that interface alone, whatever addresses it has. `everyone` is the address of messages to all:
     /// broadcast, or a group that is joined there.
     pub fn open(device: &str, port: u16, everyone: Ipv4Addr) -> io::Result<ControlSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -80,7 +80,7 @@ impl ControlSocket {
         Ok(Some(Heard { bytes: bytes as usize, from, port, to, ttl }))
     }
 
-    /// Sends from `from`, an address of this machine, whichever interface has it.
+    /// Sends from `from`, an address of this machine on any interface.
     pub fn send(&self, from: Ipv4Addr, to: SocketAddrV4, ttl: u8, message: &[u8]) -> io::Result<()> {
         self.socket.set_ttl(ttl.into())?;
         self.socket.set_multicast_ttl_v4(ttl.into())?;
@@ -116,7 +116,7 @@ impl ControlSocket {
     }
 }
 
-/// TTL and destination; what is not there reads as 0.
+/// TTL and destination; a missing one reads as 0.
 fn read_control(header: &libc::msghdr) -> (u8, Ipv4Addr) {
     let (mut ttl, mut to) = (0, Ipv4Addr::UNSPECIFIED);
     // SAFETY: the kernel has written the control messages and their lengths; the macros walk within them, and each is

@@ -1,4 +1,4 @@
-//! Sends whole IP packets of anybody through one interface, by the kernel's routes there.
+//! Sends whole IP packets of any source through one interface, by the kernel's routes there.
 
 use std::io;
 use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
@@ -12,11 +12,11 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, se
 use crate::poller::wait_for;
 use crate::sys;
 
-/// How long room is waited for in what the interface has to send already.
+/// How long a packet waits for room in the interface's send buffer.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// True of errors of a device that is gone or has no way. Other errors are about one packet: it is too large, the own
-/// firewall drops it, or there is no room.
+/// True if the device is gone or has no route. Other errors are about one packet: it is too large, the local firewall
+/// drops it, or there is no room.
 pub fn is_link_lost(error: &io::Error) -> bool {
     let lost = [Errno::NETDOWN, Errno::NODEV, Errno::NXIO, Errno::NETUNREACH, Errno::HOSTUNREACH];
     error.raw_os_error().is_some_and(|code| lost.contains(&Errno::from_raw_os_error(code)))
@@ -25,7 +25,7 @@ pub fn is_link_lost(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct Resender {
     v4: OwnedFd,
-    /// Where the kernel has IPv6.
+    /// `None` if the kernel has no IPv6.
     v6: Option<OwnedFd>,
 }
 

@@ -1,8 +1,8 @@
-//! The kernel's switches below /proc/sys/net, put back as they were when the last daemon that set them ends.
+//! Sets switches of the kernel below /proc/sys/net, and restores them when the last daemon that set them ends.
 //!
-//! Each old value is in a file on disk before it changes (`journal`). The daemon holds a lock on that file. A file
-//! without a lock is what a killed daemon left: the next daemon with the same file, or `repair`, puts the old values
-//! back. Daemons in one network namespace see by `shared` which switches others set.
+//! Each old value is in a file on disk before it changes (`journal`). The daemon holds a lock on that file. A killed
+//! daemon leaves a file without a lock: the next daemon with the same file, or `repair`, restores the old values.
+//! Daemons in one network namespace see each other's switches by `shared`.
 
 mod gone;
 mod journal;
@@ -37,14 +37,13 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// The file in which the switches of the daemon with this state file are remembered, one for each network
-    /// namespace.
+    /// The file of old values for the daemon with this state file; each network namespace has its own.
     pub fn file_beside(state: &Path) -> io::Result<PathBuf> {
         journal::file_beside(state)
     }
 
-    /// Takes the file, and puts back what a killed daemon left in it. Daemons of root, of our own user and of these
-    /// users are heard when they say that they need a switch.
+    /// Takes the file, and restores values that a killed daemon left in it. Claims count from daemons of root, of our
+    /// own user and of these users.
     pub fn open(path: &Path, users: &[u32]) -> io::Result<Switches> {
         Switches::open_below(Path::new(KERNEL), path, users)
     }
@@ -64,7 +63,7 @@ impl Switches {
         let _turn = Turn::wait(&self.claims)?;
         let path = self.kernel.join(key);
         let now = fs::read_to_string(&path)?.trim().to_owned();
-        // Another daemon knows how it was.
+        // Another daemon has recorded the old value.
         let before =
             self.claims.others(key)?.into_iter().next().map_or(now.clone(), |claimed| claimed.before);
         let change = Change { key: key.to_owned(), before, after: value.to_owned() };
@@ -76,11 +75,11 @@ impl Switches {
         if now == value { Ok(()) } else { fs::write(path, value) }
     }
 
-    /// Sets a switch of these interfaces to 0 where the kernel takes the larger of `all` and the interface. The other
-    /// interfaces, and those to come, keep the value that `all` gave them.
+    /// Sets a switch of these interfaces to 0 if the kernel takes the larger of `all` and the interface. The other
+    /// interfaces, and later ones, keep the value that `all` gave them.
     pub fn clear(&mut self, switch: &str, interfaces: &[&str]) -> io::Result<()> {
         let all = self.level_before("all", switch)?;
-        // A new `default` goes to each interface that was never set by itself: it comes after them.
+        // A new `default` changes each interface that was never set by itself. It therefore comes after them.
         let names =
             self.interfaces()?.into_iter().filter(|name| !["all", "default"].contains(&name.as_str()));
         let mut others = names.filter(|name| !interfaces.contains(&name.as_str()));
@@ -97,7 +96,7 @@ impl Switches {
         self.set(&format!("ipv4/conf/{interface}/{switch}"), &least.to_string())
     }
 
-    /// What it is, or was before another daemon changed it.
+    /// The switch's value, before any daemon changed it.
     fn level_before(&self, interface: &str, switch: &str) -> io::Result<u8> {
         let key = format!("ipv4/conf/{interface}/{switch}");
         let claimed = self.claims.others(&key)?.into_iter().next();
@@ -114,8 +113,8 @@ impl Switches {
         Ok(names)
     }
 
-    /// The newest first. A switch that somebody else has changed since stays as it is. One that another daemon needs
-    /// becomes as that daemon needs it, which then puts it back.
+    /// Restores the newest change first. A switch that another program has changed since stays. A switch that another
+    /// daemon needs gets that daemon's value, and that daemon restores it.
     fn put_back(&mut self) -> io::Result<PutBack> {
         let _turn = Turn::wait(&self.claims)?;
         self.claims.let_go();
@@ -128,7 +127,7 @@ impl Switches {
                 {
                     tracing::debug!(key = change.key, %error, "a switch stays as this daemon needed it");
                 }
-                // One that does not know how it was leaves it to this file.
+                // A daemon with another old value leaves the restoring to this file.
                 done.left.extend((other.before != change.before).then_some(change));
                 continue;
             }
@@ -146,11 +145,11 @@ impl Switches {
     }
 }
 
-/// What became of the switches of a file.
+/// The result of restoring a file's switches.
 #[derive(Debug, Default)]
 struct PutBack {
     count: usize,
-    /// Another daemon needs them.
+    /// Switches that another daemon needs.
     left: Vec<Change>,
 }
 
@@ -168,8 +167,8 @@ impl Drop for Switches {
     }
 }
 
-/// Puts back what a killed daemon left in this file, and removes it. Answers how many switches that were. A file of
-/// another network namespace stays as it is. The users are those of [`Switches::open`].
+/// Restores the switches that a killed daemon left in this file, and removes it. Returns the number of switches. A file
+/// of another network namespace stays as it is. The users are those of [`Switches::open`].
 pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
     let (journal, changes) = Journal::open_here(path)?;
     let kernel = Path::new(KERNEL);
@@ -223,7 +222,7 @@ mod tests {
         killed.clear("rp_filter", &["wlan0"]).expect("they can be set");
         assert!(Switches::open_below(&root, &path, &[]).is_err(), "its daemon runs");
         assert!(!is_left_behind(&path));
-        // A kill closes the file and does nothing else.
+        // A kill only closes the file.
         let copy = root.join("copy");
         fs::copy(&path, &copy).expect("a copy");
         let before = values(&root);

@@ -1,4 +1,4 @@
-//! A look at the IPv4 packets that pass an interface, in and out: their addresses and no more.
+//! Watches the IPv4 packets that pass an interface, in and out: their addresses and protocol alone.
 #![expect(unsafe_code, reason = "no crate wraps packet sockets")]
 
 use std::io;
@@ -10,7 +10,7 @@ use crate::netlink;
 
 /// An IPv4 header without options.
 const HEADER: usize = 20;
-/// Room for what comes between two looks; what does not fit is not seen, and need not be.
+/// Room for packets between two reads. Packets beyond it are missed, which does no harm.
 const BUFFER_BYTES: libc::c_int = 1 << 18;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Watch {
     fd: OwnedFd,
 }
 
-/// A packet on its way.
+/// A packet that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
     pub src: Ipv4Addr,
@@ -50,7 +50,7 @@ impl Watch {
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Watch { fd }) }
     }
 
-    /// What has passed since the last look.
+    /// Drains the packets that have passed since the last call.
     pub fn look(&self, sink: &mut dyn FnMut(Passing)) {
         let mut header = [0; HEADER];
         loop {
@@ -62,7 +62,7 @@ impl Watch {
             if bytes < 0 {
                 return;
             }
-            // Without a protocol's word for it: what begins as an IPv4 header does is one.
+            // The socket does not give the protocol: a packet that begins like IPv4 counts as IPv4.
             if bytes as usize == HEADER && header[0] >> 4 == 4 {
                 let address =
                     |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);

@@ -36,7 +36,7 @@ impl Whole {
     }
 }
 
-/// Brings a packet to the state that the link vouches for: the kernel or this function has checked TCP, and all other
+/// Brings a packet to the state that the link vouches for. TCP has been checked, by the kernel or here, and all other
 /// packets have their checksum. `None` if the packet is now in `incoming`.
 pub(crate) fn finish(
     header: &VirtioNetHdr,

@@ -1,4 +1,4 @@
-//! Files of old values whose network namespace is gone, and its switches with it.
+//! Removes files of old values whose network namespace is gone, together with its switches.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,11 +10,11 @@ use super::journal::{Journal, left_in};
 use crate::namespace::in_namespace;
 use crate::sys::namespace_cookie;
 
-/// In the first PID namespace of a machine each process can be seen (PROC_PID_INIT_INO).
+/// The first PID namespace of a machine, in which all processes are visible (PROC_PID_INIT_INO).
 const FIRST: u64 = 0xEFFF_FFFC;
 
-/// Removes the files that nobody can use any more, and answers how many that were. A file stays where a process that
-/// cannot be seen from here may still be in its namespace.
+/// Removes files that no daemon can use any more, and returns their number. A file stays if a process that is invisible
+/// here may be in its namespace.
 pub fn forget_gone(folder: &Path) -> usize {
     let left = left_in(folder);
     if left.is_empty() {
@@ -25,7 +25,7 @@ pub fn forget_gone(folder: &Path) -> usize {
         let place = journal.written_at();
         let sees_all = own == FIRST || place.processes == Some(own);
         let is_held = |path: &PathBuf| {
-            // A new namespace may have got the number.
+            // A new namespace may have the same number.
             cookie_of(path).zip(place.cookie).is_none_or(|(there, of_file)| there == of_file)
         };
         !journal.is_of_this_boot() || (sees_all && !held.get(&place.network).is_some_and(is_held))
@@ -39,8 +39,8 @@ pub(super) fn process_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// A way to each by its number: by a thread that can be seen, or by a mount such as those of `ip netns`. Nothing where
-/// a thread's cannot be told.
+/// A path to each namespace by its number: by a visible thread, or by a mount such as those of `ip netns`. `None` if
+/// the namespace of a thread is unknown.
 fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
     let mut held = mounted_in(&mounts);
@@ -61,19 +61,19 @@ fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
     Some(held)
 }
 
-/// The namespaces that mounts hold. Other mounts may be users' own, with names of any bytes.
+/// The namespaces that mounts hold. Other mounts may belong to users, with names of any bytes.
 fn mounted_in(mounts: &[u8]) -> BTreeMap<u64, PathBuf> {
     String::from_utf8_lossy(mounts).lines().filter_map(mounted).collect()
 }
 
-/// A namespace's number and its place in a line of mountinfo.
+/// The number of a namespace and its path, from a line of mountinfo.
 fn mounted(line: &str) -> Option<(u64, PathBuf)> {
     let mut words = line.split(' ').skip(3);
     let number = words.next()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
     Some((number, words.next()?.into()))
 }
 
-/// It takes root to look into another namespace.
+/// The cookie of another namespace, which takes root.
 fn cookie_of(namespace: &Path) -> Option<u64> {
     let mut cookie = None;
     let look = || {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn our_own_namespace_is_among_those_that_are_held() {
         let own = fs::metadata("/proc/thread-self/ns/net").expect("there is one").ino();
-        // A user that is not root sees no other user's.
+        // Only root sees the namespaces of other users.
         assert!(network_namespaces().is_none_or(|held| held.contains_key(&own)));
         let line = "99 45 0:4 net:[4026532177] /run/netns/a rw shared:62 - nsfs nsfs rw";
         assert_eq!(mounted(line), Some((4_026_532_177, "/run/netns/a".into())));
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(held.into_iter().next(), mounted(line));
     }
 
-    /// As after the end of a namespace whose number another one got.
+    /// A namespace has ended, and another one got its number.
     #[test]
     fn what_a_namespace_of_the_same_number_left_is_not_ours() {
         let path = std::env::temp_dir().join(format!("hopwise-same-number-{}.switches", std::process::id()));

@@ -1,4 +1,4 @@
-//! The file of old values: where they hold, and a line for each switch.
+//! The file of old values: the place where they hold, and a line for each switch.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -13,23 +13,23 @@ use crate::namespace::OWN_NAMESPACE;
 use crate::own_file::{open, open_own};
 use crate::sys::namespace_cookie;
 
-/// A file of old values has this at the end of its name.
+/// The end of the name of such a file.
 const SUFFIX: &str = ".switches";
-/// Each entry is a line; a file beyond this size is none of ours.
+/// Each entry is a line; we write no larger file.
 const LARGEST: u64 = 1 << 20;
 
-/// A file that is ours as long as it is open.
+/// A file that is ours while it is open.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// Of the text that it had when it was opened.
+    /// The place in the text that it had when it was opened.
     written: Option<Written>,
-    /// Read once: a confined daemon may not read the number of this boot any more.
+    /// The place of this daemon. It is read once: a confined daemon may not read the number of this boot.
     here: Written,
 }
 
-/// Where a file's values hold: switches outlive neither their network namespace nor the start of their machine.
+/// The place where a file's values hold: switches end with their network namespace, and with a restart of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     device: u64,
@@ -37,11 +37,11 @@ pub(super) struct Written {
     boot: String,
     /// The PID namespace of the daemon.
     pub(super) processes: Option<u64>,
-    /// The number of a namespace's file goes to another one once the namespace is gone. This one does not.
+    /// The cookie of the namespace. Its inode number may be used again, but not the cookie.
     pub(super) cookie: Option<u64>,
 }
 
-/// Named after the namespace as well: a daemon with the same state file in another one leaves it alone.
+/// The name contains the namespace: a daemon with the same state file in another namespace leaves it alone.
 pub(super) fn file_beside(state: &Path) -> io::Result<PathBuf> {
     let namespace = fs::metadata(OWN_NAMESPACE)?;
     let mut name = state.as_os_str().to_owned();
@@ -50,13 +50,12 @@ pub(super) fn file_beside(state: &Path) -> io::Result<PathBuf> {
 }
 
 impl Journal {
-    /// With what a killed daemon left in it. What was changed elsewhere, or before this machine started, is not
-    /// changed here.
+    /// Opens the file with the changes that a killed daemon left. Changes of another namespace or boot are skipped.
     pub(super) fn open(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
         Journal::of(path, take(path)?)
     }
 
-    /// The same, but a file of another namespace is refused.
+    /// The same, but it refuses a file of another namespace.
     pub(super) fn open_here(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
         let (journal, changes) = Journal::open(path)?;
         if journal.is_of_this_boot() && !journal.written_at().is_in(&journal.here) {
@@ -68,7 +67,7 @@ impl Journal {
         Ok((journal, changes))
     }
 
-    /// One that is there, with a place in it.
+    /// Opens an existing file that names its place.
     pub(super) fn look(path: &Path) -> io::Result<Journal> {
         let file = open_own(path, OpenOptions::new().read(true).write(true))?;
         lock(&file)?;
@@ -88,29 +87,29 @@ impl Journal {
         self.written_at().boot == self.here.boot
     }
 
-    /// What the text says, or here where it says nothing.
+    /// The place in the text, or here if it names none.
     pub(super) fn written_at(&self) -> &Written {
         self.written.as_ref().unwrap_or(&self.here)
     }
 
-    /// Nothing is in it but these.
+    /// Replaces all entries by these.
     pub(super) fn begin(&mut self, changes: &[Change]) -> io::Result<()> {
         let lines: String = changes.iter().map(Change::line).collect();
         let text = format!("{}\n{lines}", self.here.line());
-        // The old lines go after the new ones are there.
+        // The old lines go only after the new ones are written.
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
         self.file.set_len(text.len() as u64)?;
         self.file.sync_data()
     }
 
-    /// On the disk before the switch changes.
+    /// Writes a change to the disk, before the switch changes.
     pub(super) fn note(&mut self, change: &Change) -> io::Result<()> {
         self.file.write_all(change.line().as_bytes())?;
         self.file.sync_data()
     }
 
-    /// An empty file says nothing, where its folder does not let us remove it.
+    /// Empties the file first, because the folder may not let us remove it.
     pub(super) fn end(&mut self) {
         let _ = self.file.set_len(0);
         let _ = fs::remove_file(&self.path);
@@ -123,7 +122,7 @@ impl Change {
     }
 }
 
-/// Whether a daemon that was killed left something in this file.
+/// Returns whether a killed daemon left changes in this file.
 pub(super) fn is_left_behind(path: &Path) -> bool {
     let opened = open(path, OpenOptions::new().read(true));
     opened.is_ok_and(|file| lock(&file).is_ok() && file.metadata().is_ok_and(|facts| facts.len() > 0))
@@ -138,7 +137,7 @@ pub fn left_in(folder: &Path) -> Vec<PathBuf> {
     left
 }
 
-/// The place that the file names, and the changes in it.
+/// The place in the file, and its changes.
 fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<Change>)> {
     let mut text = String::new();
     file.rewind()?;
@@ -178,7 +177,7 @@ impl Written {
     }
 }
 
-/// Opened as ours alone, and locked.
+/// Opens the file as ours alone, and locks it.
 fn take(path: &Path) -> io::Result<File> {
     let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
     lock(&file)?;
@@ -192,12 +191,12 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
-/// This start of the machine.
+/// The number of this boot.
 fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// A line that no daemon of ours wrote names no switch.
+/// Reads a change; `None` for a line that no daemon of ours wrote.
 pub(super) fn read_change(line: &str) -> Option<Change> {
     let mut words = line.split(' ').map(str::to_owned);
     let change = Change { key: words.next()?, before: words.next()?, after: words.next()? };

@@ -1,7 +1,7 @@
-//! Which switches the daemons of one network namespace need, and how these were before.
+//! The switches that the daemons of one network namespace need, and their old values.
 //!
 //! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, and each program in
-//! it can read them. The kernel removes them when the daemon ends, however it ends. Any user can take such a name: only
+//! it can read them. The kernel removes them when the daemon ends, for any reason. Any user can take such a name: only
 //! those of root and of users that daemons have count.
 
 use std::collections::hash_map::DefaultHasher;
@@ -19,14 +19,14 @@ use super::Change;
 use super::journal::read_change;
 use crate::netlink::{Named, names_with};
 
-/// A daemon that starts or ends beside another has its turn after it.
+/// Attempts to get the turn, while other daemons start or end.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// What one daemon needs.
+/// The switches that one daemon needs.
 #[derive(Debug)]
 pub(super) struct Claims {
-    /// The tree of switches that they are about: tests have others than the kernel's.
+    /// The tree of switches that they belong to: tests use their own trees.
     tree: u64,
     /// Users that daemons have, besides root and our own.
     users: Vec<u32>,
@@ -46,12 +46,12 @@ impl Claims {
         format!("hopwise-switch-{:x} ", self.tree)
     }
 
-    /// A kernel that does not tell the user leaves no choice.
+    /// Returns whether the user may have a daemon. An unknown user counts, because the kernel may not report it.
     fn is_daemon(&self, user: Option<u32>) -> bool {
         user.is_none_or(|user| [0, geteuid().as_raw()].contains(&user) || self.users.contains(&user))
     }
 
-    /// Shows the others that this daemon needs the switch as it is after the change.
+    /// Shows the other daemons that this one needs the switch, with its value after the change.
     pub(super) fn hold(&mut self, change: &Change) -> io::Result<()> {
         let Change { key, before, after } = change;
         if self.names.iter().any(|name| name.contains(&format!(" {key} "))) {
@@ -79,7 +79,7 @@ impl Claims {
         self.names.clear();
     }
 
-    /// What other daemons know of a switch that they need.
+    /// The changes of a switch by other daemons that need it.
     pub(super) fn others(&self, key: &str) -> io::Result<Vec<Change>> {
         let prefix = self.prefix();
         let mut claimed = Vec::new();
@@ -102,7 +102,7 @@ impl Claims {
 /// One daemon at a time changes switches.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// None where a user that is no daemon's holds the name, and would for ever.
+    /// `None` if a user without a daemon holds the name, perhaps for ever.
     _name: Option<UnixListener>,
 }
 
