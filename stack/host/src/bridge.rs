@@ -1,6 +1,6 @@
-//! Two ports of a bridge as two links: the TCP of mobiles that comes in on one is read from a packet socket and sent
-//! by the other with the Ethernet addresses that it had. All else the kernel's own bridge carries, and that too, when
-//! nobody is here.
+//! Two ports of a bridge as two links. A packet socket reads the TCP of mobiles on one port. It leaves by the other
+//! port with its own Ethernet addresses. The kernel's bridge carries all other frames, and also this TCP when no proxy
+//! runs.
 
 mod addresses;
 mod block;
@@ -32,7 +32,7 @@ use addresses::{Flow, Learned, Way, tcp_ends};
 use block::Block;
 use ports::Bridge;
 
-/// Which ports, and whose TCP.
+/// The ports, and the networks whose TCP is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
     pub wire: String,
@@ -46,43 +46,43 @@ enum Port {
     Radio,
 }
 
-/// What came in on a port of a bridge, and what leaves by it.
+/// The packets that came in on one port of a bridge, and those that leave by it.
 pub struct Bridged {
     port: Port,
     socket: PacketSocket,
     device: String,
     mtu: u16,
     mobiles: Vec<Prefix>,
-    /// Frames to these are the kernel's.
+    /// Frames to these addresses belong to the kernel.
     own: Vec<Mac>,
     shared: Arc<Mutex<Shared>>,
-    /// Segments of a frame that the kernel had joined.
+    /// The segments of a frame that the kernel had joined.
     pieces: Vec<u8>,
     lengths: Vec<usize>,
     frame: Vec<u8>,
     retry_at: Option<Instant>,
     look_at: Instant,
-    /// The last look found another bridge than there was at the start.
+    /// The last check found another bridge than at the start.
     saw_another: bool,
     tally: Tally,
     is_gone: bool,
 }
 
-/// What both ports know.
+/// The state of both ports.
 struct Shared {
     learned: Learned,
     block: Block,
-    /// As it was at the start: what is carried and what is blocked was chosen by it.
+    /// The bridge at the start, by which the carried and the blocked packets were chosen.
     bridge: Option<Bridge>,
 }
 
 const RETRY: Duration = Duration::from_millis(1);
-/// How often it is looked whether the device and the block are still there, and the bridge as it was.
+/// The interval of checks on the device, the block and the bridge.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Bridged {
-    /// The wire's side, then the radio's. What keeps the kernel from carrying the same packets goes with them, however
-    /// they end.
+    /// Opens the wire's side, then the radio's. The block that keeps the kernel from carrying the same packets goes
+    /// with them, also after a crash.
     pub fn open(config: &BridgeConfig) -> Result<[Bridged; 2], LinkError> {
         let BridgeConfig { wire, radio, mobiles } = config;
         let (of_wire, about_wire) = PacketSocket::open(wire)?;
@@ -117,14 +117,14 @@ impl Bridged {
         ])
     }
 
-    /// Exactly what the kernel is kept from carrying. `None`: it carries that itself.
+    /// The flow of a packet that the block keeps from the kernel. `None` for packets that the kernel carries.
     fn flow(&self, frame: &Frame, packet: &[u8]) -> Option<Flow> {
         let flow = self.arriving().flow(tcp_ends(frame.protocol, packet)?);
         let is_ours = self.mobiles.iter().any(|network| network.contains(flow.mobile.0));
         (is_ours && !self.own.contains(&frame.to)).then_some(flow)
     }
 
-    /// The way of what comes in here. What leaves goes the other one.
+    /// The direction of incoming packets. Outgoing ones have the other one.
     fn arriving(&self) -> Way {
         if self.port == Port::Wire { Way::ToMobile } else { Way::FromMobile }
     }
@@ -133,7 +133,8 @@ impl Bridged {
         if self.port == Port::Wire { Way::FromMobile } else { Way::ToMobile }
     }
 
-    /// True when two looks in a row have found another bridge. A list that changes while it is read lacks something.
+    /// Returns whether two checks in a row have found another bridge. One check may fail, because a list that changes
+    /// while it is read is incomplete.
     fn has_another_bridge(&mut self) -> bool {
         let shared = self.shared.lock();
         let (Some(then), Ok(now)) = (&shared.bridge, ports::of(&self.device)) else { return false };
@@ -163,13 +164,13 @@ impl Bridged {
         }
         let segment_bytes = if vnet.gso_size > 0 { vnet.gso_size } else { u16::MAX };
         if !self.cut(&into[..bytes], segment_bytes) {
-            // No whole segment: as it is, it means nothing to anybody.
+            // A frame without a whole segment is handed on as it is.
             return check_ip(&into[..bytes], &mut self.tally);
         }
         self.next_piece(into).unwrap_or(Received::Dropped)
     }
 
-    /// Puts the segments of a joined frame by, with the checksums that a device was to finish.
+    /// Stores the segments of a joined frame, with the checksums that a device was to finish.
     fn cut(&mut self, packet: &[u8], segment_bytes: u16) -> bool {
         self.pieces.clear();
         let Ok(mut cutter) = Cutter::new(packet, segment_bytes) else { return false };
@@ -194,7 +195,7 @@ impl Bridged {
 
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// The bridge of both ports, if they have one, and nothing that forbids to carry beside it.
+/// The bridge of both ports, if they have one, and if no setting forbids to carry packets beside it.
 fn find_bridge(config: &BridgeConfig) -> Result<Option<Bridge>, LinkError> {
     let BridgeConfig { wire, radio, .. } = config;
     let failed = |error| LinkError::system("look at the bridge", wire, error);
@@ -217,7 +218,7 @@ fn find_bridge(config: &BridgeConfig) -> Result<Option<Bridge>, LinkError> {
     }
 }
 
-/// The administrator's filters do not hold for packets that never reach the bridge.
+/// Warns of the administrator's filters, which packets beside the bridge do not pass.
 fn say_filters(config: &BridgeConfig) {
     let BridgeConfig { wire, radio, .. } = config;
     match filters::beside(&[wire, radio]) {
@@ -255,7 +256,7 @@ impl Link for Bridged {
             return piece;
         }
         match self.socket.next(into) {
-            // The kernel carries it, with its tag.
+            // The kernel carries frames with a tag.
             Got::Frame { tag: Tag::Priority | Tag::Vlan, .. } => Received::Dropped,
             Got::Frame { bytes, .. } => self.take_frame(bytes, into),
             Got::Nothing | Got::Down => {
@@ -306,9 +307,9 @@ impl Link for Bridged {
     fn handle_timeout(&mut self, now: Instant) {
         if self.look_at <= now {
             self.look_at = now + LOOK_EVERY;
-            // Without the block the kernel would carry everything a second time.
+            // Without the block, the kernel would carry each packet a second time.
             self.is_gone = !self.socket.has_device() || !self.shared.lock().block.stands();
-            // One port looks for both.
+            // One port checks for both.
             self.is_gone |= self.port == Port::Wire && self.has_another_bridge();
         }
         self.flush(now);

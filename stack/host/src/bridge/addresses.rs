@@ -1,7 +1,8 @@
-//! The Ethernet addresses that the packets of a flow have, each way.
+//! The Ethernet addresses of the packets of a flow, for each direction.
 //!
-//! A bridge carries a frame with the addresses that it has. A packet that is held, or sent again, therefore gets those
-//! of the flow's own frames that way. A frame that somebody else sends in a mobile's name moves no other flow.
+//! A bridge carries a frame with its own addresses. A packet that is held, or sent again, therefore gets the addresses
+//! of the flow's own frames in that direction. A frame that another host forges changes the addresses of its own flow
+//! alone.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The mobile's end of a packet comes first in a flow.
+    /// The flow of a packet with these ends.
     pub(super) fn flow(self, (src, dst): (End, End)) -> Flow {
         match self {
             Way::ToMobile => Flow { mobile: dst, fixed: src },
@@ -44,7 +45,7 @@ struct Ways {
     from_mobile: Option<Addresses>,
 }
 
-/// The addresses of flows that were heard. A flow is forgotten once `MOST` others, or twice as many, were heard since.
+/// The addresses of known flows. A flow is forgotten after frames of `MOST` to twice as many other flows.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     fresh: BTreeMap<Flow, Ways>,
@@ -67,7 +68,7 @@ impl Learned {
         }
     }
 
-    /// The way back tells the addresses as long as no frame came that way.
+    /// The addresses of a direction. Before its first frame, those of the other direction serve, swapped.
     pub(super) fn of(&self, flow: Flow, way: Way) -> Option<Addresses> {
         let Ways { to_mobile, from_mobile } = self.fresh.get(&flow).or_else(|| self.old.get(&flow))?;
         let (same, other) = match way {
@@ -78,7 +79,7 @@ impl Learned {
     }
 }
 
-/// By the first header alone, as the kernel is told it: source and destination of a TCP packet.
+/// The source and destination of a TCP packet. Like the kernel's block, it reads the first header alone.
 pub(super) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> {
     let (tcp, src, dst): (usize, IpAddr, IpAddr) = match protocol {
         Protocol::Ipv4 if *packet.get(9)? == protocol::TCP => {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(tcp_ends(Protocol::Ipv4, &v4[..20]), Some((end(1, 0), end(2, 0))));
         assert_eq!(tcp_ends(Protocol::Arp, &v4), None);
         assert_eq!(tcp_ends(Protocol::Ipv4, &v4[..19]), None);
-        // A fragment but the first has no ports.
+        // A later fragment has no ports.
         v4[7] = 9;
         assert_eq!(tcp_ends(Protocol::Ipv4, &v4), Some((end(1, 0), end(2, 0))));
         v4[9] = 17;
@@ -172,7 +173,7 @@ mod tests {
         let mut v6 = vec![0; 44];
         (v6[0], v6[6], v6[41]) = (0x60, 6, 7);
         assert!(tcp_ends(Protocol::Ipv6, &v6).is_some_and(|(src, _)| src.1 == 7));
-        // A fragment, say: the kernel carries it.
+        // A fragment, for example, which the kernel carries.
         v6[6] = 44;
         assert_eq!(tcp_ends(Protocol::Ipv6, &v6), None);
     }

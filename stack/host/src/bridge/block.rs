@@ -1,5 +1,5 @@
-//! Keeps the kernel from carrying what is read here, by a table of nft that belongs to a process (`flags owner`): the
-//! kernel removes it when that process ends, which it does when ours does, however that is.
+//! Keeps the kernel from carrying packets that are read here, by an nft table of a process (`flags owner`). The kernel
+//! removes the table when that process ends, and it ends with ours for any reason.
 
 use std::fmt::Write as _;
 use std::io;
@@ -16,7 +16,7 @@ impl Block {
         OwnedTable::set(&table(config), &chains(config, own)).map(Block)
     }
 
-    /// Whether the table is there still.
+    /// Returns whether the table still exists.
     pub(super) fn stands(&mut self) -> bool {
         self.0.stands()
     }
@@ -26,8 +26,8 @@ fn table(config: &BridgeConfig) -> String {
     format!("netdev hopwise_bridge_{}", in_a_name(&config.wire))
 }
 
-/// At ingress, which is after packet sockets have had their copy and before the bridge. There the type in the header
-/// of a tagged frame is that of its tag: a frame of a VLAN is never blocked.
+/// The chains are at ingress, after packet sockets have their copy and before the bridge. There a tagged frame has the
+/// type of its tag: a frame of a VLAN is never blocked.
 fn chains(config: &BridgeConfig, own: &[Mac]) -> String {
     let own: Vec<_> = own.iter().map(|mac| crate::nl80211::StationAddress(*mac).to_string()).collect();
     let own = own.join(", ");

@@ -1,11 +1,11 @@
-//! Tables of nft that filter what crosses a bridge, or what comes in on its ports.
+//! Finds tables of nft that filter bridged frames, or frames that come in on a bridge's ports.
 
 use std::collections::BTreeSet;
 use std::io;
 
 use crate::nft::ruleset;
 
-/// A table of ours begins so.
+/// The beginning of the names of our tables.
 const OURS: &str = "hopwise_";
 
 /// The administrator's tables for bridged frames, and for these devices, by their families and names.
@@ -18,7 +18,7 @@ pub(super) fn beside(devices: &[&str]) -> io::Result<Vec<String>> {
     Ok(of_bridge.into_iter().chain(on_devices).collect())
 }
 
-/// Tables with a line that is wanted, of a list that nft prints.
+/// The tables with a wanted line, in a listing of nft.
 fn tables(listed: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let (mut found, mut table) = (BTreeSet::new(), "");
     for line in listed.lines() {

@@ -1,4 +1,4 @@
-//! A bridge as the kernel describes it: its ports, its Ethernet addresses, and what it keeps apart.
+//! A bridge by the kernel's description: its ports, its Ethernet addresses, and its isolated ports.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,34 +19,34 @@ const NAME: u16 = 3;
 const LOWER: u16 = 5;
 const MASTER: u16 = 10;
 const INFO: u16 = 18;
-/// Within `INFO`.
+/// Attributes within `INFO`.
 const KIND: u16 = 1;
 const DATA: u16 = 2;
 const PORT_DATA: u16 = 5;
 /// Attributes of a bridge, and of a port.
 const VLAN_FILTERING: u16 = 7;
 const ISOLATED: u16 = 33;
-/// An answer of several messages is no longer.
+/// The bound of one read of a dump.
 const BUFFER: usize = 64 << 10;
 
-/// A bridge as the kernel describes it.
+/// A bridge by the kernel's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bridge {
     pub(super) name: String,
     pub(super) ports: BTreeSet<String>,
     isolated: BTreeSet<String>,
     filters_vlans: bool,
-    /// Addresses of the kernel's own: of the ports, of the bridge, and of devices that stand on it.
+    /// Addresses of the kernel's own: of the ports, of the bridge, and of devices on top of it.
     pub(super) own: BTreeSet<Mac>,
 }
 
-/// The bridge that the device is a port of, if there is one.
+/// The bridge of a port; `None` if the device is no port.
 pub(super) fn of(device: &str) -> io::Result<Option<Bridge>> {
     Ok(among(&dump()?, device))
 }
 
 impl Bridge {
-    /// Why the TCP between these two ports must not be carried beside the bridge.
+    /// The reason why the TCP between these two ports must not be carried beside the bridge; `None` if it may.
     pub(super) fn obstacle(&self, wire: &str, radio: &str) -> Option<String> {
         let name = &self.name;
         let others: Vec<_> =

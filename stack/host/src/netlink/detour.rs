@@ -1,9 +1,10 @@
-//! Detours: what a router carries between two interfaces for some networks goes through two devices of ours, one a
-//! direction. Packets are marked (`marks`), and rules of routing lead marked ones elsewhere than the main table says.
-//! The kernel forgets a device's routes with the device, and the marks with our process, so that without whoever made
-//! them packets go their ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one
-//! left have a table with no route, and bear our number. A table is without a route, too, while the device of a detour
-//! is down: a name that the detour holds tells the two apart.
+//! Detours: TCP that a router forwards between two interfaces for some networks goes through two devices of ours, one a
+//! direction. Packets are marked (`marks`), and routing rules lead marked packets to tables of ours.
+//!
+//! The kernel removes a device's routes with the device, and the marks with our process. Packets then go their ordinary
+//! route. A dropped detour also removes its rules. Rules of a killed process have a table without a route, and our
+//! protocol number. The table of a device that is down has no route either: a name that the detour holds tells the two
+//! apart.
 
 mod marks;
 
@@ -24,10 +25,10 @@ use crate::nft::OwnedTable;
 
 use marks::MARK;
 
-/// Of the names that detours hold.
+/// The kind in the names that detours hold.
 const KIND: &str = "detour";
 
-/// Which of a packet's addresses lies in the networks.
+/// The address of a packet that lies in the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Source,
@@ -36,20 +37,20 @@ enum End {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetourConfig {
-    /// The two interfaces between which packets go.
+    /// The two interfaces of the router.
     pub wire: String,
     pub radio: String,
-    /// They are beyond the radio.
+    /// The networks beyond the radio.
     pub networks: Vec<Prefix>,
-    /// Devices for what comes in by the wire, and by the radio.
+    /// The devices for packets that come in by the wire, and by the radio.
     pub fixed: String,
     pub mobile: String,
-    /// The first of two that are nobody else's.
+    /// The first of two tables that no other program uses.
     pub table: u32,
     pub priority: u32,
 }
 
-/// What comes in on one interface, and the device that it goes to.
+/// Packets that come in on one interface, and the device that they go to.
 struct Side<'a> {
     from: &'a str,
     end: End,
@@ -71,9 +72,9 @@ impl DetourConfig {
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
-    /// Without it no rule applies to any packet.
+    /// The rules apply to marked packets alone.
     marks: Option<OwnedTable>,
-    /// They say that the rules are in use. They go after them.
+    /// Names that mark the rules as in use. They go after the rules.
     _claims: Vec<Claim>,
 }
 
@@ -113,19 +114,19 @@ impl Detour {
         Ok(detour)
     }
 
-    /// Whether packets are still marked.
+    /// Returns whether packets are still marked.
     pub fn stands(&mut self) -> bool {
         self.marks.as_mut().is_some_and(OwnedTable::stands)
     }
 }
 
-/// Without it the detour works as well.
+/// Takes the name that marks a side's rules as in use. The detour works without it.
 fn claim(side: &Side<'_>) -> Option<Claim> {
     let claim = Claim::to(KIND, &format!("{} {}", side.table, side.to));
     claim.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
 }
 
-/// Refuses a table that leads to another device than ours.
+/// Refuses a table that has a route to another device.
 async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), NetlinkError> {
     let is_others = |route: &RouteMessage| {
         table_of_route(route) == table && !route.attributes.contains(&RouteAttribute::Oif(index))
@@ -142,8 +143,8 @@ async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), Netl
     Ok(())
 }
 
-/// The devices of detours that are in use, by their tables. Any user can take such a name; what that brings about is
-/// that rules stay which lead nowhere.
+/// The devices of detours in use, by their tables. Any user can take such a name; the only effect is that rules without
+/// a route stay.
 fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
     let prefix = claim::name(KIND, "");
     let names = names_with(&prefix)
@@ -169,12 +170,12 @@ async fn route(handle: &Handle, index: u32, everywhere: IpAddr, table: u32) -> R
     request.execute().await.map_err(|error| kernel("add a detour's route", error))
 }
 
-/// Our rules that lead nowhere.
+/// Our rules whose table has no route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftRules {
-    /// Number of those that killed detours have left.
+    /// The number of rules that killed detours have left.
     pub count: usize,
-    /// Devices of detours in use that have no route any more, since they are down or were.
+    /// Devices of detours in use without a route, because they are or were down.
     pub of_devices: BTreeSet<String>,
 }
 
@@ -185,7 +186,7 @@ pub fn left_rules() -> Result<LeftRules, NetlinkError> {
     })
 }
 
-/// Removes them, and answers how many there were.
+/// Removes the rules that killed detours have left, and returns their number.
 pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     let mut count = 0;
     let removed = &mut count;
@@ -255,7 +256,7 @@ fn table_of(rule: &RuleMessage) -> Option<u32> {
     })
 }
 
-/// Small numbers are in the header.
+/// The table of a route. Small numbers are in the header.
 fn table_of_route(route: &RouteMessage) -> u32 {
     let large = route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Table(table) => Some(*table),
@@ -311,7 +312,7 @@ async fn rule(
     }
 }
 
-/// A rule that is there already was left by one that was killed: no table of another's passes `check_table`.
+/// Accepts a rule that exists: a killed detour has left it, since `check_table` refuses tables of other programs.
 fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
     match made {
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EEXIST => Ok(()),

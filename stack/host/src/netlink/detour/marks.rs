@@ -1,8 +1,8 @@
-//! Marks TCP that a router carries between a wire and a radio, in an nft table that ends with this process.
+//! Marks TCP that a router forwards between a wire and a radio, in an nft table that ends with this process.
 //!
-//! A rule of routing cannot ask by which interface a packet will leave; nft can. Connection tracking sees each packet
-//! of a detour twice, and would decide on its addresses before the interface is known that it leaves by. The pass on
-//! the radio's side is hidden from it, so that it sees each packet once, at the wire.
+//! Routing rules cannot match the outgoing interface of a packet, but nft can. Connection tracking would see each
+//! packet of a detour twice, and decide on its addresses before its outgoing interface is known. It is therefore
+//! switched off on the radio's side, and sees each packet once, at the wire.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,7 +12,7 @@ use hopwise_core::ip::Prefix;
 use super::DetourConfig;
 use crate::nft::OwnedTable;
 
-/// The bit of a packet's mark that rules of detours ask for.
+/// The bit of a packet's mark that the rules of detours match.
 pub(super) const MARK: u32 = 0x0800_0000;
 
 pub(super) fn set(config: &DetourConfig) -> io::Result<OwnedTable> {
@@ -30,7 +30,7 @@ fn chains(config: &DetourConfig) -> String {
             let _ = write!(marked, "{passing} meta mark set meta mark | {MARK:#x}; ");
         }
     }
-    // Before connection tracking (-200), and after it has put back the addresses of answers (-100).
+    // Before connection tracking (-200), and after it has restored the addresses of replies (-100).
     format!(
         "chain untracked {{ type filter hook prerouting priority -300; policy accept; \
          iifname \"{mobile}\" notrack; {untracked}}}; \
