@@ -37,7 +37,7 @@ use joiner::{Commented, Joiner};
 use order::Order;
 use queue::Queue;
 
-/// How long the writer waits for more before it writes a batch.
+/// The longest wait of the writer for more data before it writes a batch.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 
 /// The settings of a capture.
@@ -45,7 +45,7 @@ pub struct CaptureSettings {
     pub path: PathBuf,
     /// A new file begins before this one would have more bytes; a packet that is larger alone has one to itself.
     pub rotate_bytes: Option<u64>,
-    /// How many files stay: the one being written and the older ones, which get a number.
+    /// The number of files that stay: the current one, and the older ones, which get a number.
     pub files: NonZeroU32,
     /// All links, by their numbers.
     pub links: Vec<CapturedLink>,

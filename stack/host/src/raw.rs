@@ -47,7 +47,7 @@ pub struct RawConfig {
     /// Addresses of ours alone, or also of the kernel. For the latter, the kernel may not reset our connections, and we
     /// must not use ports that it has itself.
     pub addresses: Vec<Prefix>,
-    /// Whether the device gets bundles. Received bundles are taken in any case.
+    /// True if the device may get bundles. Received bundles are taken in any case.
     pub offload: bool,
 }
 

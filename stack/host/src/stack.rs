@@ -2,9 +2,9 @@
 //! thread may call.
 //!
 //! Invariants
-//! - H1: a thread that changes the endpoint sends the resulting packets before it gives back the lock, except for H4.
+//! - H1: a thread that changes the endpoint sends the resulting packets before it releases the lock, except for H4.
 //! - H2: wakers are called without the lock.
-//! - H3: whenever the lock is given back, an alarm is set that wakes the driver by the endpoint's deadline.
+//! - H3: whenever the lock is released, an alarm is set that wakes the driver by the endpoint's deadline.
 //! - H4: in a runtime of one thread, the part of a large write that fills no packet may wait. The write wakes the task,
 //!   which pushes that part in its next turn, unless a flush came first.
 

@@ -158,7 +158,7 @@ fn rules(calls: &Calls) -> Result<Rules, Error> {
     rules.insert(libc::SYS_socketpair, any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
     // A limit may be read, but not set.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(2, SeccompCmpOp::Eq, 0)?])?]);
-    // Memory is never both writable and executable. A module of the C library is mapped from its file.
+    // Writable memory never becomes executable. A module of the C library is mapped from its file.
     rules.insert(libc::SYS_mmap, vec![masked(2, EXEC, 0)?, masked(2, WRITE, 0)?]);
     rules.insert(libc::SYS_mprotect, vec![masked(2, EXEC, 0)?]);
     Ok(rules)

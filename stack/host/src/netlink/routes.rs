@@ -52,7 +52,6 @@ impl Wanted {
 
     /// Returns whether the route is to the same subnet, with any metric. If two routes are, the smaller metric takes
     /// all traffic.
-    /// gets all traffic.
     fn is_of(&self, there: &RouteMessage) -> bool {
         let mut attributes = there.attributes.iter();
         let to = attributes.find_map(|attribute| match attribute {
@@ -92,7 +91,6 @@ impl Wanted {
 }
 
 /// Refuses a subnet with a route elsewhere. Otherwise our route would cut off the hosts behind that one, or get no
-/// traffic.
 /// traffic.
 pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - N1: at most [`MOST`] neighbours are known and [`HELD`] packets wait for each.
-//! - N2: packets wait only for a neighbour whose address is being asked for.
+//! - N2: packets wait only for a neighbour whose address is requested.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ const HELD: usize = 8;
 /// RFC 4861 §10: one request a second, three in all.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 const MOST_QUESTIONS: u8 = 3;
-/// How long a reply is trusted. Then an address in use is requested again.
+/// The time for which a reply is trusted. Then an address in use is requested again.
 const FRESH: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]

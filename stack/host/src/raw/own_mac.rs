@@ -1,7 +1,7 @@
 //! Tracks our own Ethernet address: a device may get another one while it is used.
 //!
-//! The address is read before each message that contains it, and when the kernel and the frame disagree on whether the
-//! frame is for us. An idle link reads nothing.
+//! The address is read before each ARP or NDP message of ours. It is also read when the kernel and the frame disagree
+//! on whether the frame is for us. An idle link reads nothing.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;

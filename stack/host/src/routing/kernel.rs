@@ -1,5 +1,5 @@
-//! Routes to single hosts in the kernel's main table, marked as ours, so that a crash's are found again. The mark is
-//! every daemon's; the source address is this daemon's alone.
+//! Routes to single hosts in the kernel's main table. A mark makes them ours: after a crash they are found again. All
+//! daemons have the same mark, but the source address is this daemon's alone.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,12 +14,12 @@ use tokio::runtime::Runtime;
 
 use crate::netlink::{self, NetlinkError, OURS};
 
-/// How a host is reached.
+/// The route to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The interface's number.
     pub device: u32,
-    /// Itself, for a neighbour.
+    /// The host itself, for a neighbour.
     pub next_hop: Ipv4Addr,
 }
 
@@ -31,7 +31,7 @@ pub struct KernelRoutes {
 }
 
 impl KernelRoutes {
-    /// Removes what an earlier daemon left. Packets of this machine's own leave with `source`.
+    /// Removes routes that an earlier daemon left. Packets of this machine leave with `source`.
     pub fn open(source: Ipv4Addr) -> Result<KernelRoutes, NetlinkError> {
         let system = |doing| move |error| NetlinkError::System { doing, error };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -47,17 +47,18 @@ impl KernelRoutes {
         Ok(routes)
     }
 
-    /// Another way of ours gives way. A route of another program's to that host stays, and `RouteTaken` is the answer.
+    /// Sets a route, and replaces another one of ours. A route of another program to that host stays, and the result is
+    /// `RouteTaken`.
     pub fn set(&self, dst: Ipv4Addr, way: Way) -> Result<(), NetlinkError> {
         if self.add(dst, way)? {
             return Ok(());
         }
-        // The kernel would replace anybody's route, but removes only one of ours.
+        // A replacement by the kernel would take any program's route; a removal takes only ours.
         self.remove(dst)?;
         if self.add(dst, way)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
     }
 
-    /// Sets a route of ours again that may be gone. Answers whether it was.
+    /// Sets a route of ours again that may be gone. Returns whether it was.
     pub fn restore(&self, dst: Ipv4Addr, way: Way) -> io::Result<bool> {
         self.add(dst, way).map_err(|error| match error.code() {
             Some(code) => io::Error::from_raw_os_error(code),
@@ -65,14 +66,14 @@ impl KernelRoutes {
         })
     }
 
-    /// Whether there was no route to that host.
+    /// Adds a route. Returns false if there was one to that host.
     fn add(&self, dst: Ipv4Addr, way: Way) -> Result<bool, NetlinkError> {
         let request = self.handle.route().add(self.message(dst, Some(way)));
         let done = netlink::is_new(self.runtime.block_on(request.execute()));
         done.map_err(|error| netlink::kernel(&format!("add a route to {dst}"), error))
     }
 
-    /// One that is gone already is as good as removed.
+    /// Removes a route of ours; it succeeds if the route is gone already.
     pub fn remove(&self, dst: Ipv4Addr) -> Result<(), NetlinkError> {
         let done = self.runtime.block_on(self.handle.route().del(self.message(dst, None)).execute());
         match done {
@@ -81,7 +82,7 @@ impl KernelRoutes {
         }
     }
 
-    /// Who on that device has which Ethernet address, as far as the kernel knows.
+    /// The kernel's neighbours on that device, with their Ethernet addresses.
     pub fn neighbours(&self, device: u32) -> Result<Vec<(Ipv4Addr, [u8; 6])>, NetlinkError> {
         use futures_util::TryStreamExt;
         let asked = self.handle.neighbours().get().set_address_family(AddressFamily::Inet).execute();
@@ -111,7 +112,7 @@ impl KernelRoutes {
     pub fn clear(&self) -> Result<(), NetlinkError> {
         self.runtime.block_on(async {
             for route in self.ours().await? {
-                // A route that has gone meanwhile is no failure.
+                // A route may be gone already.
                 let _ = self.handle.route().del(route).execute().await;
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! Which devices the routes of the kernel's main table lead to.
+//! Finds the devices that the routes of the kernel's main table lead to.
 
 use std::fs;
 use std::io;
@@ -6,16 +6,16 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::ip::Prefix;
 
-/// The kernel's main table of IPv4, a route a line.
+/// The kernel's main table of IPv4, one route a line.
 const TABLE: &str = "/proc/thread-self/net/route";
 
-/// The device to which packets for an address go. Routes to more than `network` do not count: the default route leads
+/// The device of the route to an address. Routes to more than `network` do not count, because the default route leads
 /// everywhere.
 pub fn device_towards(address: Ipv4Addr, network: &Prefix) -> Option<String> {
     device_in(&table().ok()?, address, network)
 }
 
-/// True where this network has a route over that device.
+/// Returns whether this network has a route over that device.
 pub fn has_route(network: &Prefix, device: &str) -> io::Result<bool> {
     Ok(has_route_in(&table()?, network, device))
 }
@@ -25,7 +25,7 @@ fn table() -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(TABLE)?).into_owned())
 }
 
-/// By the longest prefix, and among equals by the least metric.
+/// Takes the longest prefix, and among equals the least metric.
 fn device_in(table: &str, address: Ipv4Addr, network: &Prefix) -> Option<String> {
     let leads_there =
         |route: &Line<'_>| route.bits >= network.bits() && address.to_bits() & route.mask() == route.to;
@@ -45,7 +45,7 @@ fn has_route_in(table: &str, network: &Prefix, device: &str) -> bool {
 struct Line<'t> {
     device: &'t str,
     to: u32,
-    /// The prefix's.
+    /// The length of the prefix.
     bits: u8,
     metric: u32,
 }
@@ -59,7 +59,7 @@ impl Line<'_> {
 fn lines(table: &str) -> impl Iterator<Item = Line<'_>> {
     table.lines().skip(1).filter_map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
-        // Addresses stand there as the machine holds them in memory.
+        // Addresses are printed as numbers in the machine's byte order.
         let bits = |nth: usize| {
             u32::from_str_radix(words.get(nth)?, 16).ok().map(|word| u32::from_be_bytes(word.to_ne_bytes()))
         };

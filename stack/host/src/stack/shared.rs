@@ -230,7 +230,7 @@ impl Shared {
     fn give_back(&self, mut inner: MutexGuard<'_, Inner>) {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
-        // Notified once: the thread that learns of it by the poller gives the lock back, too.
+        // Notified once: a thread that learns of it by the poller releases the lock, too.
         let is_finished = *is_finishing && (self.is_over() || !is_any_under_way(driver.machine()));
         *is_finishing &= !is_finished;
         if waiting.due.is_empty() {

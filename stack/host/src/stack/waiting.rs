@@ -12,7 +12,7 @@ pub(crate) struct Waiting {
     /// By the connections' slots.
     connections: Vec<Waiters>,
     listeners: BTreeMap<ListenerId, Vec<Waker>>,
-    /// Wakers to call once the lock is given back (H2).
+    /// Wakers to call once the lock is released (H2).
     pub(super) due: Vec<Waker>,
 }
 
