@@ -1,4 +1,4 @@
-//! The last step of a daemon's start: it keeps what it needs from there on, for good.
+//! The last step of a daemon's start: it gives up all that it no longer needs, for good.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 pub(crate) enum Confine {
     #[default]
     On,
-    /// The kernel's log names what would be refused.
+    /// The kernel's log names the calls that would be refused.
     Log,
     Off,
 }
@@ -65,21 +65,21 @@ impl<'de> Deserialize<'de> for Confine {
 pub(crate) struct Needs {
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) paths: Paths,
-    /// Of new sockets.
+    /// Address families of new sockets.
     pub(crate) families: Vec<i32>,
 }
 
-/// What has to stay open for the confinement to hold what it should.
+/// The descriptors that have to stay open for the confinement to hold.
 #[derive(Debug)]
 pub(crate) struct Confined {
     _folders: Vec<OwnedFd>,
 }
 
-/// Gives up everything else, and says so. The log is written from here on.
+/// Gives up everything else, and logs it. The log is written from here on.
 pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> Result<Confined, Failure> {
     let failed = |error: &dyn fmt::Display| Failure::failed("confine the daemon", error);
     let mut capabilities = needs.capabilities.clone();
-    // Root is asked for because of files, some of which belong to others.
+    // A daemon stays root because of files, some of which belong to others.
     capabilities.extend(privileges.stay_root().then_some(Capability::CAP_DAC_OVERRIDE));
     let kept = privileges.narrow(&capabilities).map_err(|error| failed(&error))?;
     let mut kept: Vec<_> = kept.iter().map(|one| one.to_string().replace("CAP_", "")).collect();
@@ -102,7 +102,7 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
     if user == "nobody" {
         tracing::warn!("other programs run as `nobody` and can end this one: make a user `hopwise`");
     }
-    // Identity and capabilities are those of a single thread until here.
+    // Until here, identity and capabilities belong to a single thread.
     log::flow().map_err(|error| Failure::failed("start the log", error))?;
     Ok(Confined { _folders: folders })
 }
@@ -121,7 +121,7 @@ fn files(paths: &Paths) -> Result<Vec<OwnedFd>, Failure> {
     }
 }
 
-/// A kernel without seccomp does without.
+/// A kernel without seccomp filters no calls.
 fn calls(needs: &Needs, refusal: Refusal) {
     let calls = Calls { families: needs.families.clone() };
     if let Err(error) = give_up_calls(&calls, refusal) {
@@ -131,7 +131,7 @@ fn calls(needs: &Needs, refusal: Refusal) {
     }
 }
 
-/// The folder in which a file stands, also where a link leads to it.
+/// The folder of a file, and that of a link's target.
 pub(crate) fn folders_of(path: &Path) -> Vec<PathBuf> {
     let linked = path.canonicalize().ok().map(|path| folder_of(&path).to_owned());
     std::iter::once(folder_of(path).to_owned()).chain(linked).collect()

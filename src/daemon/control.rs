@@ -1,4 +1,5 @@
-//! A daemon's control socket: one line of JSON asks, one line answers, and only root and the daemon's user may ask.
+//! A daemon's control socket: one line of JSON for a request, one for the answer. Only root and the daemon's user may
+//! send requests.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader as StdReader, Read, Write};
@@ -20,26 +21,26 @@ use tokio::time::timeout;
 
 use super::privileges::NOBODY;
 
-/// A question of a daemon.
+/// A request to a daemon.
 pub(crate) trait Question: DeserializeOwned + Send + 'static {
-    /// Whether it is one that a routing daemon asks.
+    /// Returns whether routing daemons send it.
     fn is_of_routing(&self) -> bool;
 }
 
-/// What a daemon answers.
+/// The answer of a daemon.
 pub(crate) trait Answer: Serialize + DeserializeOwned + Send + 'static {
-    /// That it does not, and why.
+    /// A refusal, and its reason.
     fn refused(problem: String) -> Self;
 }
 
-/// Clients at a time, how long one may take to ask, and how much it may say.
+/// The largest number of clients, the time for a request, and its longest size.
 const MOST_CLIENTS: usize = 32;
-/// Clients that have not been heard yet.
+/// The largest number of clients that wait to be accepted.
 const MOST_WAITING: i32 = 128;
 const ASK_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LONGEST_QUESTION: u64 = 64 << 10;
-/// A snapshot of 1,000 connections is below this.
+/// A snapshot of 1,000 connections is shorter.
 const LONGEST_ANSWER: u64 = 16 << 20;
 
 /// The socket's file; it goes with this value, if it is still the same file.
@@ -48,12 +49,12 @@ pub(crate) struct Bound {
     pub(crate) listener: StdListener,
     path: PathBuf,
     inode: u64,
-    /// The folder, where it was made for the socket.
+    /// The folder, if it was made for the socket.
     folder: Option<PathBuf>,
 }
 
 impl Bound {
-    /// Refuses where a daemon answers already, and clears away what a crash has left.
+    /// Refuses if a daemon already answers there, and removes the socket of a crashed one.
     pub(crate) fn new(path: &Path) -> io::Result<Bound> {
         let folder = make_folder(path)?;
         match fs::symlink_metadata(path) {
@@ -83,20 +84,20 @@ impl Drop for Bound {
         {
             tracing::info!(%error, path = %self.path.display(), "the control socket stays until the next start");
         }
-        // Whoever runs here next may be somebody else. Where others have put something there, it stays.
+        // Another user may run here next. A folder with other files stays.
         if let Some(folder) = &self.folder {
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// True if a program listens there. One that is stuck may have as many clients waiting as it can; to wait with them
-/// could last for ever.
+/// Returns whether a program listens there. A stuck one may have a full queue of clients, and waiting there could last
+/// for ever.
 fn is_served(path: &Path) -> bool {
     matches!(knock(path), Ok(()) | Err(Errno::AGAIN))
 }
 
-/// Whether nobody listens there any more, which a crash leaves, and a daemon who may not remove it.
+/// Returns whether no program listens there any more: after a crash, or after a daemon that could not remove it.
 pub(crate) fn is_left_behind(path: &Path) -> bool {
     knock(path) == Err(Errno::CONNREFUSED)
 }
@@ -107,7 +108,7 @@ fn knock(path: &Path) -> rustix::io::Result<()> {
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// The folder, if it had to be made.
+/// Makes the folder; returns it if it was missing.
 fn make_folder(path: &Path) -> io::Result<Option<PathBuf>> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(None) };
     if folder.is_dir() {
@@ -117,7 +118,7 @@ fn make_folder(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(folder.to_owned()))
 }
 
-/// The file has its mode from its first moment on: a change of it by name could reach another file.
+/// The file has its mode from the start: a later change by name could reach another file.
 fn listen(path: &Path) -> io::Result<StdListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -127,11 +128,11 @@ fn listen(path: &Path) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// Requests that a user may make.
+/// The requests that a user may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayAsk {
     All,
-    /// Programs of many kinds run as `nobody`, the routing daemon among them where there is no user `hopwise`.
+    /// Many kinds of programs run as `nobody`, the routing daemon among them if there is no user `hopwise`.
     OfRouting,
     Nothing,
 }
@@ -160,7 +161,7 @@ pub(crate) async fn serve<Q: Question, A: Answer>(
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        // The file's permissions say the same; they can be changed, and this cannot.
+        // The file's permissions are the same, but they can be changed; this check cannot.
         let may = client.peer_cred().map_or(MayAsk::Nothing, |peer| MayAsk::of(peer.uid(), own));
         if may == MayAsk::Nothing {
             tracing::warn!("control: a user was turned away: only root and the daemon's own user may ask");
@@ -170,18 +171,18 @@ pub(crate) async fn serve<Q: Question, A: Answer>(
         let answer = Arc::clone(&answer);
         tokio::spawn(async move {
             let _seat = seat;
-            // Who is too slow or gone gets nothing.
+            // A client that is too slow or gone gets nothing.
             let _ = timeout(ASK_WITHIN, talk(client, may, answer)).await;
         });
     }
 }
 
-/// At once, whatever it asks: nobody else waits for it.
+/// Answers at once, whatever the request: no other client waits for it.
 fn turn_away<A: Answer>(client: &UnixStream) {
     let answer = A::refused("only root and the daemon's user may ask".to_owned());
     if let Ok(text) = serde_json::to_string(&answer) {
-        // It fits into a socket that nothing was written to, unless the client is gone. The runtime has not yet found
-        // out that it does.
+        // It fits into an empty socket, unless the client is gone. The runtime has not yet found out that the socket is
+        // writable.
         let _ = rustix::io::write(client, format!("{text}\n").as_bytes());
     }
 }
@@ -210,12 +211,12 @@ async fn talk<Q: Question, A: Answer>(
     client.get_mut().shutdown().await
 }
 
-/// Asks a daemon, and waits for its answer.
+/// Sends a request to a daemon, and waits for its answer.
 pub(crate) fn ask<Q: Serialize, A: Answer>(path: &Path, question: &Q) -> io::Result<A> {
     ask_within(path, question, ANSWER_WITHIN)
 }
 
-/// The same for who cannot wait as long.
+/// The same with a shorter timeout.
 pub(crate) fn ask_within<Q: Serialize, A: Answer>(
     path: &Path,
     question: &Q,
@@ -228,7 +229,7 @@ fn ask_line<A: Answer>(path: &Path, question: &str, within: Duration) -> io::Res
     let mut stream = StdStream::connect(path)?;
     stream.set_read_timeout(Some(within))?;
     stream.set_write_timeout(Some(within))?;
-    // Who is turned away is told so before it has asked, and can ask no more.
+    // A refused client gets its answer before its request, and can send no more.
     let asked = stream.write_all(format!("{question}\n").as_bytes());
     let mut answer = String::new();
     let heard = StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer);
@@ -287,7 +288,7 @@ mod tests {
         let path = path("control-stuck");
         make_folder(&path).expect("it can be made");
         let stuck = StdListener::bind(&path).expect("it is bound");
-        // Room for one that waits, and no more.
+        // Room for one waiting client, and no more.
         rustix::net::listen(&stuck, 0).expect("it is a listener");
         // The first one waits for ever.
         assert!(is_served(&path) && is_served(&path) && is_served(&path) && !is_left_behind(&path));

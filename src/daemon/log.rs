@@ -1,7 +1,7 @@
 //! A daemon's log on standard error: a line for each event, and a bound for each kind of event and second.
 //!
-//! What a stranger can cause as often as it likes must not fill a disk. Lines beyond the bound are counted, and the
-//! count is written with the next line of any kind. No thread of a daemon waits for the log's reader.
+//! Events that a stranger can cause at will must not fill a disk. Lines beyond the bound are counted, and the count is
+//! written with the next line of any kind. No thread of a daemon waits for the log's reader.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::BTreeMap;
@@ -33,12 +33,12 @@ const FLUSHED_WITHIN: Duration = Duration::from_secs(1);
 static LINES: Lines = Lines::new();
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// From here on lines are kept. [`flow`] begins to write them, and the drop of [`Flushed`] at the latest.
+/// Lines are kept from here on. [`flow`] begins to write them, or at the latest the drop of [`Flushed`].
 pub(crate) fn begin() {
     begin_with(Level::INFO);
 }
 
-/// The same of a daemon's helper, of which nothing is told but what goes wrong.
+/// The same for a daemon's helper, which logs only problems.
 pub(crate) fn begin_for_helper() {
     begin_with(Level::WARN);
 }
@@ -50,28 +50,28 @@ fn begin_with(most: Level) {
         kinds: Mutex::default(),
     };
     let log = tracing_subscriber::fmt().with_writer(|| Kept).with_ansi(false).with_max_level(most);
-    // The subscriber would write its own errors to standard error, and panic where that fails.
+    // The subscriber would write its own errors to standard error, and panic if that fails.
     log.log_internal_errors(false).event_format(bounded).init();
     panic::set_hook(Box::new(keep_panic));
     HAS_BEGUN.store(true, Ordering::Release);
 }
 
-/// Begins to write, on a thread of its own: call it when there may be a second thread.
+/// Starts to write, on a thread of its own: call it when there may be a second thread.
 pub(crate) fn flow() -> io::Result<()> {
     LINES.begin_writer(Stderr)
 }
 
-/// Text that goes to standard error: with the log, where there is one.
+/// Writes text to standard error: through the log, if there is one.
 pub(crate) fn tell(text: &str) {
     if HAS_BEGUN.load(Ordering::Acquire) {
         LINES.push(text.as_bytes());
     } else {
-        // A program whose standard error takes nothing has nowhere to say so.
+        // A program whose standard error fails cannot report that.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// A panic writes to standard error by itself, and would wait for its reader.
+/// Keeps a panic for the log: written directly to standard error, it would wait for the reader.
 fn keep_panic(panic: &panic::PanicHookInfo<'_>) {
     let thread = thread::current();
     let name = thread.name().unwrap_or("without a name");
@@ -81,20 +81,20 @@ fn keep_panic(panic: &panic::PanicHookInfo<'_>) {
     LINES.push(format!("ERROR thread `{name}` {panic}\n{trace}").as_bytes());
 }
 
-/// Its drop has the log written, as far as the reader takes it within a second.
+/// Its drop writes the log, as far as the reader takes it within a second.
 #[derive(Debug)]
 pub(crate) struct Flushed;
 
 impl Drop for Flushed {
     fn drop(&mut self) {
-        // Without a thread nothing is written.
+        // Without a thread no line is written.
         if HAS_BEGUN.load(Ordering::Acquire) && flow().is_ok() {
             LINES.flush(FLUSHED_WITHIN);
         }
     }
 }
 
-/// What the log hands its lines to.
+/// The writer that receives the log's lines.
 struct Kept;
 
 impl Write for Kept {
@@ -108,14 +108,14 @@ impl Write for Kept {
     }
 }
 
-/// Standard error without the standard library's lock, which others would wait for.
+/// Standard error without the standard library's lock, which other threads would wait for.
 struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match rustix::io::write(io::stderr(), bytes) {
-                // Another program that has it, too, does not want to wait.
+                // Another program that shares it has made it non-blocking.
                 Err(rustix::io::Errno::AGAIN) => {
                     poll(&mut [PollFd::new(&io::stderr(), PollFlags::OUT)], None)?;
                 }
@@ -129,7 +129,7 @@ impl Write for Stderr {
     }
 }
 
-/// A kind of event is the place in the source that tells it.
+/// A kind of event is its place in the source.
 type Kind = (&'static str, Option<u32>);
 
 struct Bounded {
@@ -150,14 +150,14 @@ struct Window {
 }
 
 impl Kinds {
-    /// Whether one more line of that kind may be written now.
+    /// Returns whether one more line of that kind may be written now.
     fn may(&mut self, now: Instant, kind: Kind) -> bool {
         let window = self.windows.entry(kind).or_insert(Window { began: now, lines: 0 });
         window.lines += 1;
         window.lines <= MOST
     }
 
-    /// Windows that are over: their kinds, with the lines that were left out.
+    /// Ended windows: their kinds, with the number of lines left out.
     fn over(&mut self, now: Instant) -> Vec<(Kind, u64)> {
         let is_over = |window: &Window| now.since(window.began) >= WINDOW;
         let ended = self.windows.extract_if(.., |_, window| is_over(window));

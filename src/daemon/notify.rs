@@ -1,6 +1,6 @@
-//! A daemon tells systemd of its life, each time by a datagram (sd_notify(3)).
+//! Notifies systemd of a daemon's state, each time by a datagram (sd_notify(3)).
 //!
-//! By hand: the crate for it waits without end where systemd reads nothing, and a daemon has packets to carry.
+//! Written by hand: the crate for it waits without end if systemd does not read, and a daemon has packets to carry.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// systemd may be busy for so long before it hears of a start or an end.
+/// How long systemd may be busy before it reads of a start or an end.
 const WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     Ready,
-    /// Said again and again. The next one says as much, so that it waits for nothing.
+    /// Sent again and again. The next one says as much, so that it never waits.
     Alive,
     Stopping,
 }
@@ -31,12 +31,12 @@ impl Notice {
     }
 }
 
-/// Tells systemd, where there is one.
+/// Notifies systemd, if there is one.
 pub(crate) fn tell(notice: Notice) {
     let Some(name) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
     match send(&name, notice, WITHIN) {
         Ok(()) => {}
-        // It has not read the ones before either.
+        // Systemd has not read the earlier ones either.
         Err(error) if notice == Notice::Alive && error.kind() == io::ErrorKind::WouldBlock => {}
         Err(error) => tracing::warn!(%error, ?notice, "systemd was not told"),
     }
@@ -51,7 +51,7 @@ fn send(name: &OsStr, notice: Notice, within: Duration) -> io::Result<()> {
     socket.connect_addr(&address(name)?)?;
     loop {
         match socket.send(notice.words().as_bytes()) {
-            // With a timeout the kernel does not begin again by itself after a signal.
+            // With a timeout the kernel does not restart the call by itself after a signal.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             sent => return sent.map(drop),
         }
@@ -70,7 +70,7 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
 mod tests {
     use super::*;
 
-    /// A socket that is heard at, and its name.
+    /// A socket that receives notices, and its name.
     fn systemd(test: &str) -> (UnixDatagram, String) {
         let name = format!("hopwise-notify-{test}-{}", std::process::id());
         let at = SocketAddr::from_abstract_name(&name).expect("a name");
@@ -93,7 +93,7 @@ mod tests {
         std::fs::remove_dir_all(folder).expect("it is there");
     }
 
-    /// A daemon's packets would wait for systemd otherwise.
+    /// A daemon's packets would otherwise wait for systemd.
     #[test]
     fn what_systemd_does_not_read_is_not_waited_for_without_end() {
         let (_deaf, name) = systemd("deaf");

@@ -1,4 +1,4 @@
-//! From root, or whatever a daemon starts as, to a user who may do no more than the daemon needs.
+//! Changes from root, or any starting user, to a user with only the rights that the daemon needs.
 //!
 //! Capabilities belong to threads: all of this happens before there is a second one.
 
@@ -12,12 +12,12 @@ use caps::{CapSet, Capability, CapsHashSet};
 use nix::unistd::{Gid, Uid, User, geteuid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// Users of a daemon that is started as root and names none, the best first.
+/// The users of a daemon that is started as root and names none, the best first.
 const OWN: [&str; 2] = ["hopwise", "nobody"];
-/// The user `nobody`, also where a machine has no users by name.
+/// The user `nobody`, also on a machine without names of users.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// What opening takes: devices, sockets, programs for packets, and files of anybody's.
+/// The capabilities for opening devices, sockets, packet programs, and other users' files.
 const OPENING: [Capability; 8] = [
     Capability::CAP_NET_ADMIN,
     Capability::CAP_NET_RAW,
@@ -28,7 +28,7 @@ const OPENING: [Capability; 8] = [
     Capability::CAP_CHOWN,
     Capability::CAP_SETPCAP,
 ];
-/// What programs may do that are started meanwhile, such as nft.
+/// The capabilities of programs that are started meanwhile, such as nft.
 const OF_PROGRAMS: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
 
 /// The user to become.
@@ -44,7 +44,7 @@ pub(crate) enum PrivilegeError {
     NoSuchUser(String),
     /// A daemon that is not root can become no other user.
     NotRoot(String),
-    /// The kernel keeps root what it is, as in a container without these capabilities.
+    /// The kernel does not let root change its user, as in a container without these capabilities.
     Kept {
         name: String,
         problem: String,
@@ -75,12 +75,12 @@ impl std::error::Error for PrivilegeError {}
 /// Identity and capabilities of a daemon while it opens its devices and files, until [`narrow`](Privileges::narrow).
 #[derive(Debug)]
 pub(crate) struct Privileges {
-    /// None where the daemon stays what it was started as.
+    /// `None` if the daemon keeps its starting user.
     someone: Option<Someone>,
 }
 
 impl Privileges {
-    /// Finds the user. `named` is what the configuration says.
+    /// Finds the user. `named` is the one in the configuration.
     pub(crate) fn find(named: Option<&str>) -> Result<Privileges, PrivilegeError> {
         let someone = match named {
             Some(name) => Some(someone(name)?),
@@ -99,33 +99,33 @@ impl Privileges {
         self.someone.as_ref().map_or_else(|| format!("uid {}", geteuid()), |someone| someone.name.clone())
     }
 
-    /// Whether a daemon that is root now will be somebody else.
+    /// Returns whether a daemon that is root now will become another user.
     pub(crate) fn leaves_root(&self) -> bool {
         geteuid().is_root() && self.someone.as_ref().is_some_and(|someone| !someone.uid.is_root())
     }
 
-    /// Of a daemon's helper, which stays what it is.
+    /// The privileges of a daemon's helper, which keeps its user.
     pub(crate) fn of_helper() -> Result<Privileges, PrivilegeError> {
         give_up_new()?;
         Ok(Privileges { someone: None })
     }
 
-    /// True if the configuration asks for root.
+    /// Returns whether the configuration asks for root.
     pub(crate) fn stay_root(&self) -> bool {
         self.someone.as_ref().is_some_and(|someone| someone.uid.is_root())
     }
 
-    /// Makes the folder of a file while this is root, if it will not be: others than the daemon's user use it, too.
+    /// Makes the folder of a file while this is root, if it will not stay root: other users need the folder, too.
     pub(crate) fn make_folder(&self, path: &Path) {
         let folder = path.parent().filter(|folder| self.leaves_root() && !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-            // Without it, what is opened there says so.
+            // Without it, the later opening reports the error.
             let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
             drop(made);
         }
     }
 
-    /// Becomes the user, with what opening takes.
+    /// Becomes the user, with the capabilities for opening.
     pub(crate) fn begin(&self) -> Result<(), PrivilegeError> {
         give_up_new()?;
         let keep = failed("keep the capabilities that opening takes");
@@ -147,7 +147,7 @@ impl Privileges {
         sets.into_iter().try_for_each(|(set, kept)| caps::set(None, set, kept).map_err(|error| keep(&error)))
     }
 
-    /// Keeps these alone, in every set.
+    /// Keeps only these capabilities, in every set.
     pub(crate) fn narrow(&self, kept: &[Capability]) -> Result<CapsHashSet, PrivilegeError> {
         let keep = failed("keep the capabilities that the daemon needs");
         let has = caps::read(None, CapSet::Permitted).map_err(|error| keep(&error))?;
@@ -163,12 +163,12 @@ impl Privileges {
     }
 }
 
-/// Other programs of the same user cannot read this one's memory, nor stop it as a debugger does.
+/// Other programs of the same user can then neither read this one's memory nor stop it as a debugger does.
 pub(crate) fn forbid_tracing() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Nothing that is executed from here on can give more.
+/// Later executed programs cannot give more privileges.
 fn give_up_new() -> Result<(), PrivilegeError> {
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| failed("give up new privileges")(&io::Error::from(error)))
@@ -178,7 +178,7 @@ fn failed(doing: &'static str) -> impl Fn(&dyn fmt::Display) -> PrivilegeError {
     move |error| PrivilegeError::System { doing, problem: error.to_string() }
 }
 
-/// By its name, if this process may become it.
+/// The user of that name, if this process may become it.
 fn someone(name: &str) -> Result<Someone, PrivilegeError> {
     let user = User::from_name(name).map_err(|error| failed("look a user up")(&error))?;
     let user = user.ok_or_else(|| PrivilegeError::NoSuchUser(name.to_owned()))?;
@@ -188,7 +188,7 @@ fn someone(name: &str) -> Result<Someone, PrivilegeError> {
     Ok(Someone { name: name.to_owned(), uid: user.uid, gid: user.gid })
 }
 
-/// Programs of one user can end each other, and `nobody` has many.
+/// A user of its own: programs of one user can end each other, and `nobody` has many.
 fn own() -> Someone {
     OWN.iter().find_map(|name| someone(name).ok()).unwrap_or_else(|| Someone {
         name: NOBODY.to_string(),
@@ -211,10 +211,10 @@ fn become_user(someone: &Someone) -> Result<(), PrivilegeError> {
     setresuid(someone.uid, someone.uid, someone.uid).map_err(|error| failed(&error))
 }
 
-/// No program can have more than these, as far as this process may say so: without new privileges it gets none anyway.
+/// Bounds the capabilities of later programs, if this process may. Without new privileges they get none anyway.
 fn bound(kept: &CapsHashSet) -> Result<(), PrivilegeError> {
     let bound = failed("bound the capabilities");
-    // After a change of the user nothing is effective, and this takes a capability itself.
+    // After a change of the user no capability is effective, and this needs one itself.
     let permitted = caps::read(None, CapSet::Permitted).map_err(|error| bound(&error))?;
     if !permitted.contains(&Capability::CAP_SETPCAP) {
         return Ok(());

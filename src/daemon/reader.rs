@@ -1,7 +1,7 @@
-//! Reads one file anew for a daemon that its user may not read.
+//! Reads one file anew for a daemon whose user may not read it.
 //!
-//! A process of its own stays root, can open that file's folder and no other, and ends with the daemon. It takes a byte
-//! for each time that the file is wanted.
+//! A process of its own stays root, can open that file's folder and no other, and ends with the daemon. Each byte that
+//! it receives is a request for the file.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -23,20 +23,20 @@ use super::confine::{Confine, Needs, confine, folders_of};
 use super::privileges::Privileges;
 use crate::failure::Failure;
 
-/// A file beyond this size is none that a daemon reads.
+/// A larger file is none that a daemon reads.
 const LARGEST: u64 = 16 << 20;
 /// Time that the other process has.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// A file as it is now.
+/// The present content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) text: String,
-    /// Who may read it.
+    /// The permissions of the file.
     pub(crate) mode: u32,
 }
 
-/// Of a file that is read again while a daemon runs.
+/// The reader of a file that is read again while a daemon runs.
 #[derive(Debug)]
 pub(crate) struct Reader {
     path: PathBuf,
@@ -49,12 +49,12 @@ struct Other {
     process: Child,
     asks: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// Questions whose answers have not been read: one that came too late is not the next one's.
+    /// Requests whose answers have not been read: a late answer does not belong to the next request.
     unanswered: u32,
 }
 
 impl Reader {
-    /// Of this process, or of another where this one is about to leave root. The other one is confined alike.
+    /// The reader is this process, or another if this one is about to leave root. The other one is confined alike.
     pub(crate) fn new(path: &Path, privileges: &Privileges, how: Confine) -> io::Result<Reader> {
         let other = privileges.leaves_root().then(|| Other::start(path, how)).transpose()?;
         Ok(Reader { path: path.to_owned(), other })
@@ -84,7 +84,7 @@ impl Other {
             .arg(path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What a terminal sends to the daemon is not for it.
+            // Signals of a terminal to the daemon must not reach it.
             .process_group(0)
             .spawn()?;
         let (asks, answers) = (process.stdin.take(), process.stdout.take());
@@ -110,7 +110,7 @@ impl Other {
     }
 
     fn wait_for_answer(&self) -> io::Result<()> {
-        // What was read ahead is there.
+        // Bytes that were read ahead are there.
         if self.answers.buffer().is_empty() {
             wait_to_read(self.answers.get_ref().as_fd(), WITHIN)
         } else {
@@ -126,7 +126,7 @@ impl Drop for Other {
     }
 }
 
-/// As it is now, read by this process.
+/// Reads the file in this process.
 pub(crate) fn find(path: &Path) -> io::Result<Found> {
     let no_waiting = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;

@@ -1,8 +1,8 @@
-//! Small files of a daemon's state, written so that nobody else can lead the write elsewhere.
+//! Small files of a daemon's state, written so that no other user can redirect the write.
 //!
 //! The text goes into a new file, which then takes the name. A link at either name is replaced, never followed, and a
-//! reader sees the old text or the new one. The file stays open, and is written in place from then on: its folder may
-//! be closed to the daemon by then. A text is shorter than what a disk writes at once.
+//! reader sees the old text or the new one. The file stays open, and later texts are written in place: its folder may
+//! be closed to the daemon by then. A text is shorter than a disk's unit of writing.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -32,13 +32,13 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Another text in a file that is open.
+/// Replaces the text of an open file.
 pub(crate) fn rewrite(file: &File, text: &str) -> io::Result<()> {
     file.write_all_at(text.as_bytes(), 0)?;
     file.set_len(text.len() as u64)
 }
 
-/// Made where it is missing. Held open, so that nobody puts another in its place meanwhile.
+/// Makes a missing folder. It is held open, so that it cannot be replaced meanwhile.
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let folder = own_file::folder_of(path);
     fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! On what a measurement runs: a stack of its own over its own links, or the kernel's TCP for comparison.
+//! The carrier of a measurement: a stack of its own over its own links, or the kernel's TCP for comparison.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -70,7 +70,7 @@ pub(crate) enum Carrier {
 }
 
 impl Place {
-    /// Makes the stack; its devices go with it.
+    /// Makes the stack, which owns its devices.
     pub(crate) fn open(&self) -> Result<Carrier, Failure> {
         if self.kernel_tcp {
             return Ok(Carrier::Kernel);
@@ -80,7 +80,7 @@ impl Place {
         let (endpoint, links, profile) = match (&self.config, self.address) {
             (Some(path), _) => {
                 let mut config = config::load(path).map_err(Failure::from)?;
-                // One stack measures, which is one shard.
+                // A measurement uses one stack, which is one shard.
                 config.links.iter_mut().for_each(|link| link.queues = None);
                 let opened = links::open_all(&config);
                 let mut shards = opened.map_err(|error| Failure::failed("open a link", error))?;
@@ -104,7 +104,7 @@ impl Place {
         Ok(Carrier::Hopwise { stack, agents })
     }
 
-    /// What is checked of a node's file is said here, too.
+    /// Checks the flags as the check of a node's file does.
     fn check_addresses(&self) -> Result<(), Failure> {
         let both = [("--address", self.address), ("--kernel", self.kernel)];
         let given = both.map(|(flag, address)| address.map(|address| (flag, address)));
@@ -129,7 +129,7 @@ impl Place {
         Ok(())
     }
 
-    /// With what the flags say of hops in the place of what was there.
+    /// Applies the flags about hops.
     fn counting_hops(&self, mut endpoint: EndpointConfig) -> EndpointConfig {
         if let Some(crossings) = self.crossings {
             endpoint.links.iter_mut().for_each(|link| link.crossings = crossings);
@@ -160,7 +160,7 @@ impl Place {
         })
     }
 
-    /// One TUN, beyond which lies everything.
+    /// One TUN that leads everywhere.
     fn tun(&self, address: Prefix) -> Result<(EndpointConfig, Vec<Box<dyn Link>>), Failure> {
         let (kernel_addresses, routes) = match self.kernel {
             Some(kernel) => (vec![kernel], Vec::new()),
@@ -172,7 +172,7 @@ impl Place {
         let everything = everything.map_err(|error| Failure::failed("route", error))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
         let described = describe(&link, LinkId(0), vec![address]);
-        // What is measured is each ACK that an agent decides.
+        // A measurement is about each ACK that an agent decides.
         let ack_merge = AckMerge::Off;
         let described = LinkConfig { crossings: config::TUN_CROSSINGS, ack_merge, ..described };
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
@@ -180,7 +180,7 @@ impl Place {
     }
 }
 
-/// Who only receives would never notice that its sender is gone.
+/// Sets keep-alive: an end that only receives would never notice a lost sender.
 fn noticing(endpoint: EndpointConfig) -> EndpointConfig {
     let seconds = Duration::from_secs;
     let keep_alive = KeepAlive { idle: seconds(10), interval: seconds(5), probes: 4 };
@@ -226,7 +226,7 @@ impl Carrier {
     pub(crate) async fn stop(self) {
         const WITHIN: Duration = Duration::from_secs(3);
         if let Carrier::Hopwise { stack, .. } = self {
-            // The links go with the stack even where it ends badly.
+            // The links go with the stack even if it ends badly.
             let _ = tokio::task::spawn_blocking(move || stack.stop(WITHIN)).await;
         }
     }
@@ -250,7 +250,7 @@ impl Listener {
 #[derive(Debug)]
 pub(crate) enum Stream {
     Hopwise(hopwise_host::TcpStream),
-    /// Its addresses are noted while the kernel tells them: of a connection that is over it does not.
+    /// Its addresses are noted now: the kernel does not give them after the end of the connection.
     Kernel(tokio::net::TcpStream, Ends),
 }
 
@@ -262,7 +262,7 @@ pub(crate) struct Ends {
 
 impl Stream {
     fn kernel(stream: tokio::net::TcpStream) -> Stream {
-        // A socket that listens at both families' addresses sees IPv4 as a part of IPv6.
+        // A socket that listens for both families shows IPv4 as a part of IPv6.
         let text = |address: io::Result<SocketAddr>| {
             let plain = address.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
             plain.map_or_else(|_| String::new(), |at| at.to_string())
@@ -271,9 +271,9 @@ impl Stream {
         Stream::Kernel(stream, ends)
     }
 
-    /// Small messages leave at once: a question must not wait for the ACK of what went before it.
+    /// Sends small messages at once: a request must not wait for the ACK of earlier data.
     pub(crate) fn set_nodelay(&self) {
-        // A connection that is gone already says so when it is written to.
+        // A lost connection shows at the next write.
         let _ = match self {
             Stream::Kernel(stream, _) => stream.set_nodelay(true).is_ok(),
             Stream::Hopwise(stream) => stream.stack().with(|now, endpoint| {
@@ -284,7 +284,7 @@ impl Stream {
         };
     }
 
-    /// What this side knows of the connection; the kernel does not tell.
+    /// This side's view of the connection. The kernel gives only addresses.
     pub(crate) fn report(&self) -> SideReport {
         match self {
             Stream::Hopwise(stream) => {

@@ -16,7 +16,7 @@ use super::protocol::{FlowSeen, Work};
 
 const CHUNK: usize = 128 << 10;
 
-/// What a flow sends.
+/// The data that a flow sends.
 #[derive(Clone, Debug)]
 pub(crate) enum Source<'a> {
     Until(Instant),
@@ -25,7 +25,7 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Of a plan without a file.
+    /// The source for a plan without a file.
     pub(crate) fn of(work: Work) -> Source<'static> {
         match work {
             Work::BulkFor { micros } => Source::Until(Instant::now() + Duration::from_micros(micros)),
@@ -35,7 +35,7 @@ impl Source<'_> {
     }
 }
 
-/// Sends it all, closes this side, and waits until the other has read it and closed too. `moved` counts along.
+/// Sends all data, closes this side, and waits until the other has read it and closed too. `moved` counts the bytes.
 pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &AtomicU64) -> FlowSeen {
     let began = Instant::now();
     let mut seen = FlowSeen::default();
@@ -51,7 +51,7 @@ pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &Atomic
     close(seen, began, ended, stream)
 }
 
-/// Reads to the end what may have come since it began; keeps a copy where one is wanted.
+/// Reads to the end of a flow that began at `began`, and keeps a copy if one is wanted.
 pub(crate) async fn receive(
     stream: &mut Stream,
     began: Instant,
@@ -67,7 +67,7 @@ pub(crate) async fn receive(
     close(seen, began, ended, stream)
 }
 
-/// Answers each question until the asker closes.
+/// Answers each request until the other end closes.
 pub(crate) async fn answer(stream: &mut Stream, request_bytes: u32, response_bytes: u32) -> FlowSeen {
     let began = Instant::now();
     let mut seen = FlowSeen::default();
@@ -87,14 +87,14 @@ pub(crate) async fn answer(stream: &mut Stream, request_bytes: u32, response_byt
     close(seen, began, ended, stream)
 }
 
-/// When an asker stops.
+/// The end of a series of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Enough {
     Asked(u64),
     At(Instant),
 }
 
-/// Asks one question after the other; `took` gets each one's microseconds, as many as it has room for.
+/// Sends one request after the other. `took` gets the microseconds of each, as far as it has room.
 pub(crate) async fn ask(
     stream: &mut Stream,
     (request_bytes, response_bytes): (u32, u32),
@@ -168,7 +168,7 @@ async fn send_until(
 ) -> io::Result<()> {
     let chunk = vec![b'h'; CHUNK];
     while Instant::now() < until {
-        // A write that does not come about in time has taken nothing.
+        // A write that is not done in time has written nothing.
         let Ok(written) = timeout_at(until, stream.write(&chunk)).await else { break };
         count(written?, moved, seen);
     }

@@ -1,7 +1,8 @@
 //! Protocol between the two ends of a measurement.
 //!
-//! A control connection carries one line of JSON each way before and after: the plan, that the other is ready, and what
-//! it saw. Each flow is a connection of its own that begins with a fixed header; then there is nothing but payload.
+//! A control connection carries one line of JSON in each direction before and after: first the plan and the other end's
+//! readiness, then its results. Each flow is a connection of its own that begins with a fixed header. After that it
+//! carries payload alone.
 
 use std::io;
 use std::time::Duration;
@@ -12,21 +13,21 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::report::SideReport;
 
-/// Another number means that the two ends do not understand each other.
+/// Ends with different numbers cannot work together.
 pub(crate) const VERSION: u32 = 1;
-/// A plan or a result of 128 flows is below this.
+/// Plans and results of 128 flows are shorter.
 const LONGEST_LINE: usize = 256 << 10;
 pub(crate) const MOST_FLOWS: u32 = 128;
-/// Of a question or an answer; whoever is connected to keeps one of each.
+/// The largest request or response; the called end keeps one of each.
 pub(crate) const LARGEST_MESSAGE: u32 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) version: u32,
-    /// Names the measurement in the flows' headers.
+    /// Identifies the measurement in the flows' headers.
     pub(crate) id: u64,
     pub(crate) flows: u32,
-    /// Data flows from who was connected to.
+    /// Data flows from the called end.
     pub(crate) reverse: bool,
     pub(crate) work: Work,
 }
@@ -34,18 +35,18 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Work {
-    /// As much as goes in this time.
+    /// As much as possible in this time.
     BulkFor { micros: u64 },
     /// Number of bytes over each flow.
     Bytes { bytes: u64 },
     /// A file, over one flow.
     File { bytes: u64 },
-    /// A question, an answer, the next question; until the asker closes.
+    /// A request, a response, the next request, until the requesting end closes.
     Requests { request_bytes: u32, response_bytes: u32 },
 }
 
 impl Work {
-    /// Questions and answers of nothing would never end, and huge ones need huge buffers.
+    /// Returns whether the sizes are sound: empty messages would never end, and huge ones need huge buffers.
     pub(crate) fn is_sound(self) -> bool {
         let fits = |bytes| (1..=LARGEST_MESSAGE).contains(&bytes);
         match self {
@@ -55,7 +56,7 @@ impl Work {
     }
 }
 
-/// What the end that was connected to tells: first that it is ready, then what it saw.
+/// A message of the called end: first that it is ready, then its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
@@ -72,7 +73,7 @@ pub(crate) struct FlowSeen {
     pub(crate) bytes: u64,
     /// From its beginning to its end.
     pub(crate) micros: u64,
-    /// Of a file.
+    /// For a file.
     pub(crate) sha256: Option<String>,
     pub(crate) side: SideReport,
     /// Why it broke off.
@@ -135,7 +136,7 @@ pub(crate) async fn write_line<T: Serialize>(
     to.write_all(&line).await
 }
 
-/// Byte by byte, since lines are few and what follows belongs to someone else.
+/// Reads a line byte by byte, since lines are few and later bytes belong to other readers.
 pub(crate) async fn read_line<T: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
     let mut line = Vec::new();
     loop {

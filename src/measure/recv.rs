@@ -24,7 +24,7 @@ use crate::measure::protocol::{
 use crate::measure::report::rate_of;
 use crate::signals;
 
-/// Where measurements meet, as iperf3's do.
+/// The default port of measurements, as for iperf3.
 pub(crate) const PORT: u16 = 5201;
 
 /// Wait for a `hopwise send` and receive its data, or send data if it asks with --reverse
@@ -55,12 +55,12 @@ pub(crate) struct Arguments {
 }
 
 const OPENING_WITHIN: Duration = Duration::from_secs(10);
-/// Between the plan and its last flow.
+/// The time from the plan to its last flow.
 const FLOWS_WITHIN: Duration = Duration::from_secs(60);
-/// Measurements at a time.
+/// The largest number of simultaneous measurements.
 const MOST_MEASUREMENTS: usize = 64;
 
-/// Flows go to the measurement that they name.
+/// The receiver of flows for each measurement, by its id.
 type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -82,7 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     served
 }
 
-/// Whether a flow can be kept there, before anybody sends one; what is there stays as it is until then.
+/// Checks that a flow can be written to this file, before the first flow comes. An existing file stays unchanged until
+/// then.
 fn check_output(path: &Path) -> Result<(), Failure> {
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(path.display().to_string(), problem);
     let mut options = OpenOptions::new();
@@ -90,11 +91,11 @@ fn check_output(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(facts) if facts.is_dir() => Err(refused(&"it is a folder, expected a file")),
         Ok(facts) if facts.is_file() => options.open(path).map(drop).map_err(|error| refused(&error)),
-        // Whoever reads a pipe would take this for its end.
+        // The reader of a pipe would take this for its end.
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match options.create_new(true).open(path) {
             Ok(_) => fs::remove_file(path).map_err(|error| refused(&error)),
-            // A link to what is not there yet.
+            // A link to a missing file.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(refused(&error)),
         },
@@ -155,7 +156,7 @@ fn row(seen: &FlowSeen) -> String {
     row + "\n"
 }
 
-/// One connection: of a flow, which is handed on, or of a measurement's control, which is seen through.
+/// Serves one connection: hands a flow on, or follows a control connection to its end.
 async fn client(
     mut stream: Stream,
     expected: Expected,
@@ -191,7 +192,7 @@ async fn measurement(
         Err(_) => Vec::new(),
     };
     expected.lock().remove(&plan.id);
-    // Who began it may be gone; what was seen is told here all the same.
+    // The other end may be gone; the results are printed here all the same.
     let _ = protocol::write_line(&mut control, &Answer::Saw { flows: seen.clone() }).await;
     Some((plan, seen))
 }
@@ -229,7 +230,7 @@ async fn all_flows(
         let Ok(Some(flow)) = timeout(FLOWS_WITHIN, coming.recv()).await else { break };
         streams.push(flow);
     }
-    // The other end begins as well once all of them stand.
+    // The other end also begins once all of them are connected.
     let (mut flows, began) = (JoinSet::new(), Instant::now());
     for (nth, stream) in streams {
         let copy = output.clone().filter(|_| nth == 0);

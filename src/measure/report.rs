@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{FlowSeen, Work};
 
-/// Knowledge of one end's TCP about a connection; empty for the kernel's TCP.
+/// One end's view of a connection; empty for the kernel's TCP.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SideReport {
     pub(crate) local: String,
@@ -24,7 +24,7 @@ pub(crate) struct SideReport {
 pub(crate) struct TcpReport {
     pub(crate) receiver: String,
     pub(crate) senders: String,
-    /// The way there, or the way back where an end knows that alone.
+    /// The hops to the peer, or those from it if an end knows only these.
     pub(crate) hops: Option<u8>,
     #[serde(flatten)]
     pub(crate) path: Hops,
@@ -40,8 +40,8 @@ pub(crate) struct TcpReport {
     pub(crate) shadows: Vec<Shadow>,
 }
 
-/// How far an end counts it to be there and back, and who says so: `routing`, `ttl` or `config`. An end of an older
-/// version tells nothing of it.
+/// The hops to the peer and back as an end counts them, and the source: `routing`, `ttl` or `config`. An end of an
+/// older version sends none of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Hops {
@@ -99,19 +99,18 @@ impl SideReport {
     }
 }
 
-/// One flow as both ends saw it, without the values that the kernel's TCP does not tell.
+/// One flow as both ends saw it, without the values that the kernel's TCP does not give.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FlowReport {
     id: String,
     from: String,
     to: String,
-    /// The way of the data and the way of the ACKs, each as the end counts it that has a better word for it, and who
-    /// told that end.
+    /// The hops of the data and of the ACKs, each from the end with the better source, and that source.
     hops: Option<u8>,
     hops_source: Option<String>,
     hops_back: Option<u8>,
     hops_back_source: Option<String>,
-    /// The receiver agent of the end that data went to, and the sender agents of the end it came from.
+    /// The receiver agent of the end that received data, and the sender agents of the end that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     receiver: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +121,7 @@ pub(crate) struct FlowReport {
     sent: Option<SentCounts>,
     #[serde(flatten)]
     acked: Option<AckCounts>,
-    /// Of the end that data went to.
+    /// The watching agents of the end that received data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shadows: Vec<Shadow>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +197,7 @@ impl FlowReport {
     }
 }
 
-/// Why one end broke off is seldom what the other saw of it.
+/// Both problems, if both ends have one: each end usually saw another one.
 fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
     match (source, sink) {
         (Some(source), Some(sink)) => Some(format!("{source} where data came from, {sink} where it went")),
@@ -209,12 +208,12 @@ fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
 const COLUMNS: [&str; 10] =
     ["flow", "from", "to", "hops", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
 
-/// The items of a canonical list, as YAML would give them.
+/// The items of a canonical list, parsed as YAML.
 fn agents_of(senders: &str) -> Vec<String> {
     serde_yaml::from_str(senders).unwrap_or_else(|_| vec![senders.to_owned()])
 }
 
-/// Round trips of questions and answers.
+/// Round trips of requests and responses.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Requests {
     count: u64,
@@ -227,7 +226,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// From each one's microseconds.
+    /// From the microseconds of each request.
     pub(crate) fn of(mut took: Vec<u32>, counted: Duration) -> Option<Requests> {
         took.sort_unstable();
         let count = u64::try_from(took.len()).ok()?;
@@ -248,7 +247,7 @@ impl Requests {
 #[derive(Clone, Debug, Serialize)]
 struct Total {
     goodput_kbps: f64,
-    /// Jain's index: 1 when all flows got the same.
+    /// Jain's index: 1 if all flows got the same.
     jain: f64,
 }
 
@@ -259,7 +258,7 @@ struct Sha256 {
     matches: bool,
 }
 
-/// What this process spent.
+/// The resources that this process used.
 #[derive(Clone, Debug, Serialize)]
 struct Cost {
     cpu_s: f64,
@@ -283,7 +282,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// From pairs of what each flow's source and its sink saw.
+    /// From pairs of each flow's view at its source and at its sink.
     pub(crate) fn new(work: Work, reverse: bool, flows: &[(FlowSeen, FlowSeen)], took: Vec<u32>) -> Report {
         let counted = flows.iter().map(|(_, sink)| sink.time()).max().unwrap_or_default();
         let numbered = (0..).zip(flows);

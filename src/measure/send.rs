@@ -72,11 +72,11 @@ pub(crate) struct Arguments {
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
-/// Time after which the user is told what the program waits for.
+/// Time after which the user sees what the program waits for.
 const TELL_AFTER: Duration = Duration::from_secs(2);
 /// Time that the other end has to report its result.
 const RESULT_WITHIN: Duration = Duration::from_secs(60);
-/// Round trips whose times are kept, over all flows.
+/// The largest number of round-trip times that are kept, over all flows.
 const MOST_TIMES: usize = 4 << 20;
 
 fn target(text: &str) -> Result<SocketAddr, String> {
@@ -159,7 +159,7 @@ impl Arguments {
             let stream = self.connect(carrier, Opening::Flow { id: plan.id, flow: nth }).await?;
             streams.push((nth, stream));
         }
-        // All of them stand: what they come to together is of one time.
+        // All of them are connected, so that their sum is of one time.
         let (mut flows, enough, began) = (JoinSet::new(), self.enough(), Instant::now());
         for (nth, stream) in streams {
             let (plan, file, moved) = (plan.clone(), self.file.clone(), Arc::clone(&moved));
@@ -205,7 +205,7 @@ impl Arguments {
         Ok(stream)
     }
 
-    /// Until all flows have ended; shows how it goes.
+    /// Waits until all flows have ended, and shows progress.
     async fn watch(
         &self,
         plan: &Plan,
@@ -242,7 +242,7 @@ impl Arguments {
                         let row = format!("{from:6.2}-{to:<6.2} s  {size:>10}  {rate}\n");
                         let bar = bar.clone();
                         let write = move || bar.suspend(|| hopwise_lab::plain::out().write_all(row.as_bytes()));
-                        // Who reads no more of it still gets the measurement's exit status.
+                        // A reader that stops still gets the measurement's exit status.
                         let _ = tokio::task::spawn_blocking(write).await;
                     }
                     last = (now, total);
@@ -300,7 +300,8 @@ async fn one_flow(
     (seen, took)
 }
 
-/// Each flow's source and sink, in the flows' order; an end that told nothing of a flow is a problem of its own.
+/// Each flow's source and sink, in the flows' order. A flow without a report from the other end has a problem of its
+/// own.
 fn paired(mut ours: Vec<FlowSeen>, theirs: &[FlowSeen], reverse: bool) -> Vec<(FlowSeen, FlowSeen)> {
     ours.sort_by_key(|seen| seen.flow);
     let pair = |our: FlowSeen| {

@@ -1,4 +1,4 @@
-//! `hopwise route`: AODV or AODVv2 on this machine's interfaces, for whatever programs run on it.
+//! `hopwise route`: AODV or AODVv2 on this machine's interfaces, for all programs on it.
 
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use rustix::net;
 
 use crate::failure::Failure;
 
-/// Clients whom nobody has accepted yet, at each listener; Linux takes net.core.somaxconn where that is less.
+/// The largest number of clients not yet accepted, at each listener. Linux takes net.core.somaxconn if that is less.
 const MOST_WAITING: i32 = 4096;
 
 pub(super) fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -20,7 +20,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = net::socket_with(domain, net::SocketType::STREAM, flags, None)?;
     net::sockopt::set_socket_reuseaddr(&socket, true)?;
     if address.is_ipv6() {
-        // `[::]` takes IPv4 as well wherever the file is used, whatever net.ipv6.bindv6only says there.
+        // `[::]` takes IPv4 as well, whatever net.ipv6.bindv6only is on this machine.
         net::sockopt::set_ipv6_v6only(&socket, false)?;
     }
     net::bind(&socket, &address)?;

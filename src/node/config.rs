@@ -26,7 +26,7 @@ pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
 pub(crate) use listeners::{place_at, ports};
 
-/// A node's configuration as it stands in the file; [`load`] has checked what serde cannot.
+/// A node's configuration as it stands in the file; [`load`] has made the checks that serde cannot.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeConfig {
@@ -66,7 +66,7 @@ pub(crate) struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// Whether the two differ only in settings that a running node can change.
+    /// Returns whether the two differ only in settings that a running node can change.
     pub(crate) fn says_the_same_beside_rules(&self, other: &NodeConfig) -> bool {
         let said = |config: &NodeConfig| format!("{:?}", NodeConfig { rules: Vec::new(), ..config.clone() });
         said(self) == said(other)
@@ -114,7 +114,7 @@ pub(crate) enum LinkKind {
 }
 
 impl Link {
-    /// As a capture's file describes it.
+    /// The link's description in a capture's file.
     pub(crate) fn captured(&self) -> CapturedLink {
         let is_ethernet = self.kind == LinkKind::Raw;
         let framing = if is_ethernet { Framing::Ethernet } else { Framing::Ip };
@@ -127,7 +127,7 @@ impl Link {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Link {
     pub(crate) kind: LinkKind,
-    /// The TUN device to make, or the interface to use; a replay is called so.
+    /// The TUN device to make, or the interface to use, or the name of a replay.
     pub(crate) name: String,
     /// MTU of a TUN; an interface has its own.
     pub(crate) mtu: Option<u16>,
@@ -143,12 +143,12 @@ pub(crate) struct Link {
     pub(crate) pace: Option<PaceName>,
     /// Checksums (kinds: pcap, replay); packets captured at their sender may have none yet.
     pub(crate) checksums: Option<ChecksumsName>,
-    /// Routers on the way to peers that are no hops: a kernel between a TUN and the radio, at either end.
+    /// Routers on the path to peers that are no hops: a kernel between a TUN and the radio, at either end.
     pub(crate) crossings: Option<u8>,
     /// The addresses that the kernel has on its end of a TUN.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) kernel: Vec<Address>,
-    /// Our addresses on this link, where they are not the node's.
+    /// Our addresses on this link, if they differ from the node's.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) address: Vec<Address>,
     pub(crate) fault: Option<Fault>,
@@ -168,12 +168,12 @@ pub(crate) enum ChecksumsName {
     Trust,
 }
 
-/// A TUN's, unless the file says another: the kernel here forwards, and the peer's does.
+/// The default for a TUN: the kernels here and at the peer forward.
 pub(crate) const TUN_CROSSINGS: u8 = 2;
-/// A TUN's, unless the file says another.
+/// The default for a TUN.
 pub(crate) const MTU: u16 = 1500;
 
-/// Faults that a link applies to packets each way; for tests.
+/// Faults that a link applies to packets in each direction; for tests.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Fault {
@@ -195,7 +195,7 @@ pub(crate) struct Fault {
 pub(crate) struct Route {
     pub(crate) to: Address,
     pub(crate) link: String,
-    /// The neighbour that takes it on; a TUN needs none.
+    /// The neighbour that forwards packets; a TUN needs none.
     pub(crate) via: Option<IpAddr>,
 }
 
@@ -215,7 +215,7 @@ pub(crate) struct Forward {
     /// Time without data after which a connection is closed.
     #[serde(default = "idle")]
     pub(crate) idle: Time,
-    /// Seats up to which a source takes some of the source with the most; half of them unless the file says more or less.
+    /// Seats up to which a source takes some from the source with the most; by default half of them.
     pub(crate) per_source: Option<usize>,
 }
 
@@ -226,7 +226,7 @@ pub(crate) enum Side {
     Mesh(HostPort),
 }
 
-/// `10.7.0.2:80`, `[fd07::2]:80`, `name:80`; where something listens, `:80` means every address.
+/// `10.7.0.2:80`, `[fd07::2]:80`, `name:80`. For a listener `:80` means every address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort {
     pub(crate) host: String,
@@ -273,26 +273,26 @@ impl<'de> Deserialize<'de> for Side {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Socks5 {
     pub(crate) listen: SocketAddr,
-    /// As of a forward.
+    /// As for a forward.
     #[serde(default = "connections")]
     pub(crate) connections: usize,
     /// Time that a client has to name its target.
     #[serde(default = "handshake_within")]
     pub(crate) handshake_within: Time,
-    /// As of a forward.
+    /// As for a forward.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
     #[serde(default = "idle")]
     pub(crate) idle: Time,
     pub(crate) per_source: Option<usize>,
-    /// Passwords by name; without any, a client is asked for none.
+    /// Passwords by name; without any, clients need no login.
     #[serde(default)]
     pub(crate) users: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) allow: Allow,
 }
 
-/// Which clients are taken, and where they may go; what is absent says nothing.
+/// The accepted clients, and their allowed targets; an absent list has no effect.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Allow {
@@ -311,7 +311,7 @@ pub(crate) struct Bounds {
     pub(crate) memory: Option<Size>,
 }
 
-/// A quiet session is nothing wrong, and where seats are scarce the quietest makes room anyhow: as Envoy has it.
+/// A quiet session is not wrong, and if seats are scarce the quietest makes room anyhow; Envoy has the same value.
 fn idle() -> Time {
     Time(Duration::from_secs(3600))
 }
@@ -333,7 +333,7 @@ fn reads_within() -> Time {
 pub(crate) struct Metrics {
     #[serde(default = "metrics_listen")]
     pub(crate) listen: SocketAddr,
-    /// Names by which scrapers ask, beside the node's, `localhost` and addresses.
+    /// Names in scrapers' requests, beside the node's, `localhost` and addresses.
     #[serde(default)]
     pub(crate) names: Vec<String>,
 }
@@ -342,10 +342,10 @@ fn metrics_listen() -> SocketAddr {
     SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 9184))
 }
 
-/// Nearly every packet fits into such a file of a capture, with what is said of it.
+/// Nearly every packet fits into a capture file of this size, with its comments.
 const LEAST_ROTATION: u64 = 64 << 10;
 
-/// For whoever asks for one without a file that says where.
+/// Checks the size for a capture without a configuration file.
 pub(crate) fn check_rotation(bytes: u64) -> Result<(), String> {
     let is_enough = bytes >= LEAST_ROTATION;
     is_enough.then_some(()).ok_or_else(|| "too small for a file: expected 64KiB or more".to_owned())
@@ -355,7 +355,7 @@ pub(crate) fn check_rotation(bytes: u64) -> Result<(), String> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Capture {
     pub(crate) file: PathBuf,
-    /// Which links; all where none is named.
+    /// The captured links; all of them if none is named.
     #[serde(default)]
     pub(crate) links: Vec<String>,
     /// A new file begins before this one is larger.
@@ -375,12 +375,12 @@ pub(crate) fn load(path: &Path) -> Result<NodeConfig, LoadError> {
     read(&document).map_err(LoadError::Refused)
 }
 
-/// The same of a file that was read.
+/// The same for a file that was read.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<NodeConfig, Box<Refusal>> {
     read(&Document::parse(&path.display().to_string(), text)?)
 }
 
-/// The same for a node that is to run on this machine, with what shows later where something stands.
+/// The same for a node on this machine, with the document, which later shows the places of keys.
 pub(crate) fn load_for_here(path: &Path) -> Result<(Document, NodeConfig), LoadError> {
     let document = Document::load(path)?;
     let config = read_for_here(&document).map_err(LoadError::Refused)?;
@@ -399,7 +399,7 @@ fn read_for_here(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
     Ok(config)
 }
 
-/// One address, or a list of them, of which each is refused at its own place.
+/// One address, or a list of them, each refused at its own place.
 fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
     struct OneOrMore;
 

@@ -10,7 +10,7 @@ use super::config::NodeConfig;
 use crate::daemon::confine::{Needs, folders_of};
 use crate::daemon::reader::Reader;
 
-/// What the C library reads to find an address by its name: settings, modules, and where other programs keep them.
+/// The files from which the C library resolves names: settings, modules, and other programs' sockets.
 const NAMES: [&str; 10] = [
     "/etc",
     "/lib",
@@ -23,9 +23,9 @@ const NAMES: [&str; 10] = [
     "/run/NetworkManager",
     "/run/nscd",
 ];
-/// The kernel's switches, for a device that is put back as it was.
+/// The kernel's switches, for a device that is restored.
 const SWITCHES: &str = "/proc/sys/net";
-/// Where captures may begin besides the folders of the file.
+/// Folders in which captures may begin, beside those of the file.
 const CAPTURES: [&str; 3] = ["/tmp", "/var/tmp", "/var/lib/hopwise"];
 
 pub(super) fn needs(config: &NodeConfig, links: &[Vec<Box<dyn Link>>], reader: &Reader) -> Needs {
@@ -47,7 +47,7 @@ pub(super) fn captures(config: &NodeConfig) -> Vec<PathBuf> {
     let of_file = config.captures.iter().cloned();
     let of_socket = config.control.iter().flat_map(|path| folders_of(path));
     let of_capture = config.capture.iter().flat_map(|capture| folders_of(&capture.file));
-    // A daemon that was started in the root folder was started anywhere.
+    // The root folder says nothing of a daemon's place.
     let own = std::env::current_dir().ok().filter(|own| own != Path::new("/"));
     let customary = CAPTURES.iter().map(PathBuf::from);
     let mut folders: Vec<_> =

@@ -10,24 +10,24 @@ use crate::daemon::control::{Answer, Question};
 
 pub(crate) mod client;
 
-/// What may be asked.
+/// A request to the node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Request {
     Status,
     CaptureStart {
         file: PathBuf,
-        /// All where none is named.
+        /// All links, if none is named.
         links: Vec<String>,
         rotate_bytes: Option<u64>,
         files: u32,
     },
     CaptureStop,
-    /// A routing daemon on this machine says what became of routes, and what has arrived at peers.
+    /// News of routes and of arrivals at peers, from a routing daemon on this machine.
     Paths {
         news: Vec<PathNews>,
     },
-    /// A routing daemon asks what has arrived here from that peer.
+    /// A routing daemon's request for the arrivals here from that peer.
     Arrivals {
         peer: IpAddr,
     },
@@ -39,14 +39,14 @@ impl Question for Request {
     }
 }
 
-/// What a routing daemon says of a peer.
+/// A routing daemon's news of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PathNews {
     pub(crate) peer: IpAddr,
     /// One connection's ports, the peer's and ours, that an `ack-seq` is for.
     pub(crate) ports: Option<(u16, u16)>,
     pub(crate) what: PathWhat,
-    /// Links to the peer, where there is a route.
+    /// Links to the peer, if there is a route.
     pub(crate) hops: Option<u8>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Response {
     Capture(CaptureSnapshot),
     Told,
     Arrivals {
-        /// For each flow the peer's port, ours, and up to where it has arrived.
+        /// For each flow the peer's port, ours, and the sequence number that has arrived.
         flows: Vec<(u16, u16, u32)>,
     },
     Refused {

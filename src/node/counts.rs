@@ -8,7 +8,7 @@ use super::forward::ForwardCounts;
 use super::relay::Relayed;
 use super::socks5::Socks5Counts;
 
-/// What ends the name of what goes down, too.
+/// The end of the names of gauges.
 pub(super) const OPEN: &str = "-open";
 
 #[derive(Clone, Debug, Default)]

@@ -45,14 +45,14 @@ use crate::signals::{self, Ending};
 
 /// Interval at which the links are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// What the stack may take for the last segments when relays have used up their time.
+/// The time that the stack has for the last segments when relays have used up theirs.
 const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
-/// What a disk may take for the end of a capture.
+/// The time that a disk has for the end of a capture.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 
-/// What was opened with the capabilities that it takes, and is served without.
+/// The resources that were opened with capabilities and are used without.
 struct Opened {
-    /// Of each shard.
+    /// By shard.
     links: Vec<Vec<Box<dyn Link>>>,
     control: Option<control::Bound>,
     socks5: Option<StdListener>,
@@ -60,18 +60,18 @@ struct Opened {
     forwards: Vec<forward::Bound>,
 }
 
-/// What the services share.
+/// The state that the services share.
 struct Daemon {
     config: NodeConfig,
     /// File of the configuration.
     document: Document,
-    /// Whom the daemon became.
+    /// The user that the daemon became.
     user: String,
-    /// Reads it anew.
+    /// Reads the file anew.
     reader: Mutex<Reader>,
     shards: Shards,
     capture: Capture,
-    /// Of each shard.
+    /// By shard.
     sums: Vec<Arc<Sums>>,
     counts: Counts,
     users: Users,
@@ -81,7 +81,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| unmet::user(&document, &error))?;
     descriptors::allow(&config);
-    // What is opened has to be taken back, whatever comes between.
+    // Opened devices have to be removed again, whatever happens between.
     let signals = signals::early(Signals::new)?;
     let reader = Reader::new(path, &privileges, config.confine);
     let reader = reader.map_err(|error| Failure::failed("start what reads the file anew", error))?;
@@ -91,7 +91,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    // Confinement may keep it from reading them later.
+    // Confinement may prevent reading them later.
     let users = Users::of_machine();
     let needs = confined::needs(&config, &opened.links, &reader);
     let _confined = confine(config.confine, &privileges, &needs)?;
@@ -109,7 +109,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     ended
 }
 
-/// A stack for each queue; most nodes have one.
+/// Starts a stack for each queue; most nodes have one.
 fn start(
     config: &NodeConfig,
     links: Vec<Vec<Box<dyn Link>>>,
@@ -207,7 +207,7 @@ impl Daemon {
         ended
     }
 
-    /// Until a signal says that it is over, or a link is lost.
+    /// Runs until a signal ends the daemon, or a link is lost.
     async fn watch(&self, signals: &mut Signals) -> Result<(), Failure> {
         loop {
             tokio::select! {
@@ -249,7 +249,7 @@ impl Daemon {
         let daemon = Arc::clone(self);
         let stopped = tokio::task::spawn_blocking(move || {
             let stopped = daemon.shards.clone().stop(left);
-            // That none runs is nothing to tell; how one ended is told by now.
+            // It fails if no capture runs. The end of one is in the log by now.
             let _ = daemon.end_capture();
             stopped
         });
@@ -266,10 +266,10 @@ impl Daemon {
         }
     }
 
-    /// New rules for connections that begin from now on; a file that is refused changes nothing.
+    /// Sets new rules for later connections; a refused file changes nothing.
     fn reload(&self) {
         let outcome = self.read_anew().and_then(|config| {
-            // What one stack takes, all take.
+            // All stacks accept the same rules.
             self.shards.stacks().iter().try_for_each(|stack| {
                 let set = stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
                 set.map_err(|error| Failure::failed("set the rules", error))
@@ -363,7 +363,7 @@ impl Daemon {
         Ok(capture_snapshot(&path, &CaptureCounts::default()))
     }
 
-    /// A file that may not be written is one outside of some folders.
+    /// Explains a file that may not be written: it lies outside the allowed folders.
     fn why_not(&self, path: &Path, error: &CaptureError) -> String {
         let denied = io::ErrorKind::PermissionDenied;
         let is_denied = matches!(error, CaptureError::File { error, .. } if error.kind() == denied);
@@ -380,7 +380,7 @@ impl Daemon {
         )
     }
 
-    /// The log says what became of it, whoever asked for its end.
+    /// Ends the capture and logs the result.
     fn end_capture(&self) -> Result<CaptureSnapshot, CaptureError> {
         let (path, counts) = self.capture.stop()?;
         let ended = capture_snapshot(&path, &counts);

@@ -1,11 +1,11 @@
-//! Each client whose bytes are carried is a descriptor, and systems give a process 1,024 unasked.
+//! Raises the limit of open files: each served client takes a descriptor, and the default limit is 1,024.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::config::NodeConfig;
 use super::waiting::MOST_WAITING;
 
-/// Links, runtimes, control sockets, captures, and SOCKS5's clients that have not yet said where they want to go.
+/// Links, runtimes, control sockets, captures, and SOCKS5 clients that have not sent their request yet.
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
@@ -15,7 +15,7 @@ fn wanted(config: &NodeConfig) -> u64 {
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
 }
 
-/// As many as the file's clients take, as far as this process may have them.
+/// Allows as many descriptors as the file's clients need, within this process's hard limit.
 pub(super) fn allow(config: &NodeConfig) {
     let wanted = wanted(config);
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };

@@ -1,4 +1,4 @@
-//! Port forwards: a port here that leads to a service over Hopwise, and a port over Hopwise that leads to one here.
+//! Port forwards: a port on this machine that leads to a service over Hopwise, and the reverse.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
-/// A forward whose port on this machine is taken, while that is still allowed.
+/// A forward whose port on this machine was bound while that was still allowed.
 #[derive(Debug)]
 pub(super) struct Bound {
     way: Way,
@@ -41,22 +41,22 @@ enum Way {
     Inward { listen: HostPort, to: HostPort },
 }
 
-/// What all forwards count.
+/// Counters of all forwards.
 #[derive(Debug, Default)]
 pub(super) struct ForwardCounts {
     pub(super) accepted: AtomicU64,
-    /// Found every seat taken, and too many waiting.
+    /// Clients without a free seat, while too many waited.
     pub(super) refused: AtomicU64,
-    /// Did not read what came for them, or were quiet, while somebody else wanted their seat.
+    /// Clients that left data unread or were quiet, while another client needed the seat.
     pub(super) gave_way: AtomicU64,
-    /// Were quiet for `idle`.
+    /// Clients that were quiet for `idle`.
     pub(super) idle: AtomicU64,
-    /// Found nobody at the other end, or hung up before that.
+    /// Clients whose target could not be reached, or that hung up before.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
 }
 
-/// What all forwards share; a copy goes with each client.
+/// The state that all forwards share; each client has a copy.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) shards: Shards,
@@ -88,7 +88,7 @@ fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
     }
 }
 
-/// Begins a forward as a task of `tasks`.
+/// Starts a forward as a task of `tasks`.
 pub(super) fn start(
     bound: Bound,
     context: &Context,
@@ -117,10 +117,10 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Where a forward's clients come from.
+/// The source of a forward's clients.
 trait Incoming: Send + 'static {
     type Client: Send + 'static;
-    /// The next one and where it comes from, unless there can be no more.
+    /// The next client and its origin, unless there can be no more.
     fn next(&self) -> impl Future<Output = Option<(Self::Client, Origin)>> + Send;
 }
 
@@ -141,7 +141,7 @@ impl Incoming for Local {
                     return Some((Unfinished::new(client), from));
                 }
                 Err(error) => {
-                    // Too many open files, or a client that is gone already: the next may do.
+                    // Too many open files, or a client that is gone already: the next one may work.
                     tracing::warn!(%error, "forward: a client was not accepted");
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
@@ -161,8 +161,8 @@ impl Incoming for MeshListener {
     }
 }
 
-/// Carries each client until it is told to end, and then those that it has. Answers how many were cut off. A client
-/// that waits for its seat keeps nobody from coming. Those that still wait at the end are reset.
+/// Carries each client until the node begins to end, and then the present ones. Returns how many were cut off. A client
+/// that waits for its seat does not delay others. Those that still wait at the end are reset.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
     (seats, counts): (Seats, Arc<ForwardCounts>),
@@ -175,7 +175,7 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
             if waiting.join(client, from).is_some() {
                 counts.refused.fetch_add(1, Ordering::Relaxed);
             }
-            // Free seats are given away before a crowd has filled the room to wait.
+            // Free seats are given away before a crowd has filled the waiting room.
             yield_now().await;
         }
     };
@@ -218,7 +218,7 @@ async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>
 }
 
 impl Context {
-    /// What came of connecting a client that was accepted, unless it hangs up before.
+    /// The connection for an accepted client, unless the client hangs up before.
     async fn connected<S>(
         &self,
         connecting: impl Future<Output = io::Result<S>>,
@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    /// Serves a crowd on two seats, of which a source keeps one, and watches who is served. Answers how many were
-    /// refused.
+    /// Serves a crowd on two seats, of which a source keeps one, and watches which clients are served. Returns how many
+    /// were refused.
     async fn watched(crowd: Crowd, sits: fn(&Seat), watches: impl AsyncFn(&dyn Fn() -> Vec<usize>)) -> u64 {
         let served: Arc<Mutex<Vec<usize>>> = Arc::default();
         let carry = |client, seat: Seat| {
@@ -353,7 +353,7 @@ mod tests {
                 assert_eq!(served(), [0, 1, 2 + waits], "the one of the other source");
             };
             let refused = watched(crowd, |seat| seat.sitter().moves(), watches).await;
-            // The one of the other source found room, too.
+            // The client of the other source found room, too.
             assert_eq!(refused, (waits + 1).saturating_sub(MOST_WAITING) as u64);
         }
     }

@@ -1,4 +1,4 @@
-//! Which of those that share something takes the most of it.
+//! Finds the client that takes the most of a shared resource.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub(super) fn weights(clients: impl Iterator<Item = Origin> + Clone) -> Vec<(usi
     clients.map(|client| counts.at(client)).collect()
 }
 
-/// How many there are of each source, and of each address.
+/// The number of clients of each source, and of each address.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     sources: BTreeMap<Sharer, usize>,
@@ -28,8 +28,8 @@ impl Counts {
         counts
     }
 
-    /// Of the source of a client, and of its address. A client of this machine whose user is not known may be anybody's
-    /// second: it counts as if it had the most, and gives way first.
+    /// The counts of a client's source, and of its address. A client of this machine without a known user may be any
+    /// user's second one. It counts as if it had the most, and gives way first.
     pub(super) fn at(&self, client: Origin) -> (usize, usize) {
         if client == Origin::Unknown {
             return (usize::MAX, usize::MAX);

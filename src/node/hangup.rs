@@ -1,4 +1,4 @@
-//! Clients who hang up: while what they asked for is being connected, or after they have closed for writing.
+//! Clients that hang up: during the connection to their target, or after they have closed for writing.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-/// While something is being connected: most is before anybody looks.
+/// The interval during a connection attempt: most attempts are over before.
 pub(super) const WHILE_CONNECTING: Duration = Duration::from_millis(250);
 
-/// Ends when a client of the kernel's TCP has broken off or closed. One that writes no more may still read: where the
-/// kernel cannot tell the two apart, since the client is another machine's, it is there.
+/// Ends when a client of the kernel's TCP has broken off or closed. A client that closed for writing may still read.
+/// The kernel cannot distinguish both for a client on another machine, which then counts as present.
 pub(super) async fn by_local(client: &TcpStream, look_every: Duration) {
     while !has_hung_up(client) {
         sleep(look_every).await;
     }
 }
 
-/// The same for a client over Hopwise, of whom only a reset tells that it reads no more.
+/// The same for a client over Hopwise: only a reset shows that it reads no more.
 pub(super) async fn by_mesh(client: &MeshStream, look_every: Duration) {
     while closed(client) == Some(None) {
         sleep(look_every).await;
     }
 }
 
-/// Ends when a peer of the kernel's TCP has broken off. For where nobody reads from it, and so hears of that.
+/// Ends when a peer of the kernel's TCP has broken off, while it is not being read.
 pub(super) async fn by_breaking_local(peer: &TcpStream, look_every: Duration) {
-    // To take the error would leave an end for whoever reads next.
+    // Taking the error would leave a plain end for the next reader.
     until(|| seen_of(peer).is_some_and(|seen| seen.contains(PollFlags::ERR)), look_every).await;
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn by_breaking_mesh(peer: &MeshStream, look_every: Duration) {
     until(is_broken, look_every).await;
 }
 
-/// Not at once: most is over before anybody would have looked.
+/// Waits before the first check: most cases are over by then.
 async fn until(is_so: impl Fn() -> bool, look_every: Duration) {
     loop {
         sleep(look_every).await;
@@ -51,13 +51,13 @@ async fn until(is_so: impl Fn() -> bool, look_every: Duration) {
     }
 }
 
-/// Why a connection is over, or that it is not; nothing of one that is forgotten.
+/// Why a connection is over, or `None` inside while it is not; `None` for a forgotten one.
 fn closed(stream: &MeshStream) -> Option<Option<CloseReason>> {
     let state = stream.stack().with(|_, endpoint| endpoint.state(stream.id()));
     state.map(|(_, closed)| closed)
 }
 
-/// What the kernel tells of a peer that breaks off or closes, and takes nothing.
+/// The kernel's state of a peer that may have broken off or closed; takes no data.
 fn seen_of(peer: &TcpStream) -> Option<PollFlags> {
     let mut watched = [PollFd::new(peer, PollFlags::RDHUP)];
     wait_for(&mut watched, Duration::ZERO).ok()?;
@@ -70,10 +70,10 @@ fn has_hung_up(client: &TcpStream) -> bool {
         return true;
     }
     match recv(client, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        // What it has written and nobody has read yet is to be carried, though it be gone.
+        // Its unread data is still to be carried, even if it is gone.
         Ok((1.., _)) => return false,
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
-        // That it has broken off since: the kernel says so once.
+        // It has broken off since: the kernel reports that once.
         Err(_) => return true,
     }
     let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));

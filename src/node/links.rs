@@ -23,7 +23,7 @@ impl fmt::Display for Unopened {
     }
 }
 
-/// For each shard its links, in the file's order.
+/// The links of each shard, in the file's order.
 pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, Unopened> {
     let unopened = |nth| move |error| Unopened { nth, error };
     match &config.links[..] {
@@ -41,7 +41,7 @@ fn open_queues(config: &NodeConfig, link: &config::Link) -> Result<Vec<Vec<Box<d
     wrapped.collect()
 }
 
-/// As the endpoint is to see them.
+/// The links as the endpoint sees them.
 pub(crate) fn describe_all(config: &NodeConfig, links: &[Box<dyn Link>]) -> Vec<LinkConfig> {
     let each = links.iter().zip(&config.links).enumerate();
     let described = each.map(|(nth, (link, of_file))| LinkConfig {
@@ -66,7 +66,7 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
     faulty(link, opened, 0)
 }
 
-/// Each shard has its own luck.
+/// Each shard has random numbers of its own.
 fn faulty(link: &config::Link, opened: Box<dyn Link>, shard: u64) -> Result<Box<dyn Link>, LinkError> {
     match &link.fault {
         None => Ok(opened),
@@ -88,7 +88,7 @@ mod captured {
 
     use super::config::{self, ChecksumsName, PaceName};
 
-    /// A link with a file plays it, one without listens.
+    /// Replays the file of a link, or captures live without one.
     pub(super) fn open(link: &config::Link) -> Result<Box<dyn Link>, LinkError> {
         let pace = match link.pace {
             Some(PaceName::AtOnce) => Pace::AtOnce,
@@ -114,7 +114,7 @@ mod captured {
 
     use super::config;
 
-    /// Nothing here reads filters; what has one was refused before.
+    /// This build has no filters; a link with one was refused before.
     pub(crate) fn check_filter(_filter: &str) -> Result<(), String> {
         Ok(())
     }
@@ -125,14 +125,14 @@ mod captured {
     }
 }
 
-/// What is for us the kernel sends there, also where it has no address of its own on it.
+/// The kernel sends our traffic to this device, even without an address of its own on it.
 fn tun(link: &config::Link, ours: &[Prefix]) -> TunConfig {
     let kernel_addresses: Vec<Prefix> = link.kernel.iter().map(|address| address.0).collect();
     let routes = routes_beside(&kernel_addresses, ours);
     TunConfig { mtu: link.mtu.unwrap_or(MTU), kernel_addresses, routes, ..TunConfig::new(&link.name) }
 }
 
-/// Our addresses that do not lie in a subnet which one of the kernel's addresses brings.
+/// Our addresses outside the subnets of the kernel's addresses.
 fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
     let is_beside = |own: &&Prefix| !kernel.iter().any(|subnet| subnet.contains(own.address()));
     ours.iter().filter(is_beside).copied().collect()

@@ -1,5 +1,5 @@
-//! A bounded number of questions to the system's resolver at once. Each of them holds a thread of the runtime until the
-//! resolver answers, also when nobody waits for it any more. The control socket and the node's end need such threads.
+//! Bounds the number of simultaneous lookups at the system's resolver. Each holds a thread of the runtime until the
+//! resolver answers, even if no client waits any more. The control socket and the node's end need such threads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use super::origin::{Origin, Sharer};
 
-/// The runtime has 512 threads for what blocks. SOCKS5 has so many for names, and so have all forwards together. A
+/// The runtime has 512 threads for blocking calls. SOCKS5 has this many for names, and so have all forwards together. A
 /// source begins a lookup only while more are free than it has: two or three that flood leave some to others.
 const MOST: usize = 32;
-/// A client waits so long until its name may be asked for.
+/// How long a client waits until its lookup may begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Default)]
@@ -25,12 +25,12 @@ pub(super) struct Lookups(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// For each source, how many of its names are being asked for.
+    /// The number of running lookups for each source.
     running: Mutex<BTreeMap<Sharer, usize>>,
     ended: Notify,
 }
 
-/// One lookup that runs.
+/// A running lookup.
 struct Running {
     shared: Arc<Shared>,
     source: Sharer,
@@ -59,7 +59,7 @@ impl Lookups {
     async fn begin(&self, source: Sharer) -> Running {
         loop {
             let mut ended = std::pin::pin!(self.0.ended.notified());
-            // One that ends from here on is heard of.
+            // A lookup that ends from here on wakes this one.
             ended.as_mut().enable();
             if let Some(running) = self.0.begin(source) {
                 return running;
@@ -108,7 +108,7 @@ mod tests {
         Ok(vec![SocketAddr::new(HERE, port)])
     }
 
-    /// A resolver that answers nothing keeps neither another source nor other work from the runtime's threads.
+    /// A resolver that does not answer blocks neither another source nor other work on the runtime's threads.
     #[test]
     fn names_that_nobody_resolves_hold_up_neither_other_sources_nor_other_work() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -116,7 +116,7 @@ mod tests {
         let lookups = Lookups::default();
         runtime.block_on(async {
             let mut slow = Vec::new();
-            // Each source that floods has as many addresses as it likes.
+            // Each flooding source has as many addresses as it likes.
             for nth in 0..100 {
                 for from in [[127, 0, 0, nth], [10, 7, 0, 9]] {
                     let (answer, answered) = mpsc::channel::<()>();
@@ -135,10 +135,10 @@ mod tests {
                     assert_eq!(other.expect("no panic"), 7);
                 }
             }
-            // Each has as many as they leave to others, and one of them was first.
+            // Both sources together leave 10 free, fewer than each of them has.
             let running: Vec<usize> = lookups.0.running.lock().values().copied().collect();
             assert_eq!(running, [11, 11]);
-            // To hang up ends no question.
+            // A client that hangs up ends no lookup.
             let asks = slow.iter().map(|(asks, _)| asks);
             asks.for_each(tokio::task::JoinHandle::abort);
             tokio::task::yield_now().await;

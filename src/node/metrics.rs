@@ -1,8 +1,8 @@
-//! Prometheus' text format: what the trace and the counters say, summed up.
+//! Prometheus' text format: the sums of the trace and of the counters.
 //!
 //! Every name and label is bounded: no address and no port of a connection becomes a label.
 //!
-//! By hand: a registry such as `prometheus-client` has counters of its own, and ours stand in the trace's totals.
+//! Written by hand: a registry such as `prometheus-client` has counters of its own, and ours are in the trace's totals.
 
 mod server;
 
@@ -142,7 +142,7 @@ impl Observer for Adder {
     }
 }
 
-/// The text that a scrape gets; `captured` is of all captures since the start.
+/// The text for a scrape; `captured` covers all captures since the start.
 pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
     let mut page = Page::default();
     page.family("hopwise_trace_events_total", "counter", "Trace events, by name.");
@@ -165,7 +165,7 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
     page.0
 }
 
-/// Of all connections, those that are gone too.
+/// Totals of all connections, also of those that are gone.
 fn totals(page: &mut Page, snapshot: &Snapshot) {
     let totals = &snapshot.totals;
     let family = "hopwise_segments_sent_total";
@@ -299,7 +299,7 @@ fn rtt(page: &mut Page, sums: &Sums) {
     page.line("hopwise_rtt_seconds_count", format_args!(""), all);
 }
 
-/// A family's lines stand together, as the format wants it.
+/// The lines of a family stand together, as the format requires.
 fn links(page: &mut Page, snapshot: &Snapshot) {
     type Ways = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
     let packets: Ways = |link| [("in", link.received_packets), ("out", link.sent_packets)];
@@ -404,7 +404,7 @@ mod tests {
         assert!(!text.contains("hopwise_relay_total{what=\"socks5-open\"}"), "no counter goes down: {text}");
     }
 
-    /// What was lost is not forgotten with the capture that lost it.
+    /// Losses of a capture still count after its end.
     #[test]
     fn captures_say_what_they_lost_and_whether_one_fails() {
         let captured = CaptureCounts {
@@ -438,7 +438,7 @@ mod tests {
         }
     }
 
-    /// A family's name, of a histogram's series, too.
+    /// The name of a family, also for the series of a histogram.
     fn family(line: &str) -> &str {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
         let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));

@@ -1,4 +1,4 @@
-//! From names to addresses: the configuration's own first, then the system's.
+//! Resolves names to addresses: the configuration's own first, then the system's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::lookups::Lookups;
 use super::origin::Origin;
 
-/// Addresses of one name that are tried, in the resolver's order.
+/// The largest number of addresses of one name that are tried, in the resolver's order.
 const MOST_TRIED: usize = 4;
 
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl Names {
         Names { hosts: Arc::new(hosts.clone()), lookups: Lookups::default() }
     }
 
-    /// For a client from `from`.
+    /// Resolves a name for a client from `from`.
     pub(super) async fn resolve(&self, from: Origin, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let known = host.parse().ok().or_else(|| self.hosts.get(host).copied());
         if let Some(ip) = known {

@@ -1,4 +1,4 @@
-//! Whose a client is, where a service shares something out among its clients.
+//! The origin of a client: services share their seats and lookups out by it.
 
 use std::net::IpAddr;
 
@@ -13,21 +13,21 @@ pub(super) enum Origin {
     Host(IpAddr),
     /// A program of this machine, by its user: each user has all addresses of the loopback, and may have many ids.
     User(u32),
-    /// A program of this machine of which the kernel tells no user, as after it has closed.
+    /// A program of this machine whose user the kernel does not give, as after it has closed.
     Unknown,
 }
 
-/// One of those that have a share.
+/// The holder of one share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sharer {
     Source(Source),
     User(u32),
-    /// A user has many addresses here: all that are unknown have one share.
+    /// A user has many addresses here: all unknown clients have one share.
     Unknown,
 }
 
 impl Origin {
-    /// Of a client of the kernel's TCP.
+    /// The origin of a client of the kernel's TCP.
     pub(super) fn of(users: &Users, client: &TcpStream, from: IpAddr) -> Origin {
         let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
         let id = ends.ok().and_then(|(theirs, ours)| user_of(theirs, ours));

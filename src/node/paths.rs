@@ -1,4 +1,4 @@
-//! News of paths from a routing daemon on this machine goes to the connections; arrivals go back to the daemon.
+//! Path news of a routing daemon on this machine goes to the connections; arrivals go back to the daemon.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use hopwise_host::Stack;
 
 use super::control::{PathNews, PathWhat, Response};
 
-/// News in one question.
+/// The largest number of news in one request.
 const MOST_NEWS: usize = 1_024;
 
 pub(super) fn told(stacks: &[Stack], news: &[PathNews]) -> Response {

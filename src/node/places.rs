@@ -1,5 +1,5 @@
-//! Places of clients that have yet to say what they want. A client that comes always gets one: where there are no more,
-//! the oldest of the source with the most gives way.
+//! Places of clients that have not sent their request yet. A new client always gets one. Without a free place, the
+//! oldest client of the source with the most gives way.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl Places {
         Places { most, taken: VecDeque::new() }
     }
 
-    /// For the task of a client that comes from there.
+    /// Takes a place for the task of a client from there.
     pub(super) fn take(&mut self, task: AbortHandle, from: Origin) {
         self.taken.push_back((task, from));
         if self.taken.len() > self.most {
@@ -28,7 +28,7 @@ impl Places {
         }
         if self.taken.len() > self.most {
             let weights = weights(self.taken.iter().map(|(_, from)| *from));
-            // Of equal ones the last is taken.
+            // `max_by_key` takes the last of equal ones.
             let oldest = (0..weights.len()).rev().max_by_key(|nth| weights[*nth]);
             if let Some((task, _)) = oldest.and_then(|nth| self.taken.remove(nth)) {
                 task.abort();
@@ -48,7 +48,7 @@ mod tests {
 
     const HERE: [u8; 4] = [127, 0, 0, 1];
 
-    /// Which of those that came from these addresses have given way in the end.
+    /// The clients from these addresses that have given way in the end.
     async fn gone(most: usize, from: &[[u8; 4]]) -> Vec<usize> {
         let (mut tasks, mut places) = (JoinSet::new(), Places::new(most));
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Carries bytes between two streams, each way until its sender has closed.
+//! Carries bytes between two streams, in each direction until its sender has closed.
 
 use std::io;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use super::hangup;
 use super::seats::Sitter;
 use super::unfinished::Unfinished;
 
-/// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
+/// The bytes that one direction reads before it writes. A slow reader ties up only these and the sockets' own buffers.
 const CHUNK: usize = 32 << 10;
 
 /// Bytes that went through relays.
@@ -26,11 +26,11 @@ const CHUNK: usize = 32 << 10;
 pub(crate) struct Relayed {
     pub(crate) to_mesh: AtomicU64,
     pub(crate) from_mesh: AtomicU64,
-    /// Relays of which a side broke off.
+    /// Relays with a side that broke off.
     pub(crate) broken: AtomicU64,
 }
 
-/// On which side the client is, and its seat.
+/// The client's side, and its seat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sits<'a> {
     Local(&'a Sitter),
@@ -45,39 +45,39 @@ impl<'a> Sits<'a> {
     }
 }
 
-/// Linux lets a full socket be written to again when a third of its buffer is free: in one that grew to megabytes a
-/// slow reader makes that room in minutes only, and seems not to read meanwhile. Linux doubles this. Over the
-/// loopback a writer is the fastest with 64 to 256 KiB, faster than with what grows; with 32 KiB it does a tenth of
-/// that.
+/// Linux lets a full socket be written again once a third of its buffer is free. In a buffer that grew to megabytes a
+/// slow reader frees that much only in minutes, and seems not to read meanwhile. Linux doubles this value. Over the
+/// loopback a writer is fastest with 64 to 256 KiB, faster than with a growing buffer. With 32 KiB it has a tenth of
+/// that speed.
 const SEND_BUFFER: usize = 128 << 10;
 
-/// Of a client who has a seat.
+/// Bounds the send buffer of a client with a seat.
 pub(crate) fn bound_send_buffer(client: &TcpStream) {
-    // Without it a slow reader is noticed to read less often, and no more.
+    // Without the bound a slow reader only seems slower.
     let _ = sockopt::set_socket_send_buffer_size(client, SEND_BUFFER);
 }
 
-/// A peer that has closed is asked so soon whether it is still there: whoever has closed altogether, and not for
-/// writing alone, forgets the connection after a minute (Linux) and says so then. A link that fades may be silent for
-/// longer, and takes eleven more.
+/// Keep-alive for a peer that may have closed. A peer that has closed fully, not only for writing, forgets the
+/// connection after a minute (Linux) and then answers with a reset. A link that fades may be silent for longer, and
+/// takes eleven more.
 const SOON: KeepAlive =
     KeepAlive { idle: Duration::from_secs(60), interval: Duration::from_secs(75), probes: 9 };
 
-/// A peer over Hopwise that has vanished keeps its seat for seven minutes at the most: its reset may have been lost,
-/// which on a mesh is nothing rare. A link that fades may be silent for four and a half of these.
+/// A vanished peer over Hopwise keeps its seat for seven minutes at the most. Its reset may have been lost, which is
+/// common on a mesh. A link that fades may be silent for four and a half of these.
 const MESH: KeepAlive =
     KeepAlive { idle: Duration::from_secs(120), interval: Duration::from_secs(30), probes: 9 };
 
-/// Who has closed may have nothing to hear for hours.
+/// A peer that has closed may get no data for hours.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What programs wrote leaves at once, as they decided, and a peer that has vanished is noticed some day.
+/// Sends written data at once, and detects vanished peers in time.
 fn prepare(local: &TcpStream, mesh: &MeshStream) {
-    // A connection that is over already says so when it is read.
+    // A connection that is over shows at the next read.
     let _ = local.set_nodelay(true);
-    // To ask costs nothing here, where over a mesh it takes airtime.
+    // Probes cost nothing here; over a mesh they take airtime.
     let _ = ask_soon(local);
-    // What the file says of `keep_alive` holds.
+    // The file's `keep_alive` takes precedence.
     set_options(mesh, |options| {
         let keep_alive = options.keep_alive.or(Some(MESH));
         Options { nagle: false, keep_alive, ..options }
@@ -102,17 +102,17 @@ fn set_options(mesh: &MeshStream, change: impl FnOnce(Options) -> Options) {
 /// End of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Both sides have closed, or one has for both ways.
+    /// Both sides have closed, or one has for both directions.
     InOrder,
     BrokeOff,
-    /// Somebody else got the client's seat.
+    /// Another client got the client's seat.
     GaveWay,
-    /// Nothing was carried for too long.
+    /// No data moved for too long.
     Quiet,
 }
 
-/// Carries bytes until both sides have closed, one is gone, nothing has been carried for `idle`, or somebody else gets
-/// the client's seat.
+/// Carries bytes until both sides have closed, one is gone, no data has moved for `idle`, or another client gets the
+/// client's seat.
 pub(crate) async fn carry(
     mut local: Unfinished<TcpStream>,
     mut mesh: Unfinished<MeshStream>,
@@ -123,7 +123,7 @@ pub(crate) async fn carry(
     prepare(local.stream(), mesh.stream());
     let peer = mesh.stream().peer_addr();
     tokio::select! {
-        // Who has ended before anybody else got the seat has ended.
+        // A relay that ended before another client got the seat has ended in order.
         biased;
         ended = relay(local.stream(), &*mesh.stream(), relayed, sits) => match ended {
             Ok(()) => {
@@ -146,12 +146,12 @@ pub(crate) async fn carry(
     }
 }
 
-/// How a relay ended of which not both sides have closed.
+/// The end of a relay before both sides have closed.
 #[derive(Debug)]
 enum Cut {
     /// A side broke off in the middle.
     Broken(io::Error),
-    /// A side broke off that had closed before: what it said is whole, and goes on to the other though it be slow.
+    /// A side broke off after it had closed: its data is complete, and still goes to the other side, however slow.
     Gone(io::Error),
 }
 
@@ -168,11 +168,11 @@ trait Side {
     type In: AsyncRead + Unpin;
     type Out: AsyncWrite + Unpin;
     fn split(self) -> (Self::In, Self::Out);
-    /// Ends when whoever has closed for writing is found not to read either; with an error if it broke off.
+    /// Ends when a side that has closed for writing is found not to read either; with an error if it broke off.
     fn hung_up(from: &Self::In) -> impl Future<Output = io::Result<()>> + Send;
-    /// Ends when a side has broken off that nobody reads from now.
+    /// Ends when a side has broken off that is not being read.
     fn broke_off(from: &Self::In) -> impl Future<Output = ()> + Send;
-    /// Whether all that was written has come to the side's own TCP, or never will.
+    /// Returns whether all written data has come to the side's own TCP, or never will.
     fn has_it_all(out: &Self::Out) -> bool;
 }
 
@@ -210,7 +210,7 @@ impl Side for &MeshStream {
     async fn hung_up(from: &Self::In) -> io::Result<()> {
         set_options(from, |options| Options { keep_alive: Some(SOON), ..options });
         hangup::by_mesh(from, LOOK_EVERY).await;
-        // We have not closed yet: it did not end by itself.
+        // This side has not closed yet: the connection did not end by itself.
         Err(io::ErrorKind::ConnectionReset.into())
     }
 
@@ -225,9 +225,8 @@ impl Side for &MeshStream {
     }
 }
 
-/// Ends when both sides have closed, or as the first that breaks cuts it. A side that closes for writing only goes on
-/// reading (half-close), and the relay with it for as long as it is there. The client's seat is told of what waits for
-/// it.
+/// Ends when both sides have closed, or when one breaks. A side that closes only for writing goes on reading
+/// (half-close), and the relay goes on while that side exists. The client's seat notes when data waits for it.
 async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> Result<(), Cut> {
     let ((local_in, local_out), (mesh_in, mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
@@ -251,8 +250,8 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
     }
 }
 
-/// The other way, once one has ended, for as long as there is somebody to read it. Who has closed altogether has said
-/// all it had to say; whoever still writes to it learns of that from the stack, or the kernel.
+/// Carries the other direction after one has ended, while its reader exists. A side that has closed fully has sent all
+/// its data. The stack or the kernel resets data that still goes to it.
 async fn unless_gone<S: Side, D: Side, R>(
     (closed, other): (S::In, D::Out),
     other_way: impl Future<Output = Result<R, Broken>>,
@@ -269,22 +268,22 @@ async fn unless_gone<S: Side, D: Side, R>(
             Err(error) => error,
         },
     };
-    // What the other said and nobody takes makes a reset of its end, too.
+    // Data of the other side that is not taken turns its end into a reset, too.
     let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(&other)).await;
     Err(Cut::Gone(gone))
 }
 
-/// Which end of one way broke.
+/// The end of one direction that broke.
 #[derive(Debug)]
 enum Broken {
     Source(io::Error),
     Sink(io::Error),
 }
 
-/// Somebody waits for the reset.
+/// A short interval, since the reset is awaited.
 const LOOK_FOR_ACKS_EVERY: Duration = Duration::from_millis(10);
 
-/// What has come is written in no time to who reads; who does not has lost it with the connection.
+/// The time for received data to be written: a reader takes it at once, and otherwise it is lost with the connection.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Broken {
@@ -294,8 +293,8 @@ impl Broken {
         }
     }
 
-    /// Whoever does not take what is written to it may have said why, and that is still to be carried: a server that
-    /// refuses an upload answers first.
+    /// A peer that does not take data may have sent the reason, which is still to be carried: a server that refuses an
+    /// upload answers first.
     async fn after_last_words<R>(
         self,
         other_way: impl Future<Output = Result<R, Broken>>,
@@ -309,8 +308,8 @@ impl Broken {
     }
 }
 
-/// Until the one side has closed. Once the relay has broken, that is no end to pass on: the kernel tells of a reset but
-/// once, to who reads or to who writes.
+/// Carries one direction until its source has closed. Once the relay has broken, that end is not passed on: the kernel
+/// reports a reset only once, to a read or to a write.
 async fn one_way<S: Side, D: Side>(
     mut from: S::In,
     mut to: D::Out,
@@ -322,7 +321,7 @@ async fn one_way<S: Side, D: Side>(
         let read = from.read(&mut chunk).await;
         let has_broken = has_broken.load(Ordering::Relaxed);
         if read.is_err() || has_broken && matches!(read, Ok(0)) {
-            // A reset takes back what was written and has not come.
+            // A reset discards data that was written but has not come.
             let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(&to)).await;
         }
         let read = read.map_err(Broken::Source)?;
@@ -332,10 +331,10 @@ async fn one_way<S: Side, D: Side>(
             }
             return Ok((from, to));
         }
-        // The next read waits until this is written: a reader that is slow stops its sender.
+        // The next read waits until this is written: a slow reader stops its sender.
         let mut left = &chunk[..read];
         while !left.is_empty() {
-            // Anew after each part that it has made room for: one that is slow but steady reads.
+            // Again after each part that it has taken: a slow but steady client does read.
             reader.inspect(|reader| reader.waits());
             let written = tokio::select! {
                 biased;
@@ -361,7 +360,7 @@ async fn has_come<D: Side>(to: &D::Out) {
     }
 }
 
-/// Whoever breaks off while nothing is taken of what it said would keep its seat for as long as that lasts.
+/// A peer that breaks off while its data is not taken would keep its seat for as long as that lasts.
 async fn has_spoken_its_last<S: Side>(from: &S::In) {
     S::broke_off(from).await;
     sleep(LAST_WORDS_WITHIN).await;

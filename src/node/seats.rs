@@ -1,6 +1,6 @@
-//! Seats at the proxy, and at each forward: so many clients at a time. Where none is free, one makes room for the next.
-//! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of the
-//! source with the most.
+//! Seats at the proxy and at each forward bound the number of clients. Without a free seat, a client makes room for the
+//! next one. It is one that leaves data unread, else one that was quiet for as long, else the quietest of the source
+//! with the most.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use tokio::time::{Instant, sleep, timeout};
 use super::greed::Counts;
 use super::origin::Origin;
 
-/// Who is told to go has little to do before it is gone; this is not up to its patience, which may be shorter.
+/// The time within which a client that gives way is gone; its patience may be shorter.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Seats {
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Weak<Sitter>>>,
-    /// How long a client may leave what waits for it, or be quiet, where others want its seat.
+    /// How long a client may leave data unread, or be quiet, while others need its seat.
     patience: Duration,
-    /// A source, and an address of it, gets a seat of another only while it has fewer than this.
+    /// A source or an address gets a seat of another one only while it has fewer than this.
     per_source: usize,
     began: Instant,
 }
 
-/// One client's; free again when it is dropped.
+/// The seat of one client, freed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
     sitter: Arc<Sitter>,
@@ -37,9 +37,9 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 pub(super) struct Sitter {
-    /// Since when something has waited for the client, in milliseconds since `began`; `NOTHING` if nothing does.
+    /// Since when data has waited for the client, in milliseconds since `began`; `NOTHING` without data.
     waits_since: AtomicU64,
-    /// When something was carried for it last, either way.
+    /// The last time that data moved in either direction.
     moved_at: AtomicU64,
     origin: Origin,
     began: Instant,
@@ -50,14 +50,14 @@ pub(super) struct Sitter {
 const NOTHING: u64 = u64::MAX;
 
 impl Seats {
-    /// `per_source` is half of them unless it is given.
+    /// `per_source` is half of them by default.
     pub(super) fn new(count: usize, patience: Duration, per_source: Option<usize>) -> Seats {
         let free = Arc::new(Semaphore::new(count));
         let per_source = per_source.unwrap_or(count.div_ceil(2));
         Seats { free, taken: Mutex::default(), patience, per_source, began: Instant::now() }
     }
 
-    /// A seat for a client from there, unless all are taken by clients that have a right to theirs.
+    /// A seat for a client from there, unless all clients have a right to theirs.
     pub(super) async fn take(&self, from: impl Into<Origin>) -> Option<Seat> {
         let from = from.into();
         match Arc::clone(&self.free).try_acquire_owned() {
@@ -73,7 +73,7 @@ impl Seats {
         let _ = self.free.acquire().await;
     }
 
-    /// The first of these clients that gets a seat now. Those of the sources with the fewest come first.
+    /// The first of these clients that would get a seat now. Clients of the sources with the fewest seats come first.
     pub(super) fn first_of(&self, clients: impl Iterator<Item = Origin>) -> Option<Origin> {
         let crowd = Crowd::of(self.stay(), self.per_source);
         let mut clients: Vec<Origin> = clients.collect();
@@ -104,7 +104,7 @@ impl Seats {
         Seat { sitter, _permit: permit }
     }
 
-    /// Whether there was one that has to make room, for a client from there. It is told so.
+    /// Makes one client give way for a client from there. Returns whether there was one.
     fn send_one_away(&self, from: Origin) -> bool {
         let crowd = Crowd::of(self.stay(), self.per_source);
         let Some(goes) = self.over(&crowd).or_else(|| crowd.makes_room_for(from)) else { return false };
@@ -113,7 +113,7 @@ impl Seats {
         true
     }
 
-    /// The client that has left something untaken for too long, else one that has been quiet for as long.
+    /// The client that has left data unread for too long, else one that was quiet for as long.
     fn over<'a>(&self, crowd: &'a Crowd) -> Option<&'a Sitter> {
         let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
         let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
@@ -123,7 +123,7 @@ impl Seats {
         slowest.or(quietest.filter(|sitter| is_over(sitter.moved_at())))
     }
 
-    /// Those that nobody has told to go.
+    /// The clients that were not asked to give way.
     fn stay(&self) -> Vec<Arc<Sitter>> {
         let taken = self.taken.lock();
         let sitters = taken.iter().filter_map(Weak::upgrade);
@@ -131,8 +131,8 @@ impl Seats {
     }
 }
 
-/// Those that sit, each with the number of seats of its source and of its address. All nodes of a mesh may be one /64:
-/// the address with the most gives way before the others do.
+/// The clients with seats, each with the number of seats of its source and of its address. All nodes of a mesh may be
+/// one /64: the address with the most gives way before the others do.
 #[derive(Debug)]
 struct Crowd {
     sitters: Vec<(Arc<Sitter>, (usize, usize))>,
@@ -155,7 +155,8 @@ impl Crowd {
         self.sitters.iter().map(|(sitter, _)| &**sitter)
     }
 
-    /// The quietest client that has to make room for one from there, since there are too many like it.
+    /// The quietest client that has to make room for one from there, since its source or address has at least two seats
+    /// more.
     fn makes_room_for(&self, asks: Origin) -> Option<&Sitter> {
         let (of_source, of_address) = self.counts.at(asks);
         let gains = |own: usize, of_other: usize| own < self.per_source && own + 2 <= of_other;
@@ -167,9 +168,9 @@ impl Crowd {
     }
 
     /// Among those that may go: the quietest of the source with the most, and there of the address with the most. An
-    /// address that has more than a whole source shall have comes before any source.
+    /// address with more than a source's share comes before any source.
     fn quietest_of_most(&self, may_go: impl Fn(Origin, (usize, usize)) -> bool) -> Option<&Sitter> {
-        // Of equal ones the last is taken: that is the first to have come.
+        // `max_by_key` takes the last of equal ones: the first that came.
         let may_go = self.sitters.iter().rev().filter(|(sitter, weight)| may_go(sitter.origin, *weight));
         let last = may_go.max_by_key(|(sitter, weight)| {
             let is_greedy = weight.1 > self.per_source;
@@ -190,27 +191,27 @@ impl Sitter {
         self.origin
     }
 
-    /// It has to make room for another client.
+    /// Returns whether it was asked to make room for another client.
     pub(super) fn is_told(&self) -> bool {
         self.is_told_to_go.load(Ordering::Relaxed)
     }
 
-    /// Something waits for the client to take it.
+    /// Notes that data waits for the client.
     pub(super) fn waits(&self) {
         self.waits_since.store(self.now(), Ordering::Relaxed);
     }
 
-    /// It has taken it.
+    /// Notes that the client has taken the data.
     pub(super) fn has_taken(&self) {
         self.waits_since.store(NOTHING, Ordering::Relaxed);
     }
 
-    /// Something was carried, either way.
+    /// Notes that data moved in either direction.
     pub(super) fn moves(&self) {
         self.moved_at.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Ends when nothing has been carried for so long.
+    /// Ends when no data has moved for so long.
     pub(super) async fn quiet_for(&self, time: Duration) {
         loop {
             let quiet = Duration::from_millis(self.now().saturating_sub(self.moved_at()));
@@ -223,7 +224,7 @@ impl Sitter {
         self.moved_at.load(Ordering::Relaxed)
     }
 
-    /// Ends when the seat is wanted by somebody else.
+    /// Ends when another client needs the seat.
     pub(super) async fn told_to_go(&self) {
         self.go.notified().await;
     }
@@ -257,7 +258,7 @@ mod tests {
         assert!(seats.take(HERE).await.is_none(), "it may still take it");
         sleep(PATIENCE).await;
         quiet.sitter().moves();
-        // Both are late; who is slowest goes first, and nobody is sent away twice.
+        // Both are late: the slowest goes first, and no client is sent away twice.
         let mut kept = Vec::new();
         for late in [first, second] {
             let goes = async {
@@ -337,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Takes four seats from these addresses. Answers whether another one gets one then, and which of the four goes.
+    /// Takes four seats from these addresses. Returns whether another client then gets one, and which of the four goes.
     async fn given(taken_from: [&str; 4], asks: &str) -> (bool, Option<usize>) {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         let seats = Seats::new(4, PATIENCE, Some(2));

@@ -11,7 +11,7 @@ use hopwise_lab::shadow::Shadow;
 use hopwise_lab::units::Size;
 use serde::{Deserialize, Serialize};
 
-/// Connections that a snapshot shows one by one; of more it tells the number.
+/// The largest number of connections that a snapshot lists; of more it has the number.
 pub(crate) const MOST_SHOWN: usize = 1000;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,9 +27,9 @@ pub(crate) struct Snapshot {
     /// All connections, also those that no program has accepted yet, or that it has left.
     pub(crate) connections_open: usize,
     pub(crate) connections: Vec<ConnSnapshot>,
-    /// Packets that went no further, by reason.
+    /// Dropped packets, by reason.
     pub(crate) drops: BTreeMap<String, u64>,
-    /// Of all connections since the start, also of those that are gone.
+    /// Totals of all connections since the start, also of those that are gone.
     #[serde(default)]
     pub(crate) totals: TotalsSnapshot,
     pub(crate) relays: BTreeMap<String, u64>,
@@ -41,14 +41,14 @@ pub(crate) struct Snapshot {
 /// Totals of all connections: sent and lost.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TotalsSnapshot {
-    /// Segments with data, SYN, FIN or RST, by what they were.
+    /// Segments with data, SYN, FIN or RST, by kind.
     pub(crate) segments_sent: BTreeMap<String, u64>,
     pub(crate) segments_retransmitted: u64,
     pub(crate) pure_acks_sent: u64,
     pub(crate) timeouts: u64,
-    /// By what found the loss.
+    /// By the mechanism that found the loss.
     pub(crate) fast_recoveries: BTreeMap<String, u64>,
-    /// Losses that were none.
+    /// Losses that proved false.
     pub(crate) recoveries_undone: u64,
 }
 
@@ -66,7 +66,7 @@ impl TotalsSnapshot {
         }
     }
 
-    /// In a line.
+    /// The totals in one line.
     pub(crate) fn told(&self) -> String {
         let sent: u64 = self.segments_sent.values().sum();
         let recoveries = self.fast_recoveries.iter().filter(|(_, count)| **count > 0);
@@ -88,7 +88,7 @@ pub(crate) struct ShardSnapshot {
     pub(crate) sent_packets: u64,
 }
 
-/// What the stacks hold because of their peers, the most that they may hold, and how often something made room: by the
+/// The resources that the stacks hold because of their peers, their bounds, and how often one made room, all by the
 /// same names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoundsSnapshot {
@@ -116,7 +116,7 @@ impl BoundsSnapshot {
         }
     }
 
-    /// What is held of each, and what made room if anything did.
+    /// The held resources, and those that made room.
     pub(crate) fn told(&self) -> String {
         let size = |name: &str, value: u64| {
             if name.ends_with("memory") { Size(value).to_string() } else { value.to_string() }
@@ -146,7 +146,7 @@ pub(crate) struct LinkSnapshot {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConnSnapshot {
-    /// Which shard's, where there are several; each numbers its own.
+    /// The shard, if there are several; each numbers its own connections.
     pub(crate) shard: Option<u16>,
     pub(crate) id: u32,
     pub(crate) local: String,
@@ -157,12 +157,12 @@ pub(crate) struct ConnSnapshot {
     /// Receiver agents that watch.
     #[serde(default)]
     pub(crate) shadows: Vec<Shadow>,
-    /// To the peer and from it, and who says so: `routing`, `ttl` or `config`.
+    /// The hops to the peer and from it, and their source: `routing`, `ttl` or `config`.
     pub(crate) hops: Option<u8>,
     pub(crate) hops_source: Option<String>,
     pub(crate) hops_back: Option<u8>,
     pub(crate) hops_back_source: Option<String>,
-    /// What the peer did not agree to, so that agents follow their written fallbacks.
+    /// Options that the peer did not agree to; agents then follow their written fallbacks.
     pub(crate) receiver_lacks: Vec<String>,
     pub(crate) sender_lacks: Vec<String>,
     pub(crate) cwnd_bytes: u64,
@@ -172,7 +172,7 @@ pub(crate) struct ConnSnapshot {
     /// Over the last round trip that was full of data.
     pub(crate) delivery_kbps: Option<f64>,
     pub(crate) pacing_kbps: Option<f64>,
-    /// Something was in flight; of this, held back by the peer's window, or by a full send buffer.
+    /// The time with data in flight, and its parts that were limited by the peer's window and by a full send buffer.
     pub(crate) busy_s: f64,
     pub(crate) held_by_window_s: f64,
     pub(crate) held_by_buffer_s: f64,
@@ -185,7 +185,7 @@ pub(crate) struct ConnSnapshot {
     pub(crate) fast_retransmits: u32,
     pub(crate) acks_sent: u64,
     pub(crate) acks_repeated: u64,
-    /// Pure ACKs for each data segment that came; nothing before the first came.
+    /// Pure ACKs for each received data segment; `None` before the first.
     pub(crate) acks_per_segment: Option<f64>,
 }
 
@@ -194,7 +194,7 @@ pub(crate) struct CaptureSnapshot {
     pub(crate) file: String,
     pub(crate) packets_written: u64,
     pub(crate) bytes_written: u64,
-    /// More than stay when they rotate.
+    /// More than the files that stay after rotation.
     pub(crate) files_begun: u64,
     pub(crate) packets_missed: u64,
     pub(crate) events_missed: u64,
@@ -207,12 +207,12 @@ impl CaptureSnapshot {
         self.packets_missed + self.packets_unwritten
     }
 
-    /// Nothing of what it saw is missing.
+    /// Returns whether the capture is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.packets_lost() == 0 && self.events_missed == 0 && self.last_error.is_none()
     }
 
-    /// What is in which file, then each thing that went wrong.
+    /// The file and its content, then each problem.
     pub(crate) fn told(&self) -> Vec<String> {
         let CaptureSnapshot { file, packets_written, bytes_written, files_begun, .. } = self;
         let mut told = vec![format!("{file}: {packets_written} packets, {}", Size(*bytes_written))];
@@ -234,7 +234,8 @@ impl CaptureSnapshot {
 }
 
 impl Snapshot {
-    /// What the stacks alone know; it holds each endpoint's lock in turn, and looks at a bounded number of connections.
+    /// The state that only the stacks know. It holds each endpoint's lock in turn, and looks at a bounded number of
+    /// connections.
     pub(crate) fn of_shards(shards: &Shards) -> Snapshot {
         let uptime = shards.clock().now().since(Instant::ZERO);
         let mut snapshot = Snapshot {
@@ -253,10 +254,10 @@ impl Snapshot {
         snapshot
     }
 
-    /// How many connections there are, as the table below it shows them.
+    /// The number of connections, and of those in the table below it.
     pub(crate) fn connections_told(&self) -> String {
         let (open, shown) = (self.connections_open, self.connections.len());
-        // Below the limit all are shown but those that no program has accepted yet, or that it has left.
+        // Below the limit the table lacks only those that no program has accepted yet, or that it has left.
         match open.saturating_sub(shown) {
             0 => counted(open),
             more if shown >= MOST_SHOWN => format!("{}, {more} of them not shown", counted(open)),

@@ -1,6 +1,6 @@
 //! A SOCKS5 server: programs that know nothing of Hopwise connect through it.
 //!
-//! By hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
+//! Written by hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
 
 mod access;
 mod own;
@@ -36,26 +36,26 @@ pub(super) use access::Access;
 pub(super) use own::Own;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
-/// Clients that have not yet said where they want to go.
+/// The largest number of clients that have not sent their request yet.
 const MOST_HANDSHAKES: usize = 256;
-/// A client does not wait longer for a connection than this.
+/// The longest time that a client waits for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
 /// Counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Socks5Counts {
     pub(super) accepted: AtomicU64,
-    /// Spoke nonsense, wanted what is not served, or found every seat taken.
+    /// Clients with a bad or unsupported request, or without a free seat.
     pub(super) refused: AtomicU64,
-    /// Too slow to say where they want to go.
+    /// Clients that were too slow to send their request.
     pub(super) too_slow: AtomicU64,
-    /// Did not read what came for them, or were quiet, while somebody else wanted their seat.
+    /// Clients that left data unread or were quiet, while another client needed the seat.
     pub(super) gave_way: AtomicU64,
-    /// Were quiet for `idle`.
+    /// Clients that were quiet for `idle`.
     pub(super) idle: AtomicU64,
-    /// Came from where none may, did not log in, or wanted to go where none may.
+    /// Clients from a forbidden address, without a right login, or with a forbidden target.
     pub(super) not_allowed: AtomicU64,
-    /// Connections that did not come to stand.
+    /// Clients whose connection could not be made.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
 }
@@ -73,10 +73,10 @@ pub(super) struct Server {
     pub(super) relayed: Arc<Relayed>,
 }
 
-/// A client that has said where it wants to go.
+/// A client that has named its target.
 type Asked = Result<(TcpStream, Target), Missed>;
 
-/// Why there is none.
+/// Why there is no such client.
 #[derive(Debug)]
 enum Missed {
     TooSlow,
@@ -84,8 +84,8 @@ enum Missed {
     NotAllowed,
 }
 
-/// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it. Answers how
-/// many were cut off.
+/// Serves until the node begins to end, and then the present clients. When it is dropped, its clients go with it.
+/// Returns how many were cut off.
 pub(super) async fn serve(
     server: Arc<Server>,
     listener: TcpListener,
@@ -107,7 +107,7 @@ pub(super) async fn serve(
                     }
                 }
                 Err(error) => {
-                    // Too many open files, or a client that is gone already: the next may do.
+                    // Too many open files, or a client that is gone already: the next one may work.
                     tracing::warn!(%error, "socks5: a client was not accepted");
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
@@ -181,8 +181,8 @@ async fn heard(server: Arc<Server>, client: TcpStream) -> Asked {
     hear(client, &server.access, server.handshake_within).await
 }
 
-/// Reads a client's messages up to its request, and answers those before; bounded by time and by the longest messages
-/// there are.
+/// Reads a client's messages up to its request, and answers the earlier ones. It is bounded by time and by the longest
+/// possible messages.
 async fn hear<S: AsyncRead + AsyncWrite + Unpin>(
     client: S,
     access: &Access,
@@ -214,7 +214,7 @@ async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     if bytes.is_empty() { Ok((client, target)) } else { Err(Missed::Refused) }
 }
 
-/// Byte by byte where nothing else ends a message: what follows the request is data, and stays in the socket.
+/// Reads byte by byte, if only parsing finds the end of a message: later bytes are data, and stay in the socket.
 async fn read_message<S: AsyncRead + Unpin, T>(
     client: &mut S,
     bytes: &mut Vec<u8>,
@@ -232,7 +232,7 @@ async fn read_message<S: AsyncRead + Unpin, T>(
     }
 }
 
-/// Tells a client why it is not served.
+/// Answers a refused client with the reason.
 async fn answered<S: AsyncWrite + Unpin, T>(
     client: &mut S,
     heard: Result<Result<T, Refused>, io::Error>,
@@ -270,7 +270,7 @@ async fn connect(server: &Server, from: Origin, target: &Target) -> Result<MeshS
     Err(last)
 }
 
-/// A name that was not asked for in time may be found later.
+/// A name whose lookup came too late may be found later.
 fn reply_to_lookup(error: &io::Error) -> Reply {
     match error.kind() {
         io::ErrorKind::TimedOut => Reply::TimedOut,

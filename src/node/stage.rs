@@ -6,13 +6,13 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Open,
-    /// Nobody new is served.
+    /// New clients are refused.
     Finishing,
-    /// Nor is anybody else.
+    /// Present clients are cut off.
     Over,
 }
 
-/// Those who are served may finish, for as long as there is time. Answers how many did not.
+/// Lets present clients finish while there is time. Returns how many did not.
 pub(super) async fn finish(mut served: JoinSet<()>, mut stage: watch::Receiver<Stage>) -> usize {
     tokio::select! {
         () = async { while served.join_next().await.is_some() {} } => {}

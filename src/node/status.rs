@@ -1,4 +1,4 @@
-//! `hopwise status`: what a running node has to tell.
+//! `hopwise status`: prints the state of a running node.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     once: bool,
 }
 
-/// What one frame needs where no terminal says how large it is.
+/// The size of one frame without a terminal that gives one.
 const COLUMNS_OF_TEXT: u16 = 180;
 const HEAD_LINES: u16 = 2;
 
@@ -77,7 +77,7 @@ fn watch(
     }
 }
 
-/// Waits for a key that ends it.
+/// Waits for a key that quits.
 fn is_quit(within: Duration) -> io::Result<bool> {
     if !event::poll(within)? {
         return Ok(false);

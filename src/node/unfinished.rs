@@ -1,4 +1,4 @@
-//! Streams whose end says whether everything has come.
+//! Streams whose end shows whether all data has come.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use hopwise_host::TcpStream as MeshStream;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 
-/// A stream that is reset when it is dropped, unless it has ended in order: an end that comes of itself says that
-/// everything has come, and whoever hears it takes half a file for a whole one.
+/// A stream that is reset when it is dropped, unless it has ended in order. A plain close would mean that all data has
+/// come, and the peer would take half a file for a whole one.
 #[derive(Debug)]
 pub(crate) struct Unfinished<S: Reset>(Option<S>);
 
 pub(crate) trait Reset {
-    /// Its peer is told that something went wrong, not that nothing more comes.
+    /// Tells the peer by a reset that something went wrong, instead of an end of the data.
     fn reset(self);
 }
 

@@ -1,4 +1,4 @@
-//! Requests of a sound file that this machine cannot meet, each with its key and a remedy.
+//! Requirements of a sound file that this machine cannot meet, each with its key and a remedy.
 
 use std::io::{self, ErrorKind};
 
@@ -9,13 +9,13 @@ use super::links::Unopened;
 use crate::daemon::privileges::PrivilegeError;
 use crate::failure::Failure;
 
-/// A request that could not be met when the daemon started.
+/// A requirement that could not be met when the daemon started.
 #[derive(Debug)]
 pub(super) enum Unmet {
     Link(Unopened),
     Control(io::Error),
     Listener(Failure),
-    /// In words, since a capture may be refused for reasons of ours.
+    /// In words, since a capture may be refused for our own reasons.
     Capture(String),
 }
 
@@ -60,7 +60,7 @@ fn at(document: &Document, place: &Place, problem: &str, remedy: Option<&str>) -
 fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unopened) -> Failure {
     let (link, place) = (&config.links[*nth], Place::root().key("links").index(*nth));
     let problem = format!("open a link: {error}");
-    // `any` is libpcap's word for all interfaces.
+    // `any` is libpcap's name for all interfaces.
     let is_missing =
         || link.name != "any" && !std::path::Path::new("/sys/class/net").join(&link.name).exists();
     let (key, remedy) = match link.kind {

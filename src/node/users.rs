@@ -1,8 +1,8 @@
-//! Which user of this machine a user id belongs to. A user may have more ids than its own, for its containers and its
+//! Maps user ids to users of this machine. A user may have more ids than its own, for its containers and its
 //! namespaces: /etc/subuid lists them (subuid(5)).
 //!
-//! The files are read at the start, and again when they have changed. A confined node may not be able to; it then keeps
-//! what it has read. Names are looked for in /etc/passwd alone: a name service could keep clients waiting.
+//! The files are read at the start, and again when they have changed. A confined node may be unable to read them again;
+//! it then keeps the old content. Names are looked up in /etc/passwd alone: a name service could delay clients.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -25,15 +25,15 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Both files' as they were read.
+    /// The stamps of both files when they were read.
     stamps: [Option<Stamp>; 2],
     ranges: Vec<Range>,
 }
 
-/// Changes with a file: device, inode, size, and when it was changed.
+/// Changes with a file: device, inode, size, and time of change.
 type Stamp = (u64, u64, u64, (i64, i64));
 
-/// Ids that a user has besides its own.
+/// Ids that a user has beside its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     first: u32,
@@ -59,7 +59,7 @@ impl Users {
         users
     }
 
-    /// The user that has this id, which mostly is the id itself.
+    /// The user that has this id, usually the id itself.
     pub(super) fn owner_of(&self, id: u32) -> u32 {
         let mut known = self.0.known.lock();
         self.0.read_what_is_new(&mut known);
@@ -98,7 +98,7 @@ fn stamp(facts: &Metadata) -> Stamp {
     (facts.dev(), facts.ino(), facts.size(), (facts.ctime(), facts.ctime_nsec()))
 }
 
-/// A file that is not there is taken as an empty one.
+/// A missing file counts as empty.
 fn text_of(path: &Path) -> io::Result<String> {
     match fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -107,7 +107,7 @@ fn text_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// What the lines of /etc/subuid say. A user whose name is not in /etc/passwd is called by the first of its ids.
+/// The ranges in /etc/subuid. A user whose name is not in /etc/passwd is identified by the first of its ids.
 fn ranges(subordinates: &str, names: &str) -> Vec<Range> {
     let mut users: BTreeMap<&str, u32> = names.lines().filter_map(named).collect();
     let read = |line| {

@@ -11,14 +11,14 @@ use super::greed::weights;
 use super::origin::Origin;
 use super::seats::{Seat, Seats};
 
-/// Clients of a service that may wait.
+/// The largest number of clients of a service that wait.
 pub(super) const MOST_WAITING: usize = 256;
-/// A client that has a seat may lose its right to it while nobody says a word.
+/// The pause between two attempts: a client may lose its right to its seat without any event.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Waiting<C> {
-    /// Those that came first are first.
+    /// By arrival, the oldest first.
     clients: Mutex<VecDeque<(C, Origin)>>,
     came: Notify,
 }
@@ -28,7 +28,7 @@ impl<C> Waiting<C> {
         Waiting { clients: Mutex::default(), came: Notify::new() }
     }
 
-    /// Answers a client that finds no room to wait: the newest of the source with the most.
+    /// Returns a client that finds no room to wait: the newest of the source with the most.
     pub(super) fn join(&self, client: C, from: Origin) -> Option<C> {
         let mut clients = self.clients.lock();
         clients.push_back((client, from));
@@ -37,7 +37,7 @@ impl<C> Waiting<C> {
             return None;
         }
         let weights = weights(clients.iter().map(|(_, from)| *from));
-        // Of equal ones the last is taken.
+        // `max_by_key` takes the last of equal ones.
         let (nth, _) = weights.iter().enumerate().max_by_key(|(_, weight)| **weight)?;
         clients.remove(nth).map(|(client, _)| client)
     }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((client, began.elapsed()), ("second", PATIENCE / 2));
     }
 
-    /// As where a machine with an address of each family has half of the seats from each, and more that wait.
+    /// As if a machine with an address of each family has half of the seats from each, and more clients waiting.
     #[tokio::test(start_paused = true)]
     async fn those_that_can_have_no_seat_yet_keep_no_other_waiting() {
         let (seats, waiting) = (Seats::new(6, PATIENCE, None), Waiting::new());

@@ -1,4 +1,4 @@
-//! `hopwise proxy calibrate`: how often the forecaster is right, early, silent or wrong, by what the signal is like.
+//! `hopwise proxy calibrate`: how often the forecaster is right, early, silent or wrong, for several kinds of signals.
 
 use std::fmt::Write as _;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     failure::say(text.trim_end())
 }
 
-/// At the flag that said it.
+/// A refusal of the flag with the faulty value.
 fn refused(error: &SignalError) -> Failure {
     let flag = match error.key {
         "slope_db_s" => "--slope",
@@ -72,7 +72,7 @@ fn refused(error: &SignalError) -> Failure {
     Failure::refused(flag, format_args!("{}, expected {}", error.value, error.accepted()))
 }
 
-/// Number an hour.
+/// The number in each hour.
 fn hourly(count: u32, found: &Calibration) -> f64 {
     f64::from(count) / found.hours
 }

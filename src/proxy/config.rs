@@ -32,7 +32,7 @@ pub(super) struct Config {
     /// TUN device of the mobile side.
     #[serde(default = "mobile")]
     pub(super) mobile: Device,
-    /// Leads a router's traffic through them.
+    /// Leads a router's traffic through the proxy.
     pub(super) steer: Option<Steer>,
     /// Agent of every flow without a rule of its own.
     pub(super) agent: Option<String>,
@@ -43,16 +43,16 @@ pub(super) struct Config {
     /// Path of the control socket.
     #[serde(default = "control")]
     pub(super) control: PathBuf,
-    /// Interfaces whose carrier says whether their mobiles can be reached.
+    /// Interfaces whose carrier shows whether their mobiles can be reached.
     #[serde(default)]
     pub(super) carriers: Vec<Carrier>,
-    /// Wi-Fi interfaces whose stations are asked for.
+    /// Wi-Fi interfaces whose stations are polled.
     #[serde(default)]
     pub(super) stations: Vec<Stations>,
     /// Fades that are known before they come.
     #[serde(default)]
     pub(super) schedule: Vec<Fade>,
-    /// Foretells fades from how strongly mobiles are heard, which `hopwise proxy event signal` tells.
+    /// Forecasts fades from the strength of mobiles' signals, as `hopwise proxy event signal` reports it.
     pub(super) forecast: Option<Forecast>,
     /// Time without commands after which a proxy is killed; its traffic continues without it.
     #[serde(default)]
@@ -95,21 +95,21 @@ pub(super) struct Steer {
     pub(super) mobiles: Vec<Network>,
     #[serde(default)]
     pub(super) by: By,
-    /// With `tun`: the first of two routing tables that are nobody else's, and the rank of the rules that lead there.
+    /// With `tun`: the first of two routing tables for the proxy alone, and the priority of the rules that lead there.
     table: Option<u32>,
     priority: Option<u32>,
-    /// With `nfqueue`: the first of two queues that are nobody else's.
+    /// With `nfqueue`: the first of two queues for the proxy alone.
     queue: Option<u16>,
 }
 
-/// Way in which the router's traffic reaches the proxy.
+/// The path on which the router's traffic reaches the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum By {
-    /// Rules of routing lead through the devices `fixed` and `mobile`.
+    /// Routing rules lead through the devices `fixed` and `mobile`.
     #[default]
     Tun,
-    /// The kernel asks before it sends on.
+    /// The kernel queues packets for a verdict before it forwards them.
     Nfqueue,
     /// Both interfaces are ports of one bridge.
     Bridge,
@@ -153,9 +153,9 @@ pub(super) struct Match {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     pub(super) flows: usize,
-    /// Memory for packets that wait, of all flows, and for the buffers of flows that are cut in two.
+    /// Memory for waiting packets of all flows, and for the buffers of flows that are cut in two.
     pub(super) kept: Size,
-    /// Memory for packets that wait, of one flow.
+    /// Memory for waiting packets of one flow.
     pub(super) kept_a_flow: Size,
 }
 
@@ -178,7 +178,7 @@ pub(super) struct Forecast {
     pub(super) threshold_dbm: f64,
     pub(super) hysteresis_db: f64,
     pub(super) lead: Time,
-    /// The past that a line is drawn through.
+    /// The time span of the samples that the trend is fitted to.
     pub(super) window: Time,
     pub(super) silence: Time,
     /// Expected length of the first fade.
@@ -207,7 +207,7 @@ impl Forecast {
     }
 }
 
-/// A Wi-Fi interface, and which of its stations are mobiles.
+/// A Wi-Fi interface, and the mobiles among its stations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stations {
@@ -234,7 +234,7 @@ pub(super) struct StationOf {
     pub(super) station: Hardware,
 }
 
-/// As `iw dev wlan0 station dump` writes it.
+/// An address as `iw dev wlan0 station dump` writes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hardware(pub(super) StationAddress);
 
@@ -262,7 +262,7 @@ fn failures() -> u32 {
     50
 }
 
-/// Counted from the proxy's start.
+/// A fade, with times from the proxy's start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fade {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::control::{Answer, Question};
 
-/// What a link layer, or whoever speaks for it, says.
+/// News from a link layer, or from a program in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tell", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Request {
@@ -17,7 +17,7 @@ pub(super) enum Request {
         peer: IpAddr,
         rtt_us: u64,
         outage_us: u64,
-        /// When it is expected to be gone; zero where nobody knows.
+        /// The expected time until the link is gone; zero if it is unknown.
         #[serde(default)]
         within_us: u64,
     },
@@ -60,7 +60,7 @@ impl Request {
 /// Output of `hopwise proxy status`, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
-    /// Flows that are followed, those of them without a lasting seat, and those that were forgotten for want of room.
+    /// Followed flows, those of them without a lasting seat, and those that were forgotten for lack of room.
     pub(super) flows: usize,
     #[serde(default)]
     pub(super) brief: usize,
@@ -70,19 +70,19 @@ pub(super) struct Status {
     #[serde(default)]
     pub(super) cut: usize,
     pub(super) packets: u64,
-    /// Packets of no flow that is followed, flows whose agent cannot serve them, and how often memory ended.
+    /// Packets without a followed flow, flows whose agent cannot serve them, and how often memory was short.
     pub(super) untouched: u64,
     /// Packets of followed flows with numbers that neither end can have sent.
     #[serde(default)]
     pub(super) unfit: u64,
     pub(super) unserved: usize,
     pub(super) overflows: u64,
-    /// Packets that waited and gave way to those of other mobiles.
+    /// Waiting packets that gave way to those of other mobiles.
     #[serde(default)]
     pub(super) pushed_out: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
-    /// Part of `kept_bytes` that flows hold which are cut in two.
+    /// The part of `kept_bytes` in flows that are cut in two.
     #[serde(default)]
     pub(super) cut_bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! How a proxy comes to stand in the way: TUN devices, netfilter queues, or the ports of a bridge.
+//! The devices that lead packets through a proxy: TUN devices, netfilter queues, or the ports of a bridge.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use super::config::{By, Config, Device, Steer};
 use crate::failure::Failure;
 use crate::node::links::lane;
 
-/// The wire's side, then the radio's.
+/// Opens the wire's side, then the radio's.
 pub(super) fn open(config: &Config) -> Result<Vec<Box<dyn Link>>, Failure> {
     let failed = |error| Failure::failed("open a device", error);
     let by = config.steer.as_ref().map(|steer| (steer.by, steer));
@@ -54,8 +54,8 @@ fn tun(device: &Device) -> Result<Box<dyn Link>, LinkError> {
     Ok(Box::new(tun))
 }
 
-/// What leaves the proxy comes in on a device that leads elsewhere, which a strict filter of sources would drop. The
-/// kernel takes the larger of this and `all`: 2 overrides a strict 1 there.
+/// Packets that leave the proxy come in on a device whose source lies elsewhere; a strict source filter would drop
+/// them. The kernel takes the larger of this value and `all`: 2 overrides a strict 1 there.
 fn loosen(device: &str) {
     let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
     if let Err(error) = std::fs::write(&path, "2") {
@@ -63,7 +63,7 @@ fn loosen(device: &str) {
     }
 }
 
-/// A proxy that was killed had perhaps another configuration.
+/// A killed proxy may have had another configuration.
 fn forget_left_rules() {
     match remove_left_rules() {
         Ok(0) => {}
@@ -72,7 +72,7 @@ fn forget_left_rules() {
     }
 }
 
-/// Leads a router's traffic through TUN devices; the other ways lead there by themselves.
+/// Leads a router's traffic through TUN devices; the other kinds need no such rules.
 pub(super) fn steer(config: &Config) -> Result<Option<Detour>, Failure> {
     if config.steer.is_some() {
         forget_left_rules();

@@ -1,4 +1,4 @@
-//! `hopwise proxy plan`: prints and draws when a base station would release the ACKs that it holds.
+//! `hopwise proxy plan`: prints and draws the times at which a base station would release its held ACKs.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// What a search looks at.
+/// The values that a search compares.
 fn tried(plan: &Plan) -> Value {
     let Plan { n, feasible, theta_s, final_rto_s, .. } = plan;
     json!({
@@ -158,7 +158,7 @@ fn tried(plan: &Plan) -> Value {
     })
 }
 
-/// As results print it; times to the microsecond.
+/// The plan as JSON; times to the microsecond.
 fn value(plan: &Plan) -> Value {
     let all = |times: &[f64]| times.iter().copied().map(rounded).collect::<Vec<_>>();
     json!({

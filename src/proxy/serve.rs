@@ -1,4 +1,4 @@
-//! The proxy at work: two devices, one thread that drives them, and those who tell it of links.
+//! The running proxy: two devices, one thread that drives them, and the senders of link news.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,24 +33,24 @@ use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
-/// Kept between two turns of the driver; it drains them each time.
+/// Events kept between two turns of the driver, which drains them each time.
 const TRACE_EVENTS: usize = 4096;
-/// How often links that may have fallen silent are looked at.
+/// The interval at which silent links are looked for.
 const TICK: Duration = Duration::from_millis(100);
 const MOST_FORECASTS: usize = 4096;
 
-/// What the driver's thread is asked to do.
+/// A request to the driver's thread.
 enum Command {
     Tell(Request, Option<Sender<Response>>),
     Hear(Told),
-    /// Some time has passed: who has fallen silent?
+    /// Time has passed: forecasts look for silent links.
     Tick,
-    /// Tells the watcher and systemd's watchdog that this thread still takes commands.
+    /// Shows the watcher and systemd's watchdog that this thread still takes commands.
     Beat,
     End,
 }
 
-/// Whoever holds it may tell the driver's thread something.
+/// A sender of commands to the driver's thread.
 #[derive(Clone)]
 struct Teller {
     commands: Sender<Command>,
@@ -58,7 +58,7 @@ struct Teller {
 }
 
 impl Teller {
-    /// False when the proxy has ended.
+    /// Returns false once the proxy has ended.
     fn tell(&self, command: Command) -> bool {
         let is_heard = self.commands.send(command).is_ok();
         self.poller.wake();
@@ -75,7 +75,7 @@ impl Teller {
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
-    // What is opened has to be taken back, whatever comes between.
+    // Opened devices have to be removed again, whatever happens between.
     let ending = signals::early(Ending::new)?;
     privileges.make_folder(&config.control);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
@@ -107,13 +107,13 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
     let ended = drive(driver, &told, forecast, watcher);
-    // First the way around the proxy is open again, then its devices go.
+    // First the route around the proxy opens again, then its devices go.
     drop(detour);
     drop(bound);
     ended
 }
 
-/// Rules of routing are taken back at the end, and each verdict on a queued packet asks for the capability anew.
+/// Routing rules are removed at the end, and each verdict on a queued packet needs the capability again.
 fn needs(config: &Config) -> Needs {
     let by = config.steer.as_ref().map(|steer| steer.by);
     let is_admin = matches!(by, Some(By::Tun | By::Nfqueue));
@@ -124,7 +124,7 @@ fn needs(config: &Config) -> Needs {
     }
 }
 
-/// Without a watcher the proxy works as well.
+/// Starts the watcher. The proxy also works without one.
 fn watcher(config: &Config) -> Option<Watcher> {
     let started = Watcher::start(config.watchdog.0?);
     started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
@@ -135,7 +135,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure
     spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
 }
 
-/// Signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
+/// Handles signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
 fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending) -> Result<(), Failure> {
     let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -213,7 +213,7 @@ fn drive(
     }
 }
 
-/// What a source says. Signals are of use where there is a forecast.
+/// Processes an event of a source. Signals matter only to a forecast.
 fn hear(driver: &mut Driver<Proxy>, told: &Told, forecasts: Option<&mut Forecasts>) {
     match (told.event, forecasts) {
         (LinkEvent::Signal { from, dbm }, Some(forecasts)) => {
@@ -242,7 +242,7 @@ fn tell(driver: &mut Driver<Proxy>, event: &LinkEvent<'_>) {
     driver.act(|now, proxy| proxy.handle_link_event(now, MOBILE, event));
 }
 
-/// A forecaster for each mobile whose signal is told.
+/// A forecaster for each mobile whose signal is known.
 struct Forecasts {
     settings: ForecastSettings,
     links: BTreeMap<IpAddr, Forecaster>,
@@ -302,7 +302,7 @@ impl Observer for TraceFile {
 
     fn on_trace(&mut self, event: &TraceEvent) {
         self.text.push(event);
-        // A disk that is full costs the trace and nothing else.
+        // A full disk costs only the trace.
         let _ = self.file.write_all(self.text.as_str().as_bytes());
         self.text.clear();
     }

@@ -18,12 +18,12 @@ mod stations;
 
 use stations::Stations;
 
-/// A source that may have something to say when its descriptor does.
+/// A source whose descriptor shows that it may have news.
 pub(super) trait Live: LinkSource {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Without anything due, so long.
+/// The longest wait when nothing is due.
 const LONGEST: Duration = Duration::from_secs(1);
 
 pub(super) fn open(config: &Config, clock: Clock) -> Result<Vec<Box<dyn Live>>, Failure> {
@@ -42,7 +42,7 @@ pub(super) fn open(config: &Config, clock: Clock) -> Result<Vec<Box<dyn Live>>, 
     Ok(sources)
 }
 
-/// Hands on all that the sources say, until nobody listens.
+/// Hands on all news of the sources, until the receiver is gone.
 pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl Fn(Told) -> bool) {
     loop {
         let now = clock.now();
@@ -58,12 +58,12 @@ pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl F
         let most = due.map_or(LONGEST, |due| due.since(clock.now())).min(LONGEST);
         let descriptors = sources.iter().filter_map(|source| source.descriptor());
         let mut ready: Vec<_> = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        // An interrupted wait is one that was short.
+        // An interrupted wait is merely a short one.
         let _ = wait_for(&mut ready, most);
     }
 }
 
-/// A fade that is known before it comes.
+/// The events of a scheduled fade.
 fn steps(began: Instant, fade: &Fade) -> [Told; 3] {
     let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
     let outage = ends.saturating_sub(begins);
@@ -82,11 +82,11 @@ impl Live for Schedule {
     }
 }
 
-/// An interface's carrier, and whom it takes along.
+/// The carrier of an interface, and the mobiles behind it.
 #[derive(Debug)]
 struct Carriers {
     interface: String,
-    /// Until it cannot be heard any more.
+    /// Absent once the kernel no longer reports.
     watch: Option<CarrierWatch>,
     mobiles: Vec<IpAddr>,
     ready: VecDeque<Told>,

@@ -1,8 +1,8 @@
 //! Ends a proxy that hangs. Its packets then go on without it, as they do when it is killed.
 //!
-//! The watcher is a process of its own, so that what stops the proxy does not stop the watcher. Beats come over a pipe,
-//! and the end of the pipe is the proxy's own end. The watcher holds a descriptor of the proxy's process, so that no
-//! other process can be killed in its place.
+//! The watcher is a process of its own, so that a stopped proxy does not stop the watcher. Beats come over a pipe,
+//! whose end means that the proxy has ended. The watcher holds a descriptor of the proxy's process, so that no other
+//! process can be killed in its place.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -21,14 +21,14 @@ use crate::daemon::log;
 use crate::daemon::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
-/// What the proxy's driving thread is asked for a sign of life by.
+/// The interval at which the proxy's driving thread has to show that it works.
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(200);
-/// Fewer beats than this say nothing.
+/// A shorter silence says nothing.
 pub(super) const LEAST: Duration = Duration::from_millis(600);
-/// A silence is waited for in so many parts, each of which has to be seen: a machine that slept costs one of them.
+/// The watcher waits for a silence in so many parts, and has to see each: a machine that slept costs one of them.
 const PARTS: u32 = 4;
 
-/// Time without commands that a proxy is allowed; `None` where nothing watches.
+/// Time without commands that a proxy is allowed; `None` without a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patience(pub(super) Option<Duration>);
 
@@ -51,11 +51,11 @@ impl<'de> Deserialize<'de> for Patience {
     }
 }
 
-/// The proxy's side of it. The watcher goes with it.
+/// The proxy's side of the watcher. The watcher ends with it.
 #[derive(Debug)]
 pub(super) struct Watcher {
     process: Child,
-    /// Until the end, which its end tells.
+    /// Dropped at the end, which the watcher sees.
     beats: Option<ChildStdin>,
 }
 
@@ -66,7 +66,7 @@ impl Watcher {
             .args(["proxy", "watch", &format!("{}us", patience.as_micros())])
             .stdin(Stdio::piped())
             .stdout(Stdio::from(own))
-            // What a terminal sends to the proxy is not for its watcher.
+            // Signals of a terminal to the proxy must not reach the watcher.
             .process_group(0)
             .spawn()?;
         let beats = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -74,10 +74,10 @@ impl Watcher {
         Ok(Watcher { process, beats: Some(beats) })
     }
 
-    /// False where nobody watches any more.
+    /// Returns false once the watcher is gone.
     pub(super) fn beat(&self) -> bool {
         let Some(beats) = &self.beats else { return false };
-        // A pipe that is full has beats enough in it.
+        // A full pipe has enough beats in it.
         !matches!(rustix::io::write(beats, &[0]), Err(error) if error != Errno::AGAIN)
     }
 }
@@ -90,12 +90,12 @@ impl Drop for Watcher {
     }
 }
 
-/// The watcher's side: standard input brings beats, standard output is the proxy's process. It begins with the first
-/// beat, since a start may take as long as it likes.
+/// The watcher's side: standard input brings beats, standard output is the proxy's process. The watch begins with the
+/// first beat, since a start may take long.
 pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
     log::begin();
     let failed = |error: io::Error| Failure::failed("watch the proxy", error);
-    // It is the proxy's own user, which is all that ending the proxy takes.
+    // The watcher runs as the proxy's user, which may end the proxy without further privileges.
     let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
     narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
     forbid_tracing().map_err(failed)?;
@@ -112,7 +112,7 @@ pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is something to read, or an end, before patience ends.
+/// Returns whether a beat or the end of the pipe comes within `patience`.
 fn comes_again(beats: &impl AsFd, patience: Duration) -> io::Result<bool> {
     for _ in 0..PARTS {
         let mut fds = [PollFd::new(beats, PollFlags::IN)];

@@ -1,8 +1,7 @@
 //! Lines on their way to standard error, whose reader may be slow, stopped or gone.
 //!
-//! A thread that has something to say hands it over and goes on. One other thread writes. Lines beyond the bound are
-//! lost, and so are lines that cannot be written. They are counted, and the next line that can be written tells the
-//! count.
+//! A thread hands a line over and goes on. One other thread writes. Lines beyond the bound are lost, and so are lines
+//! that cannot be written. They are counted, and the next written line reports the count.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -13,7 +12,7 @@ use std::time::Duration;
 use hopwise_host::Clock;
 use parking_lot::{Condvar, Mutex};
 
-/// Bytes that wait, which are some thousand lines.
+/// The largest number of waiting bytes, some thousand lines.
 const MOST_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -25,9 +24,9 @@ pub(super) struct Lines {
 #[derive(Debug)]
 struct Waiting {
     entries: VecDeque<Entry>,
-    /// With those of the entry that is being written.
+    /// Including the entry that is being written.
     bytes: usize,
-    /// Lines of which the log has not told yet.
+    /// Lost lines that the log has not reported yet.
     lost: u64,
     has_writer: bool,
 }
@@ -35,7 +34,7 @@ struct Waiting {
 #[derive(Debug)]
 struct Entry {
     text: Vec<u8>,
-    /// Lines that are lost if it cannot be written, with those of which it tells.
+    /// Lines that are lost if it cannot be written, including those that it reports.
     lines: u64,
 }
 
@@ -45,7 +44,7 @@ impl Lines {
         Lines { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// One line, or several that belong together. It waits for nothing.
+    /// Adds one line, or several that belong together, without waiting.
     pub(super) fn push(&self, line: &[u8]) {
         if !line.is_empty() {
             self.waiting.lock().push(line);
@@ -53,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// Begins the thread that writes, unless there is one.
+    /// Starts the writing thread, unless there is one.
     pub(super) fn begin_writer(&'static self, mut to: impl Write + Send + 'static) -> io::Result<()> {
         if mem::replace(&mut self.waiting.lock().has_writer, true) {
             return Ok(());
@@ -101,7 +100,7 @@ impl Lines {
 }
 
 impl Waiting {
-    /// An empty line is for the count alone.
+    /// An empty line only reports the count.
     fn push(&mut self, line: &[u8]) {
         let own = u64::from(!line.is_empty());
         if self.bytes + line.len() > MOST_BYTES {
@@ -121,7 +120,7 @@ impl Waiting {
     }
 }
 
-/// Writes it all, on a line of its own also where the one before broke off.
+/// Writes the text, on a line of its own even after a broken one.
 fn write(to: &mut impl Write, text: &[u8], is_within_line: &mut bool) -> io::Result<()> {
     let parts = [if *is_within_line { &b"\n"[..] } else { b"" }, text];
     for mut part in parts {
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(disk.text(), "before there is a thread\n WARN log: 3 lines could not be written\n");
     }
 
-    /// A pipe that nobody reads, for a thread that would write.
+    /// A pipe without a reader, which blocks the writing thread.
     struct Stuck;
 
     impl Write for Stuck {

@@ -1,4 +1,4 @@
-//! What has arrived at nodes on this machine, asked of each by a thread of its own, so that none holds the daemon up.
+//! Arrivals at nodes on this machine. A thread of its own polls each node, so that none delays the daemon.
 
 mod peers;
 
@@ -16,16 +16,16 @@ use crate::daemon::control::ask_within;
 use crate::failure::Failure;
 use crate::node::control::{Request, Response};
 
-/// A node that says nothing within that time has said nothing.
+/// The time within which a node has to answer.
 const SAID_WITHIN: Duration = Duration::from_millis(200);
 
-/// What one node has said last.
+/// The latest answers of one node.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     peers: Arc<Mutex<Peers>>,
-    /// There is a new peer.
+    /// Wakes the thread for a new peer.
     bell: SyncSender<()>,
-    /// For its thread, until that begins.
+    /// The state of its thread, until that starts.
     asker: Option<Asker>,
 }
 
@@ -47,12 +47,12 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Connections go to that peer.
+    /// Notes that connections go to that peer.
     pub(super) fn note(&self, peer: IpAddr) {
         self.want(peer, true);
     }
 
-    /// What is known now. The next time more may be.
+    /// Gives the known arrivals, and has the peer polled for later calls.
     pub(super) fn of(&self, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         self.want(peer, false);
         let peers = locked(&self.peers);
@@ -61,7 +61,7 @@ impl Arrivals {
 
     fn want(&self, peer: IpAddr, is_known: bool) {
         if locked(&self.peers).want(peer, is_known) {
-            // One ring is enough.
+            // One wake-up is enough.
             let _ = self.bell.try_send(());
         }
     }
@@ -80,7 +80,7 @@ struct Asker {
 }
 
 impl Asker {
-    /// Until the daemon ends.
+    /// Runs until the daemon ends.
     fn run(&self) {
         loop {
             let next = locked(&self.peers).next();
@@ -95,7 +95,7 @@ impl Asker {
         }
     }
 
-    /// A node that does not answer in time is asked nothing more in this round.
+    /// Polls all due peers. A node that does not answer in time is polled no more in this round.
     fn ask_all(&self) {
         let due = locked(&self.peers).due(self.clock.now());
         let mut is_silent = false;
@@ -107,7 +107,7 @@ impl Asker {
     }
 }
 
-/// `None`: the node did not answer in time, or did not take the question.
+/// `None`: the node did not answer in time, or refused the request.
 fn ask(socket: &Path, peer: IpAddr) -> Option<Flows> {
     match ask_within(socket, &Request::Arrivals { peer }, SAID_WITHIN) {
         Ok(Response::Arrivals { flows }) => Some(flows),
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// The node answers in the very thread that asks, which a question that waits for its answer never lets it do.
+    /// The node answers in the thread of the test, which a call that waits for the answer would block.
     #[test]
     fn what_has_arrived_is_known_without_waiting_for_the_node() {
         let path = std::env::temp_dir().join(format!("hopwise-arrivals-{}", std::process::id()));

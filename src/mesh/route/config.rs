@@ -24,16 +24,16 @@ struct File {
     /// Other addresses that live on this machine, such as those of nodes on TUN devices.
     #[serde(default)]
     serves: Vec<Ipv4Addr>,
-    /// Network whose addresses routing looks for.
+    /// Network whose addresses routing searches for.
     network: String,
     interfaces: Vec<String>,
     /// The device to which packets without a route go.
     #[serde(default = "tun")]
     tun: String,
-    /// Control sockets of nodes on this machine, whose connections hear of paths.
+    /// Control sockets of nodes on this machine, which get news of paths.
     #[serde(default)]
     nodes: Vec<PathBuf>,
-    /// File that remembers when this node last routed.
+    /// File that keeps the time of this node's last routing.
     state: Option<PathBuf>,
     /// The file with the keys that sign messages, here and at all other nodes.
     keys: Option<PathBuf>,
@@ -178,7 +178,7 @@ fn check_addresses(
     Ok(())
 }
 
-/// A daemon's keys stand in a file of their own, and the data that it forwards is others'.
+/// A daemon's keys are in a file of their own, and the data that it forwards belongs to others.
 fn refuse_keys_of_simulations(
     document: &Document,
     file: &File,
@@ -204,7 +204,7 @@ fn refuse_keys_of_simulations(
     Ok(())
 }
 
-/// Constants of a protocol that is not spoken change nothing.
+/// Constants of an unused protocol have no effect.
 fn refuse_foreign_keys(
     document: &Document,
     protocol: Protocol,
@@ -225,7 +225,7 @@ fn refuse_foreign_keys(
     Ok(())
 }
 
-/// No link layer tells of losses here, so neighbours have to say that they are there unless the file says otherwise.
+/// No link layer reports losses here, so that hellos are on unless the file turns them off.
 fn speaks(
     document: &Document,
     routing: &RoutingConfig,

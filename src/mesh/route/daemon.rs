@@ -1,4 +1,4 @@
-//! The daemon's loop: messages, packets that wait, timers, and the kernel's table after each of them.
+//! The daemon's loop: messages, waiting packets, timers, and the kernel's table after each of them.
 
 mod packets;
 
@@ -37,14 +37,14 @@ use crate::failure::Failure;
 use crate::signals::Caught;
 use packets::Turn;
 
-/// The kernel's switches, and its table in text.
+/// The kernel's switches, and its table as text.
 const SWITCHES: &str = "/proc/sys/net";
 const ROUTES: &str = "/proc/thread-self/net";
-/// How long packets are let pass before their addresses are looked at: routes live for seconds.
+/// The interval at which the addresses of passing packets are read: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
 const LARGEST: usize = 65_535;
-/// Messages of one interface, or packets, between two looks at what is due: a flood keeps nobody from anything.
+/// Messages of one interface, or packets, between two checks of timers: a flood must not delay these.
 const MOST_AT_ONCE: usize = 256;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Daemon {
     reader: Option<Reader>,
     clock: Clock,
     router: Box<dyn OnDemand>,
-    /// Programs' connections are the kernel's, of which nothing is known here; these nodes' are asked for.
+    /// The nodes that are polled for arrivals. The kernel's own connections are unknown here.
     nodes: Nodes,
     ports: Vec<Port>,
     tun: Tun,
@@ -73,7 +73,7 @@ struct Daemon {
 
 pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let system = |error| Failure::failed("watch for signals", error);
-    // They end nothing by themselves from here on, and are told of when there may be threads.
+    // From now on signals do not end the daemon by themselves. They are reported once there may be threads.
     let caught = (Caught::endings().map_err(system)?, Caught::hangups().map_err(system)?);
     let ends = caught.0.descriptor().map_err(system)?;
     let privileges = Privileges::find(config.user.as_deref());
@@ -82,7 +82,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
         config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
     let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
     privileges.make_folder(&config.state);
-    // Root sees which namespaces there still are.
+    // Only root sees which namespaces still exist.
     let forgotten = forget_gone(folder_of(&config.state));
     if forgotten > 0 {
         tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
@@ -103,7 +103,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     ended
 }
 
-/// In nanoseconds since 1970.
+/// The time of day, in nanoseconds since 1970.
 fn wall() -> u64 {
     u64::try_from(Clock::wall().as_nanos()).unwrap_or(u64::MAX)
 }
@@ -174,7 +174,7 @@ impl Daemon {
         })
     }
 
-    /// Of all that it opened it reaches no more by its name than the switches that it sets and puts back.
+    /// By name it opens only the kernel's switches, its state, its keys and the kernel's routes from now on.
     fn needs(&self) -> Needs {
         let mut paths = Paths { reads: Vec::new(), writes: vec![SWITCHES.into()] };
         paths.writes.extend(folders_of(&self.config.state));
@@ -219,7 +219,7 @@ impl Daemon {
         self.state.mark(self.router.number(), self.router.last_stamp());
     }
 
-    /// Sockets, routes and switches are those of a device that is gone when another one has its name.
+    /// A device with the name of a lost one has none of its sockets, routes and switches.
     fn check_devices(&self) -> Result<(), Failure> {
         let ports = self.ports.iter().map(|port| (port.name.as_str(), port.index));
         for (name, index) in ports.chain([(self.config.tun.as_str(), self.tun_index)]) {
@@ -242,7 +242,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Until something is there or is due. Answers whether that is the end.
+    /// Waits for an event or a timer. Returns whether the daemon is to end.
     fn wait(&self, ends: &OwnedFd) -> io::Result<bool> {
         let now = self.clock.now();
         let mut fds = vec![PollFd::new(ends, PollFlags::IN), PollFd::new(&self.hangups, PollFlags::IN)];
@@ -266,7 +266,7 @@ impl Daemon {
         }
     }
 
-    /// The keys are read anew, and stay as they are where that fails.
+    /// Reads the keys anew. They stay unchanged if that fails.
     fn take_hangups(&mut self) {
         if rustix::io::read(&self.hangups, &mut [0; 8]).is_err() {
             return;
@@ -297,11 +297,11 @@ impl Daemon {
                         break;
                     }
                 };
-                // What is said to everyone comes back to who said it.
+                // A broadcast message comes back to its sender.
                 if heard.from == self.config.address {
                     continue;
                 }
-                // Routers speak from the port that they listen on, which a user of their machine cannot have.
+                // Routers send from the port that they listen on, which a user of their machine cannot use.
                 if heard.port != self.config.speaks.port() {
                     self.drops.count(DropReason::RoutingRefused);
                     continue;
@@ -327,7 +327,7 @@ impl Daemon {
         }
     }
 
-    /// Where there is Wi-Fi, drivers know first who does not hear us.
+    /// On Wi-Fi the driver knows first which stations frames do not reach.
     fn look_at_stations(&mut self) {
         let now = self.clock.now();
         if self.stations_at > now {
@@ -354,7 +354,7 @@ impl Daemon {
         }
     }
 
-    /// What the protocol wants done. The kernel's table follows first, so that packets find their way in it.
+    /// Carries out the protocol's orders. The kernel's table is updated first, so that packets find their routes in it.
     fn obey(&mut self, now: Instant) {
         self.follow(now);
         while let Some(order) = self.router.poll_order(now) {
@@ -377,7 +377,7 @@ impl Daemon {
         self.installed.follow(now, &mut *self.router, &self.ports);
     }
 
-    /// A message, which the protocol has made a whole packet of.
+    /// Sends a message, which the protocol has made a whole packet.
     fn say(&self, port: usize, to: NextHop, packet: &[u8]) {
         let Some(port) = self.ports.get(port) else { return };
         let Ok(view) = IpView::parse(packet) else { return };
@@ -392,7 +392,7 @@ impl Daemon {
         }
     }
 
-    /// Routes that packets go by stay alive, those of other programs and those that are only passed on.
+    /// Keeps routes alive that packets use, those of other programs and forwarded ones.
     fn look(&mut self) {
         let now = self.clock.now();
         if self.look_at > now {

@@ -6,7 +6,7 @@ use hopwise_core::trace::DropReason;
 
 #[derive(Debug, Default)]
 pub(super) struct Drops {
-    /// Of each reason how many, and how many of those were said.
+    /// For each reason the count, and the count at the last log line.
     counts: BTreeMap<&'static str, (u64, u64)>,
 }
 
@@ -15,7 +15,7 @@ impl Drops {
         self.counts.entry(reason.name()).or_default().0 += 1;
     }
 
-    /// What has been counted since the last time, with the sum since the start.
+    /// The reasons counted since the last call, with the sum since the start.
     pub(super) fn news(&mut self) -> Vec<(&'static str, u64)> {
         let mut news = Vec::new();
         for (reason, (count, said)) in &mut self.counts {

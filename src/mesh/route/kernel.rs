@@ -1,4 +1,4 @@
-//! The kernel's table, kept as the protocol's is.
+//! Keeps the kernel's table equal to the protocol's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,26 +12,26 @@ use hopwise_mesh::{OnDemand, Trust};
 
 use super::neighbours::Port;
 
-/// A route that the kernel did not take is tried again after that time.
+/// The pause before a refused route is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// The kernel is asked again after that time whether it still has a route.
+/// The pause before the kernel is checked again for a route.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Installed {
     kernel: KernelRoutes,
-    /// No route leads elsewhere, whatever the protocol says.
+    /// No route leads out of its network, whatever the protocol decides.
     trust: Trust,
     ways: BTreeMap<Ipv4Addr, Way>,
-    /// Since when the kernel has had those that it had lost.
+    /// The time since when the kernel has a lost route again.
     restored: BTreeMap<Ipv4Addr, Instant>,
     refused: BTreeSet<Ipv4Addr>,
     try_again: Instant,
-    /// Hosts whose routes are another program's.
+    /// Hosts whose routes belong to another program.
     clashes: BTreeSet<Ipv4Addr>,
 }
 
-/// A route as it should be: the way, its device and its hops.
+/// A route as it should be: its device and next hop, the device's name and its hops.
 type Wanted<'a> = (Way, &'a str, u8);
 
 impl Installed {
@@ -45,19 +45,19 @@ impl Installed {
         self.ways.contains_key(&dst)
     }
 
-    /// Who has that Ethernet address on that device.
+    /// The neighbour with that Ethernet address on that device.
     pub(super) fn who_has(&self, device: u32, ethernet: [u8; 6]) -> Option<Ipv4Addr> {
         let known = self.kernel.neighbours(device).unwrap_or_default();
         known.into_iter().find(|(_, theirs)| *theirs == ethernet).map(|(ip, _)| ip)
     }
 
-    /// Its device sends nothing any more. The kernel may have the route still.
+    /// Forgets a route whose device no longer sends. The kernel may still have it.
     pub(super) fn lose(&mut self, dst: Ipv4Addr) {
         self.set(dst, None);
     }
 
-    /// A packet that came to the TUN device has found no route in the kernel's table. One that is ours and was lost is
-    /// set again: without it the kernel asks for the destination itself on that device, and not for the next hop.
+    /// A packet that came to the TUN device has found no route in the kernel's table. If ours was lost, it is set
+    /// again. Without it the kernel would resolve the destination itself on that device, instead of the next hop.
     pub(super) fn restore(&mut self, now: Instant, dst: Ipv4Addr) -> io::Result<()> {
         let Some(way) = self.ways.get(&dst) else { return Ok(()) };
         if self.restored.get(&dst).is_some_and(|at| now.since(*at) < LOOK_AGAIN) {
@@ -70,7 +70,7 @@ impl Installed {
         Ok(())
     }
 
-    /// Adds what is new, removes what is gone; what did not change is not looked at.
+    /// Adds new routes and removes lost ones; unchanged ones are skipped.
     pub(super) fn follow(&mut self, now: Instant, router: &mut dyn OnDemand, ports: &[Port]) {
         for (dst, route) in router.changes(now) {
             self.refused.remove(&dst);
@@ -114,7 +114,7 @@ impl Installed {
         }
     }
 
-    /// A route of another program's is told of once, until ours takes its place.
+    /// A route of another program is logged once, until ours takes its place.
     fn refuse(&mut self, dst: Ipv4Addr, error: &NetlinkError) {
         self.ways.remove(&dst);
         self.refused.insert(dst);

@@ -8,7 +8,7 @@ use hopwise_mesh::{Keys, KeysError};
 
 use crate::daemon::reader::{Found, find};
 
-/// Longer files are none of keys.
+/// A longer file is no key file.
 const MOST_BYTES: usize = 4_096;
 const ACCEPTED: &str = "one line for each key, such as `1 $(openssl rand -hex 32)`: a number from 0 to 255 and 64 \
                         hexadecimal digits";
@@ -20,12 +20,12 @@ pub(super) struct KeyFile {
 }
 
 impl KeyFile {
-    /// Problem of a file without keys, and what would be accepted.
+    /// Reads the keys; an error is the problem and what would be accepted.
     pub(super) fn read(&self) -> Result<Keys, String> {
         self.take(&find(&self.path).map_err(|error| error.to_string())?)
     }
 
-    /// The same of a file that was read.
+    /// The same for a file that was read.
     pub(super) fn take(&self, found: &Found) -> Result<Keys, String> {
         if found.mode & 0o077 != 0 {
             return Err(format!("others may read it; expected `chmod 600 {}`", self.path.display()));

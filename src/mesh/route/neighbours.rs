@@ -1,4 +1,4 @@
-//! The interfaces of the mesh: what each needs to speak, to listen and to send on.
+//! The interfaces of the mesh, with their sockets for messages and for packets.
 
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ pub(super) struct Port {
     pub(super) control: ControlSocket,
     pub(super) watch: Watch,
     pub(super) resender: Resender,
-    /// Where the interface is Wi-Fi's.
+    /// Present on a Wi-Fi interface.
     pub(super) stations: Option<Stations>,
 }
 
@@ -42,7 +42,7 @@ impl Port {
     }
 }
 
-/// An IPv4 address of a packet's, if it has some.
+/// The IPv4 address, if it is one.
 pub(super) fn v4(address: std::net::IpAddr) -> Option<Ipv4Addr> {
     match address {
         std::net::IpAddr::V4(v4) => Some(v4),

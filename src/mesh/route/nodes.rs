@@ -1,5 +1,5 @@
-//! Nodes on this machine, such as `hopwise node` on a TUN device: their connections hear of paths over the control
-//! sockets, and are asked what has arrived (`arrivals`).
+//! Nodes on this machine, such as `hopwise node` on a TUN device. They get news of paths over their control sockets,
+//! and are polled for arrivals (`arrivals`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -19,11 +19,11 @@ use crate::daemon::control::ask_within;
 use crate::failure::Failure;
 use crate::node::control::{PathNews, PathWhat, Request, Response};
 
-/// News of each kind that wait for a node; a node that takes none loses them.
+/// The largest number of waiting news of each kind; a node that takes none loses further ones.
 const MOST_WAITING: usize = 256;
-/// Peers of which a node is told again.
+/// The largest number of peers whose hops are sent to a node again.
 const MOST_KNOWN: usize = 4_096;
-/// What is known is said again so often: for connections that have begun since, and for nodes that were not there.
+/// The interval at which known hops are sent again, for new connections and for nodes that were not there.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
@@ -31,9 +31,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Nodes {
     sockets: Vec<PathBuf>,
     tellers: Vec<Teller>,
-    /// What rings for the tellers' threads, until they begin.
+    /// The receivers of the threads' wake-ups, until the threads start.
     rings: Vec<Receiver<()>>,
-    /// Where routing messages say what has arrived.
+    /// Empty unless routing messages carry arrivals.
     arrivals: Vec<Arrivals>,
 }
 
@@ -49,7 +49,7 @@ impl Nodes {
         Nodes { sockets: sockets.to_vec(), tellers, rings, arrivals }
     }
 
-    /// Begins a thread for each node, and one that asks it.
+    /// Starts a thread for each node, and one that polls it.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         let threads = self.sockets.iter().cloned().zip(self.rings.drain(..));
         for ((socket, rings), teller) in threads.zip(&self.tellers) {
@@ -69,7 +69,7 @@ impl Nodes {
             PathEvent::HopsChanged => PathWhat::HopsChanged,
             PathEvent::AckSeq(Seq(seq)) => PathWhat::AckSeq(seq),
         };
-        // Anybody can say what has arrived, so that this makes no peer known.
+        // Any node can send arrivals, so that these make no peer known.
         if !matches!(what, PathWhat::AckSeq(_)) {
             self.arrivals.iter().for_each(|node| node.note(peer));
         }
@@ -79,13 +79,13 @@ impl Nodes {
             if !locked(&teller.news).take(news) {
                 tracing::debug!(?news, "a node does not listen");
             }
-            // One ring is enough.
+            // One wake-up is enough.
             let _ = teller.bell.try_send(());
         }
     }
 }
 
-/// The protocol asks what has arrived; what it says goes by orders.
+/// The protocol polls for arrivals here; path news travels in its orders.
 impl PathSeam for Nodes {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
@@ -104,7 +104,7 @@ fn locked(news: &Mutex<News>) -> MutexGuard<'_, News> {
     news.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What waits to be said to a node. Anybody can send numbers, which take no room of routes.
+/// The waiting news for a node. Any host can cause arrivals, which take no room from news of routes.
 #[derive(Debug, Default)]
 struct News {
     known: Known,
@@ -113,7 +113,7 @@ struct News {
 }
 
 impl News {
-    /// Answers whether there is room.
+    /// Returns whether there is room.
     fn take(&mut self, news: PathNews) -> bool {
         self.known.take(&news);
         let waiting = match news.what {
@@ -132,12 +132,12 @@ impl News {
     }
 }
 
-/// What a node should know by now: how far its peers are, and for a while that there is no way to one any more. A node
-/// that is held up may take news that nobody waits for any longer after the ones that came later.
+/// The facts that a node should know: the hops to its peers, and for a while the peers without a route. A delayed node
+/// may take expired news after later ones.
 #[derive(Debug, Default)]
 struct Known {
     hops: BTreeMap<IpAddr, Option<u8>>,
-    /// The peer that it was told of last; the next ones follow.
+    /// The peer that was sent last; the next ones follow.
     last: Option<IpAddr>,
 }
 
@@ -149,7 +149,7 @@ impl Known {
             PathWhat::RouteFailed => None,
         };
         if self.hops.len() >= MOST_KNOWN && !self.hops.contains_key(&news.peer) {
-            // Ways that are gone give way to others; a way that is there does not.
+            // Lost routes give way to others; existing ones do not.
             let gone = self.hops.iter().find(|(_, hops)| hops.is_none()).map(|(peer, _)| *peer);
             let Some(gone) = gone else { return };
             self.hops.remove(&gone);
@@ -157,7 +157,7 @@ impl Known {
         self.hops.insert(news.peer, hops);
     }
 
-    /// As many as may wait; all of them have their turns.
+    /// As many as may wait; all of them get their turns.
     fn again(&mut self) -> Vec<PathNews> {
         let of = |(peer, hops): (&IpAddr, &Option<u8>)| PathNews {
             peer: *peer,
@@ -173,7 +173,7 @@ impl Known {
         said
     }
 
-    /// It heard that.
+    /// Forgets lost routes that the node has received.
     fn was_heard(&mut self, said: &[PathNews]) {
         for news in said.iter().filter(|news| news.hops.is_none()) {
             if self.hops.get(&news.peer).is_some_and(Option::is_none) {
@@ -183,7 +183,7 @@ impl Known {
     }
 }
 
-/// Until the daemon ends.
+/// Sends news to a node until the daemon ends.
 fn tell_on(socket: &FilePath, news: &Mutex<News>, rings: &Receiver<()>) {
     let clock = Clock::start();
     let mut again_at = clock.now() + SAY_AGAIN;

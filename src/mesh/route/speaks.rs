@@ -1,4 +1,4 @@
-//! Which protocol the daemon speaks, with its settings.
+//! The daemon's protocol, with its settings.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,12 +15,12 @@ pub(super) enum Speaks {
     Dymo(Box<aodvv2::Settings>),
 }
 
-/// What a router is given beside its settings.
+/// The parameters of a router beside its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Birth {
     pub(super) interfaces: Vec<Interface>,
     pub(super) serves: Vec<Ipv4Addr>,
-    /// From which number on the node tells of itself, where it has kept one.
+    /// The sequence number to start from, if the node has kept one.
     pub(super) seq: u16,
     pub(super) seed: u64,
     pub(super) counter: u64,
@@ -29,7 +29,7 @@ pub(super) struct Birth {
 }
 
 impl Speaks {
-    /// UDP's, of both ends.
+    /// The UDP port of both ends.
     pub(super) fn port(&self) -> u16 {
         match self {
             Speaks::Aodv(_) => aodv::PORT,
@@ -37,7 +37,7 @@ impl Speaks {
         }
     }
 
-    /// Where messages for everyone go.
+    /// The destination of broadcast or multicast messages.
     pub(super) fn everyone(&self) -> Ipv4Addr {
         match self {
             Speaks::Aodv(_) => Ipv4Addr::BROADCAST,
@@ -45,7 +45,7 @@ impl Speaks {
         }
     }
 
-    /// Whether messages say what has arrived.
+    /// Returns whether messages carry arrivals.
     pub(super) fn says_arrivals(&self) -> bool {
         match self {
             Speaks::Aodv(settings) => settings.ack_seq,
@@ -53,7 +53,7 @@ impl Speaks {
         }
     }
 
-    /// How long a node that has lost its numbers keeps quiet.
+    /// How long a node that has lost its numbers is silent.
     pub(super) fn rest(&self) -> Duration {
         match self {
             Speaks::Aodv(settings) => settings.delete_period(),

@@ -1,7 +1,8 @@
-//! State that a daemon leaves for its next start: when it last routed, and numbers that it must not use again.
+//! State that a daemon leaves for its next start: the time of its last routing, and the numbers that it must not use
+//! again.
 //!
-//! A line `number N` is the one that it last told of itself, a line `stamp N` the last time stamp that it signed. A
-//! number alone, as older daemons left it, is the first of these.
+//! A line `number N` is its last sequence number, a line `stamp N` the last time stamp that it signed. A number alone,
+//! from older daemons, is the first of these.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -10,16 +11,16 @@ use std::time::{Duration, SystemTime};
 
 use hopwise_host::own_file::open_own;
 
-/// A file beyond this size is none of ours.
+/// A larger file is no state file.
 const LARGEST: u64 = 1 << 12;
 
-/// More than a node tells of itself between two marks.
+/// More than a node's number grows between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
 
-/// From where a node goes on.
+/// The numbers from which a node continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// Of a node that has kept its own number.
+    /// For a node that has kept its own number.
     pub(super) number: Option<u16>,
     /// The last time stamp that it signed, or one shortly before.
     pub(super) stamp: u64,
@@ -28,15 +29,15 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub(super) struct State {
     path: PathBuf,
-    /// Where it can be written.
+    /// `None` if it cannot be written.
     file: Option<File>,
     text: String,
-    /// When it was written before, since 1970.
+    /// The previous time of writing, since 1970.
     marked: Option<Duration>,
 }
 
 impl State {
-    /// Reads what is there, and makes the file anew with the same text.
+    /// Reads the file, and makes it anew with the same text.
     pub(super) fn open(path: &Path) -> State {
         let file = open_own(path, OpenOptions::new().read(true)).ok();
         let modified = file.as_ref().and_then(|file| file.metadata().ok()?.modified().ok());
@@ -57,13 +58,15 @@ impl State {
         kept(&self.text)
     }
 
-    /// A node that routed a moment ago has lost its numbers, and waits until nobody routes by them (RFC 3561 §6.13).
+    /// The rest of a node that routed a moment ago and has lost its numbers: it waits until no node routes by them (RFC
+    /// 3561 §6.13).
+    /// `now` counts from 1970, as the file's time does.
     /// `now` counts from 1970, as the file's time does.
     pub(super) fn rest_left(&self, rest: Duration, now: Duration) -> Duration {
         self.marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }
 
-    /// Leaves word of when this node last routed, and of its numbers.
+    /// Writes the time of this node's last routing, and its numbers.
     pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>) {
         let number = number.map(|number| format!("number {number}\n"));
         let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));

@@ -1,5 +1,5 @@
-//! Neighbours that a Wi-Fi interface loses: its driver counts what was not acknowledged, which says it sooner than
-//! hellos that do not come.
+//! Neighbours that a Wi-Fi interface loses. Its driver counts unacknowledged frames, which shows a loss sooner than
+//! missing hellos.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ pub(super) trait Radio: Debug {
     fn news(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()>;
 }
 
-/// One interface, asked through nl80211.
+/// One interface, polled through nl80211.
 #[derive(Debug)]
 pub(super) struct Wifi {
     asking: Nl80211,
@@ -25,7 +25,7 @@ pub(super) struct Wifi {
 }
 
 impl Wifi {
-    /// An error says that this interface is none of Wi-Fi's.
+    /// An error means that this interface is not Wi-Fi.
     pub(super) fn open(interface: u32) -> io::Result<Wifi> {
         let mut asking = Nl80211::open()?;
         asking.stations(interface)?;
@@ -43,7 +43,7 @@ impl Radio for Wifi {
     }
 }
 
-/// What was counted of a station when something last got through to it.
+/// The counters of a station at the last success.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     packets: u32,
@@ -51,7 +51,7 @@ struct Counted {
     is_lost: bool,
 }
 
-/// Judges by what a radio tells.
+/// Finds lost stations from the reports of a radio.
 #[derive(Debug)]
 pub(super) struct Stations {
     radio: Box<dyn Radio>,
@@ -63,7 +63,7 @@ impl Stations {
         Stations { radio, known: BTreeMap::new() }
     }
 
-    /// Stations that were lost since the last look, each once until something gets through to it again.
+    /// Stations that were lost since the last call, each once until a frame reaches it again.
     pub(super) fn lost(&mut self) -> io::Result<Vec<StationAddress>> {
         let mut lost = Vec::new();
         self.radio.news(&mut |news| match news {
@@ -82,7 +82,7 @@ impl Stations {
         Ok(lost)
     }
 
-    /// Whether all that was sent to it since the last success has failed, and that is enough.
+    /// Returns whether all frames since the last success have failed, and they are enough.
     fn judge(&mut self, station: &Station) -> bool {
         let (Some(packets), Some(failed)) = (station.tx_packets, station.tx_failed) else { return false };
         let now = Counted { packets, failed, is_lost: false };
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// What it tells, look by look.
+    /// Its reports, call by call.
     #[derive(Debug, Default)]
     struct Made {
         looks: VecDeque<(Vec<StationNews>, Vec<Station>)>,

@@ -1,6 +1,6 @@
-//! The kernel's switches for a mesh whose routes are hosts': which interfaces forward, and how.
+//! The kernel's switches for a mesh with host routes: which interfaces forward, and how.
 //!
-//! Each switch is set on the interfaces of the mesh. No other interface forwards or believes more than before.
+//! Each switch is set on the interfaces of the mesh. Other interfaces forward and accept no more than before.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -22,7 +22,7 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Also puts back what a killed daemon with the same state file left in this network namespace.
+    /// Also restores the switches that a killed daemon with the same state file left changed in this network namespace.
     pub(super) fn begin(config: &Config) -> Result<Forwarding, Failure> {
         let system = |error| Failure::failed("name the file of the kernel's old switches", error);
         let file = Switches::file_beside(&config.state).map_err(system)?;
@@ -39,12 +39,12 @@ impl Forwarding {
             .iter()
             .try_for_each(|name| switches.set(&format!("ipv4/conf/{name}/forwarding"), "1"))
             .and_then(|()| switches.clear("send_redirects", &mesh))
-            // No key signs a redirect. Where the kernel forwards, one that `all` accepts is refused by the interface.
+            // No key signs a redirect. An interface that forwards refuses redirects, even if `all` accepts them.
             .and_then(|()| {
                 let refuse = |name: &&str| format!("ipv4/conf/{name}/accept_redirects");
                 mesh.iter().try_for_each(|name| switches.set(&refuse(name), "0"))
             })
-            // An interface without an address of its own takes nothing while the way back is looked at.
+            // An interface without an address of its own drops all packets while the reverse path is checked.
             .and_then(|()| switches.clear("rp_filter", &mesh));
         outcome.map_err(|error| Failure::failed("set a switch of the kernel", error))?;
         tracing::info!(interfaces = mesh.join(" "), "forwarding; rp_filter and redirects are off there");

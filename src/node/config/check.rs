@@ -11,12 +11,12 @@ use super::{Address, Bounds, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfi
 
 pub(super) type Checked = Result<(), Box<Refusal>>;
 
-/// Linux' limit for the name of an interface.
+/// The limit of Linux for the name of an interface.
 const LONGEST_NAME: usize = 15;
-/// RFC 791 wants every host to take this much; IPv6 wants 1280.
+/// RFC 791 requires every host to accept this size; IPv6 requires 1280.
 const SMALLEST_MTU: u16 = 576;
 const SMALLEST_MTU_V6: u16 = 1280;
-/// Linux' limit for a TUN.
+/// The limit of Linux for a TUN.
 const MOST_QUEUES: u16 = 256;
 /// One at each end.
 const MOST_CROSSINGS: u8 = 2;
@@ -110,7 +110,7 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
     Ok(())
 }
 
-/// Shards share nothing, so that a link with one queue could be one shard's alone.
+/// Checks `queues`. Shards share nothing, so that a link with one queue could belong to one shard only.
 fn queues(document: &Document, config: &NodeConfig, place: &Place, link: &Link) -> Checked {
     let Some(queues) = link.queues else { return Ok(()) };
     let place = place.key("queues");
@@ -129,7 +129,7 @@ fn queues(document: &Document, config: &NodeConfig, place: &Place, link: &Link) 
     Ok(())
 }
 
-/// The keys of links that only listen.
+/// Checks the keys of capture links.
 fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     let is_capture = matches!(link.kind, LinkKind::Pcap | LinkKind::Replay);
     if is_capture && !cfg!(feature = "pcap") {
@@ -165,13 +165,13 @@ fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     Ok(())
 }
 
-/// True if a host may have that address in that subnet.
+/// Returns whether a host may have that address in that subnet.
 pub(crate) fn is_hosts(address: Prefix) -> bool {
     let ip = address.address();
     !ip.is_unspecified() && !ip.is_multicast() && !address.is_broadcast(ip)
 }
 
-/// Each address once, and each one a host's.
+/// Checks that each address occurs once, and that a host may have it.
 fn addresses(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let mut seen: BTreeMap<IpAddr, Place> = BTreeMap::new();
@@ -263,7 +263,7 @@ fn listen_address(
     }
 }
 
-/// No client speaks at once or reads all the time, and without a seat no client is served.
+/// Checks seats and times: clients need time to send and to read, and no client is served without a seat.
 fn seats(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let forwards = config.forwards.iter().enumerate();
@@ -287,7 +287,7 @@ fn seats(document: &Document, config: &NodeConfig) -> Checked {
     })
 }
 
-/// The share that a service leaves each source, and for how long.
+/// Checks each source's share of a service, and the idle time.
 fn shares(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let forwards = config.forwards.iter().enumerate();
@@ -303,7 +303,7 @@ fn shares(document: &Document, config: &NodeConfig) -> Checked {
     Ok(())
 }
 
-/// A name with a port or a path would be no scraper's.
+/// Checks scrapers' names: one with a port or a path never matches.
 fn scrapers(document: &Document, config: &NodeConfig) -> Checked {
     let mut names = config.metrics.iter().flat_map(|metrics| &metrics.names).enumerate();
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));

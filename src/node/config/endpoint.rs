@@ -1,4 +1,4 @@
-//! From the file's words to the core's.
+//! Turns the file's configuration into the core's.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use hopwise_core::{LinkId, NextHop};
 
 use super::{Address, Bounds, Link, LinkKind, NodeConfig, TUN_CROSSINGS};
 
-/// As many as all seats that a file may ask for, and then some that end by themselves.
+/// More than all seats that a file may ask for: some connections end by themselves.
 const MOST_CONNECTIONS: usize = 1 << 18;
 
 impl NodeConfig {
-    /// The endpoint's configuration; links are numbered as they stand in the file, and describe themselves once they
-    /// are open.
+    /// The endpoint's configuration. Links are numbered in the file's order, and describe themselves once they are
+    /// open.
     pub(crate) fn endpoint(&self, mut links: Vec<LinkConfig>, key: [u8; 32]) -> EndpointConfig {
         let first = LinkConfig::wire(0, 1500, Vec::new());
         if self.tcp.ack_merge.is_some_and(|merge| merge.0 == AckMerge::Off) {
@@ -39,8 +39,8 @@ impl NodeConfig {
         self.rules.iter().map(|rule| rule.core(|network| network.0)).collect()
     }
 
-    /// A link's own addresses, or the node's: with their subnet on the first link that has none of its own, as
-    /// single addresses on the others, so that one subnet is not on two links.
+    /// A link's own addresses, or the node's. The first link without its own addresses gets the node's with their
+    /// subnet. The others get them as single addresses, so that one subnet is not on two links.
     pub(crate) fn addresses_of(&self, nth: usize) -> Vec<Prefix> {
         let prefix = |address: &Address| address.0;
         let Some(link) = self.links.get(nth).filter(|link| link.address.is_empty()) else {
@@ -58,13 +58,13 @@ impl NodeConfig {
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
     }
 
-    /// True if the node has an IPv6 address on any link.
+    /// Returns whether the node has an IPv6 address on any link.
     pub(crate) fn has_ipv6(&self) -> bool {
         let mut of_links = self.links.iter().flat_map(|link| &link.address);
         of_links.any(is_v6) || self.node.address.iter().any(is_v6)
     }
 
-    /// True if a link of the node listens on an interface.
+    /// Returns whether a link of the node captures on an interface.
     pub(crate) fn has_packet_sockets(&self) -> bool {
         self.links.iter().any(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap))
     }
@@ -88,12 +88,12 @@ pub(crate) fn link_id(nth: usize) -> LinkId {
 }
 
 impl Link {
-    /// Packets of another link go to the radio as they are.
+    /// Packets of other links go to the radio unchanged.
     pub(crate) fn crossings(&self) -> u8 {
         self.crossings.unwrap_or(if self.is_tun() { TUN_CROSSINGS } else { 0 })
     }
 
-    /// True if the kernel is at the other end.
+    /// Returns whether the kernel is at the other end.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
     }

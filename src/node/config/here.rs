@@ -1,4 +1,4 @@
-//! Checks of a configuration that only its own machine can make. Rules that are read again while a node runs skip
+//! Checks of a configuration that only its own machine can make. When a running node reads its rules again, it skips
 //! these checks: a resolver may be slow, and the rest of the file needs a restart.
 
 use hopwise_lab::located::{Document, Place};
@@ -21,7 +21,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     Ok(())
 }
 
-/// Who reads the file may be nobody who could become that user: that is looked at when it is time to.
+/// Checks that the user exists. A reader of the file may be unable to become that user: the start checks that.
 fn user(document: &Document, config: &NodeConfig) -> Checked {
     match config.user.as_deref().map(|name| (name, User::from_name(name))) {
         Some((name, Ok(None))) => {

@@ -1,4 +1,4 @@
-//! Ports that a node listens on: two listeners at one address would be found at the second's bind only.
+//! Ports that a node listens on. A clash of two listeners at one address would show only at the second's bind.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -8,11 +8,11 @@ use hopwise_lab::located::{Document, Place};
 use super::check::Checked;
 use super::{NodeConfig, Side};
 
-/// Something that listens, and where the file says so.
+/// A listener, and its place in the file.
 struct Listener {
     place: Place,
     is_mesh: bool,
-    /// Over Hopwise nothing means every address of the node's.
+    /// Over Hopwise `None` means every address of the node.
     ip: Option<IpAddr>,
     port: u16,
 }
@@ -22,7 +22,7 @@ impl Listener {
         Listener { place, is_mesh: false, ip: Some(ip.to_canonical()), port }
     }
 
-    /// True if the second of the two could not be bound.
+    /// Returns whether the second of the two could not be bound.
     fn clashes_with(&self, other: &Listener) -> bool {
         // A port that the kernel chooses is free.
         if self.is_mesh != other.is_mesh || self.port != other.port || self.port == 0 {
@@ -30,13 +30,14 @@ impl Listener {
         }
         match (self.ip, other.ip) {
             (Some(one), Some(two)) if !self.is_mesh => one == two || takes(one, two) || takes(two, one),
-            // An address of its own goes before all addresses, over Hopwise.
+            // Over Hopwise a listener with an address goes before one for all addresses.
             (one, two) => one == two,
         }
     }
 }
 
-/// Whether who listens at `all` gets what goes to `one`, too; an IPv6 socket for everything takes IPv4 as well.
+/// Returns whether a listener at `all` also receives the traffic for `one`. An IPv6 socket for all addresses takes IPv4
+/// as well.
 fn takes(all: IpAddr, one: IpAddr) -> bool {
     all.is_unspecified() && (all.is_ipv6() || one.is_ipv4())
 }
@@ -70,12 +71,12 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
     Ok(())
 }
 
-/// All ports that the node listens on, as the file says.
+/// All ports that the node listens on, from the file.
 pub(crate) fn ports(config: &NodeConfig) -> BTreeSet<u16> {
     listeners(config).into_iter().map(|listener| listener.port).collect()
 }
 
-/// Which key wants that address of this machine, or the first of them where the kernel is to choose the port.
+/// The key with that address of this machine, or the first such key if the kernel chooses the port.
 pub(crate) fn place_at(config: &NodeConfig, address: SocketAddr) -> Option<Place> {
     let (ip, port) = (Some(address.ip().to_canonical()), address.port());
     let wants = |listener: &Listener| !listener.is_mesh && (listener.ip, listener.port) == (ip, port);

@@ -219,7 +219,7 @@ fn an_address_in_a_list_is_refused_by_itself() {
     }
 }
 
-/// Links that only listen take libpcap.
+/// Capture links need libpcap.
 #[test]
 fn captures_are_links_where_the_build_has_them() {
     let config = |links: &str| format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks:\n  - {links}\n");

@@ -9,7 +9,7 @@ use super::{Request, Response};
 use crate::daemon::control;
 use crate::failure::Failure;
 
-/// Where daemons put their sockets by custom.
+/// The usual folder of daemons' sockets.
 const FOLDER: &str = "/run/hopwise";
 
 /// Which daemon to ask.
@@ -21,7 +21,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Asks, and tells a refusal as a failure.
+    /// Sends a request; a refusal is a failure.
     pub(crate) fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let path = self.path()?;
         let answered = control::ask(&path, request).map_err(|error| {
@@ -54,7 +54,7 @@ impl Control {
     }
 }
 
-/// The sockets there, but for those that were left behind.
+/// The sockets there, without those that were left behind.
 fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sockets = entries.map(|entry| entry.path()).filter(|path| path.extension() == Some("sock".as_ref()));

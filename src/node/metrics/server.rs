@@ -1,7 +1,8 @@
-//! HTTP for the page of metrics, one question a connection.
+//! HTTP for the page of metrics, one request for each connection.
 //!
-//! A page of a stranger in a browser may ask this server under a name of its own that leads here (DNS rebinding). A
-//! question is answered that names this server by its address, as `localhost`, or by a name that the file gives.
+//! A stranger's page in a browser may send requests to this server under a name of its own that leads here (DNS
+//! rebinding). A request is answered if it names this server by its address, as `localhost`, or by a name from the
+//! file.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,12 +18,12 @@ use crate::node::origin::Origin;
 use crate::node::places::Places;
 use crate::node::users::Users;
 
-/// Scrapers at a time, how long each has from its first byte to its answer's last, and how much it may say.
+/// The largest number of scrapers, the time that each has for request and answer, and the longest request.
 const MOST_SCRAPERS: usize = 16;
 const WITHIN: Duration = Duration::from_secs(5);
 const LONGEST_QUESTION: usize = 8 << 10;
 
-/// Answers `GET /metrics`. A scraper that comes is always heard: the oldest of the source with the most makes room.
+/// Answers `GET /metrics`. A new scraper is always served: the oldest of the source with the most makes room.
 pub(crate) async fn serve(
     listener: TcpListener,
     names: Vec<String>,
@@ -47,7 +48,7 @@ async fn serve_within(
                     let (page, names) = (Arc::clone(&page), Arc::clone(&names));
                     let origin = Origin::of(&users, &client, from.ip());
                     let scraper = scrapers.spawn(async move {
-                        // One that is too slow or gone gets nothing.
+                        // A scraper that is too slow or gone gets nothing.
                         let _ = timeout(within, answer(client, &names, &*page)).await;
                     });
                     places.take(scraper, origin);
@@ -86,7 +87,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     client.shutdown().await
 }
 
-/// Whether a question gets the page, or why not.
+/// Returns whether a request gets the page, or why not.
 fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static str)> {
     let asked = String::from_utf8_lossy(asked);
     let mut lines = asked.split("\r\n");
@@ -96,7 +97,7 @@ fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static
         name.eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
     };
     let hosts: Vec<String> = lines.take_while(|line| !line.is_empty()).filter_map(is_host).collect();
-    // RFC 9112 §3.2: just one in HTTP/1.1. Programs that speak HTTP/1.0 may send none, and browsers do not speak it.
+    // RFC 9112 §3.2: exactly one in HTTP/1.1. HTTP/1.0 clients may send none, and browsers do not use it.
     match &hosts[..] {
         [] if question.ends_with(" HTTP/1.0") => {}
         [host] if means_us(host, names) => {}
@@ -115,7 +116,7 @@ fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static
     }
 }
 
-/// An address, the loopback's name, or a name of the file's: a stranger's name is none of these.
+/// Returns whether it is an address, the loopback's name, or a name from the file. A stranger's name is none of these.
 fn means_us(host: &str, names: &[String]) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if host.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok() {
@@ -141,7 +142,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let names = vec!["n2.example".to_owned()];
-        // No scraper goes because its time is over.
+        // No scraper is dropped for lack of time.
         let within = Duration::from_secs(1 << 20);
         (
             address,
@@ -202,7 +203,7 @@ mod tests {
         server.abort();
     }
 
-    /// Each says three bytes and stays.
+    /// Each sends three bytes and stays.
     #[tokio::test]
     async fn scrapers_that_say_nothing_keep_no_other_out() {
         let (address, server) = server().await;
@@ -212,7 +213,7 @@ mod tests {
             client.write_all(b"GET").await.expect("open");
             slow.push(client);
         }
-        // Those that came first have made room.
+        // The first ones have made room.
         for client in &mut slow[..2 * MOST_SCRAPERS] {
             let read = timeout(PATIENCE, client.read(&mut [0; 1])).await.expect("it was let go");
             assert!(matches!(read, Ok(0) | Err(_)));

@@ -1,4 +1,4 @@
-//! Which clients the proxy takes, how they log in, and where they may go.
+//! The clients that the proxy accepts, their login, and their allowed targets.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use crate::node::config::{Allow, Socks5};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
-    /// Passwords by name; without any, a client is asked for none.
+    /// Passwords by name; without any, clients need no login.
     pub(super) users: BTreeMap<String, String>,
     pub(super) allow: Allow,
 }
@@ -22,7 +22,7 @@ impl Access {
         Access { users: config.users.clone(), allow: config.allow.clone() }
     }
 
-    /// Whether any machine that reaches the proxy may use it.
+    /// Returns whether any machine that reaches the proxy may use it.
     pub(crate) fn is_open(&self) -> bool {
         self.users.is_empty() && self.allow.clients.is_none()
     }
@@ -40,8 +40,8 @@ impl Access {
         password.is_some_and(|(_, password)| is_same(password.as_bytes(), &login.password))
     }
 
-    /// True for targets that the file allows. Without a list that is any address, except those that mean this machine,
-    /// this link or a cloud's description of a machine. The file has to name those by a network of their own.
+    /// Returns whether the file allows this target. Without a list that is any address, except those that mean this
+    /// machine, this link or a cloud's metadata service. The file has to name those by a network of their own.
     pub(super) fn leads_to(&self, target: IpAddr) -> bool {
         let target = target.to_canonical();
         match &self.allow.targets {
@@ -60,7 +60,7 @@ fn has(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.0.contains(address))
 }
 
-/// This machine, this link, and over IPv6 where EC2 describes a machine; over IPv4 that address is link-local.
+/// This machine, this link, and EC2's metadata service over IPv6; over IPv4 that address is link-local.
 const NEAR: [(IpAddr, u8); 8] = [
     (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8),
     (IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
@@ -76,8 +76,8 @@ fn is_near(address: IpAddr) -> bool {
     is_within_near(Prefix::host(address))
 }
 
-/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it. IPv6
-/// addresses that lead to IPv4 ones count as those.
+/// Returns whether all of a network is near. A network that merely contains near addresses, such as 0.0.0.0/0, does not
+/// name them. IPv6 addresses that lead to IPv4 ones count as those.
 fn is_within_near(network: Prefix) -> bool {
     is_within_nearest(network) || translated::inner(network).any(is_within_nearest)
 }
@@ -89,7 +89,7 @@ fn is_within_nearest(network: Prefix) -> bool {
     })
 }
 
-/// It takes as long wherever the two differ.
+/// Compares in constant time, wherever the two differ.
 fn is_same(known: &[u8], said: &[u8]) -> bool {
     let differs = known.iter().zip(said).fold(0, |differs, (a, b)| differs | (a ^ b));
     known.len() == said.len() && differs == 0
@@ -152,7 +152,7 @@ mod tests {
             "64:ff9b::169.254.169.254",
             "64:ff9b:1::127.0.0.1",
             "64:ff9b:1:2:3:4:127.0.0.1",
-            // Of prefixes of 48, 56 and 64 bits.
+            // From prefixes of 48, 56 and 64 bits.
             "64:ff9b:1:7f00:0:100::",
             "64:ff9b:1:aa7f:0:1::",
             "64:ff9b:1:aaaa:7f:0:100::",

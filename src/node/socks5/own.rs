@@ -1,5 +1,4 @@
-//! Where the node itself listens. That is no target: a client that came to it a second time, from the node, would be
-//! another source.
+//! The node's own listeners, which are no targets: through them a client would come again, as another source.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +9,7 @@ use crate::node::config::{self, NodeConfig};
 
 #[derive(Debug, Default)]
 pub(crate) struct Own {
-    /// The node's over Hopwise. The kernel knows its own.
+    /// The node's addresses over Hopwise. The kernel knows its own.
     addresses: Vec<IpAddr>,
     ports: BTreeSet<u16>,
 }

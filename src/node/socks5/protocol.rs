@@ -1,11 +1,11 @@
-//! SOCKS version 5 (RFC 1928) as seen by a server that knows CONNECT, without authentication or with a password
-//! (RFC 1929): bytes to requests, and replies to bytes.
+//! SOCKS version 5 (RFC 1928) for a server with CONNECT, without authentication or with a password (RFC 1929). It turns
+//! bytes into requests, and replies into bytes.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub(super) const VERSION: u8 = 5;
-/// Of the login, which has a version of its own.
+/// The version of the login, which has a number of its own.
 const LOGIN_VERSION: u8 = 1;
 const NOTHING_ACCEPTABLE: u8 = 0xff;
 const CONNECT: u8 = 1;
@@ -58,14 +58,14 @@ pub(super) enum Reply {
     AddressTypeUnknown = 8,
 }
 
-/// Why a client is not served, and what it is told before the connection ends.
+/// Why a client is refused; each reason has an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Not SOCKS5 at all: nothing we could say would be understood.
+    /// Not SOCKS5 at all: the client would understand no answer.
     NotSocks5,
-    /// It does not offer to say who it is in the way that is wanted.
+    /// It does not offer the wanted authentication method.
     Method,
-    /// Its login is none.
+    /// Its login is wrong.
     Login,
     Request(Reply),
 }
@@ -90,7 +90,7 @@ pub(super) enum Read<T> {
     Done(T, usize),
 }
 
-/// The client's first message: the ways in which it could authenticate.
+/// The client's first message: its authentication methods.
 pub(super) fn greeting(bytes: &[u8], wanted: Method) -> Result<Read<()>, Refused> {
     match bytes {
         [version, ..] if *version != VERSION => Err(Refused::NotSocks5),
@@ -103,12 +103,12 @@ pub(super) fn greeting(bytes: &[u8], wanted: Method) -> Result<Read<()>, Refused
     }
 }
 
-/// The answer to a greeting that offers what we take.
+/// The answer to a greeting that offers the wanted method.
 pub(super) fn greeted(method: Method) -> [u8; 2] {
     [VERSION, method as u8]
 }
 
-/// What follows where a password is wanted (RFC 1929).
+/// The client's second message with a password (RFC 1929).
 pub(super) fn login(bytes: &[u8]) -> Result<Read<Login>, Refused> {
     let Some((version, rest)) = bytes.split_first() else { return Ok(Read::More) };
     if *version != LOGIN_VERSION {
@@ -120,7 +120,7 @@ pub(super) fn login(bytes: &[u8]) -> Result<Read<Login>, Refused> {
     Ok(Read::Done(Login { name: name.to_vec(), password: password.to_vec() }, taken))
 }
 
-/// Bytes that begin with their number, and what follows them.
+/// Bytes behind their count, and the rest.
 fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (count, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(*count))
@@ -172,7 +172,7 @@ fn target(host: &[u8], kind: u8, port: u16) -> Option<Target> {
     sound.then(|| Target::Name(name.to_owned(), port))
 }
 
-/// A reply, with the address that the connection comes from where there is one.
+/// A reply, with the source address of the connection if there is one.
 pub(super) fn answer(reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
     let bound = bound.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     let mut bytes = vec![VERSION, reply as u8, 0];

@@ -1,6 +1,6 @@
-//! IPv4 networks in the clothes of IPv6: addresses that a translator or a tunnel takes to an IPv4 address.
+//! IPv4 networks within IPv6: addresses that a translator or a tunnel maps to an IPv4 address.
 //!
-//! Networks of an operator's own for NAT64 (RFC 6052 §2.2) look like any other, and are taken for such.
+//! An operator's own networks for NAT64 (RFC 6052 §2.2) look like any others, and are treated like these.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,9 +21,9 @@ enum Kind {
     Plain,
     /// RFC 4380 §4: all bits are inverted.
     Inverted,
-    /// One of several forms within one network: where another form is meant, there may be zeros only.
+    /// One of several forms within one network: a valid address of another form may have zeros there.
     OneOfSeveral,
-    /// The same, and bits 64 to 71 part the address (RFC 6052 §2.2).
+    /// The same, and bits 64 to 71 split the address (RFC 6052 §2.2).
     Parted,
 }
 
@@ -54,7 +54,7 @@ const FORMS: [Form; 11] = [
     form(TEREDO, 32, 96, Kind::Inverted),
 ];
 
-/// The IPv4 networks that a network of IPv6 leads to by a translator or a tunnel.
+/// The IPv4 networks that an IPv6 network leads to by a translator or a tunnel.
 pub(super) fn inner(network: Prefix) -> impl Iterator<Item = Prefix> {
     FORMS.into_iter().filter_map(move |form| form.inner(network))
 }
@@ -82,7 +82,7 @@ impl Form {
     }
 }
 
-/// The bits without those from 64 to 71, and how many of the first ones a network of that length has.
+/// The bits without those from 64 to 71, and the remaining length of the network's prefix.
 fn without_octet(bits: u128, length: u8) -> (u128, u8) {
     const HIGH: u128 = !(u64::MAX as u128);
     let length = if length > 64 { 64.max(length - 8) } else { length };

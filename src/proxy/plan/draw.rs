@@ -1,4 +1,4 @@
-//! Plans as a reader sees them: the gap before each ACK, and the RTO after it.
+//! Drawings of plans: the gap before each ACK, and the RTO after it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use hopwise_agents::base_station::plan::Plan;
 const COLUMNS: usize = 64;
 const ROWS: usize = 10;
 
-/// What a plan draws: a name, a mark and a value for each ACK.
+/// The two curves of a plan: a name, a mark and a value for each ACK.
 fn series(plan: &Plan) -> [(&'static str, char, Vec<f64>); 2] {
     let mut last_s = 0.0;
     let gap = |at_s: &f64| at_s - std::mem::replace(&mut last_s, *at_s);
@@ -19,7 +19,7 @@ fn highest(series: &[(&str, char, Vec<f64>)]) -> f64 {
     series.iter().flat_map(|(_, _, values)| values).fold(1e-9, |most: f64, value| most.max(*value))
 }
 
-/// One character for each ACK, or for several where they are many.
+/// One character for each ACK, or for several if they are many.
 pub(super) fn terminal(plan: &Plan) -> String {
     let series = series(plan);
     let highest = highest(&series);

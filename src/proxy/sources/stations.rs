@@ -1,5 +1,5 @@
-//! What a Wi-Fi interface knows of mobiles, asked again and again: how strongly they are heard, how long ago, and how
-//! often they did not acknowledge.
+//! Polls a Wi-Fi interface for its mobiles: the strength of their signal, its age, and how often they did not
+//! acknowledge.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub(super) struct Stations {
     interface: String,
     number: u32,
     asking: Nl80211,
-    /// Until it cannot be heard any more.
+    /// Absent once the kernel no longer reports.
     watch: Option<StationWatch>,
     every: Duration,
     rules: Rules,
@@ -30,14 +30,14 @@ pub(super) struct Stations {
     ready: VecDeque<Told>,
 }
 
-/// When a mobile counts as lost.
+/// The rules by which a mobile counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rules {
-    /// A signal that is older says nothing.
+    /// An older signal is ignored.
     stale: Duration,
-    /// Nothing was heard for so long.
+    /// No frame was received for so long.
     silence: Duration,
-    /// So many frames in a row were given up, while nothing was heard.
+    /// So many frames in a row were given up, while none was received.
     failures: u32,
 }
 
@@ -46,7 +46,7 @@ struct Rules {
 struct Mobile {
     peer: IpAddr,
     heard_at: Option<Instant>,
-    /// Of the frames given up, those up to when it was last heard.
+    /// The number of frames given up at the last received frame.
     failed: u32,
     is_gone: bool,
 }
@@ -59,7 +59,7 @@ impl Stations {
         };
         let number = index_of(&interface).map_err(|error| failed(&error))?;
         let asking = Nl80211::open().map_err(|error| failed(&error))?;
-        // Polling alone is enough where nothing is told.
+        // Polling alone is enough without reports.
         let watch = StationWatch::open(number).ok();
         let rules =
             Rules { stale: stations.stale.0, silence: stations.silence.0, failures: stations.failures };
@@ -121,7 +121,7 @@ impl Mobile {
         }
     }
 
-    /// What was just asked for. One that has never been heard is not lost.
+    /// Processes a poll's answer. A mobile that was never received is not lost.
     fn see(&mut self, now: Instant, station: Option<&Station>, rules: &Rules, ready: &mut VecDeque<Told>) {
         let Some(station) = station else {
             if self.heard_at.is_some() {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// What a mobile says to a poll at that time: of when, and what.
+    /// The events that a poll at that time gives: their time and kind.
     fn polled(mobile: &mut Mobile, at_ms: u64, station: Option<Station>) -> Vec<(u64, String)> {
         let mut ready = VecDeque::new();
         mobile.see(Instant::from_millis(at_ms), station.as_ref(), &RULES, &mut ready);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(polled(&mut mobile, 1_000, Some(station(30, -60, 0))), said("-60", 970));
         assert_eq!(polled(&mut mobile, 1_100, Some(station(130, -60, 0))), [], "the same frame");
         assert_eq!(polled(&mut mobile, 1_200, Some(station(10, -64, 0))), said("-64", 1_190));
-        // One that is stale is a sign of life and says nothing of the signal.
+        // A stale signal is a sign of life, but gives no strength.
         assert_eq!(polled(&mut mobile, 3_000, Some(station(900, -64, 0))), []);
     }
 

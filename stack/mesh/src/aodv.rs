@@ -1,8 +1,8 @@
 //! AODV (RFC 3561): routes that are found when a packet needs them.
 //!
-//! [`Settings::rules`] say whose rules a node follows: the RFC's, or those of ns-2 2.35, with which the papers were
-//! measured ([`ns2`]). What both share stands beside them: messages and what was seen; what other protocols on demand
-//! need too is in `on_demand`.
+//! [`Settings::rules`] choose a node's rules: the RFC's, or those of ns-2 2.35, with which the papers were measured
+//! ([`ns2`]). Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
+//! `on_demand`.
 
 pub mod ack_seq;
 mod icv;
@@ -25,24 +25,24 @@ use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::{Desk, Form, Manners, Outbox, Room};
 use crate::routing::Routing;
 
-/// UDP's (RFC 3561 §8).
+/// The UDP port (RFC 3561 §8).
 pub const PORT: u16 = 654;
 
 const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
-/// What a node is given once.
+/// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
-    /// Other addresses that are to be reached through this node, and ask through it (`rules: rfc3561`).
+    /// Other addresses that this node makes reachable and searches for (`rules: rfc3561`).
     pub serves: Vec<Ipv4Addr>,
-    /// What chance is drawn from.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Where counters of signed messages begin: higher at every start of the same node.
+    /// The start of the counters in signed messages: higher at every start of the same node.
     pub counter: u64,
-    /// A node that may have routed before, and has lost its numbers, passes nothing on until then (RFC 3561 §6.13).
+    /// A node that may have routed before and has lost its numbers forwards nothing until then (RFC 3561 §6.13).
     pub wakes_at: Instant,
     pub trust: Trust,
 }

@@ -1,13 +1,13 @@
 //! AODVv2, which was DYMO before: routes on demand, in the packets of RFC 5444.
 //!
 //! It follows draft-ietf-manet-aodvv2-16, the last one of the working group, with hop counts as the metric, for IPv4
-//! hosts. No node answers for another; a link is used once it is known to work both ways (RREP_Ack), and a node that
-//! does not acknowledge what it is asked for is not heard for a while.
+//! hosts. No node replies for another. A link is used once it is known to work in both directions (RREP_Ack). A node
+//! that does not acknowledge a reply is ignored for a while.
 //!
-//! Where it differs from the draft's letter: a destination that is asked for with a newer number than its own goes on
-//! from there, as in RFC 3561, so that a node which lost its number is found; what a request cannot improve in a table
-//! is not passed on; a number is remembered as long as somebody sends through here. Next hops in use may be asked for a
-//! RREP_Ack every so often, where no link layer tells of losses: the draft leaves that to others.
+//! It differs from the draft in these points. A destination whose request has a newer number than its own continues
+//! from that number, as in RFC 3561. A node that lost its number is thus found. A request that does not improve the
+//! table is not passed on. A number is remembered as long as data comes through here. Next hops in use may be probed
+//! with RREP_Ack requests, if no link layer reports losses: the draft leaves that to others.
 
 mod discovery;
 mod errors;
@@ -49,32 +49,32 @@ const HOP_LIMIT: u8 = 255;
 
 const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
-/// What a node is given once.
+/// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
-    /// Other addresses that are to be reached through this node, and ask through it.
+    /// Other addresses that this node makes reachable and searches for.
     pub serves: Vec<Ipv4Addr>,
-    /// The highest number that it may have told of itself before, 0 for none.
+    /// The highest number that it may have used before, 0 for none.
     pub seq: u16,
-    /// What chance is drawn from.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Where counters of signed messages begin: higher at every start of the same node.
+    /// The start of the counters in signed messages: higher at every start of the same node.
     pub counter: u64,
-    /// A node that may have routed before, and has lost its number, asks and answers nothing until then.
+    /// A node that may have routed before and has lost its number sends no requests or replies until then.
     pub wakes_at: Instant,
     pub trust: Trust,
 }
 
-/// A node that speaks AODVv2.
+/// A node that runs AODVv2.
 #[derive(Debug)]
 pub struct Aodvv2 {
     settings: Settings,
     desk: Desk,
     serves: Vec<Ipv4Addr>,
-    /// Never 0, which stands for a number that is not known.
+    /// Never 0, which stands for an unknown number.
     seq: u16,
     table: Table,
     /// With the number of the next request.
@@ -82,7 +82,7 @@ pub struct Aodvv2 {
     neighbours: Neighbours,
     seen: Seen,
     errors: Errors,
-    /// Messages of neighbours, and what is said because of them.
+    /// Limits on messages of neighbours, and on messages that these cause.
     heard: Throttle,
     answers: Throttle,
     told: Told,
@@ -90,7 +90,7 @@ pub struct Aodvv2 {
     wakes_at: Instant,
 }
 
-/// Where a message came from.
+/// The neighbour and the link that a message came from.
 #[derive(Clone, Copy, Debug)]
 struct Via {
     from: Ipv4Addr,
@@ -127,7 +127,7 @@ impl Aodvv2 {
         }
     }
 
-    /// The number of the next RREQ or RREP of ours.
+    /// The number of our next RREQ or RREP.
     fn next_seq(&mut self) -> u16 {
         self.seq = self.seq.checked_add(1).unwrap_or(1);
         self.seq
@@ -141,7 +141,7 @@ impl Aodvv2 {
         now < self.wakes_at
     }
 
-    /// Whether something more may be said because of what that neighbour said.
+    /// Returns whether one more message may be sent because of that neighbour's messages.
     fn may_answer(&mut self, now: Instant, via: Via) -> bool {
         let may = self.answers.take(now, via.from);
         if !may {
@@ -164,7 +164,7 @@ impl Aodvv2 {
         }
     }
 
-    /// A route is there: whoever waited for it goes, and connections hear of it.
+    /// A route was found: waiting packets leave, and connections learn of it.
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
         self.tell_path(dst);
@@ -184,7 +184,7 @@ impl Aodvv2 {
         }
     }
 
-    /// Connections to a peer hear when its route comes, goes or gets longer.
+    /// Informs connections to a peer when its route comes, goes or gets longer.
     fn tell_path(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.hops();
@@ -210,7 +210,7 @@ impl Aodvv2 {
                 self.take_ack(cx, via);
                 Ok(())
             }
-            // Another protocol's, which may travel in the same packet.
+            // A message of another protocol, which may travel in the same packet.
             _ => Ok(()),
         }
     }
@@ -226,7 +226,7 @@ impl Aodvv2 {
 }
 
 impl OnDemand for Aodvv2 {
-    /// The way back is kept by what goes back.
+    /// Packets in the reverse direction keep the reverse route alive.
     fn note_use(&mut self, now: Instant, _src: Ipv4Addr, dst: Ipv4Addr) {
         self.use_route(now, dst);
     }

@@ -1,4 +1,4 @@
-//! What a router changes in a header: one hop less.
+//! The changes that a router makes in a header: one hop less.
 
 /// Takes one off the hop limit of a packet whose header was checked. In IPv4 the checksum follows (RFC 1624).
 pub(crate) fn take_one_hop(packet: &mut [u8]) {

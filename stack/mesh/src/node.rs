@@ -378,7 +378,7 @@ struct Observed {
     trace: Vec<TraceEvent>,
 }
 
-/// What routing needs to know of a packet beside its bytes.
+/// The facts that routing needs beside a packet's bytes.
 struct Ends {
     src: IpAddr,
     dst: IpAddr,

@@ -1,5 +1,5 @@
-//! What protocols share that look for routes on demand: interfaces to speak on, packets that wait for routes, what is
-//! to be sent and when, what is told of arrivals, and what connections hear of their paths.
+//! The common part of the protocols that search for routes on demand: interfaces, the buffer of packets without a
+//! route, the outbox of orders, arrivals, and path news for connections.
 
 pub(crate) mod ack_seq;
 pub(crate) mod asked;
@@ -44,32 +44,33 @@ use crate::routing::{Control, Order, Routed, Routing};
 /// A destination whose route may have changed, with its next hop, link and hops if there is one.
 pub type Change = (Ipv4Addr, Option<(Ipv4Addr, LinkId, u8)>);
 
-/// Every route as one that may have changed, for a daemon that has seen none.
+/// Reports every route as one that may have changed, for a daemon that has seen none.
 pub(crate) fn all_changed(routes: Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>) -> Vec<Change> {
     routes.into_iter().map(|(dst, via, link, hops)| (dst, Some((via, link, hops)))).collect()
 }
 
-/// What a daemon needs of a protocol whose packets its kernel forwards.
+/// The needs of a daemon whose kernel forwards the packets of a protocol.
 pub trait OnDemand: Routing {
-    /// A packet went by a way that the caller has seen, so that it stays alive.
+    /// The caller has seen a packet on a route, so that the route stays alive.
     fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
-    /// The number that it last told of itself, where a later start may go on from there.
+    /// The node's latest sequence number, if a later start may continue from it.
     fn number(&self) -> Option<u16>;
-    /// The time stamp of the last message that it signed. A later start has to go on above it.
+    /// The time stamp of the last message that it signed. A later start has to continue above it.
     fn last_stamp(&self) -> Option<u64>;
-    /// The time of day, in nanoseconds since 1970, by which messages are signed and those of others judged.
+    /// Sets the time of day, in nanoseconds since 1970. Sent messages are signed with it, and received ones are checked
+    /// by it.
     fn set_clock(&mut self, now: Instant, wall: u64);
-    /// Other keys from now on, where messages are signed.
+    /// Uses other keys from now on, if messages are signed.
     fn change_keys(&mut self, keys: Keys);
-    /// The link layer says that a neighbour is gone.
+    /// The link layer reports that a neighbour is gone.
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr);
     /// Routes that are valid now: destination, next hop, link, hops.
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>;
-    /// What may have changed since this was asked last.
+    /// The routes that may have changed since the last call.
     fn changes(&mut self, now: Instant) -> Vec<Change>;
 }
 
-/// All that a protocol has beside its routes and what it knows of its messages.
+/// The state of a protocol apart from its routes and its messages.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) interfaces: Vec<Interface>,
@@ -80,7 +81,7 @@ pub(crate) struct Desk {
     pub(crate) ack_seqs: AckSeqs,
     pub(crate) trust: Trust,
     auth: Option<Auth>,
-    /// What this node has asked for, and what it has asked for others, whose questions are too many to mix with these.
+    /// The requests of this node, and those that it passed on. The latter are too many to share one table.
     asked: Asked,
     asked_for_others: Asked,
     pub(crate) discoveries: u64,
@@ -114,7 +115,7 @@ impl Desk {
         self.auth.is_some()
     }
 
-    /// Other keys from now on, where there were some: what was signed and heard is remembered.
+    /// Replaces the keys, if there were some. Time stamps are remembered.
     pub(crate) fn change_keys(&mut self, keys: Keys) {
         if let Some(auth) = &mut self.auth {
             auth.keys = keys;
@@ -131,7 +132,8 @@ impl Desk {
         self.auth.as_ref().map(Auth::last)
     }
 
-    /// A neighbour's message, if it is to be looked at: short enough, and signed where messages are.
+    /// Checks a neighbour's message: its length, and its signature where messages are signed. Returns it if both are
+    /// right.
     pub(crate) fn open<'m>(&mut self, now: Instant, control: &Control<'m>) -> Option<&'m [u8]> {
         let opened = if control.message.len() > self.trust.most_bytes() {
             None
@@ -148,7 +150,7 @@ impl Desk {
         opened
     }
 
-    /// What is to be done next. Messages are signed as they leave, so that time stamps leave in their order.
+    /// The next order. Messages are signed as they leave, so that their time stamps leave in order.
     pub(crate) fn next_order(&mut self, now: Instant) -> Option<Order> {
         let order = self.outbox.pop(now)?;
         let Some(auth) = &mut self.auth else { return Some(order) };
@@ -160,7 +162,7 @@ impl Desk {
         })
     }
 
-    /// How much the destination of a packet is wanted, and by whom.
+    /// The rank and lane of a packet's destination.
     pub(crate) fn wish(&self, packet: &Routed<'_>, is_known: bool) -> Wish {
         let is_own = v4(packet.src).is_some_and(|src| self.has_address(src));
         Wish::of(packet.packet, is_own, is_known)
@@ -187,14 +189,14 @@ impl Desk {
         }
     }
 
-    /// Packets that have waited too long.
+    /// Drops packets that have waited too long.
     pub(crate) fn drop_late(&mut self, now: Instant) {
         while let Some(id) = self.buffer.take_late(now) {
             self.dropped(DropReason::RouteBufferTimeout, id);
         }
     }
 
-    /// Lets what waits for a destination go, each packet later than the one before by `apart`.
+    /// Releases the packets for a destination, each later than the one before by `apart`.
     pub(crate) fn release(&mut self, now: Instant, dst: Ipv4Addr, way: (LinkId, Ipv4Addr), apart: Duration) {
         let (link, to) = (way.0, NextHop::Neighbour(way.1.into()));
         for (Waiting { packet, .. }, n) in self.buffer.take(dst).into_iter().zip(0..) {
@@ -202,7 +204,7 @@ impl Desk {
         }
     }
 
-    /// Somebody looks for a route: until then an answer may come.
+    /// Notes a route request: a reply may come within `memory`.
     pub(crate) fn note_asked(&mut self, now: Instant, pair: Pair, is_own: bool, memory: Duration) {
         let asked = if is_own { &mut self.asked } else { &mut self.asked_for_others };
         asked.note(now, pair, memory);
@@ -218,7 +220,7 @@ impl Desk {
         self.trust.most_bytes().saturating_sub(cost)
     }
 
-    /// Whether one packet carries a message of that length; it is counted as refused if none does.
+    /// Returns whether one packet carries this message; if not, it is counted as refused.
     fn fits(&mut self, message: &[u8]) -> bool {
         let fits = message.len() <= self.most_bytes();
         if !fits {
@@ -227,7 +229,7 @@ impl Desk {
         fits
     }
 
-    /// Says something on every interface, now or later.
+    /// Sends a message on every interface, now or later.
     pub(crate) fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
         if !self.fits(message) {
             return;
@@ -251,7 +253,7 @@ impl Desk {
         }
     }
 
-    /// What a message of that node said of arrivals goes to the connections; what was not believed is counted.
+    /// Hands the arrivals in that node's message to the connections; a refused message is counted.
     pub(crate) fn tell_arrivals(
         &mut self,
         peer: Ipv4Addr,
@@ -274,7 +276,7 @@ impl Desk {
         }
     }
 
-    /// Connections hear when a route that they use has become `now`, having heard `told`.
+    /// Informs connections when a route that they use has become `now`. `told` is the hop count that they last got.
     pub(crate) fn tell_path(&mut self, peer: Ipv4Addr, told: &mut Option<u8>, now: Option<u8>) {
         if let Some(event) = news(told, now) {
             self.outbox.push(Order::Tell { peer: peer.into(), ports: None, event, path: path_of(now) });
@@ -305,12 +307,12 @@ pub(crate) fn path_of(hops: Option<u8>) -> Path {
     Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() }
 }
 
-/// An address that a node may have.
+/// Returns whether a node may have this address.
 pub(crate) fn is_host(address: Ipv4Addr) -> bool {
     !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
 }
 
-/// Whether a packet that came back is one of the protocol's own.
+/// Returns whether an undelivered packet is one of the protocol's own.
 pub(crate) fn is_message(packet: &[u8], port: u16) -> bool {
     let Ok(view) = IpView::parse(packet) else { return false };
     let port = port.to_be_bytes();

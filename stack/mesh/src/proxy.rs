@@ -1,7 +1,7 @@
-//! The base station's proxy: a machine between a link to the fixed side and a link to mobiles, which hosts an agent for
+//! The base station's proxy: a machine between a link to the fixed side and a link to mobiles. It hosts an agent for
 //! each flow that crosses it.
 //!
-//! Invariant P5: where anything is not understood, or room ends, packets pass untouched.
+//! Invariant P5: packets pass untouched wherever the proxy does not understand something or has no room.
 
 mod copies;
 mod facts;
@@ -37,17 +37,17 @@ use room::Sweeps;
 use seats::Seats;
 use store::Store;
 
-/// Mobiles whose links are known not to be up.
+/// The largest number of mobiles whose links are known to be down.
 const MOST_LINKS: usize = 4_096;
-/// An agent whose deadline stays due is asked again after this.
+/// The shortest time between two calls of an agent whose deadline stays due.
 const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
 
-/// Which flows get which agent; the first rule that fits wins.
+/// Chooses the agent of a flow; the first matching rule wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyRule {
     pub mobile: Option<Prefix>,
     pub fixed: Option<Prefix>,
-    /// Of either end.
+    /// The port of either end.
     pub port: Option<u16>,
     pub agent: String,
 }
@@ -68,20 +68,20 @@ pub struct ProxyConfig {
     pub mobile: LinkId,
     pub rules: Vec<ProxyRule>,
     pub most_flows: usize,
-    /// Bytes of packets that wait, of all flows, and of one. Buffers of flows that are cut in two are in the former.
-    /// Each mobile has a share of it.
+    /// The largest number of bytes in waiting packets of all flows, and of one flow. The former includes the buffers of
+    /// cut flows. Each mobile has a share of it.
     pub most_kept_bytes: usize,
     pub most_kept_bytes_a_flow: usize,
-    /// Packets that have to leave and wait for room, on each side.
+    /// The largest number of departing packets that wait for room, on each side.
     pub most_queued: usize,
     pub checksums: Checksums,
     pub trace_events: usize,
-    /// For the numbers of connections that the proxy itself is an end of.
+    /// The secret for the initial sequence numbers of the proxy's own connections.
     pub key: [u8; 32],
 }
 
 impl ProxyConfig {
-    /// One agent for all flows.
+    /// A configuration with one agent for all flows.
     pub fn new(fixed: LinkId, mobile: LinkId, agent: &str) -> ProxyConfig {
         ProxyConfig {
             fixed,
@@ -98,33 +98,33 @@ impl ProxyConfig {
     }
 }
 
-/// How a proxy is doing.
+/// The counters of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounts {
     pub packets: u64,
     /// Flows in the table.
     pub flows: usize,
-    /// Those of them that hold no lasting seat: only one side was seen, they lack what their agent needs, or they are
-    /// cut in two and over.
+    /// Those of them without a lasting seat: only one side was seen, they lack something that their agent needs, or
+    /// they are cut in two and over.
     pub brief: usize,
     /// Those of them that are cut in two.
     pub cut: usize,
-    /// Flows that were forgotten because another needed the room.
+    /// Flows that were forgotten because another one needed the room.
     pub gave_way: u64,
-    /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, beyond `most_flows`, or of no rule.
+    /// Packets of no followed flow: no TCP, fragments, damaged, beyond `most_flows`, or without a rule.
     pub untouched: u64,
-    /// Packets of flows in the table whose numbers neither end can have sent. They pass, and nothing else follows.
+    /// Packets of flows in the table with numbers that neither end can have sent. They pass without further effect.
     pub unfit: u64,
-    /// Flows that pass because they lack what their agent needs.
+    /// Flows that pass because they lack something that their agent needs.
     pub unserved: usize,
-    /// Flows that went on because memory had ended, once for each fade.
+    /// Flows whose packets went on because memory was short, once for each fade.
     pub overflows: u64,
-    /// Packets that waited and went on, or copies that went, since other mobiles needed the memory.
+    /// Waiting packets that went on, and copies that were dropped, because other mobiles needed the memory.
     pub pushed_out: u64,
-    /// Packets that wait now, and what they take, with the buffers of flows that are cut in two.
+    /// Packets that wait now, and their memory, with the buffers of flows that are cut in two.
     pub kept_packets: usize,
     pub kept_bytes: usize,
-    /// What these buffers take.
+    /// The memory of these buffers.
     pub cut_bytes: usize,
 }
 
@@ -134,9 +134,9 @@ pub struct Proxy {
     flows: BTreeMap<FlowKey, Flow>,
     /// Flows that are cut in two; none of them is in `flows`.
     relays: Relays,
-    /// The agents' deadlines, as `Flow::due` has them.
+    /// The agents' deadlines, equal to `Flow::due`.
     deadlines: BTreeSet<(Instant, FlowKey)>,
-    /// Links that are not up, with the last that was told of them.
+    /// Links that are down, with the last news of them.
     links: BTreeMap<IpAddr, LinkNews>,
     out: Outbox,
     numbers: u32,
@@ -148,7 +148,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Refuses rules whose agents there are not.
+    /// Refuses rules with unknown agents.
     pub fn new(
         config: ProxyConfig,
         maker: Box<dyn BaseStationMaker>,
@@ -197,20 +197,20 @@ impl Proxy {
         self.out.trace.drops(reason)
     }
 
-    /// What a flow's agent shows of itself.
+    /// The gauges of a flow's agent.
     pub fn gauges(&self, key: &FlowKey, sink: &mut dyn FnMut(&'static str, u64)) {
         if let Some(flow) = self.flows.get(key) {
             flow.gauges(sink);
         }
     }
 
-    /// Whether the next packet for this link has waited for nothing: whoever has a queue may drop it there.
+    /// Returns whether the next packet for this link has not waited. A node with a queue may drop such a packet.
     pub fn next_is_passing(&mut self, link: LinkId) -> bool {
         let Some(to) = self.side_of(link) else { return false };
         self.out.queue(to).front().is_some_and(|leaving| leaving.is_passing)
     }
 
-    /// Data that the link to the mobile has given up; whether it is kept.
+    /// Takes data back that the link to the mobile gave up; returns whether it is kept.
     pub fn take_back(&mut self, now: Instant, packet: &[u8]) -> bool {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
@@ -223,7 +223,7 @@ impl Proxy {
         is_kept
     }
 
-    /// Lets everything go that waits: the proxy is about to end. Flows that are cut in two end with it.
+    /// Releases all waiting packets, because the proxy is about to end. Flows that are cut in two end with it.
     pub fn let_go(&mut self, now: Instant) {
         let (relays, mut books) = self.relays();
         relays.abort(now, &mut books);
@@ -267,7 +267,7 @@ impl Proxy {
         self.keep_within(now);
     }
 
-    /// Whether the flow is cut in two, or is to be, and has the packet.
+    /// Returns whether the packet went to a flow that is cut in two, or that is cut now.
     fn take_cut(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
@@ -299,13 +299,13 @@ impl Proxy {
         true
     }
 
-    /// What serves a new flow, by the first rule that fits.
+    /// The agent or relay for a new flow, by the first matching rule.
     fn serves(&self, key: &FlowKey) -> Option<Serves> {
         let (_, make) = self.rules.iter().find(|(rule, _)| rule.fits(key))?;
         Some(make())
     }
 
-    /// Whether the flow is in the table, or can be put there.
+    /// Returns whether the flow is in the table, or can be put there.
     fn follow(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
@@ -317,7 +317,7 @@ impl Proxy {
             if !is_another || !flow.has_ended() {
                 return true;
             }
-            // The ports are used again: what waits of the old flow goes first.
+            // The ports are used again: the waiting packets of the old flow leave first.
             flow.let_go(now, Because::NoWaiting, &mut self.out);
             self.forget(&read.key);
         } else if flags.contains(Flags::RST) {
@@ -349,7 +349,7 @@ impl Proxy {
         }
     }
 
-    /// After a change of a flow: its seat, what it holds, and its deadline.
+    /// Updates a flow's seat, memory and deadline after a change.
     fn file(
         deadlines: &mut BTreeSet<(Instant, FlowKey)>,
         seats: &mut Seats,
@@ -371,7 +371,7 @@ impl Proxy {
         flow.due = due;
     }
 
-    /// Tells every flow of that mobile. News may come out of order, twice, or of nobody.
+    /// Informs every flow of that mobile. News may be late, repeated, or about unknown mobiles.
     fn tell(&mut self, now: Instant, peer: IpAddr, news: LinkNews) {
         self.out.note(now, 0, 0, TraceKind::LinkTold { news });
         if news == LinkNews::Up {

@@ -12,7 +12,7 @@ use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
     pub now: Instant,
-    /// What has arrived at the node's own connections, for messages that carry it.
+    /// The arrivals at the node's own connections, for messages that carry them.
     pub endpoint: &'a dyn PathSeam,
 }
 
@@ -46,7 +46,7 @@ pub enum Verdict {
     Drop(DropReason),
 }
 
-/// What becomes of a packet that a link gave up.
+/// The fate of a packet that a link gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undelivered {
     Drop,

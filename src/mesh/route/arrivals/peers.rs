@@ -1,5 +1,5 @@
-//! Peers that a node is asked about, and what it said of each. Those to which connections go have places that no
-//! stranger's peers take.
+//! The peers about which a node is polled, and its answers. Peers with connections have places that a stranger's peers
+//! cannot take.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-/// How old an answer is at most while a node answers in time.
+/// The largest age of an answer while a node answers in time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// What a node said last holds for so long while it says nothing.
+/// How long the last answer holds while a node is silent.
 const KEPT_IN_SILENCE: Duration = Duration::from_secs(5);
-/// Places of peers that are known, and of others.
+/// The number of places for known peers, and for others.
 pub(super) const MOST_KNOWN: usize = 64;
 pub(super) const MOST_NAMED: usize = 16;
-/// How often in a row a node is asked about a known peer without an answer that says anything.
+/// How many polls in a row for a known peer may be without arrivals.
 const MOST_ASKED: u32 = 50;
 
-/// The peer's port, ours, and up to where it has arrived.
+/// The peer's port, ours, and the sequence number that has arrived.
 pub(super) type Flows = Vec<(u16, u16, u32)>;
 
 #[derive(Debug, Default)]
 struct Peer {
-    /// There was a way to it, or the node has connections to it. Otherwise only a request of anybody names it.
+    /// There was a route to it, or the node has connections to it. Otherwise only some node's request names it.
     is_known: bool,
     flows: Flows,
-    /// The node says nothing since then.
+    /// The start of the node's silence.
     silent_since: Option<Instant>,
-    /// How often it is still asked about in vain.
+    /// How many more polls may be in vain.
     left: u32,
     ask_at: Instant,
 }
@@ -37,7 +37,7 @@ struct Peer {
 pub(super) struct Peers(BTreeMap<IpAddr, Peer>);
 
 impl Peers {
-    /// Answers whether that peer is new.
+    /// Returns whether that peer is new.
     pub(super) fn want(&mut self, peer: IpAddr, is_known: bool) -> bool {
         let times = if is_known { MOST_ASKED } else { 1 };
         let is_new = !self.0.contains_key(&peer);
@@ -55,7 +55,7 @@ impl Peers {
         self.0.values().filter(|peer| peer.is_known == is_known).count()
     }
 
-    /// Of the known ones that gives way of which nothing was said for longest, or else the newest.
+    /// Among known peers, the one without arrivals for longest gives way, or else the newest.
     fn make_room(&mut self, newest: IpAddr) {
         if self.count(true) <= MOST_KNOWN {
             return;
@@ -66,7 +66,7 @@ impl Peers {
         self.0.remove(&victim);
     }
 
-    /// What the node said of it last.
+    /// The node's last answer about it.
     pub(super) fn said(&self, peer: IpAddr) -> &[(u16, u16, u32)] {
         self.0.get(&peer).map_or(&[], |peer| &peer.flows)
     }
@@ -75,7 +75,7 @@ impl Peers {
         self.0.values().map(|peer| peer.ask_at).min()
     }
 
-    /// Those to ask about now; the ones with connections first, and those come last that are only named.
+    /// The peers to poll now: those with connections first, those that are only named last.
     pub(super) fn due(&mut self, now: Instant) -> Vec<IpAddr> {
         let mut due: Vec<_> = self.0.iter_mut().filter(|(_, peer)| peer.ask_at <= now).collect();
         due.sort_by_key(|(_, peer)| Reverse((!peer.flows.is_empty(), peer.is_known)));
@@ -83,7 +83,7 @@ impl Peers {
         due.into_iter().map(|(address, _)| *address).collect()
     }
 
-    /// The node's answer, or none in time.
+    /// Takes the node's answer; `None` if there was none in time.
     pub(super) fn take(&mut self, now: Instant, address: IpAddr, answer: Option<Flows>) {
         let Some(peer) = self.0.get_mut(&address) else { return };
         match answer {

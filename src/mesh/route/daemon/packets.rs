@@ -1,4 +1,4 @@
-//! Packets that came to the TUN device, and what becomes of those that cannot be sent.
+//! Packets that came to the TUN device, and undeliverable ones.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::super::neighbours::v4;
 use super::{Daemon, MOST_AT_ONCE};
 
-/// A packet is sent twice at most: the protocol gives one that came back a new time to wait, each time.
+/// A packet is sent twice at most: the protocol gives a returned one a new wait each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It comes from the TUN device, and may wait for another route.
@@ -24,7 +24,7 @@ pub(super) enum Turn {
 }
 
 impl Daemon {
-    /// Packets for which the kernel has no route.
+    /// Takes packets for which the kernel has no route.
     pub(super) fn take_packets(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             let now = self.clock.now();
@@ -42,7 +42,7 @@ impl Daemon {
         }
     }
 
-    /// As protocols see a packet, and its destination.
+    /// A packet as protocols see it, and its destination.
     fn routed<'p>(&self, packet: &'p [u8]) -> Option<(Routed<'p>, Ipv4Addr)> {
         let view = IpView::parse(packet).ok()?;
         let (src, dst, hop_limit) = (view.src, view.dst, view.hop_limit);
@@ -50,7 +50,7 @@ impl Daemon {
         Some((Routed { src, dst, from, hop_limit, id: 0, packet }, v4(dst)?))
     }
 
-    /// Sends by the kernel's route. A device that sends nothing any more is a lost link. Other errors cost one packet.
+    /// Sends by the kernel's route. A device that no longer sends is a lost link. Other errors cost one packet.
     pub(super) fn send_on(&mut self, now: Instant, way: (LinkId, IpAddr), turn: Turn, packet: &[u8]) {
         let (link, via) = way;
         let Some(port) = self.ports.get(usize::from(link.0)) else { return };

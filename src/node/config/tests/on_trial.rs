@@ -1,4 +1,4 @@
-//! What a node's file says of TCP and of agents holds in a scenario too, as it stands.
+//! The TCP and agent settings of a node's file also hold in a scenario, unchanged.
 
 use hopwise_core::Instant;
 use hopwise_core::tcp::{CloseReason, HopCounting, Info, TcpConfig};
@@ -37,7 +37,7 @@ rules:
     shadows: [immediate]
 ";
 
-/// Nothing comes through from the sixth second on.
+/// No frame comes through from the sixth second on.
 const WORLD: &str = "\
 topology: { kind: chain, hops: 2 }
 channel: { outages: [{ from: n0, to: n1, begins: 6s, ends: 60s }] }
@@ -46,7 +46,7 @@ arms: { x: {} }
 run: { duration: 30s }
 ";
 
-/// A scenario with the blocks of the node's file as they stand there.
+/// A scenario with the unchanged blocks of the node's file.
 fn on_trial(node: &str) -> Scenario {
     let whole: Value = serde_yaml::from_str(node).expect("it is YAML");
     let blocks: serde_yaml::Mapping = ["tcp", "rules"]
@@ -61,7 +61,7 @@ fn plan(node: &str) -> Plan {
     on_trial(node).plan(Some("x"), 1).expect("it is accepted").plan
 }
 
-/// Of the flow's end at a node, while it is there.
+/// The state of the flow's end at a node, while it exists.
 fn info(simulation: &mut Simulation, node: usize, seconds: u64) -> Option<Info> {
     let now = Instant::from_secs(seconds);
     simulation.run_until(now);
@@ -92,7 +92,7 @@ fn a_nodes_tcp_and_rules_run_in_a_scenario_as_they_stand() {
     assert!(receiver.stats.bytes_received > 100_000, "{:?}", receiver.stats);
     assert_eq!(receiver.receiver, "delayed:d=3,hold=80ms");
     assert_eq!((&*sender.senders, &*sender.shadows), ("[newreno, limit:8]", "[immediate]"));
-    // The user timeout passes in the outage.
+    // The user timeout expires in the outage.
     let sender = info(&mut simulation, 0, 25).expect("its program has not closed it");
     assert_eq!(sender.closed, Some(CloseReason::TimedOut));
 }

@@ -1,4 +1,4 @@
-//! Where AODV's messages carry what has arrived: extensions behind RREQ and RREP (RFC 3561 §9).
+//! Extensions behind RREQ and RREP that carry arrivals (RFC 3561 §9).
 
 use std::net::Ipv4Addr;
 
@@ -8,11 +8,11 @@ use super::messages::{Extension, Extensions};
 use crate::on_demand::ack_seq::{AckSeqs, Said, Statement};
 use crate::routing::Cx;
 
-/// Extension types that no registry knows, of those that may be skipped.
+/// Extension types without registration, from the range that may be skipped.
 pub const ACK_SEQ: u8 = 0x57;
 pub const SIGNED_ACK_SEQ: u8 = 0x58;
 
-/// The extension for a message from `own` to `peer`; empty when nothing is to be said.
+/// The extension for a message from `own` to `peer`; empty without arrivals.
 pub(super) fn write(seqs: &mut AckSeqs, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Addr) -> Vec<u8> {
     let mut out = Vec::new();
     match seqs.write(cx, own, peer) {
@@ -23,7 +23,7 @@ pub(super) fn write(seqs: &mut AckSeqs, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Ad
     out
 }
 
-/// What a message from `peer` to us says, as far as it is to be believed.
+/// The arrivals in a message from `peer` to us, as far as they are believed.
 pub(super) fn read(
     seqs: &mut AckSeqs,
     own: Ipv4Addr,

@@ -1,17 +1,17 @@
-//! Integrity check values of AODV's messages, for which RFC 3561 has no form: an extension behind all others (§9), that
-//! each hop takes off and writes anew. It holds the key's number, a time stamp, and half of HMAC-SHA-256 over the IP
-//! addresses, the TTL, the message and the extension up to there.
+//! Integrity check values of AODV's messages, for which RFC 3561 has no form. They are an extension behind all others
+//! (§9), which each hop removes and writes anew. It holds the key's id, a time stamp, and half of an HMAC-SHA-256. The
+//! latter covers the IP addresses, the TTL, the message and the extension up to there.
 
 use super::messages::Extension;
 use crate::on_demand::{Envelope, Keys, TAG_BYTES};
 
-/// An extension type that no registry knows, of those that may be skipped.
+/// An extension type without registration, from the range that may be skipped.
 const ICV: u8 = 0x59;
 const STAMP_BYTES: usize = 8;
 const DATA_BYTES: usize = 1 + STAMP_BYTES + TAG_BYTES;
-/// What a message grows by.
+/// The bytes that a signature adds to a message.
 pub(super) const COST: usize = 2 + DATA_BYTES;
-/// No tag of another kind is made over bytes that begin like this.
+/// Tags of other kinds never cover bytes that begin like this.
 const LABEL: &[u8] = b"hopwise aodv icv";
 
 pub(super) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, message: &[u8]) -> Option<Vec<u8>> {
@@ -37,7 +37,7 @@ pub(super) fn verify<'m>(keys: &Keys, envelope: &Envelope, message: &'m [u8]) ->
     is_right.then_some((u64::from_be_bytes(*stamp), inner))
 }
 
-/// A message without the check value of the hop before, for those that have no key: it is not theirs to pass on.
+/// A message without the check value of the previous hop. Nodes without keys use it: they must not pass that value on.
 pub(super) fn strip(message: &[u8]) -> &[u8] {
     match message.split_last_chunk::<COST>() {
         Some((inner, [ICV, len, ..])) if usize::from(*len) == DATA_BYTES => inner,

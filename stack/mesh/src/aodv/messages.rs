@@ -30,33 +30,33 @@ const PREFIX_SIZE: u8 = 0x1f;
 /// RERR flag.
 const NO_DELETE: u8 = 0x80;
 
-/// Why bytes are no message.
+/// The bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Asks for a route (§5.1). `J` and `R` are multicast's, which this protocol does not speak: they are passed on.
+/// Requests a route (§5.1). `J` and `R` are for multicast, which is not supported: they are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rreq {
     pub is_join: bool,
     pub is_repair: bool,
-    /// Who answers from its table also tells the destination.
+    /// A node that replies from its table also informs the destination.
     pub is_gratuitous: bool,
-    /// Only the destination answers.
+    /// Only the destination replies.
     pub is_destination_only: bool,
     pub hop_count: u8,
     pub id: u32,
     pub dst: Ipv4Addr,
-    /// The last that was known; `None` sets the U flag.
+    /// The last known number; `None` sets the U flag.
     pub dst_seq: Option<u32>,
     pub origin: Ipv4Addr,
     pub origin_seq: u32,
 }
 
-/// Says that there is a route (§5.2); a hello is one too (§6.9).
+/// Announces a route (§5.2); a hello is one too (§6.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rrep {
     pub is_repair: bool,
-    /// Whoever takes it answers with a RREP-ACK.
+    /// The receiver answers with a RREP-ACK.
     pub wants_ack: bool,
     pub prefix_size: u8,
     pub hop_count: u8,
@@ -66,7 +66,7 @@ pub struct Rrep {
     pub lifetime_ms: u32,
 }
 
-/// Says which routes are gone (§5.3). There is at least one.
+/// Names the routes that are gone (§5.3). There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerr {
     /// The link was mended: keep the routes.
@@ -82,13 +82,13 @@ pub enum Message {
     RrepAck,
 }
 
-/// Destinations that one RERR has room for.
+/// The largest number of destinations in one RERR.
 pub const MOST_UNREACHABLE: usize = 255;
-/// No way is as long as this.
+/// No route is as long as this.
 pub const MOST_HOPS: u8 = 250;
 
 impl Message {
-    /// Reads a message and what follows it.
+    /// Reads a message and the extensions behind it.
     pub fn parse(bytes: &[u8]) -> Result<(Message, Extensions<'_>), Malformed> {
         let (message, used) = match bytes.first() {
             Some(&RREQ) => (Message::Rreq(Rreq::parse(bytes)?), RREQ_BYTES),
@@ -189,7 +189,7 @@ impl Rrep {
 }
 
 impl Rerr {
-    /// Destinations for which a message of that length has room: at least one.
+    /// The number of destinations for which a message of that length has room: at least one.
     pub(super) fn room(bytes: usize) -> usize {
         (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
     }
@@ -220,7 +220,7 @@ impl Rerr {
     }
 }
 
-/// A message, and what follows it.
+/// The bytes of a message, and the extensions behind it.
 pub(super) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     message.emit(&mut bytes);

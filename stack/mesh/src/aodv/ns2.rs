@@ -1,13 +1,13 @@
-//! AODV as ns-2 2.35 has it, whose figures the papers report: its constants, and what it does otherwise than RFC 3561.
+//! AODV as in ns-2 2.35, which the papers' figures used: its constants, and its differences from RFC 3561.
 //!
-//! - One kind of number: a route that was never known has 0, one that is down keeps its number raised by one. Numbers
-//!   do not wrap.
+//! - One kind of number: an unknown route has 0, and one that is down keeps its number raised by one. Numbers do not
+//!   wrap.
 //! - The rule of the first request: the last known hop count begins at "infinite", so that the first request crosses
-//!   the whole network, and no ring is ever begun with 5.
+//!   the whole network, and no ring ever begins with 5.
 //! - The rule of the defective repair: see `ns2/repair.rs`.
 //! - The rule of the purge: a MAC that gives a data packet up takes all others for that next hop out of the queue.
-//! - The rule of jitter: what is passed on to everyone waits up to 10 ms, what a node begins leaves at once.
-//! - The rule of the ARP gap: packets of the buffer leave 10 ms apart, on the way that was known when it was found.
+//! - The rule of jitter: a broadcast that is passed on waits up to 10 ms, a node's own leaves at once.
+//! - The rule of the ARP gap: packets of the buffer leave 10 ms apart, on the route that was known when it was found.
 //! - The rule of data alone: a lost RREP or broadcast says nothing of a link. No hello, no RREP-ACK, no blacklist.
 
 mod discovery;
@@ -62,7 +62,7 @@ impl Ns2Aodv {
         }
     }
 
-    /// Lets what waits for a route go, each packet later than the one before by `apart`.
+    /// Releases the packets that wait for a route, each later than the one before by `apart`.
     fn release(&mut self, now: Instant, dst: Ipv4Addr, apart: std::time::Duration) {
         if self.desk.buffer.has(dst)
             && let Some(entry) = self.table.get_mut(dst)
@@ -87,7 +87,7 @@ impl Ns2Aodv {
         self.desk.tell_arrivals(peer, said, hops);
     }
 
-    /// Connections to a peer hear when its route comes, goes or gets longer.
+    /// Informs connections to a peer when its route comes, goes or gets longer.
     fn tell_path(&mut self, dst: Ipv4Addr) {
         if let Some(entry) = self.table.get_mut(dst).filter(|entry| entry.is_ours) {
             let hops = entry.usable_hops();
@@ -95,7 +95,7 @@ impl Ns2Aodv {
         }
     }
 
-    /// Every half second: routes that nobody used go down, destinations that packets wait for are asked for again.
+    /// Every half second: unused routes go down, and destinations of waiting packets are requested again.
     fn sweep(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
         for dst in self.table.destinations() {

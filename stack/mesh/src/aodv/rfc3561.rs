@@ -1,11 +1,11 @@
-//! AODV as RFC 3561 has it.
+//! AODV as in RFC 3561.
 //!
-//! Where it differs from the RFC's letter: a route whose life runs out is given up like one that breaks, with its
-//! number raised; a node does not answer for a route that leads through who asks; a RERR of the next hop is believed
-//! whatever its number, and the number is raised; and a RREP's lifetime is capped by the time for which numbers are
-//! remembered. Each of them closes a way to a loop or to a black hole, and costs a discovery at most. Also, the wait
-//! after a reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node
-//! silent for ever.
+//! It differs from the RFC in these points. An expired route is given up like a broken one, with its number raised. A
+//! node does not reply with a route that leads through the node that sent the request. A RERR of the next hop is
+//! believed whatever its number, and the number is raised. A RREP's lifetime is capped by the time for which numbers
+//! are remembered. Each of them prevents a loop or a black hole, and costs a discovery at most. Also, the wait after a
+//! reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node silent for
+//! ever.
 
 mod discovery;
 mod errors;
@@ -34,7 +34,7 @@ use discovery::Plan;
 use links::Links;
 use table::{Offer, Route, State, Table, Taken};
 
-/// The TTL of what is for one neighbour, which the RFC leaves open.
+/// The TTL of messages for one neighbour, which the RFC leaves open.
 const NEAR: u8 = 255;
 
 /// A node that follows RFC 3561.
@@ -50,11 +50,11 @@ pub struct Aodv {
     links: Links,
     seen: Seen,
     errors: Errors,
-    /// Messages of neighbours, and what is said because of them.
+    /// Limits on messages of neighbours, and on messages that these cause.
     heard: Throttle,
     answers: Throttle,
     next_sweep: Instant,
-    /// Until then a node that has lost its numbers passes nothing on (§6.13).
+    /// Until then a node that has lost its numbers forwards nothing (§6.13).
     wakes_at: Instant,
     /// Data puts that wait off no further.
     wakes_by: Instant,
@@ -63,7 +63,7 @@ pub struct Aodv {
 /// The wait of a node that has lost its numbers is put off by so many delete periods at most.
 const MOST_PUT_OFF: u32 = 3;
 
-/// Where a message came from.
+/// The neighbour and the link that a message came from.
 #[derive(Clone, Copy, Debug)]
 struct Via {
     from: Ipv4Addr,
@@ -94,7 +94,7 @@ impl Aodv {
         }
     }
 
-    /// A route is there: whoever waited for it goes, and connections hear of it.
+    /// A route was found: waiting packets leave, and connections learn of it.
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
         self.tell_path(dst);
@@ -124,7 +124,7 @@ impl Aodv {
         self.desk.tell_arrivals(peer, said, hops);
     }
 
-    /// Connections to a peer hear when its route comes, goes or gets longer.
+    /// Informs connections to a peer when its route comes, goes or gets longer.
     fn tell_path(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.usable_hops();
@@ -140,7 +140,7 @@ impl Aodv {
         self.searches.forget(now);
     }
 
-    /// A data packet keeps its ways alive, both of them (§6.2).
+    /// A data packet keeps the routes to both its ends alive (§6.2).
     fn refresh(&mut self, now: Instant, packet: &Routed<'_>) {
         let until = now + self.settings.active_route_timeout;
         for end in [v4(packet.dst), v4(packet.src)].into_iter().flatten() {
@@ -155,7 +155,7 @@ impl Aodv {
         }
     }
 
-    /// Whether something more may be said because of what that neighbour said.
+    /// Returns whether one more message may be sent because of that neighbour's messages.
     fn may_answer(&mut self, now: Instant, via: Via) -> bool {
         let may = self.answers.take(now, via.from);
         if !may {
@@ -164,8 +164,8 @@ impl Aodv {
         may
     }
 
-    /// Whether it can come from a neighbour alone. What is broadcast no router passes on; what is sent to one node has
-    /// the TTL that no router leaves as it is (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
+    /// Returns whether only a neighbour can have sent it. Routers do not pass broadcasts on, and every router lowers
+    /// the TTL that messages to one node have (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
     fn is_near(&self, control: &Control<'_>, message: &Message) -> bool {
         let is_for_one = control.cast != Cast::ToAll && control.dst != IpAddr::V4(Ipv4Addr::BROADCAST);
         let is_right = !is_for_one || (control.hop_limit == NEAR && !matches!(message, Message::Rreq(_)));
@@ -183,7 +183,7 @@ impl OnDemand for Aodv {
         self.refresh(now, &Routed { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
     }
 
-    /// §6.13 knows no number that is kept.
+    /// §6.13 keeps no number across restarts.
     fn number(&self) -> Option<u16> {
         None
     }

@@ -1,4 +1,4 @@
-//! Requests that a node has dealt with: each once, remembered for a while, bounded however many come.
+//! Requests that a node has processed: each once, remembered for a while, bounded however many come.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 
 use crate::on_demand::rates::Origins;
 
-/// Requests that are remembered at most; beyond that the oldest are forgotten.
+/// The largest number of remembered requests; beyond it the oldest are forgotten.
 const MOST: usize = 8_192;
 
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 pub(super) enum Request {
     New,
     Repeated,
-    /// Its origin asks more often than it may.
+    /// Its origin sends more requests than it may.
     Flood,
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, ON, constants};
 use crate::on_demand::Key;
 
-/// Whose rules a node follows.
+/// The rules that a node follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
     #[default]
     Rfc3561,
-    /// What ns-2 2.35 does, its defective local repair included.
+    /// The rules of ns-2 2.35, its defective local repair included.
     Ns2,
 }
 
@@ -127,7 +127,7 @@ impl Settings {
         self.my_route_timeout.unwrap_or(2 * self.active_route_timeout)
     }
 
-    /// K = 5 times what a neighbour may still believe.
+    /// K = 5 times the longest time that a neighbour may still believe a route.
     pub fn delete_period(&self) -> Duration {
         let believed = if self.hello {
             self.active_route_timeout.max(self.hello_interval)

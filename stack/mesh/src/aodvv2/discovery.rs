@@ -1,4 +1,4 @@
-//! Looking for a route: requests across the whole network, each with more patience, then a while without any.
+//! Route discovery: requests across the whole network, each with a longer timeout, then a rest.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,7 +8,7 @@ use crate::on_demand::rank::Wish;
 use crate::on_demand::searches::Begun;
 
 impl Aodvv2 {
-    /// Begins to look for a destination, unless it is looked for already.
+    /// Starts a search for a destination, unless one is under way.
     pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
         match self.searches.begin(dst, origin, wish, 1) {
@@ -24,7 +24,7 @@ impl Aodvv2 {
         self.take_turns(cx);
     }
 
-    /// Sends what may be sent now.
+    /// Sends the requests that may leave now.
     fn take_turns(&mut self, cx: &Cx<'_>) {
         let wait = self.settings.rreq_wait_time;
         while !self.is_asleep(cx.now) {
@@ -50,7 +50,7 @@ impl Aodvv2 {
         self.tell_everyone(None, message);
     }
 
-    /// Requests that were not answered in time.
+    /// Retries or gives up requests that were not answered in time.
     pub(super) fn go_on_searching(&mut self, cx: &Cx<'_>) {
         for (dst, attempts) in self.searches.unanswered(cx.now) {
             if attempts < self.settings.discovery_attempts_max {
@@ -65,7 +65,7 @@ impl Aodvv2 {
         self.take_turns(cx);
     }
 
-    /// Nothing more is asked: what waited is dropped.
+    /// Ends a search and drops its waiting packets.
     fn give_search_up(&mut self, dst: Ipv4Addr) {
         self.table.forget_wish(dst);
         self.desk.drop_waiting(dst);

@@ -1,4 +1,4 @@
-//! RERRs: a link broke, a packet came for which there is no route, or a neighbour says so.
+//! RERRs: a link broke, a packet came for which there is no route, or a neighbour reports either.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,10 +14,10 @@ use crate::on_demand::is_message;
 use crate::on_demand::rates::Cause;
 use crate::rfc5444::Message;
 
-/// Errors that are remembered at most.
+/// The largest number of remembered errors.
 const MOST_TOLD: usize = 4_096;
 
-/// What was told lately: of whom, to whose packets; it is not told again so soon.
+/// The latest errors: the destination, and the source of the packet. They are not repeated so soon.
 #[derive(Debug, Default)]
 pub(super) struct Told(BTreeMap<(Ipv4Addr, Option<Ipv4Addr>), Instant>);
 
@@ -36,7 +36,7 @@ impl Told {
 }
 
 impl Aodvv2 {
-    /// The link layer gave a packet up.
+    /// The link layer gave up a packet.
     pub(super) fn take_failure(
         &mut self,
         cx: &Cx<'_>,
@@ -45,7 +45,7 @@ impl Aodvv2 {
         packet: &Routed<'_>,
     ) -> Undelivered {
         let now = cx.now;
-        // Whoever does not get a reply is asked again, and doubted in the end; other routes over it are gone now.
+        // A reply is sent again, and its receiver is blacklisted in the end; other routes over it are lost now.
         if dst == via.from && is_message(packet.packet, PORT) {
             self.break_link(now, via);
             return Undelivered::Drop;
@@ -78,7 +78,7 @@ impl Aodvv2 {
         self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
     }
 
-    /// All routes over a neighbour are given up; of those that were in use everybody is told.
+    /// Gives up all routes over a neighbour, and reports those in use to all neighbours.
     pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via) {
         self.neighbours.lost(via.from);
         let gone = self.table.over(via.from);
@@ -87,7 +87,7 @@ impl Aodvv2 {
         self.tell_of((now, Cause::Break), None, None, &active);
     }
 
-    /// Answers which of them were in use, with their numbers.
+    /// Returns those that were in use, with their numbers.
     fn give_up(&mut self, now: Instant, gone: &[Ipv4Addr]) -> Vec<(Ipv4Addr, Option<u16>)> {
         let mut active = Vec::new();
         for dst in gone {
@@ -101,7 +101,7 @@ impl Aodvv2 {
         active
     }
 
-    /// Data of somebody came that goes no further.
+    /// Reacts to data that cannot be forwarded.
     pub(super) fn refuse_data(&mut self, now: Instant, src: Option<Ipv4Addr>, dst: Ipv4Addr) {
         let until = now + self.settings.max_seqnum_lifetime;
         let mut seq = None;
@@ -140,7 +140,7 @@ impl Aodvv2 {
         Ok(())
     }
 
-    /// Says what is unreachable: to one neighbour on the way to whose packet it was, else to everyone.
+    /// Reports unreachable destinations: to one neighbour towards the packet's source, else to all.
     fn tell_of(
         &mut self,
         (now, cause): (Instant, Cause),

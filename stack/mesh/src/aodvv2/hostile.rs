@@ -1,4 +1,4 @@
-//! What strangers send: nothing of it ends a router, leads out of the network, or is answered without end.
+//! Messages of strangers: none ends a router, leads out of the network, or is answered without limit.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::rfc5444::{Message, Packet, Tlv};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 
-/// A request with that many address TLVs that stand for a metric and have no value.
+/// A request with that many metric TLVs without a value.
 fn swollen(tlvs: usize) -> Vec<u8> {
     let mut of_addresses = vec![ADDRESS_TYPE, 0x14, 2, 0, 1, PATH_METRIC, 0xd0, HOP_COUNT, 0, 1, 0];
     of_addresses.extend([SEQ_NUM, 0x50, 0, 2, 0, 5]);
@@ -38,7 +38,7 @@ fn a_request_as_long_as_a_datagram_is_refused_and_ends_nobody() {
     assert_eq!(packet.len(), 65_437);
     let orders = alone.hear(address(66), address(66), HOP_LIMIT, &packet);
     assert_eq!(reasons(&orders), [DropReason::RoutingRefused]);
-    // Where an interface carries that much, it goes on with not one byte more.
+    // On an interface with room for that much, it goes on without one byte more.
     alone.router.desk.trust = Trust::default();
     let orders = alone.hear(address(66), address(66), HOP_LIMIT, &packet);
     let sent = messages_of(&orders);
@@ -54,7 +54,7 @@ fn a_message_to_which_something_is_added_is_held_against_the_interface() {
     let mut rreq = way(2, 9, 5, 1).rreq();
     alone.hear_message(2, rreq.clone());
     rreq = way(9, 2, 5, 1).rrep();
-    // A reply that fits as it came, and no more with a request for an acknowledgement behind it.
+    // A reply that fits as it came, but not with a request for an acknowledgement behind it.
     let value = vec![0; 65_507 - 70];
     rreq.tlvs.push(Tlv { kind: 99, extension: 0, value });
     let orders = alone.hear_message(3, rreq);
@@ -101,7 +101,7 @@ fn a_neighbour_that_was_asked_nothing_confirms_nothing() {
     assert!(alone.router.routes(alone.now).is_empty(), "{:?}", alone.router.routes(alone.now));
     alone.hear_message(66, rrep_ack(false));
     assert!(alone.router.routes(alone.now).is_empty());
-    // A reply to what it was asked on another's behalf is taken.
+    // A reply to a request that it passed on is taken.
     alone.hear_message(66, way(7, 8, 7, 1).rrep());
     assert_eq!(alone.router.routes(alone.now).len(), 2);
 }
@@ -133,7 +133,7 @@ fn a_neighbour_that_speaks_without_end_is_heard_and_answered_at_its_rate() {
 
 #[test]
 fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
-    // Routers on the way delay requests by chance.
+    // Routers on the path delay requests at random.
     let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
     scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&protocol);
 }
@@ -145,7 +145,7 @@ fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
 
 #[test]
 fn each_finds_its_destination_beside_floods_of_others() {
-    // Routers on the way delay requests by chance.
+    // Routers on the path delay requests at random.
     let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
     scenarios::each_finds_its_destination_beside_floods_of_others(&protocol);
 }

@@ -1,5 +1,5 @@
-//! AODVv2's messages as RFC 5444 has them. A message is kept as it came, so that what is passed on still has all that
-//! was not understood; what we need is read out of it.
+//! AODVv2's messages in the format of RFC 5444. A message is kept as it came, so that it is passed on with the parts
+//! that were not understood. The fields that we need are read from it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::on_demand::ack_seq::Statement;
 use crate::rfc5444::{Address, AddressBlock, AddressTlv, Message, Tlv, Value};
 
-/// Message types; the draft leaves the numbers to a registry that never had them, and everybody takes these.
+/// Message types; the draft leaves the numbers to a registry that never had them, and all implementations use these.
 pub const RREQ: u8 = 10;
 pub const RREP: u8 = 11;
 pub const RERR: u8 = 12;
@@ -17,7 +17,7 @@ pub const RREP_ACK: u8 = 13;
 pub const PATH_METRIC: u8 = 10;
 pub const SEQ_NUM: u8 = 11;
 pub const ADDRESS_TYPE: u8 = 15;
-/// RFC 5497's.
+/// A type of RFC 5497.
 pub const VALIDITY_TIME: u8 = 1;
 
 /// Values of ADDRESS_TYPE.
@@ -29,42 +29,42 @@ pub const PKT_SOURCE: u8 = 3;
 /// The metric type "hop count" (RFC 6551), an extension of PATH_METRIC.
 pub const HOP_COUNT: u8 = 3;
 
-/// Message TLVs: asks for an acknowledgement; what has arrived, of the experimental range, open and signed.
+/// Message TLVs: a request for an acknowledgement, and arrivals (experimental range), open and signed.
 pub const ACK_REQ: u8 = 10;
 pub const ACK_SEQ: u8 = 224;
 const OPEN: u8 = 0;
 const SIGNED: u8 = 1;
 
-/// Unreachable destinations that one RERR names.
+/// The largest number of unreachable destinations in one RERR.
 pub const MOST_UNREACHABLE: usize = 200;
 
-/// Why a message is not taken.
+/// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     Malformed,
-    /// It is well made, but of a kind that is not spoken here: IPv6, networks, other metrics.
+    /// It is well formed, but not supported here: IPv6, networks, other metrics.
     Foreign,
 }
 
-/// What a RREQ or a RREP says: the way to its origin, and whom it is for.
+/// The content of a RREQ or a RREP: the route to its origin, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteMessage {
     pub hop_limit: u8,
-    /// The node to which the message shows a way: of a RREQ who asks, of a RREP who was asked for.
+    /// The node to which the message offers a route: the origin of a RREQ, the target of a RREP.
     pub to: Ipv4Addr,
     pub seq: u16,
     pub metric: u8,
     pub validity: Option<Duration>,
     /// The other one.
     pub other: Ipv4Addr,
-    /// The last number that is known of it.
+    /// Its last known number.
     pub other_seq: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerr {
     pub hop_limit: u8,
-    /// Whose packet went no further.
+    /// The source of the packet that was not forwarded.
     pub pkt_source: Option<Ipv4Addr>,
     pub unreachable: Vec<(Ipv4Addr, Option<u16>)>,
 }
@@ -76,12 +76,12 @@ fn short(value: &[u8]) -> Option<u16> {
 /// RFC 5497 §5: three bits of mantissa, five of exponent, in units of 1/1024 s.
 fn time(code: u8) -> Duration {
     let (mantissa, exponent) = (u64::from(code & 7), u32::from(code >> 3));
-    // In units of 1/8192 s, of which the longest are of 35 bits.
+    // In units of 1/8192 s, of which the longest have 35 bits.
     Duration::from_micros((((8 + mantissa) << exponent) * 1_000_000) / (8 * 1_024))
 }
 
 impl RouteMessage {
-    /// `shows` is the address type to which this kind of message shows the way.
+    /// `shows` is the address type to which this kind of message offers a route.
     fn parse(message: &Message, shows: u8) -> Result<RouteMessage, Refused> {
         let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
         let (block, to) = find(message, shows)?;
@@ -95,7 +95,7 @@ impl RouteMessage {
         let other_seq = other.0.said(SEQ_NUM, 0, other.1).map(|seq| short(seq).ok_or(Refused::Malformed));
         let validity = block.said(VALIDITY_TIME, 0, to).and_then(|value| value.first().copied()).map(time);
         if seq == 0 {
-            return Err(Refused::Malformed); // 0 stands for a number that is not known.
+            return Err(Refused::Malformed); // 0 stands for an unknown number.
         }
         Ok(RouteMessage {
             hop_limit,
@@ -166,11 +166,11 @@ fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, Refused> {
     address.v4().filter(|_| bits == address.bits()).ok_or(Refused::Foreign)
 }
 
-/// The same message one step on.
+/// The same message one hop on.
 pub fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
     let mut passed = Message { hop_limit: Some(hop_limit), ..message.clone() };
     for tlv in passed.blocks.iter_mut().flat_map(|block| &mut block.tlvs) {
-        // One that says nothing goes on as it came: the message grows by no byte.
+        // A TLV without a value goes on as it came: the message grows by no byte.
         if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) && tlv.value != Value::None {
             tlv.value = Value::Shared(vec![metric]);
         }
@@ -178,12 +178,12 @@ pub fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
     passed
 }
 
-/// What a RERR takes, and each destination in it, at the most.
+/// The largest size of a RERR without destinations, and of each destination in it.
 const RERR_BYTES: usize = 40;
 const UNREACHABLE_BYTES: usize = 4 + 1 + 6;
 
 impl Rerr {
-    /// Destinations for which a packet of that length has room: at least one.
+    /// The number of destinations for which a packet of that length has room: at least one.
     pub fn room(bytes: usize) -> usize {
         (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
     }
@@ -227,7 +227,7 @@ impl Rerr {
     }
 }
 
-/// Asks for an acknowledgement, or is one.
+/// A request for an acknowledgement, or an acknowledgement.
 pub fn rrep_ack(is_request: bool) -> Message {
     let request = Tlv { kind: ACK_REQ, extension: 0, value: Vec::new() };
     Message { tlvs: is_request.then_some(request).into_iter().collect(), ..Message::new(RREP_ACK, 4) }
@@ -237,7 +237,7 @@ pub fn is_request(message: &Message) -> bool {
     message.tlv(ACK_REQ, 0).is_some()
 }
 
-/// A message TLV with what has arrived.
+/// A message TLV with arrivals.
 pub(crate) fn statement(said: Statement) -> Tlv {
     match said {
         Statement::Open(value) => Tlv { kind: ACK_SEQ, extension: OPEN, value },
@@ -245,7 +245,7 @@ pub(crate) fn statement(said: Statement) -> Tlv {
     }
 }
 
-/// What a message carries of arrivals: open, signed.
+/// The arrivals in a message: open, signed.
 pub(crate) fn statements(message: &Message) -> (Option<&[u8]>, Option<&[u8]>) {
     (message.tlv(ACK_SEQ, OPEN), message.tlv(ACK_SEQ, SIGNED))
 }
@@ -273,7 +273,7 @@ mod tests {
         let expected = [
             0, 10, 0x43, 0, 34, 20, 0, 0, // Packet, message with a hop limit, no TLVs.
             2, 0x80, 3, 10, 0, 0, 1, 9, // The origin's address and the target's.
-            0, 17, 15, 0x14, 2, 0, 1, // Which is which,
+            0, 17, 15, 0x14, 2, 0, 1, // The types of both,
             10, 0xd0, 3, 0, 1, 3, // hops to the origin,
             11, 0x50, 0, 2, 1, 2, // and its number.
         ];

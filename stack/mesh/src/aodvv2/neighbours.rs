@@ -1,4 +1,4 @@
-//! Neighbours: heard, known to hear us, or known not to. What is said to one alone may have to be acknowledged.
+//! The state of neighbours: heard, confirmed or blacklisted. A message to one neighbour may need an acknowledgement.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,24 +12,24 @@ use super::settings::Settings;
 use super::{Aodvv2, Cx, Via};
 use crate::rfc5444::Message;
 
-/// Neighbours that are known at once.
+/// The largest number of known neighbours.
 const MOST: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Whether it hears us is not known.
+    /// Frames of it arrive here; ours may not arrive there.
     Heard,
     Confirmed,
     Blacklisted(Instant),
 }
 
-/// A reply whose acknowledgement is awaited; without a reply, a sign of life.
+/// An awaited acknowledgement, of a reply or of a probe without one.
 #[derive(Clone, Debug)]
 struct Awaited {
     until: Instant,
     tries: u8,
     reply: Option<Message>,
-    /// A request of the neighbour's that is passed on once it is known to hear us.
+    /// A request of the neighbour that is processed once our frames are known to reach it.
     held: Option<Message>,
 }
 
@@ -40,11 +40,11 @@ struct Neighbour {
     heard: Instant,
     awaited: Option<Awaited>,
     watched: Option<Watch>,
-    /// It was asked for a sign of life that has not come.
+    /// It has not answered a probe yet.
     owes_life: bool,
 }
 
-/// A next hop in use, which is asked for signs of life.
+/// A next hop in use, which is probed.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     until: Instant,
@@ -75,7 +75,7 @@ impl Neighbours {
         }
     }
 
-    /// Of those that were heard and no more, the one that has been silent for the longest makes room.
+    /// Removes the neighbour that was silent for longest, among those that were only heard.
     fn give_up_oldest(&mut self) -> bool {
         let is_idle = |known: &Neighbour| {
             known.state == State::Heard && known.awaited.is_none() && known.watched.is_none()
@@ -101,19 +101,19 @@ impl Neighbours {
         }
     }
 
-    /// Whether it owes an acknowledgement.
+    /// Returns whether it owes an acknowledgement.
     pub(super) fn is_asked(&self, neighbour: Ipv4Addr) -> bool {
         self.0.get(&neighbour).is_some_and(|known| known.awaited.is_some())
     }
 
-    /// Whether it was asked for an acknowledgement; once it has come, no second one is believed.
+    /// Returns whether it was asked for an acknowledgement. Once one has come, no second one is believed.
     fn settle(&mut self, neighbour: Ipv4Addr) -> bool {
         self.0
             .get_mut(&neighbour)
             .is_some_and(|known| std::mem::take(&mut known.owes_life) || known.awaited.is_some())
     }
 
-    /// Answers with a request that was held until now.
+    /// Returns a request that was held until now.
     fn confirm(&mut self, neighbour: Ipv4Addr) -> Option<Message> {
         let known = self.0.get_mut(&neighbour)?;
         known.state = State::Confirmed;
@@ -129,7 +129,7 @@ impl Neighbours {
         }
     }
 
-    /// What is asked of a neighbour again stays the newest reply.
+    /// A retry repeats the newest reply.
     pub(super) fn await_ack(&mut self, neighbour: Ipv4Addr, until: Instant, reply: Option<Message>) {
         if let Some(known) = self.0.get_mut(&neighbour) {
             let before = known.awaited.take();
@@ -139,7 +139,7 @@ impl Neighbours {
         }
     }
 
-    /// A next hop in use, where no link layer tells of losses, is asked for signs of life.
+    /// Probes a next hop in use, if no link layer reports losses.
     pub(super) fn note_use(&mut self, now: Instant, neighbour: Ipv4Addr, settings: &Settings) {
         if let Some(known) = self.0.get_mut(&neighbour).filter(|_| settings.hello) {
             let until = now + settings.active_interval;
@@ -164,7 +164,7 @@ impl Neighbours {
 }
 
 impl Aodvv2 {
-    /// A neighbour says that it hears us.
+    /// A neighbour acknowledges that our frames reach it.
     pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via) {
         if self.neighbours.settle(via.from) {
             self.confirm(cx, via);
@@ -173,7 +173,7 @@ impl Aodvv2 {
         }
     }
 
-    /// Asks a neighbour whether it hears us, unless it is asked already, and holds its newest request until then.
+    /// Requests an acknowledgement of a neighbour, unless one is due, and holds its newest request until then.
     pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Message) {
         if !self.neighbours.is_asked(via.from) {
             self.neighbours.await_ack(via.from, now + self.settings.rrep_ack_sent_timeout, None);
@@ -185,7 +185,7 @@ impl Aodvv2 {
         }
     }
 
-    /// What waited for a neighbour to hear us becomes routes, and its request is dealt with.
+    /// Routes that waited for this neighbour are used now, and its request is processed.
     pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: Via) {
         let held = self.neighbours.confirm(via.from);
         for dst in self.table.confirm(cx.now, via.from) {
@@ -197,7 +197,7 @@ impl Aodvv2 {
         }
     }
 
-    /// A neighbour does not hear us: nothing that it says is taken for a while.
+    /// Our frames do not reach a neighbour: its messages are ignored for a while.
     fn blacklist(&mut self, cx: &Cx<'_>, via: Via) {
         let until = cx.now + self.settings.max_blacklist_time;
         self.lose_neighbour(cx.now, via);
@@ -213,7 +213,7 @@ impl Aodvv2 {
         }
     }
 
-    /// Acknowledgements that did not come, and signs of life.
+    /// Handles missing acknowledgements and due probes.
     pub(super) fn watch_neighbours(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
         let of = |(from, known): (&Ipv4Addr, &Neighbour)| {
@@ -255,7 +255,7 @@ impl Aodvv2 {
             self.lose_neighbour(now, via);
         } else {
             watch.asks_at = now + interval;
-            // Soon after a sign that came by itself there is no need.
+            // No probe is needed soon after another message.
             if now.since(known.heard) >= interval / 2 {
                 watch.unanswered += 1;
                 known.owes_life = true;

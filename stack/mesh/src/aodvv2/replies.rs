@@ -1,4 +1,4 @@
-//! RREPs come in and are passed on, each to one neighbour, who says whether it heard when that is not known.
+//! Received RREPs are passed on, each to one neighbour. An unconfirmed neighbour has to acknowledge it.
 
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
@@ -9,7 +9,7 @@ use super::{Aodvv2, Cx, Via};
 use crate::rfc5444::Message;
 
 impl Aodvv2 {
-    /// To a neighbour; with a request for an acknowledgement where it may not hear us.
+    /// Sends a reply to a neighbour; with a request for an acknowledgement if our frames may not reach it.
     pub(super) fn send_reply(&mut self, now: Instant, to: Via, reply: Message) {
         let mut messages = vec![reply.clone()];
         if !self.neighbours.is_confirmed(to.from) {
@@ -28,7 +28,7 @@ impl Aodvv2 {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return Ok(());
         }
-        // It answers a request that it heard of us.
+        // It answers our request, so that our frames reach it.
         self.confirm(cx, via);
         let is_for_us = self.is_mine(rrep.other);
         if is_for_us {
@@ -49,7 +49,7 @@ impl Aodvv2 {
         Ok(())
     }
 
-    /// Whether it answers a request that this node made or passed on.
+    /// Returns whether it answers a request that this node made or passed on.
     fn is_awaited(&self, now: Instant, rrep: &RouteMessage) -> bool {
         let is_looked_for = self.is_mine(rrep.other) && self.searches.has(rrep.to);
         is_looked_for || self.desk.was_asked(now, (rrep.other, rrep.to))

@@ -1,4 +1,4 @@
-//! RREQs come in: the way back is learned, then they are answered by their target or passed on.
+//! Received RREQs: the reverse route is learned, then their target replies or they are passed on.
 
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
@@ -23,7 +23,7 @@ impl Aodvv2 {
         if self.is_mine(rreq.to) {
             return Ok(());
         }
-        // Whoever took the way from us could be on our older route: it is to be confirmed first.
+        // A node that took this route from us could be on our older route: the neighbour is to be confirmed first.
         let is_confirmed = self.neighbours.is_confirmed(via.from);
         if !is_confirmed && !self.is_mine(rreq.other) && self.table.valid(now, rreq.to).is_some() {
             self.hold(now, via, message);
@@ -58,13 +58,13 @@ impl Aodvv2 {
         Ok(())
     }
 
-    /// Hops to the node that a message shows, from here; none beyond what a way may have.
+    /// Hops from here to the node that a message offers; `None` beyond the largest hop count.
     pub(super) fn longer(&self, message: &RouteMessage) -> Option<u8> {
         let metric = message.metric.checked_add(1)?;
         (metric <= self.settings.max_hopcount).then_some(metric)
     }
 
-    /// Takes the way that a message shows: as a route over who is known to hear us, else to be confirmed.
+    /// Takes the route in a message: at once over a confirmed neighbour, else after a confirmation.
     pub(super) fn learn(&mut self, now: Instant, via: Via, message: &RouteMessage, metric: u8) -> Taken {
         let ends = message.validity.map(|validity| now + validity);
         let offer = Offer { seq: message.seq, metric, link: via.link, next_hop: via.from, ends };

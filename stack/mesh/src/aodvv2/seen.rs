@@ -1,5 +1,4 @@
-//! Requests that a node has dealt with: one is redundant when one as new and as near has come before. Bounded however
-//! many come.
+//! Requests that a node has processed. One is redundant after one that was as new and as near. Their number is bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -10,15 +9,15 @@ use hopwise_core::Instant;
 use super::table::is_newer;
 use crate::on_demand::rates::Origins;
 
-/// Requests that are remembered at most; beyond that the oldest are forgotten.
+/// The largest number of remembered requests; beyond it the oldest are forgotten.
 const MOST: usize = 8_192;
 
-/// Who asks for whom.
+/// The origin and the target of a request.
 type Pair = (Ipv4Addr, Ipv4Addr);
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// With number and metric, and when it came.
+    /// With number and metric, and the time until which it is remembered.
     known: BTreeMap<Pair, (u16, u8, Instant)>,
     /// In the order of their time.
     until: VecDeque<(Instant, Pair)>,
@@ -29,7 +28,7 @@ pub(super) struct Seen {
 pub(super) enum Request {
     New,
     Redundant,
-    /// Its origin asks more often than it may.
+    /// Its origin sends more requests than it may.
     Flood,
 }
 

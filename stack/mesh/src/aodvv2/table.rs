@@ -1,10 +1,10 @@
 //! Routes, and the rule by which they change.
 //!
-//! What keeps loops away: what a node has said of its distance binds it. It takes no way that is older, or as old and
-//! longer, neither while its route is valid nor after that, so that the next hop of a valid route has a newer number,
-//! or the same one and a smaller metric. A way over a neighbour that may not hear us waits beside the route until it
-//! does; it may be told of only where there is no older route, which somebody who hears of it could be on (the draft
-//! does not say so, and has a loop there).
+//! The rule prevents loops: a distance that a node has advertised binds it. It takes no route that is older, or as old
+//! and longer, during the validity of its own route and after it. The next hop of a valid route therefore has a newer
+//! number, or the same one and a smaller metric. A route over an unconfirmed neighbour waits beside the valid one until
+//! the neighbour is confirmed. It may be advertised only without an older valid route, which the receiver of the
+//! advertisement could be on. The draft lacks this rule, and has a loop there.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -15,43 +15,43 @@ use hopwise_core::{Instant, LinkId};
 use crate::on_demand::changes::Changes;
 use crate::on_demand::shares::Shares;
 
-/// A way that a message shows.
+/// A route in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) seq: u16,
     pub(super) metric: u8,
     pub(super) link: LinkId,
     pub(super) next_hop: Ipv4Addr,
-    /// Where the message said until when.
+    /// The end of its validity, if the message has one.
     pub(super) ends: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Route {
-    /// The last way that was taken; none of a destination that was only asked for.
+    /// The last route that was taken; `None` for a destination that was only searched for.
     way: Option<Offer>,
     is_valid: bool,
-    /// The newest number, and the least metric with it, that was taken or told of.
+    /// The newest number that was taken or advertised, and the least metric with it.
     bound: Option<(u16, u8)>,
-    /// A way over a neighbour that was heard, but perhaps does not hear us.
+    /// A route over a neighbour that our frames may not reach.
     pub(super) unconfirmed: Option<Offer>,
     waits_until: Instant,
     learned: Instant,
     used: Option<Instant>,
-    /// Until when it is remembered when it is not valid.
+    /// When it is not valid: until when it is remembered.
     until: Instant,
-    /// Packets of this node's own have gone there.
+    /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
-    /// What connections were told of it.
+    /// The hop count that connections last got.
     pub(super) told: Option<u8>,
-    /// The neighbour of which it was heard first, unless the node itself looked for it.
+    /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Yes,
-    /// What is known is as good or better, or there is no room for one more.
+    /// The known route is as good or better, or there is no room for one more.
     No,
 }
 
@@ -97,7 +97,7 @@ impl Route {
         self.used = Some(now);
     }
 
-    /// Where a reply goes: the newest way, confirmed or not.
+    /// The route of a reply: the newest one, confirmed or not.
     pub(super) fn newest(&self) -> Option<&Offer> {
         self.unconfirmed.as_ref().or_else(|| self.valid())
     }
@@ -110,7 +110,7 @@ impl Route {
         match self.bound {
             None => true,
             Some((seq, metric)) if seq == offer.seq && self.is_valid => offer.metric < metric,
-            // What was as near as this when it was given up has not come to lead through here.
+            // A route as near as this one was at its end does not lead through here.
             Some((seq, metric)) if seq == offer.seq => offer.metric <= metric,
             Some((seq, _)) => is_newer(offer.seq, seq),
         }
@@ -124,7 +124,7 @@ impl Route {
         }
     }
 
-    /// Others will hear of the way that waits, which binds.
+    /// Notes that the waiting route is advertised, which binds this node.
     pub(super) fn tell_of_unconfirmed(&mut self) {
         assert!(!self.is_valid, "somebody who hears of it could be on the older route");
         if let Some(offer) = self.unconfirmed {
@@ -144,9 +144,9 @@ pub(super) struct Table {
     shares: Shares,
     pub(super) changes: Changes,
     max_idletime: Duration,
-    /// How long what is gone is remembered.
+    /// How long a lost route is remembered.
     remembers: Duration,
-    /// How long a way waits to be confirmed.
+    /// How long a route waits to be confirmed.
     waits: Duration,
 }
 
@@ -160,7 +160,7 @@ impl Table {
         self.routes.get(&dst)
     }
 
-    /// A route as it is now: one that nobody used for long is given up first.
+    /// A route as it is now: one that was unused for long is given up first.
     pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
         let route = self.routes.get_mut(&dst)?;
         self.changes.note(dst);
@@ -170,7 +170,7 @@ impl Table {
         Some(route)
     }
 
-    /// A route as it was left, its life not looked at.
+    /// A route as it was left, without a check of its life.
     pub(super) fn peek_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Route> {
         self.routes.get_mut(&dst)
     }
@@ -179,17 +179,17 @@ impl Table {
         self.routes.get(&dst).filter(|route| !route.is_over(now, self.max_idletime))?.valid()
     }
 
-    /// The way to it now.
+    /// The valid route to `dst`, if there is one.
     pub(super) fn valid(&mut self, now: Instant, dst: Ipv4Addr) -> Option<Offer> {
         self.get_mut(now, dst)?.valid().copied()
     }
 
-    /// A destination that the node looks for, known or not, while there is room.
+    /// The entry of a destination that the node searches for, known or not, while there is room.
     pub(super) fn entry(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
         self.entry_of(now, dst, None)
     }
 
-    /// A destination of which nothing was ever heard.
+    /// Removes a destination that no message ever named.
     pub(super) fn forget_wish(&mut self, dst: Ipv4Addr) {
         let is_wish = |route: &&Route| route.bound.is_none() && route.unconfirmed.is_none();
         if let Some(brought_by) = self.routes.get(&dst).filter(is_wish).map(|route| route.brought_by) {
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// The same of one that a neighbour speaks of.
+    /// The same for a destination that a neighbour names.
     fn entry_of(&mut self, now: Instant, dst: Ipv4Addr, by: Option<Ipv4Addr>) -> Option<&mut Route> {
         if !self.routes.contains_key(&dst) {
             if !self.shares.has_room(self.routes.len(), by) {
@@ -213,7 +213,7 @@ impl Table {
         self.get_mut(now, dst)
     }
 
-    /// A way over a neighbour that hears us becomes the route, if it is better.
+    /// A route over a confirmed neighbour is taken, if it is better.
     pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
         match self.entry_of(now, dst, Some(offer.next_hop)).filter(|route| route.yields_to(offer)) {
             Some(route) => {
@@ -224,7 +224,7 @@ impl Table {
         }
     }
 
-    /// A way over a neighbour that may not hear us waits.
+    /// A route over an unconfirmed neighbour waits.
     pub(super) fn offer_unconfirmed(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
         let (until, waits) = (now + self.remembers, self.waits);
         let by = Some(offer.next_hop);
@@ -242,7 +242,7 @@ impl Table {
         Taken::Yes
     }
 
-    /// A neighbour hears us: says which ways over it are routes now.
+    /// A neighbour is confirmed: returns the destinations whose waiting routes over it were taken.
     pub(super) fn confirm(&mut self, now: Instant, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
         self.waiting_over(neighbour)
             .into_iter()
@@ -258,7 +258,7 @@ impl Table {
             .collect()
     }
 
-    /// A neighbour does not hear us: says to where ways over it waited.
+    /// A neighbour is blacklisted: returns the destinations whose routes over it waited.
     pub(super) fn doubt(&mut self, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
         let gone = self.waiting_over(neighbour);
         for dst in &gone {
@@ -288,7 +288,7 @@ impl Table {
         self.routes.iter().filter(|(_, route)| is_over(route)).map(|(dst, _)| *dst).collect()
     }
 
-    /// Gives up what nobody used, forgets what is gone for long. Says what was given up.
+    /// Gives up unused routes, and forgets those given up long ago. Calls `gone` for each one given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let (idle, until) = (self.max_idletime, now + self.remembers);
         let (shares, changes) = (&mut self.shares, &mut self.changes);
@@ -309,7 +309,7 @@ impl Table {
         });
     }
 
-    /// Those that are valid now.
+    /// The routes that are valid now.
     pub(super) fn iter_valid(&self, now: Instant) -> impl Iterator<Item = (Ipv4Addr, &Route, &Offer)> {
         self.routes
             .iter()

@@ -1,4 +1,4 @@
-//! AODVv2's rules, over routers in memory.
+//! AODVv2's rules, with routers in memory.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::default() }
 }
 
-/// Every message of a first packet over three hops, and of the answer.
+/// Every message of a first packet over three hops, and of the reply.
 #[test]
 fn a_way_over_three_hops_is_asked_for_answered_and_found_to_work_both_ways() {
     let mut net = Net::chain(4, &settings());
@@ -57,13 +57,13 @@ fn a_destination_that_is_not_found_is_asked_for_three_times_and_then_rests() {
     }
     let times = net.log.lines().filter(|line| line.contains(" 0 to all: RREQ"));
     let times: Vec<u64> = times.map(|line| line[..6].trim().parse().expect("ms")).collect();
-    // 2, 4 and 8 s of patience, then 10 s of rest.
+    // Timeouts of 2, 4 and 8 s, then 10 s of rest.
     assert_eq!(times[..5], [0, 2_000, 6_000, 24_000, 26_000]);
 }
 
 #[test]
 fn a_neighbour_that_does_not_hear_us_is_not_heard_for_a_while() {
-    // 0 reaches 1, but not the other way round, and nobody tells of losses. The other way is 0 - 2 - 1.
+    // 0 reaches 1, but not vice versa, and no link layer reports losses. The other route is 0 - 2 - 1.
     let mut net = Net::new(3, &settings(), 1);
     net.tells = false;
     net.connect_one_way(0, 1);
@@ -135,7 +135,7 @@ fn a_partition_heals_and_nothing_counts_to_infinity() {
     scenarios::a_partition_heals(&settings());
 }
 
-/// A router alone, with what it is told and what it then wants.
+/// A single router, with its input and its orders.
 pub(super) struct Alone {
     pub(super) router: Aodvv2,
     pub(super) now: Instant,
@@ -174,7 +174,7 @@ impl Alone {
         self.hear(from, from, HOP_LIMIT, &Packet::of(message).bytes().expect("short enough"))
     }
 
-    /// A reply to a request of ours, which shows the way to `dst`.
+    /// A reply to a request of ours, with a route to `dst`.
     pub(super) fn reply(&mut self, from: usize, dst: usize, seq: u16, metric: u8) {
         self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
         self.hear_message(from, way(dst, 0, seq, metric).rrep());
@@ -190,7 +190,7 @@ pub(super) fn way(to: usize, other: usize, seq: u16, metric: u8) -> RouteMessage
     RouteMessage { hop_limit: 20, to, seq, metric, validity: None, other, other_seq: None }
 }
 
-/// The messages among what a router wants, with whom they are for.
+/// The messages among a router's orders, with their receivers.
 pub(super) fn messages_of(orders: &[Order]) -> Vec<(NextHop, Message)> {
     let messages = |order: &Order| match order {
         Order::Send { to, packet, .. } => {

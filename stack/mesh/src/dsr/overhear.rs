@@ -1,4 +1,4 @@
-//! What frames between other nodes teach (RFC 4728 §3.3.1), and the shortcuts that they show (§3.4.3).
+//! Learns from frames between other nodes (RFC 4728 §3.3.1), and reports the shortcuts that they show (§3.4.3).
 
 use std::net::IpAddr;
 

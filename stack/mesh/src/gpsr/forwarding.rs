@@ -74,7 +74,7 @@ impl Ground<'_> {
         Some(Step { via, around: Some(around) })
     }
 
-    /// Follows the right-hand rule. Where the line to the destination crosses the border of a face, the next face
+    /// Follows the right-hand rule. At an edge that crosses the line to the destination, the next face begins.
     /// begins.
     fn go_on(&self, destination: Point, mut around: Around, from: Point) -> Option<Step> {
         let edges = self.edges();

@@ -1,10 +1,10 @@
-//! S1 of TCP-pgy: routing messages carry what has arrived at the node that they speak for.
+//! S1 of TCP-pgy: routing messages carry the arrivals at the node that they speak for.
 //!
-//! For each flow the sender's port, the receiver's, and the receiver's `rcv_nxt`. A RREQ speaks for its origin to its
-//! destination, a RREP for its destination to its origin; the RREP that is sent to the destination because a node on
-//! the way answered carries what the RREQ said. Where a key is set a counter and a tag go with it, and others are not
-//! believed. What is believed is only passed on: a connection takes nothing that is not in flight, and `snd_una` never
-//! moves by it. How it is written into a message is the protocol's.
+//! A flow's entry holds the sender's port, the receiver's, and the receiver's `rcv_nxt`. A RREQ speaks for its origin
+//! to its destination, a RREP for its destination to its origin. The gratuitous RREP to the destination carries the
+//! RREQ's entries. With a key, a counter and a tag go along, and other messages are not believed. Entries are only
+//! passed on: a connection uses no number that is not in flight, and `snd_una` never moves by it. The protocol decides
+//! how entries stand in a message.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -27,14 +27,14 @@ pub(crate) struct AckSeqs {
     replays: Replays,
 }
 
-/// What a message is to carry of arrivals.
+/// The arrivals that a message carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
     Open(Vec<u8>),
     Signed(Vec<u8>),
 }
 
-/// What a message says of one flow: its ports (the sender's, the receiver's) and the number.
+/// One flow's entry in a message: its ports (the sender's, the receiver's) and the number.
 pub(crate) type Said = ((u16, u16), PathEvent);
 
 impl AckSeqs {
@@ -43,7 +43,7 @@ impl AckSeqs {
         AckSeqs { is_on, key, counter, replays: Replays::default() }
     }
 
-    /// What a message from `own` to `peer` is to carry, if anything is to be said.
+    /// The arrivals for a message from `own` to `peer`, if there are any.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Addr) -> Option<Statement> {
         if !self.is_on {
             return None;
@@ -66,7 +66,7 @@ impl AckSeqs {
         Some(Statement::Signed([&counter[..], &flows, &tag].concat()))
     }
 
-    /// What a message from `peer` to us says, as far as it is to be believed.
+    /// The arrivals in a message from `peer` to us, as far as they are believed.
     pub(crate) fn read(
         &mut self,
         own: Ipv4Addr,

@@ -1,4 +1,4 @@
-//! Which routes were asked for, so that only answers to questions are taken.
+//! The routes that were requested, so that only awaited replies are taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-/// Questions that are remembered at most; beyond that the oldest are forgotten.
+/// The largest number of remembered requests; beyond it the oldest are forgotten.
 const MOST: usize = 16_384;
 
-/// The node that asks, and the destination that it asks for.
+/// The origin of the request, and its destination.
 pub(crate) type Pair = (Ipv4Addr, Ipv4Addr);
 
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     until: BTreeMap<Pair, Instant>,
-    /// In the order in which they were asked.
+    /// In the order of the requests.
     asked: VecDeque<(Instant, Pair)>,
 }
 
 impl Asked {
-    /// An answer may come within that time.
+    /// A reply may come within that time.
     pub(crate) fn note(&mut self, now: Instant, pair: Pair, memory: Duration) {
         while let Some((until, oldest)) = self.asked.front().copied()
             && (until <= now || self.asked.len() >= MOST)
         {
             self.asked.pop_front();
-            // It may have been asked again since.
+            // It may have been requested again since.
             if self.until.get(&oldest) == Some(&until) {
                 self.until.remove(&oldest);
             }

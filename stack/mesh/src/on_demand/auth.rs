@@ -1,10 +1,10 @@
-//! Messages that only nodes with the network's key can write: each packet carries a time stamp and an integrity check
-//! value, and each hop writes its own. How they stand in a packet is the protocol's.
+//! Messages that only nodes with the network's key can write. Each packet carries a time stamp and an integrity check
+//! value, and each hop writes its own. The protocol decides how they stand in a packet.
 //!
 //! Time stamps are nanoseconds of the sender's clock, and grow. A receiver takes each of them once. It knows the last
-//! ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that clock is
-//! never taken: it would lock out all that its sender says once its clock is right. A sender whose clock was so far
-//! ahead leaves those stamps behind.
+//! ones of each neighbour, and may also compare them with its own clock. A stamp far ahead of that clock is never
+//! taken: it would lock out all later messages once the sender's clock is right. A sender whose clock was so far ahead
+//! leaves those stamps behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,15 +14,16 @@ use hopwise_core::Instant;
 
 use super::key::Key;
 
-/// One or two keys: the first signs, both are believed, so that a network can change its key while it runs.
+/// One or two keys: the first signs, both are accepted, so that a network can change its key while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     keys: Vec<(u8, Key)>,
-    /// How far a neighbour's clock may be from ours; `None`: any time stamp is taken that is newer than the last.
+    /// The largest difference between a neighbour's clock and ours; `None`: any time stamp newer than the last is
+    /// taken.
     clock_within: Option<Duration>,
 }
 
-/// Why two keys are none.
+/// Why keys are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeysError {
     NotOneOrTwo,
@@ -30,7 +31,7 @@ pub enum KeysError {
 }
 
 impl Keys {
-    /// Keys with the numbers by which packets call them.
+    /// Keys with their ids in packets.
     pub fn new(keys: Vec<(u8, Key)>, clock_within: Option<Duration>) -> Result<Keys, KeysError> {
         match &keys[..] {
             [_] => Ok(Keys { keys, clock_within }),
@@ -50,7 +51,7 @@ impl Keys {
     }
 }
 
-/// What a check value holds besides a message: addresses and TTL of the IP packet.
+/// The parts of the IP packet that a check value covers beside the message: addresses and TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
     pub(crate) src: [u8; 4],
@@ -58,9 +59,9 @@ pub(crate) struct Envelope {
     pub(crate) ttl: u8,
 }
 
-/// A message signed by the first key with that time stamp; `None` when there is no room.
+/// Signs a message with the first key and that time stamp; `None` without room.
 pub(crate) type Sign = fn(&Keys, &Envelope, u64, &[u8]) -> Option<Vec<u8>>;
-/// The time stamp and the message, when the check value is right.
+/// The time stamp and the message, if the check value is right.
 pub(crate) type Verify = for<'m> fn(&Keys, &Envelope, &'m [u8]) -> Option<(u64, &'m [u8])>;
 
 /// How a protocol writes time stamps and check values.
@@ -68,7 +69,7 @@ pub(crate) type Verify = for<'m> fn(&Keys, &Envelope, &'m [u8]) -> Option<(u64, 
 pub(crate) struct Form {
     pub(crate) sign: Sign,
     pub(crate) verify: Verify,
-    /// What a message grows by.
+    /// The bytes that a signature adds to a message.
     pub(crate) cost: usize,
 }
 
@@ -78,40 +79,40 @@ pub(crate) struct Auth {
     pub(crate) form: Form,
     /// The wall clock's time at an instant, in nanoseconds.
     clock: (Instant, u64),
-    /// The last one that this node signed.
+    /// The last stamp that this node signed.
     last: u64,
     heard: BTreeMap<Ipv4Addr, Heard>,
 }
 
-/// Neighbours whose time stamps are kept.
+/// The largest number of neighbours whose time stamps are kept.
 const MOST_SENDERS: usize = 4_096;
-/// A packet may be overtaken by so many others, and by so much time, in nanoseconds.
+/// The largest number of packets that may overtake one, and the longest delay of an overtaken one, in nanoseconds.
 const MOST_RECENT: usize = 64;
 const LATEST: u64 = 500_000_000;
 
-/// A stamp is ahead of the receiver's clock by a year at most. Clocks that go on from where they stopped need it.
+/// A stamp may be a year ahead of the receiver's clock. Clocks that continue from where they stopped need it.
 const MOST_AHEAD: u64 = 365 * 86_400 * 1_000_000_000;
-/// The beginning of 2025. A clock before that was never set, and nothing is held against it.
+/// The beginning of 2025. A clock before that was never set, and stamps are not compared with it.
 const SET_SINCE: u64 = 1_735_689_600 * 1_000_000_000;
-/// A node that was killed may have signed stamps above the last one that it kept, but none so far above.
+/// A killed node may have signed stamps above the last one that it kept, but none so far above.
 const UNKEPT: u64 = 2_000_000_000;
 
 fn is_ahead(clock: u64, stamp: u64, most: u64) -> bool {
     clock >= SET_SINCE && stamp.saturating_sub(clock) > most
 }
 
-/// The first stamp of a node whose clock says `clock`, and which has kept the stamp `kept`. Stamps of a clock
-/// that was far ahead are left behind: no neighbour takes them. A clock that has gone on says enough by itself, so
-/// that starts in a row push no stamp ahead of it.
+/// The first stamp of a node whose clock is at `clock`, and which has kept the stamp `kept`. Stamps of a clock that was
+/// far ahead are left behind: no neighbour takes them. A clock above `kept` is enough by itself, so that repeated
+/// starts push no stamp ahead of it.
 pub fn first_stamp(clock: u64, kept: u64) -> u64 {
     let is_enough = clock > kept || is_ahead(clock, kept, MOST_AHEAD);
     if is_enough { clock } else { kept.saturating_add(UNKEPT) }
 }
 
-/// Time stamps of one neighbour's.
+/// The time stamps of one neighbour.
 #[derive(Debug, Default)]
 struct Heard {
-    /// Nothing below is taken.
+    /// Older stamps are refused.
     floor: u64,
     recent: BTreeSet<u64>,
 }
@@ -135,12 +136,13 @@ impl Heard {
 }
 
 impl Auth {
-    /// `first` is above all stamps that the node ever signed, and the clock's time until another one is told.
+    /// `first` is above all stamps that the node ever signed. It also counts as the clock's time until
+    /// [`set_clock`](Auth::set_clock).
     pub(crate) fn new(keys: Keys, form: Form, first: u64) -> Auth {
         Auth { keys, form, clock: (Instant::ZERO, first), last: first, heard: BTreeMap::new() }
     }
 
-    /// Takes the time of the wall clock. It may have been set since, and goes on while the machine sleeps.
+    /// Sets the time of the wall clock, which may have been changed, and which goes on while the machine sleeps.
     pub(crate) fn set_clock(&mut self, now: Instant, wall: u64) {
         self.clock = (now, wall);
     }
@@ -151,7 +153,7 @@ impl Auth {
         (self.form.sign)(&self.keys, envelope, stamp, message)
     }
 
-    /// The message that came, if a holder of the key wrote it and it is none that has come before.
+    /// The received message, if a holder of the key wrote it and it did not come before.
     pub(crate) fn open<'m>(
         &mut self,
         now: Instant,
@@ -167,13 +169,13 @@ impl Auth {
         wall.saturating_add(u64::try_from(now.since(at).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The most that a stamp may be away from the receiver's clock, under `clock_within`.
+    /// The largest difference between a stamp and the receiver's clock, by `clock_within`.
     fn within(&self) -> Option<u64> {
         self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// For the next packet. No two packets have the same, and after the last one there is none. Stamps of a clock that
-    /// was ahead, which no neighbour takes, are left behind.
+    /// The stamp for the next packet. No two packets have the same, and after the highest one there is none. Stamps of
+    /// a clock that was ahead are left behind: no neighbour takes them.
     fn stamp(&mut self, now: Instant) -> Option<u64> {
         let clock = self.clock(now);
         let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
@@ -182,7 +184,7 @@ impl Auth {
         Some(self.last)
     }
 
-    /// The last one that was given out.
+    /// The last stamp that was used.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -315,7 +317,7 @@ mod tests {
         let is_new = |auth: &mut Auth, stamp| auth.is_new(now, FROM, stamp);
         assert!(is_new(&mut strict, right + 29 * second) && !is_new(&mut strict, right + 31 * second));
         assert_eq!(strict.stamp(now), Some(right));
-        // It is an hour ahead for a moment.
+        // The clock is an hour ahead for a moment.
         let mut open = Auth::new(keys(None), FORM, right);
         for (auth, after) in [(&mut strict, right), (&mut open, right + hour + 1)] {
             auth.set_clock(now, right + hour);

@@ -1,5 +1,5 @@
-//! Packets that wait for a route: bounded in number and in time. The oldest goes first, and where destinations share
-//! the room, the oldest of the lane and the destination that have most of it.
+//! Packets that wait for a route, bounded in number and in time. At the bound the oldest goes first. With shared room,
+//! it is the oldest of the lane and the destination that have most of it.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use hopwise_core::trace::DropReason;
 use super::lane::most_crowded;
 use super::rank::Wish;
 
-/// Packets that may wait for routes, and for how long.
+/// The largest number of packets that wait for routes, and their longest wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) packets: u32,
@@ -40,7 +40,7 @@ impl Buffer {
         Buffer { waiting: VecDeque::new(), room: Room { packets: room.packets.max(1), ..room } }
     }
 
-    /// Answers which packet had to make room, if one had to.
+    /// Returns the packet that had to make room, if one had to.
     #[must_use]
     pub(crate) fn push(
         &mut self,
@@ -60,7 +60,7 @@ impl Buffer {
         })
     }
 
-    /// The packet that gives way: it is late anyway, or the oldest where most is of the lowest rank.
+    /// The packet that gives way: one that is late anyway, or the oldest of the largest part of the lowest rank.
     fn victim(&self, now: Instant) -> usize {
         let is_late = self.waiting.front().is_some_and(|oldest| oldest.until <= now);
         if !self.room.is_shared || is_late {
@@ -81,13 +81,13 @@ impl Buffer {
         self.waiting.iter().any(|waiting| waiting.dst == dst)
     }
 
-    /// How much that destination is wanted by what waits for it.
+    /// The best wish among the packets that wait for that destination.
     pub(crate) fn wish(&self, dst: Ipv4Addr) -> Option<Wish> {
         let of_it = self.waiting.iter().filter(|waiting| waiting.dst == dst);
         of_it.map(|waiting| waiting.wish).max_by_key(|wish| wish.rank)
     }
 
-    /// All that wait for this destination, in their order.
+    /// Takes all packets for this destination, in their order.
     pub(crate) fn take(&mut self, dst: Ipv4Addr) -> Vec<Waiting> {
         if !self.has(dst) {
             return Vec::new();
@@ -97,7 +97,7 @@ impl Buffer {
         Vec::from(taken)
     }
 
-    /// Those that have waited too long. They stand in the order of their time.
+    /// Takes the next packet that has waited too long. They stand in the order of their time.
     pub(crate) fn take_late(&mut self, now: Instant) -> Option<u64> {
         if self.waiting.front().is_some_and(|oldest| oldest.until <= now) {
             return self.waiting.pop_front().map(|oldest| oldest.id);

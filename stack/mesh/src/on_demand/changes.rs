@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// Nothing is written down before somebody asks for the first time.
+/// It notes changes only after the first `take`.
 #[derive(Debug, Default)]
 pub(crate) struct Changes(Option<BTreeSet<Ipv4Addr>>);
 
@@ -14,7 +14,7 @@ impl Changes {
         }
     }
 
-    /// What was noted since the last time; `None` at the first time, when all of the table is new.
+    /// The destinations noted since the last call; `None` at the first call, when the whole table is new.
     pub(crate) fn take(&mut self) -> Option<BTreeSet<Ipv4Addr>> {
         self.0.replace(BTreeSet::new())
     }

@@ -1,4 +1,4 @@
-//! A key that a network may share, so that only the word of those is taken that have it.
+//! A key that the nodes of a network share. Messages without its tag are refused.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::net::Ipv4Addr;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// HMAC-SHA-256, of which so many bytes travel.
+/// The length of the truncated HMAC-SHA-256 in a message.
 pub(crate) const TAG_BYTES: usize = 16;
-/// Senders whose counters are kept.
+/// The largest number of senders whose counters are kept.
 const MOST_SENDERS: usize = 4_096;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,20 +21,20 @@ impl Key {
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        // HMAC takes keys of every length, so that there is no other outcome.
+        // HMAC takes keys of every length, so that this cannot fail.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes any key");
         parts.iter().for_each(|part| mac.update(part));
         mac
     }
 
-    /// HMAC-SHA-256 as it is.
+    /// The length of the whole HMAC-SHA-256.
     pub(crate) const WHOLE_TAG: usize = 32;
 
     pub(crate) fn whole_tag(&self, parts: &[&[u8]]) -> [u8; Key::WHOLE_TAG] {
         self.mac(parts).finalize().into_bytes().into()
     }
 
-    /// In constant time.
+    /// Compares in constant time.
     pub(crate) fn is_right_whole(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         self.mac(parts).verify_slice(tag).is_ok()
     }
@@ -46,7 +46,7 @@ impl Key {
         tag
     }
 
-    /// In constant time.
+    /// Compares in constant time.
     pub(crate) fn is_right(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         tag.len() == TAG_BYTES && self.mac(parts).verify_truncated_left(tag).is_ok()
     }
@@ -59,12 +59,12 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which counters of each sender were seen: the highest, and the 64 below it.
+/// The counters of each sender that were seen: the highest, and the 64 below it.
 #[derive(Debug, Default)]
 pub(crate) struct Replays(BTreeMap<Ipv4Addr, (u64, u64)>);
 
 impl Replays {
-    /// Whether this one is new. Call it only for what carries a right tag.
+    /// Returns whether this counter is new. Call it only after the tag was found right.
     pub(crate) fn accept(&mut self, from: Ipv4Addr, counter: u64) -> bool {
         let Some((highest, below)) = self.0.get_mut(&from) else {
             let has_room = self.0.len() < MOST_SENDERS;
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_tag_is_that_of_rfc_4231() {
-        // RFC 4231's key of 20 bytes 0x0b reads the same when it is filled up with zeros.
+        // RFC 4231's key of 20 bytes 0x0b gives the same result when it is padded with zeros.
         let mut key = [0; 32];
         key[..20].fill(0x0b);
         let tag = Key::new(key).tag(&[b"Hi ", b"There"]);

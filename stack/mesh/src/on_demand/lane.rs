@@ -1,24 +1,24 @@
-//! Turns and room, shared out among those that ask: first by source address, then by protocol, then by UDP port, and
-//! then by whether the destination is known. A flood in one lane leaves each other lane its share.
+//! Lanes share out turns and room: first by source address, then by protocol, then by UDP port, and then by whether the
+//! destination is known. A flood in one lane leaves each other lane its share.
 
 use std::collections::BTreeMap;
 
 use super::rank::Rank;
 
-/// Lanes that are remembered by their last turns, and how many turns back.
+/// The largest number of remembered lanes, and how many turns back they are remembered.
 const MOST_REMEMBERED: usize = 4_096;
 const TURNS_REMEMBERED: u64 = 512;
 
-/// Who asks, from the widest sense to the narrowest.
+/// The source of a packet, from the widest level to the narrowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lane(pub(crate) [u32; Lane::LEVELS]);
 
 impl Lane {
     pub(crate) const LEVELS: usize = 4;
-    /// Of packets that are only passed on.
+    /// The lane of packets that are only forwarded.
     pub(crate) const OTHERS: Lane = Lane([0; Lane::LEVELS]);
 
-    /// The lanes that this one is a part of, and itself.
+    /// The wider lanes that this one is a part of, and itself.
     fn widths(self) -> [(usize, Lane); Lane::LEVELS] {
         std::array::from_fn(|level| {
             let mut wide = Lane::OTHERS;
@@ -28,7 +28,7 @@ impl Lane {
     }
 }
 
-/// When lanes had their last turns.
+/// The last turns of lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Turned {
     at: BTreeMap<(Rank, usize, Lane), u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Turned {
 }
 
 impl Turned {
-    /// The lane with the least has waited longest.
+    /// The last turn of the lane on each level. The lane with the least has waited longest.
     pub(crate) fn last(&self, rank: Rank, lane: Lane) -> [u64; Lane::LEVELS] {
         lane.widths().map(|(level, lane)| self.at.get(&(rank, level, lane)).copied().unwrap_or(0))
     }
@@ -51,8 +51,8 @@ impl Turned {
     }
 }
 
-/// The first of those in the most crowded lane: of the source with the most, then of its protocol with the most, and
-/// so on. The oldest stand first.
+/// The first of the most crowded lane: of the source with the most, then of its protocol with the most, and so on. The
+/// oldest stand first.
 pub(crate) fn most_crowded<const N: usize>(lanes: &[[u32; N]]) -> Option<usize> {
     let narrowed = |left: Vec<usize>, level: usize| {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What a protocol wants done, now and later, in the order in which it will be.
+//! The orders of a protocol, due now or later, in the order in which they are carried out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 use super::{Envelope, v4};
 use crate::routing::Order;
 
-/// A link that the protocol speaks on, and the node's address there.
+/// A link of the protocol, and the node's address there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub link: LinkId,
@@ -27,19 +27,19 @@ impl Chance {
         Chance(SplitMix64::new(seed))
     }
 
-    /// From nothing to `most`, without it.
+    /// A random time from zero up to `most`, `most` excluded.
     pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
         let ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(((u128::from(self.0.next_u64()) * u128::from(ns)) >> 64) as u64)
     }
 }
 
-/// How a protocol speaks.
+/// The addressing of a protocol's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Manners {
-    /// UDP's, of both ends.
+    /// The UDP port of both ends.
     pub(crate) port: u16,
-    /// Where messages for everyone go.
+    /// The destination of broadcast or multicast messages.
     pub(crate) everyone: Ipv4Addr,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Outbox {
     ready: VecDeque<Order>,
     later: BTreeMap<(Instant, u64), Order>,
     filed: u64,
-    /// Identification fields of what we send.
+    /// Identification field of the last packet.
     packets: u16,
     pub(crate) chance: Chance,
 }
@@ -69,7 +69,7 @@ impl Outbox {
         self.later.insert((at, self.filed), order);
     }
 
-    /// What is due becomes ready, then the first that is ready goes.
+    /// Moves due orders to the ready ones, then takes the first ready one.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Order> {
         while let Some(first) = self.later.first_entry()
             && first.key().0 <= now
@@ -83,7 +83,7 @@ impl Outbox {
         self.later.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// A message as a whole packet from the node's address there.
+    /// A message as a whole packet from the interface's address.
     pub(crate) fn order(&mut self, from: &Interface, to: Receiver, ttl: u8, message: &[u8]) -> Order {
         let (dst, to) = match to {
             Receiver::Everyone => (self.manners.everyone, NextHop::All),
@@ -114,7 +114,7 @@ fn packet_of(ends: (Ipv4Addr, Ipv4Addr), ttl: u8, id: u16, port: u16, message: &
     packet
 }
 
-/// A packet of ours with another message in it; `None` when there is none.
+/// A packet of ours with another message in it; `None` if `rewrite` gives none.
 pub(crate) fn rewritten(
     packet: &[u8],
     rewrite: impl FnOnce(&Envelope, &[u8]) -> Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Destinations by how much they are wanted, and by whom: strangers can make it answer addresses that no node has.
+//! The ranks of destinations. Strangers can make a node answer addresses that no node has.
 
 use std::net::IpAddr;
 
@@ -8,16 +8,16 @@ use super::lane::Lane;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// The packet only answers what anybody may have sent.
+    /// The packet only answers one that any node may have sent.
     Answer,
     /// A stranger may have caused it. Programs answer datagrams from any address. A neighbour can send in the name of a
     /// node behind this one, and the kernel hands both on alike.
     Unsure,
-    /// A program of this node began to speak to it.
+    /// A program of this node began a connection to it.
     Sure,
 }
 
-/// What a packet says of how much its destination is wanted, and by whom.
+/// The rank and lane that a packet gives its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) rank: Rank,
@@ -25,9 +25,9 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// A route that others use is mended.
+    /// The wish for a local repair of a route that others use.
     pub(crate) const SURE: Wish = Wish { rank: Rank::Sure, lane: Lane::OTHERS };
-    /// A packet that is only passed on waits.
+    /// The wish of a waiting packet that is only forwarded.
     pub(crate) const PASSED_ON: Wish = Wish { rank: Rank::Unsure, lane: Lane::OTHERS };
 
     /// `is_own`: its source is this node itself; `is_known`: its destination has been found before.
@@ -46,7 +46,7 @@ impl Wish {
             IpAddr::V4(src) => src.to_bits(),
             IpAddr::V6(_) => 0,
         };
-        // A program that answers does so from the port that it listens on.
+        // A program answers from the port that it listens on.
         let is_first = view.fragment.is_none_or(|fragment| fragment.offset == 0);
         let port = view.payload.first_chunk().filter(|_| is_datagram && is_first);
         let port = port.map_or(0, |port| u16::from_be_bytes(*port));
@@ -65,8 +65,8 @@ const ICMP_REQUESTS: [u8; 4] = [8, 10, 13, 17];
 const RST: u8 = 0x04;
 const SYN_AND_ACK: u8 = 0x12;
 
-/// Whether an operating system sends such a packet by itself, to wherever another one seemed to come from: ICMP's
-/// replies and errors, a RST, a SYN-ACK. Answers of programs over UDP look like beginnings.
+/// Returns whether an operating system sends such a packet by itself, to any claimed source: ICMP replies and errors, a
+/// RST, a SYN-ACK. A program's answer over UDP looks like the beginning of an exchange.
 pub(crate) fn is_answer(packet: &[u8]) -> bool {
     let Ok(view) = IpView::parse(packet) else { return true };
     let is_first = view.fragment.is_none_or(|fragment| fragment.offset == 0);

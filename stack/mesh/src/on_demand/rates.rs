@@ -1,4 +1,4 @@
-//! How often something may be done in a second.
+//! Limits on the number of events in a second.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// So many in every second that begins with the first of them; 0: as many as there are.
+/// So many in every second that begins with the first of them; 0 sets no limit.
 #[derive(Debug)]
 pub(crate) struct Rate {
     most: u32,
@@ -21,7 +21,7 @@ impl Rate {
         Rate { most, began: Instant::ZERO, count: 0 }
     }
 
-    /// Takes one, or says when there will be another.
+    /// Takes one, or returns the time of the next one.
     pub(crate) fn take(&mut self, now: Instant) -> Result<(), Instant> {
         if self.count == 0 || now.since(self.began) >= WINDOW {
             (self.began, self.count) = (now, 0);
@@ -34,12 +34,12 @@ impl Rate {
     }
 }
 
-/// Why a route error is told.
+/// The cause of a route error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// A link broke, here or beyond a neighbour that says so.
+    /// A link broke, here or beyond a neighbour that reports it.
     Break,
-    /// Data came that goes no further. A stranger can send any.
+    /// Data came that cannot be forwarded. A stranger can send any.
     Data,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// 0: as many as there are.
+    /// 0 sets no limit.
     pub(crate) fn new(most: u32) -> Errors {
         Errors { most, began: Instant::ZERO, count: 0, of_data: 0 }
     }
@@ -73,21 +73,21 @@ impl Errors {
     }
 }
 
-/// Origins that are counted at once.
+/// The largest number of origins that are counted at once.
 const MOST_ORIGINS: usize = 8_192;
 
-/// What each node does in the second that began then.
+/// The count of each node in the second that began then.
 #[derive(Debug, Default)]
 pub(crate) struct Origins(BTreeMap<Ipv4Addr, (Instant, u32)>);
 
 impl Origins {
-    /// Counts one more, and says how many those are in its second.
+    /// Counts one more, and returns the origin's count in its second.
     pub(crate) fn count(&mut self, now: Instant, origin: Ipv4Addr) -> u32 {
         if self.0.len() >= MOST_ORIGINS {
             self.0.retain(|_, (began, _)| now.since(*began) < WINDOW);
         }
         if self.0.len() >= MOST_ORIGINS && !self.0.contains_key(&origin) {
-            return u32::MAX; // Thousands of origins in one second are a flood whoever they are.
+            return u32::MAX; // Thousands of origins in one second are a flood, whichever they are.
         }
         let (began, count) = self.0.entry(origin).or_insert((now, 0));
         if now.since(*began) >= WINDOW {
@@ -103,10 +103,10 @@ impl Origins {
     }
 }
 
-/// All neighbours together may do that many times what one of them may.
+/// All neighbours together may do that many times as much as one of them.
 const NEIGHBOURS_IN_ALL: u32 = 4;
 
-/// So many a second for each neighbour, and a few times as many for all of them; 0: as many as there are.
+/// So many a second for each neighbour, and a few times as many for all of them; 0 sets no limit.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     each: u32,
@@ -120,7 +120,7 @@ impl Throttle {
         Throttle { each, neighbours: Origins::default(), all }
     }
 
-    /// Takes one for that neighbour, if there is one left. One that has none left takes none of the others'.
+    /// Takes one for that neighbour, if there is one left. A neighbour over its limit takes none from the others.
     pub(crate) fn take(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
         self.each == 0 || (self.neighbours.count(now, neighbour) <= self.each && self.all.take(now).is_ok())
     }

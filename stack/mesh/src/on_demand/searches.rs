@@ -1,9 +1,9 @@
-//! Destinations that a node looks for: whose turn it is, which of them give way, and which rest.
+//! The destinations that a node searches for: whose turn it is, which give way, and which rest.
 //!
-//! A stranger can make a node look for addresses that no node has: it pings from them, and the node answers. So first
-//! requests and retries take turns. Among each of them the highest rank comes first. Within a rank lanes take turns,
-//! then those come that were asked for least, then the oldest. When too many wait, the oldest of the most crowded lane
-//! of the lowest rank gives way.
+//! A stranger can make a node search for addresses that no node has: it pings from them, and the node answers. First
+//! requests and retries therefore take turns. Within each the highest rank comes first. Within a rank lanes take turns,
+//! then the destinations with the fewest requests come, then the oldest. When too many wait, the oldest of the most
+//! crowded lane of the lowest rank gives way.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,24 +15,24 @@ use hopwise_core::Instant;
 use super::lane::{Lane, Turned, most_crowded};
 use super::rank::{Rank, Wish};
 
-/// Destinations that are looked for at once.
+/// The largest number of simultaneous searches.
 const MOST_SEARCHES: usize = 256;
-/// As many wait for their first request as have their turns in so many seconds while others are retried.
+/// As many searches wait for their first request as get a turn in so many seconds beside retries.
 const LONGEST_WAIT: u32 = 4;
-/// Destinations that rest, or that are known to answer.
+/// The largest number of destinations that rest, and of those known to answer.
 const MOST_REMEMBERED: usize = 4_096;
-/// How long it is remembered after a rest that there was one.
+/// How long a finished rest is remembered.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// For its turn.
+    /// It waits for its turn.
     Waits,
-    /// For an answer.
+    /// A request is under way, and its timeout is this time.
     Asked(Instant),
 }
 
-/// A search; `plan` is how the protocol asks next.
+/// A search; `plan` is the protocol's next request.
 #[derive(Clone, Copy, Debug)]
 struct Search<P> {
     origin: Ipv4Addr,
@@ -41,7 +41,7 @@ struct Search<P> {
     state: State,
     /// Requests so far.
     asked: u32,
-    /// In the order in which they began.
+    /// Its number in the order in which searches began.
     nth: u64,
 }
 
@@ -53,12 +53,12 @@ struct Rest {
     failures: u32,
 }
 
-/// What becomes of a search that is to begin.
+/// The outcome of an attempt to begin a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun<P> {
     /// There is one already.
     Already,
-    /// All that wait are wanted more.
+    /// All waiting searches have a higher rank.
     Refused,
     /// Another one may have given way.
     New(Option<(Ipv4Addr, P)>),
@@ -69,18 +69,18 @@ pub(crate) struct Searches<P> {
     by_dst: BTreeMap<Ipv4Addr, Search<P>>,
     begun: u64,
     turns: Turns,
-    /// Which lanes had their turns, of first requests and of retries. With one memory for both, which alternate, one
-    /// lane would always be first and the other one always retry.
+    /// The last turns of lanes, for first requests and for retries. The two alternate. With one memory for both, one
+    /// lane would always be first and the other would always retry.
     firsts: Turned,
     retries: Turned,
     rests: BTreeMap<Ipv4Addr, Rest>,
-    /// Destinations that have answered: those that were looked for, and those of answers. Strangers choose these.
+    /// Destinations that have answered: those of the node's searches, and those of answers, which strangers choose.
     known: Known,
     known_of_answers: Known,
 }
 
 impl<P: Copy> Searches<P> {
-    /// With so many requests a second; 0: as many as there are.
+    /// Allows so many requests a second; 0 sets no limit.
     pub(crate) fn new(rate: u32) -> Searches<P> {
         Searches {
             by_dst: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl<P: Copy> Searches<P> {
         }
     }
 
-    /// When something is to be done, for a node that sleeps until then.
+    /// The next time to act, for a node that sleeps until `wakes_at`.
     pub(crate) fn next(&self, wakes_at: Instant) -> Option<Instant> {
         let turn = self.turns.next().max(wakes_at);
         let due = |search: &Search<P>| match search.state {
@@ -108,12 +108,12 @@ impl<P: Copy> Searches<P> {
         self.by_dst.contains_key(&dst)
     }
 
-    /// Whether it has been found before.
+    /// Returns whether the destination has been found before.
     pub(crate) fn is_known(&self, dst: Ipv4Addr) -> bool {
         self.known.has(dst) || self.known_of_answers.has(dst)
     }
 
-    /// It was found.
+    /// Ends the search: the destination was found.
     pub(crate) fn end(&mut self, dst: Ipv4Addr) {
         self.rests.remove(&dst);
         if let Some(search) = self.by_dst.remove(&dst) {
@@ -121,7 +121,7 @@ impl<P: Copy> Searches<P> {
         }
     }
 
-    /// It is there: packets of this node's own go to it, or answers.
+    /// Notes that the destination answers: to packets of this node, or to answers.
     pub(crate) fn note_known(&mut self, dst: Ipv4Addr, is_of_answer: bool) {
         let known = if is_of_answer { &mut self.known_of_answers } else { &mut self.known };
         known.note(dst);
@@ -151,7 +151,7 @@ impl<P: Copy> Searches<P> {
         Begun::New(victim.map(|(gone, search)| (gone, search.plan)))
     }
 
-    /// One that several ask for has the best of their places, so that a stranger that asks too spoils none.
+    /// A destination that several packets want gets the best of their places, so that a stranger's packet spoils none.
     fn want_more(&mut self, dst: Ipv4Addr, wish: Wish) {
         let Some(before) = self.by_dst.get(&dst).map(|search| search.wish) else { return };
         let is_better = match wish.rank.cmp(&before.rank) {
@@ -164,7 +164,7 @@ impl<P: Copy> Searches<P> {
         }
     }
 
-    /// How many have that rank and the first so many levels of that lane in common with it.
+    /// For each level, the number of searches of that rank whose lane agrees down to that level.
     fn crowd(&self, wish: Wish) -> [usize; Lane::LEVELS] {
         let lanes = self.by_dst.values().filter(|search| search.wish.rank == wish.rank);
         let lanes: Vec<_> = lanes.map(|search| search.wish.lane).collect();
@@ -173,7 +173,7 @@ impl<P: Copy> Searches<P> {
         })
     }
 
-    /// The one that gives way.
+    /// The search that gives way.
     fn lowest(&self, mut all: Vec<(&Ipv4Addr, &Search<P>)>) -> Option<(Ipv4Addr, Search<P>)> {
         let lowest = all.iter().map(|(_, search)| search.wish.rank).min()?;
         all.retain(|(_, search)| search.wish.rank == lowest);
@@ -182,7 +182,7 @@ impl<P: Copy> Searches<P> {
         most_crowded(&lanes).map(|nth| (*all[nth].0, *all[nth].1))
     }
 
-    /// The next one that may be asked for now: destination, origin and plan. It then waits with `patience`.
+    /// The next search whose request may leave now: destination, origin and plan. It then waits with `patience`.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -199,7 +199,7 @@ impl<P: Copy> Searches<P> {
         Some((dst, search.origin, search.plan))
     }
 
-    /// Those that wait for their first request, or for another one.
+    /// The searches that wait for their first request, or for a retry.
     fn waiting(&self, is_first: bool) -> impl Iterator<Item = (&Ipv4Addr, &Search<P>)> {
         let waits = move |search: &Search<P>| search.state == State::Waits && (search.asked == 0) == is_first;
         self.by_dst.iter().filter(move |(_, search)| waits(search))
@@ -214,21 +214,22 @@ impl<P: Copy> Searches<P> {
         self.waiting(is_first).min_by_key(|(_, search)| place(search)).map(|(dst, _)| *dst)
     }
 
-    /// Those that were not answered in time.
+    /// The searches whose timeout is over.
     pub(crate) fn unanswered(&self, now: Instant) -> Vec<(Ipv4Addr, P)> {
         let is_due = |search: &Search<P>| matches!(search.state, State::Asked(until) if until <= now);
         let due = self.by_dst.iter().filter(|(_, search)| is_due(search));
         due.map(|(dst, search)| (*dst, search.plan)).collect()
     }
 
-    /// It is to be asked for again.
+    /// Queues a search for a retry.
     pub(crate) fn go_on(&mut self, dst: Ipv4Addr, plan: P) {
         if let Some(search) = self.by_dst.get_mut(&dst) {
             (search.plan, search.state) = (plan, State::Waits);
         }
     }
 
-    /// It was not found, and rests for `hold`, given the failures in a row; 0 of one that has answered before.
+    /// The destination was not found, and rests for `hold`. Its argument counts the failures in a row; 0 if it has
+    /// answered before.
     pub(crate) fn fail(&mut self, now: Instant, dst: Ipv4Addr, hold: impl FnOnce(u32, Rank) -> Duration) {
         let Some(search) = self.by_dst.remove(&dst) else { return };
         let before = self.rests.get(&dst).map_or(0, |rest| rest.failures);
@@ -245,7 +246,7 @@ impl<P: Copy> Searches<P> {
         self.rests.insert(dst, Rest { until: now + rest, rank: search.wish.rank, failures });
     }
 
-    /// What was looked for in vain is not looked for again yet. A search of a lower rank holds none back.
+    /// Returns whether a destination that was not found still rests. A search of a lower rank holds none back.
     pub(crate) fn rests(&self, now: Instant, dst: Ipv4Addr, rank: Rank) -> bool {
         self.rests.get(&dst).is_some_and(|rest| rest.until > now && rest.rank >= rank)
     }
@@ -263,9 +264,9 @@ enum Turn {
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// So many requests in every second that begins with the first of them. At most half of them are retries; first ones
-/// leave them that half while some wait. Once some had to wait, they are sent evenly: routers on the way delay each by
-/// chance (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
+/// So many requests in every second that begins with the first of them. At most half of them are retries; while retries
+/// wait, first requests leave them that half. Once some had to wait, requests leave evenly. Routers on the route delay
+/// each at random (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
 #[derive(Debug)]
 struct Turns {
     most: u32,
@@ -273,7 +274,7 @@ struct Turns {
     firsts: u32,
     retries: u32,
     last: Turn,
-    /// Some wait, and the next turn is not before then.
+    /// Requests wait, and the next turn is not before then.
     next: Option<Instant>,
     /// Only retries wait for it.
     is_for_retries: bool,

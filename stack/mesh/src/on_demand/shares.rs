@@ -1,13 +1,13 @@
-//! Room in a table, shared out, so that no neighbour fills it.
+//! The shares of a table, so that no neighbour fills it.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// One neighbour may bring a quarter of what the table holds. Another quarter, and no more, is for what the node itself
-/// looks for: strangers choose some of that, too.
+/// One neighbour may bring a quarter of the table's entries. Another quarter, and no more, is for destinations that the
+/// node itself searches for: strangers choose some of these, too.
 const PARTS: usize = 4;
 
-/// Entries of each neighbour, and of the node itself.
+/// The number of entries of each neighbour, and of the node itself.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: usize,
@@ -19,7 +19,7 @@ impl Shares {
         Shares { most: most as usize, brought: BTreeMap::new() }
     }
 
-    /// Whether a table with so many entries takes one more that this neighbour brings; `None` is the node itself.
+    /// Returns whether a table with so many entries takes one more from this neighbour; `None` is the node itself.
     pub(crate) fn has_room(&self, entries: usize, by: Option<Ipv4Addr>) -> bool {
         let share = self.most / PARTS;
         let room = if by.is_none() { self.most } else { self.most - share };

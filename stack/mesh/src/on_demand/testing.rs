@@ -1,4 +1,4 @@
-//! Routers in memory: links that come and go, one way or both, with losses, and every message written down.
+//! A network of routers in memory: links that come and go in one or both directions, losses, and a log of all messages.
 
 pub(crate) mod scenarios;
 
@@ -16,7 +16,7 @@ use super::outbox::Chance;
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 
 pub(crate) const LINK: LinkId = LinkId(0);
-/// A packet's way to a neighbour, and how long a link layer tries.
+/// The delay of a packet to a neighbour, and the time that a link layer tries.
 const HOP: Duration = Duration::from_millis(2);
 const TRIES: Duration = Duration::from_millis(9);
 
@@ -24,7 +24,7 @@ pub(crate) fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, node as u8 + 1)
 }
 
-/// The address behind a router that it serves.
+/// An address behind a router, which serves it.
 pub(crate) fn behind(router: Ipv4Addr) -> Ipv4Addr {
     let [_, _, third, last] = router.octets();
     Ipv4Addr::new(10, 77, third, last)
@@ -34,7 +34,7 @@ fn node_of(address: Ipv4Addr) -> usize {
     usize::from(address.octets()[3]) - 1
 }
 
-/// An endpoint that has heard nothing, or whatever it is made to say.
+/// An endpoint with no arrivals, or with the given ones.
 #[derive(Debug, Default)]
 pub(crate) struct Ends(pub(crate) Vec<(IpAddr, (u16, u16), Seq)>);
 
@@ -46,7 +46,7 @@ impl PathSeam for Ends {
     }
 }
 
-/// What runs on the nodes.
+/// The protocol of the nodes.
 pub(crate) trait Protocol: Debug {
     fn port(&self) -> u16;
     /// The IP protocol of its own header, whose packets are overheard too.
@@ -54,15 +54,15 @@ pub(crate) trait Protocol: Debug {
         None
     }
     fn router(&self, birth: &Birth) -> Box<dyn Routing>;
-    /// How long a node that starts again keeps quiet.
+    /// How long a node is silent after a restart.
     fn rest(&self) -> Duration;
     fn data_hop_limit(&self) -> u8;
-    /// A message as text, which came with that TTL.
+    /// A message as text, received with that TTL.
     fn describe(&self, ttl: u8, message: &[u8]) -> String;
     fn boxed(&self) -> Box<dyn Protocol>;
 }
 
-/// How a router comes to be.
+/// The parameters of a new router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Birth {
     pub(crate) address: Ipv4Addr,
@@ -80,7 +80,7 @@ enum Event {
         packet: Vec<u8>,
         cast: Cast,
     },
-    /// The link layer gave it up.
+    /// The link layer gave up the packet.
     GivenUp {
         from: usize,
         to: usize,
@@ -98,16 +98,16 @@ pub(crate) struct Net {
     events: BTreeMap<(Instant, u64), Event>,
     filed: u64,
     chance: Chance,
-    /// Of a thousand frames for everyone so many are lost.
+    /// Of a thousand broadcast frames, the number that are lost.
     pub(crate) lost_permille: u32,
-    /// Whether the link layer says what it gave up.
+    /// The link layer reports the packets that it gave up.
     pub(crate) tells: bool,
     protocol: Box<dyn Protocol>,
     seed: u64,
     /// Control messages as text, one a line.
     pub(crate) log: String,
     pub(crate) packets: Vec<Vec<u8>>,
-    /// Who got data of whom.
+    /// Delivered data: its source and the receiver.
     pub(crate) delivered: Vec<(usize, usize)>,
     pub(crate) told: Vec<(usize, IpAddr, PathEvent)>,
     pub(crate) controls: u64,
@@ -155,7 +155,7 @@ impl Net {
         })
     }
 
-    /// The node starts again and knows nothing.
+    /// Restarts the node without any state.
     pub(crate) fn reboot(&mut self, node: usize) {
         let wakes_at = self.now + self.protocol.rest();
         self.routers[node] = self.router(node, wakes_at);
@@ -191,17 +191,17 @@ impl Net {
         self.events.insert((self.now + after, self.filed), event);
     }
 
-    /// A data packet of `from` sets out.
+    /// Sends a data packet of `from`.
     pub(crate) fn send(&mut self, from: usize, to: usize) {
         self.send_packet(from, address(to), 253, &[1, 2, 3, 4]);
     }
 
-    /// A packet of `from` to any address.
+    /// Sends a packet of `from` to any address.
     pub(crate) fn send_packet(&mut self, from: usize, to: Ipv4Addr, protocol: u8, payload: &[u8]) {
         self.send_packet_of(from, address(from), to, &(protocol, payload.to_vec()));
     }
 
-    /// A packet that a router sends, or that a node behind it does.
+    /// Sends a packet of a router, or of a node behind it.
     pub(crate) fn send_packet_of(
         &mut self,
         from: usize,
@@ -249,7 +249,7 @@ impl Net {
         if self.links.contains(&(from, to)) && self.links.contains(&(to, from)) {
             self.file(HOP, Event::Arrive { from, to, packet, cast: Cast::ToUs });
         } else if self.links.contains(&(from, to)) {
-            // It arrives, but no acknowledgement comes back.
+            // It arrives, but its acknowledgement is lost.
             self.file(HOP, Event::Arrive { from, to, packet: packet.clone(), cast: Cast::ToUs });
             self.file(TRIES, Event::GivenUp { from, to, packet });
         } else {
@@ -303,7 +303,7 @@ impl Net {
         control_of(packet, self.protocol.port())
     }
 
-    /// Lets everything happen up to then; `check` sees the net after each event.
+    /// Runs all events until then; `check` sees the net after each event.
     pub(crate) fn run(&mut self, until: Instant, check: &mut dyn FnMut(&Net)) {
         loop {
             let timer = self.routers.iter().filter_map(|router| router.poll_timeout()).min();
@@ -392,7 +392,7 @@ impl Net {
         }
     }
 
-    /// From every node, the way to every other comes to an end.
+    /// From every node, the path to every other comes to an end.
     pub(crate) fn assert_free_of_loops(&self) {
         for dst in 0..self.routers.len() {
             for from in (0..self.routers.len()).filter(|from| *from != dst) {
@@ -417,7 +417,7 @@ impl Net {
         }
     }
 
-    /// Moves, losses, one-way links, reboots and packets, drawn from the seed; no loop ever forms.
+    /// Moves, losses, one-way links, restarts and packets, drawn from the seed; no loop ever forms.
     pub(crate) fn stir(&mut self) {
         let nodes = self.routers.len();
         for _ in 0..60 {
@@ -443,7 +443,7 @@ impl Net {
         }
     }
 
-    /// Everybody hears a neighbour again: then everything arrives.
+    /// Connects all nodes in a chain again: then everything arrives.
     pub(crate) fn heal(&mut self) {
         self.clear_links();
         self.lost_permille = 0;
@@ -460,7 +460,7 @@ impl Net {
     }
 }
 
-/// A node by its number.
+/// The number of a node as text.
 pub(crate) fn short(address: IpAddr) -> String {
     let IpAddr::V4(v4) = address else { return address.to_string() };
     (i32::from(v4.octets()[3]) - 1).to_string()

@@ -1,4 +1,4 @@
-//! What a node takes of others, and what it tells them, beside its protocol's rules.
+//! The limits on messages of other nodes, and on messages to them, beside the protocol's rules.
 
 use std::net::Ipv4Addr;
 
@@ -8,11 +8,11 @@ use super::{Key, Keys, is_host};
 
 #[derive(Clone, Debug)]
 pub struct Trust {
-    /// Routes lead to addresses of this network alone. `None`: to any host.
+    /// Routes lead only to addresses of this network; `None`: to any host.
     pub network: Option<Prefix>,
     /// The largest packet that all interfaces carry in one piece. Longer messages are neither taken nor sent.
     pub mtu: u16,
-    /// With keys, only messages are taken that a holder of one of them has signed, and those sent are signed.
+    /// With keys, only messages with a right signature are taken, and sent messages are signed.
     pub keys: Option<Keys>,
 }
 
@@ -30,7 +30,7 @@ impl Trust {
         Trust { keys, ..Trust::default() }
     }
 
-    /// Whether there may be a route to that address, and news of it.
+    /// Returns whether there may be a route to that address, and news of it.
     pub fn covers(&self, address: Ipv4Addr) -> bool {
         is_host(address) && self.network.is_none_or(|network| is_host_of(&network, address))
     }
@@ -41,14 +41,14 @@ impl Trust {
     }
 }
 
-/// Neither the network's own address nor its broadcast address, where it has these (RFC 3021).
+/// Excludes the network's own address and its broadcast address, where it has these (RFC 3021).
 fn is_host_of(network: &Prefix, address: Ipv4Addr) -> bool {
     let Some(broadcast) = network.broadcast() else { return network.contains(address.into()) };
     let hosts = u32::MAX.checked_shr(network.bits().into()).unwrap_or(0);
     network.contains(address.into()) && address != broadcast && address.to_bits() & hosts != 0
 }
 
-/// IPv4's without options, and UDP's.
+/// The IPv4 header without options, and the UDP header.
 const HEADERS: usize = 28;
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! How often an ACK has left a base station.
+//! Counts how often an ACK has left a base station.
 //!
-//! Invariant P3: of each ACK at most two copies leave, one that is written anew counted by its number and window.
+//! Invariant P3: of each ACK at most two copies leave. A newly written one is counted by its number and window.
 
 use hopwise_core::Seq;
 use hopwise_core::agent::Told;
 
-/// Of each ACK, the mobile's own among them.
+/// The largest number of copies of an ACK, the mobile's own included.
 const MOST_COPIES: u8 = 2;
 
-/// How often an ACK has left: with the window as it was, and with it closed.
+/// How often an ACK has left, with its own window and with a closed one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     open: u8,
     closed: u8,
 }
 
-/// How often the mobile's newest pure ACK has left, and of those written from it the one with the highest other number.
+/// The copies of the mobile's newest pure ACK, and of the one written from it with the highest other number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copies {
     own: Times,
@@ -24,17 +24,17 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// It went on once.
+    /// The ACK went on once.
     pub(super) const SAID: Copies =
         Copies { own: Times { open: 1, closed: 0 }, another: None, of_another: Times { open: 0, closed: 0 } };
 
-    /// As many of `wanted` as may leave with this number, where the ACK's own is `own`. A window is closed only while
-    /// the ACK that opens it again may leave, too.
+    /// The number of `wanted` copies that may leave with this number; `own` is the number of the ACK itself. A window
+    /// is closed only while the ACK that opens it again may leave, too.
     pub(super) fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: Told) -> u8 {
         let times = if number == own {
             &mut self.own
         } else {
-            // Of one that has been passed by nobody knows any more how often it left.
+            // The count of a number that was passed by is no longer known.
             if self.another.is_some_and(|another| number < another) {
                 return 0;
             }
@@ -52,7 +52,7 @@ impl Copies {
         taken
     }
 
-    /// Whether it may leave once more as it is.
+    /// Returns whether it may leave once more as it is, and counts it.
     pub(super) fn take_own(&mut self) -> bool {
         let may_leave = self.own.open < MOST_COPIES;
         self.own.open += u8::from(may_leave);

@@ -1,4 +1,4 @@
-//! What a base station has seen of a flow, by its packets alone. Segments that neither end can have sent change
+//! A base station's knowledge of a flow, from its packets alone. Segments that neither end can have sent change
 //! nothing.
 
 mod way;
@@ -26,25 +26,25 @@ pub(super) struct Facts {
     pub(super) passed_at: Option<Instant>,
     promised: Option<Seq>,
     data_end: Option<Seq>,
-    /// The number in the ACK that the fixed end's next answer is timed by, and what was in flight when the last came.
+    /// The acknowledgment number that times the fixed end's next answer, and the bytes in flight at the last one.
     asked: Option<Seq>,
     window_bytes: u32,
     mss: u32,
-    /// The mobile's newest: what an ACK in its name has to bear so that the fixed end takes it for no older one.
+    /// The mobile's newest values. An ACK in its name has to bear them, or the fixed end takes it for an older one.
     pub(super) newest: Newest,
     blocks: Vec<SackBlock>,
     pub(super) trips: RoundTrips,
-    /// By the side that sends.
+    /// Indexed by the sending side.
     ways: [Way; 2],
 }
 
-/// The newest of what the mobile has said, with data or without.
+/// The newest values of the mobile, sent with data or without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Newest {
     /// One past the highest number that it has sent.
     pub(super) next: Option<Seq>,
     pub(super) timestamps: Option<Timestamps>,
-    /// As it was told, unscaled; never a SYN's, which means something else.
+    /// As it was sent, unscaled. The window of a SYN is excluded: it means something else.
     pub(super) window: u16,
 }
 
@@ -62,7 +62,7 @@ impl Newest {
         }
     }
 
-    /// Whether this segment of the mobile's is late: it said newer things before.
+    /// Returns whether this segment of the mobile is late: it sent newer values before.
     pub(super) fn is_after(&self, tcp: &TcpView<'_>) -> bool {
         match (tcp.options.timestamps, self.timestamps) {
             (Some(told), Some(known)) => (told.value.wrapping_sub(known.value) as i32) < 0,
@@ -70,8 +70,8 @@ impl Newest {
         }
     }
 
-    /// Whether nothing of the mobile's came after this segment of its, which would otherwise be taken for an old one
-    /// (RFC 9293 §3.10.7.4, RFC 7323 §5.3).
+    /// Returns whether this segment of the mobile is its newest. Otherwise the fixed end would take a copy for an old
+    /// one (RFC 9293 §3.10.7.4, RFC 7323 §5.3).
     pub(super) fn is(&self, tcp: &TcpView<'_>) -> bool {
         let value = |told: Option<Timestamps>| told.map(|told| told.value);
         self.next == Some(tcp.seq + tcp.sequence_len())
@@ -79,11 +79,11 @@ impl Newest {
     }
 }
 
-/// Flags that no choice may keep waiting.
+/// Flags whose segments no agent may hold.
 const CONTROLS: Flags = Flags(0x01 | 0x02 | 0x04 | 0x20 | 0x40 | 0x80);
 
 impl Facts {
-    /// Takes note of a segment, and says what it is. Nothing where it is of neither end.
+    /// Notes a segment and classifies it; `None` if neither end can have sent it.
     pub(super) fn see<'a>(&mut self, now: Instant, from: Side, read: &'a Read<'_>) -> Option<Passing<'a>> {
         let tcp = &read.tcp;
         if !self.fits(from, tcp) {
@@ -111,13 +111,13 @@ impl Facts {
         })
     }
 
-    /// Whether the end that it names can have sent it. Where packets have passed by the base station, nothing fits any
-    /// more. What both ends say is believed then: an attacker on one side cannot make that up.
+    /// Returns whether the end that it names can have sent it. After packets have passed by the base station, no
+    /// segment fits. Numbers on which both ends agree are then believed: an attacker on one side cannot forge that.
     fn fits(&mut self, from: Side, tcp: &TcpView<'_>) -> bool {
         let Some(ack) = ack_of(tcp) else { return self.fits_without_ack(from, tcp) };
         let (own, other) = (&self.ways[from as usize], &self.ways[from.other() as usize]);
-        // RFC 9293 §3.10.7.3: an answer has any number, and acknowledges the SYN. Another can replace it until one
-        // of the ends has gone on from it.
+        // RFC 9293 §3.10.7.3: an answer has any number, and acknowledges the SYN. Another can replace it until one of
+        // the ends has continued from it.
         let is_new = tcp.flags.contains(Flags::SYN) && !own.is_settled();
         let answered = self.opened.filter(|(opener, _)| is_new && *opener != from);
         let is_next = answered.is_some() || own.can_be_sent(tcp.seq);
@@ -138,8 +138,8 @@ impl Facts {
         false
     }
 
-    /// Only a SYN and a RST come without ACK. A SYN changes nothing of a connection (RFC 5961 §4). An opener heeds no
-    /// such RST before its SYN is acknowledged (RFC 9293 §3.10.7.3). Where both ends open at once, the answers tell.
+    /// Only a SYN and a RST come without ACK. A SYN changes nothing in a connection (RFC 5961 §4). An opener ignores
+    /// such a RST before its SYN is acknowledged (RFC 9293 §3.10.7.3). If both ends open at once, the answers decide.
     fn fits_without_ack(&self, from: Side, tcp: &TcpView<'_>) -> bool {
         let own = &self.ways[from as usize];
         let is_believed = if tcp.flags.contains(Flags::SYN) {
@@ -151,7 +151,7 @@ impl Facts {
         is_believed && own.can_be_sent(tcp.seq)
     }
 
-    /// The fixed end has sent so much, which did not come by here.
+    /// The fixed end has sent up to here, by another path.
     #[cfg(test)]
     pub(super) fn has_sent(&mut self, end: Seq) {
         self.ways[Side::Fixed as usize].sent(end);
@@ -179,7 +179,7 @@ impl Facts {
         }
     }
 
-    /// A SYN that comes again later changes nothing (RFC 5961 §4).
+    /// A repeated SYN has no effect later (RFC 5961 §4).
     fn see_syn(&mut self, from: Side, read: &Read<'_>) {
         let (options, has_ack) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
         if self.ways[from as usize].is_settled() {
@@ -267,18 +267,17 @@ impl Facts {
         if tcp.flags.contains(Flags::SYN) { window } else { window << shift.min(14) }
     }
 
-    /// Both SYNs were seen.
+    /// Returns whether both SYNs were seen.
     pub(super) fn is_whole(&self) -> bool {
         self.answered
     }
 
-    /// Returns whether the other end can take a RST with this number for the sender's: it is the next that it awaits
-    /// (RFC 5961 §3.2).
+    /// Returns whether the other end may accept a RST with this number: it has to be the next one (RFC 5961 §3.2).
     pub(super) fn is_next(&self, from: Side, seq: Seq) -> bool {
         self.ways[from as usize].is_next(seq)
     }
 
-    /// A number of the mobile's goes on.
+    /// Notes that an ACK of the mobile goes on.
     pub(super) fn note_passed(&mut self, now: Instant, ack: Seq) {
         self.passed = Some(self.passed.map_or(ack, |known| known.max(ack)));
         self.passed_at = Some(now);

@@ -1,10 +1,10 @@
-//! One flow at a base station: its agent, what waits of it, and how orders are obeyed.
+//! One flow at a base station: its agent, its waiting packets, and how orders are carried out.
 //!
 //! Invariants
-//! - P2: no ACK leaves in the mobile's name with a number that the mobile has not said.
-//! - P3: of each ACK at most two copies leave, one that is written anew counted by its number and window; of what
-//!   agents let through no byte is altered.
-//! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
+//! - P2: no ACK leaves in the mobile's name with a number that the mobile has not sent.
+//! - P3: of each ACK at most two copies leave. A newly written one is counted by its number and window. Packets that
+//!   agents let through are not altered.
+//! - P4: no packet of the mobile overtakes its waiting packets, except an ACK with a lower number than one before.
 
 mod keep;
 mod stage;
@@ -26,15 +26,15 @@ use super::seats::{Claim, Seat};
 use super::store::{Kept, Store};
 use keep::Keeps;
 
-/// So long after memory has ended it is asked for again, while the link is up.
+/// After this pause a flow that ran out of memory may keep packets again, while the link is up.
 const MEMORY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether the agent sees the flow.
+/// The state of the agent's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attention {
     NotYet,
     Given,
-    /// The flow lacks what the agent needs.
+    /// The flow lacks something that the agent needs.
     Withdrawn,
 }
 
@@ -46,40 +46,40 @@ pub(super) struct Flow {
     pub(super) facts: Facts,
     acks: Store,
     data: Store,
-    /// What one flow may keep.
+    /// The largest number of bytes that one flow may keep.
     most_bytes: usize,
-    /// The mobile's newest pure ACK that went on or that another was said for, and how often.
+    /// The mobile's newest pure ACK that went on or was replaced by a written one, and its copies.
     pure_ack: Vec<u8>,
     copies: Copies,
-    /// What that ACK is told apart by, where it has a timestamp: its number, window and clock.
+    /// The values that distinguish that ACK, if it has a timestamp: number, window and clock.
     pure_ack_says: Option<(Seq, u16, u32)>,
-    /// Since when nothing more is kept, because memory had ended.
+    /// Since then no packet is kept, because memory was short.
     overflowed: Option<Instant>,
     pub(super) seen_at: Instant,
-    /// A reset was seen, which its end need not heed.
+    /// A reset was seen, which its receiver need not accept.
     was_reset: bool,
-    /// By side.
+    /// Indexed by side.
     has_finished: [bool; 2],
-    /// By side: it said something that refuses nothing.
+    /// By side: it sent a segment other than a RST.
     has_spoken: [bool; 2],
-    /// A SYN of other numbers that has come since, without its data, and from where.
+    /// A later SYN with other numbers, without its data, and its side.
     reopening: Option<(Side, Box<[u8]>)>,
     pub(super) seat: Seat,
-    /// Its packets that wait, as the seats have them.
+    /// Its memory for waiting packets, as the seats count it.
     pub(super) claim: Claim,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
 }
 
-/// A packet at hand.
+/// The packet at hand.
 #[derive(Clone, Copy)]
 pub(super) struct AtHand<'a> {
     pub(super) id: u64,
     pub(super) packet: &'a [u8],
     pub(super) tcp: &'a TcpView<'a>,
-    /// What of it can serve as a pattern for ACKs.
+    /// The part of it that can serve as a pattern for ACKs.
     pub(super) pattern: Option<&'a [u8]>,
-    /// The last that was told of the mobile's link, where it is not up.
+    /// The last news of the mobile's link, if it is not up.
     pub(super) link: Option<LinkNews>,
     /// The memory has room to keep it.
     pub(super) has_room: bool,
@@ -168,7 +168,7 @@ impl Flow {
         }
     }
 
-    /// A segment of the flow came in.
+    /// Processes a segment of the flow.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -182,7 +182,7 @@ impl Flow {
             return out.pass(now, from.other(), at_hand.id, at_hand.packet);
         };
         self.seen_at = now;
-        // In a fade nothing is kept until it is over; agents that keep without one get another chance.
+        // In a fade no packet is kept until it is over; agents that keep packets without a fade get another chance.
         let may_try_again = |at: Instant| at_hand.link.is_none() && now.since(at) >= MEMORY_AGAIN;
         self.overflowed = self.overflowed.filter(|at| !may_try_again(*at));
         self.was_reset |= passing.flags.contains(Flags::RST) && self.facts.is_next(from, passing.seq);
@@ -204,15 +204,15 @@ impl Flow {
         let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
         let pattern = at_hand.pattern.filter(|_| is_newest);
         if let (Side::Mobile, Fate::Drop(_), Some(pattern)) = (from, fate, pattern) {
-            // What is said in its place takes after it.
+            // ACKs that are written in its place follow it.
             self.remember(pattern, at_hand.tcp, Copies::default());
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
     }
 
-    /// No segment has shown yet whether the flow has what the agent needs. The first segment may be made up where the
-    /// beginning was not seen: timestamps may come later.
+    /// Returns whether no segment has shown yet that the flow has what the agent needs. Without a seen beginning the
+    /// first segment may be forged: timestamps may come later.
     fn is_unclear(&self, has_timestamps: bool) -> bool {
         match self.attention {
             Attention::NotYet => true,
@@ -260,7 +260,7 @@ impl Flow {
         self.obey(now, &orders, out);
     }
 
-    /// Everything that waits goes on.
+    /// Releases all waiting packets.
     pub(super) fn let_go(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         for of in [Side::Mobile, Side::Fixed] {
             self.release(now, of, u32::MAX, because, out);
@@ -322,8 +322,7 @@ impl Flow {
         }
     }
 
-    /// P3. An ACK that was late is no new one, since what is written bears the newest's clock; nor is one that comes
-    /// twice.
+    /// P3. A late ACK is no new one, since written ACKs bear the newest clock. A repeated one is no new one, either.
     fn remember(&mut self, pattern: &[u8], tcp: &TcpView<'_>, copies: Copies) {
         let says = tcp.options.timestamps.map(|told| (tcp.ack, tcp.window, told.value));
         let is_again = says.is_some() && says == self.pure_ack_says;
@@ -339,7 +338,7 @@ impl Flow {
     /// P3.
     fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         let Some((_, tcp)) = parse(&self.pure_ack) else { return };
-        // After data of the mobile's the fixed end would take it for an old one, and altered it may not be.
+        // After data of the mobile the fixed end would take it for an old one, and it may not be altered.
         if !self.facts.newest.is(&tcp) || !self.copies.take_own() {
             return;
         }
@@ -360,7 +359,7 @@ impl Flow {
         out.send(now, Side::Mobile, Leaving { id, is_passing: false, replaceable: None, packet });
     }
 
-    /// P2. Written anew from the mobile's newest pure ACK, with what it has said last: data may have come since.
+    /// P2. Written from the mobile's newest pure ACK, with its latest values: data may have come since.
     fn acknowledge(&mut self, now: Instant, number: Seq, window: Told, copies: u8, out: &mut Outbox) {
         let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
         let Some((ip, tcp)) = parse(&self.pure_ack).filter(|_| is_said) else { return };
@@ -402,7 +401,7 @@ impl Flow {
         let (now, from) = (passing.now, passing.from);
         match fate {
             Fate::Forward => {
-                // P4. Data that no agent wants to keep must not push what is kept into a link that is gone.
+                // P4. Data that no agent keeps must not push kept packets into a link that is gone.
                 let may_overtake = from == Side::Fixed || passing.kind == Kind::Ack(Says::Less);
                 if self.acks.withholds() && !may_overtake {
                     self.release(now, from, u32::MAX, Because::NoWaiting, out);

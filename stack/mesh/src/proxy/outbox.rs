@@ -1,4 +1,4 @@
-//! What leaves a base station: one queue a side, and the trace.
+//! The packets that leave a base station, in one queue for each side, and the trace.
 
 mod queue;
 
@@ -8,16 +8,16 @@ use hopwise_core::{Instant, Seq};
 
 use queue::Queue;
 
-/// Buffers kept for packets to come.
+/// The largest number of spare buffers for later packets.
 const SPARE: usize = 256;
 
-/// A packet that leaves as soon as its link is asked.
+/// A packet that leaves as soon as its link is polled.
 #[derive(Debug)]
 pub(super) struct Leaving {
     pub(super) id: u64,
-    /// It has waited for nothing, and a router would put it into a full queue all the same.
+    /// It has not waited, and a router would put it even into a full queue.
     pub(super) is_passing: bool,
-    /// The flow, where a newer pure ACK of it may take this one's place.
+    /// Its flow, if a newer pure ACK of it may take this one's place.
     pub(super) replaceable: Option<u32>,
     pub(super) packet: Vec<u8>,
 }
@@ -32,9 +32,9 @@ pub(super) struct Outbox {
     ids: u64,
     /// Packets of followed flows that neither end can have sent.
     pub(super) unfit: u64,
-    /// How often memory, or what one flow may take of it, was too little.
+    /// How often memory, or one flow's part of it, was too small.
     pub(super) overflows: u64,
-    /// Packets that waited and gave way to those of other mobiles.
+    /// Waiting packets that gave way to those of other mobiles.
     pub(super) pushed_out: u64,
 }
 
@@ -87,13 +87,13 @@ impl Outbox {
         self.queue(to).push(leaving);
     }
 
-    /// Untouched and at once.
+    /// Sends a packet untouched and at once.
     pub(super) fn pass(&mut self, now: Instant, to: Side, id: u64, packet: &[u8]) {
         let packet = self.copy(packet);
         self.send(now, to, Leaving { id, is_passing: true, replaceable: None, packet });
     }
 
-    /// In the place of the flow's last pure ACK that still waits, or at the end.
+    /// Takes the place of the flow's last waiting pure ACK, or the end of the queue.
     pub(super) fn replace(&mut self, now: Instant, flow: u32, to: Side, id: u64, packet: &[u8]) {
         let mut packet = self.copy(packet);
         if let Some(older) = self.queue(to).last_of(flow) {
@@ -115,7 +115,7 @@ impl Outbox {
     }
 }
 
-/// What the trace says of a packet that is kept or released.
+/// The trace's label for a packet that is kept or released.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
     pub(super) from: Side,

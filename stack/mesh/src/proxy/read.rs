@@ -1,11 +1,11 @@
-//! What a base station reads of a packet.
+//! The parts of a packet that a base station reads.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hopwise_core::agent::{Dialect, Side};
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, Sum, TcpView, protocol};
 
-/// Names a flow; the mobile comes first, so that all flows of one are neighbours.
+/// Names a flow. The mobile comes first, so that all flows of one mobile are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     pub mobile: SocketAddr,
@@ -13,7 +13,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// Before all flows of this mobile.
+    /// A key below all flows of this mobile.
     pub(super) fn first_of(mobile: IpAddr) -> FlowKey {
         let least = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         FlowKey { mobile: SocketAddr::new(mobile, 0), fixed: least }
@@ -28,7 +28,7 @@ pub(super) struct Read<'a> {
     pub(super) dialect: Dialect,
 }
 
-/// `None`: no whole TCP segment, and none of a base station's business.
+/// `None` for a packet that is no whole TCP segment: a base station does not handle it.
 pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Read<'_>> {
     let ip = IpView::parse(packet).ok()?;
     if ip.protocol != protocol::TCP || ip.fragment.is_some() || ip.source_route.is_some() {
@@ -45,21 +45,21 @@ pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Re
     Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, pattern, dialect })
 }
 
-/// The packet without what a device hands in after it, where it can serve as a pattern: options and extension headers
-/// before TCP do not belong into one.
+/// The packet without padding behind it, if it can serve as a pattern for ACKs. IP options and extension headers do not
+/// belong into one.
 pub(super) fn pattern<'a>(packet: &'a [u8], ip: &IpView<'_>) -> Option<&'a [u8]> {
     let is_plain = ip.header_len == if ip.src.is_ipv4() { 20 } else { 40 };
     packet.get(..ip.header_len + ip.payload.len()).filter(|_| is_plain)
 }
 
-/// A packet that was read before.
+/// Parses a packet that was read before.
 pub(super) fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
     let ip = IpView::parse(packet).ok()?;
     let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).ok()?;
     Some((ip, tcp))
 }
 
-/// A packet that was read before, with its TCP header as it is and nothing after it.
+/// A packet that was read before, with its TCP header unchanged and without data.
 pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
     let (ip, tcp) = parse(packet)?;
     let segment = ip.payload.get(..ip.payload.len() - tcp.payload.len())?;
@@ -83,7 +83,7 @@ const CHECKSUM: usize = 16;
 const END: u8 = 0;
 const NOP: u8 = 1;
 
-/// By the order of the options that every modern stack offers.
+/// The sender's kind, by the order of the options that every modern stack offers.
 fn dialect(segment: &[u8]) -> Dialect {
     let header_len = usize::from(segment[12] >> 4) * 4;
     let mut rest = segment.get(20..header_len).unwrap_or_default();

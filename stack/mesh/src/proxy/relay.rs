@@ -1,7 +1,7 @@
-//! Flows that are cut in two: either end speaks to a TCP of ours that bears the other end's name.
+//! Flows that are cut in two: each end talks to a TCP of ours that has the other end's address.
 //!
-//! What comes from one end is acknowledged before the other has it. P2 and P3 do not hold here, and such a flow ends
-//! with its proxy. The proxy says how much it may hold, since all flows share one memory.
+//! Data of one end is acknowledged before the other end has it. P2 and P3 do not hold here, and such a flow ends with
+//! its proxy. The proxy limits its memory, since all flows share it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use super::seats::Seat;
 /// Each half has one link: the side that it faces.
 const LINK: LinkId = LinkId(0);
 const MTU: u16 = 1500;
-/// A half that is closing may still be there when its successor opens.
+/// A closing half may still exist when its successor opens.
 const MOST_CONNECTIONS: usize = 4;
 
-/// What both halves are made with.
+/// The parameters of both halves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Making {
     /// The most that each half holds in each direction.
@@ -45,19 +45,19 @@ impl Making {
         Arc::new(TcpConfig {
             send_buffer: limits(tcp.send_buffer),
             recv_buffer: limits(tcp.recv_buffer),
-            // What one end sent at once goes on at once.
+            // Data that one end sent at once goes on at once.
             nagle: false,
             ..tcp
         })
     }
 }
 
-/// A TCP that faces one side and is the other for it.
+/// A TCP that faces one side and stands for the other.
 #[derive(Debug)]
 struct Half {
     endpoint: Endpoint,
     conn: Option<ConnId>,
-    /// All that came is with the other half, and so is the end of it.
+    /// The other half has all received data, and the end of it.
     has_ended: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Relay {
     /// Both ends have ended it, or it has ended for both.
     is_ending: bool,
     pub(super) seen_at: Instant,
-    /// When bytes went from one half to the other last.
+    /// The last time that bytes went from one half to the other.
     pub(super) moved_at: Instant,
 }
 
@@ -87,7 +87,7 @@ fn address(key: &FlowKey, side: Side) -> SocketAddr {
 }
 
 impl Half {
-    /// Bears the name of `of`.
+    /// A half with the address of `of`.
     fn new(of: IpAddr, making: &Making, tcp: Arc<TcpConfig>, maker: Box<dyn AgentMaker>) -> Option<Half> {
         let nowhere = match of {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -113,27 +113,27 @@ impl Half {
 
     fn abort(&mut self, now: Instant) {
         if let Some(conn) = self.conn {
-            // One that is over cannot be ended once more.
+            // It may have ended already.
             let _ = self.endpoint.abort(now, conn);
         }
     }
 
-    /// It goes on by itself until what was sent has arrived.
+    /// Closes this half: it continues by itself until all its data has arrived.
     fn let_go(&mut self, now: Instant) {
         if let Some(conn) = self.conn {
-            // What was let go is let go.
+            // It may have been closed before.
             let _ = self.endpoint.close(now, conn);
         }
     }
 
-    /// No connection is left of it.
+    /// Returns whether its connection is gone.
     fn is_over(&self, now: Instant) -> bool {
         self.conn.is_none_or(|conn| self.endpoint.info(now, conn).is_err())
     }
 }
 
 impl Relay {
-    /// An end has sent a SYN: the other is asked first. `None`: that end cannot be connected to.
+    /// Opens a connection to the other end, after one end has sent a SYN. `None`: that end cannot be reached.
     pub(super) fn open(
         now: Instant,
         from: Side,
@@ -161,9 +161,9 @@ impl Relay {
         Some(relay)
     }
 
-    /// Returns whether this SYN begins another connection with the same ports. Anybody can make one up, so that it ends
-    /// nothing for which an end may still wait. A half that has a connection there challenges it (RFC 5961 §4). An
-    /// honest end sends it again, and then finds the ports free.
+    /// Returns whether this SYN begins another connection with the same ports. Any host can forge one, so that it ends
+    /// no connection that an end may still need. A half with a connection challenges it (RFC 5961 §4). An honest end
+    /// sends it again, and then finds the ports free.
     pub(super) fn gives_way(&mut self, now: Instant, from: Side, (seq, syn): (Seq, &[u8])) -> bool {
         if self.syn.is_some() {
             return false;
@@ -175,7 +175,7 @@ impl Relay {
         if !self.is_ending || self.is_between_ends() {
             return false;
         }
-        // In TIME-WAIT only a SYN that is no old one ends the connection (RFC 6191 §2).
+        // In TIME-WAIT only a SYN that is not old ends the connection (RFC 6191 §2).
         self.half(from).endpoint.handle_packet(now, &Rx::new(LINK, syn));
         !self.is_in(from, |state| state == TimeWait)
     }
@@ -191,7 +191,7 @@ impl Relay {
 
     pub(super) fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
         self.seen_at = now;
-        // Who opens says so again until he is answered; nobody is there yet to answer.
+        // The opener repeats its SYN until it is answered; before that there is no half to answer it.
         if self.syn.is_none() || from != self.opener {
             self.half(from).endpoint.handle_packet(now, &Rx::new(LINK, packet));
         }
@@ -205,7 +205,7 @@ impl Relay {
         self.work(now);
     }
 
-    /// All that follows from what has happened.
+    /// Processes all events and moves bytes between the halves.
     fn work(&mut self, now: Instant) {
         for side in [Side::Fixed, Side::Mobile] {
             while let Some(event) = self.half(side).endpoint.poll_event() {
@@ -241,19 +241,19 @@ impl Relay {
         }
     }
 
-    /// The other end has taken the connection, or has not: the opener hears of it.
+    /// The other end has accepted the connection or refused it: the opener gets that answer.
     fn answer(&mut self, now: Instant, is_open: bool) {
         let Some(syn) = self.syn.take() else { return };
         let near = self.half(self.opener);
         if let Some((ip, tcp)) = parse(&syn).filter(|_| is_open) {
             let options = ListenOptions { cookies: Cookies::Never, ..ListenOptions::default() };
-            // A port without a listener answers by a RST, which is as true as anything.
+            // A port without a listener answers by a RST, which is right then.
             let _ = near.endpoint.listen(Some(ip.dst), tcp.dst_port, options);
         }
         near.endpoint.handle_packet(now, &Rx::new(LINK, &syn));
     }
 
-    /// Hands on what came from one side; whether anything did.
+    /// Moves received bytes from one half to the other; returns whether any moved.
     fn carry(&mut self, now: Instant, from: Side) -> bool {
         let [fixed, mobile] = &mut self.halves;
         let (source, sink) = if from == Side::Fixed { (fixed, mobile) } else { (mobile, fixed) };
@@ -283,18 +283,18 @@ impl Relay {
         self.halves.iter().filter_map(|half| half.endpoint.poll_timeout()).min()
     }
 
-    /// What is left of the memory for what it holds.
+    /// Passes on the state of the shared memory.
     pub(super) fn live_by(&mut self, left: Memory) {
         self.halves.iter_mut().for_each(|half| half.endpoint.set_shared_memory(left));
     }
 
-    /// What its buffers take.
+    /// The bytes in its buffers.
     pub(super) fn held(&self) -> usize {
         let buffers: u64 = self.halves.iter().map(|half| half.endpoint.holds().buffer_bytes).sum();
         usize::try_from(buffers).unwrap_or(usize::MAX)
     }
 
-    /// Which seat it deserves that has this one.
+    /// The seat that this relay deserves, given its present one.
     pub(super) fn seat(&self, now: Instant, has: Seat) -> Seat {
         let is_open = self.halves.iter().all(|half| half.conn.is_some());
         match has {
@@ -305,7 +305,7 @@ impl Relay {
         }
     }
 
-    /// At least one end may still wait for something.
+    /// Returns whether at least one end may still need the connection.
     fn is_between_ends(&self) -> bool {
         let is_under_way = |state: StateName| state.is_synchronized() && state != TimeWait;
         [Side::Fixed, Side::Mobile].into_iter().any(|side| self.is_in(side, is_under_way))
@@ -315,14 +315,14 @@ impl Relay {
         self.half(to).endpoint.poll_transmit(now, LINK, Payload::Inline, packet)
     }
 
-    /// What it holds is lost, and both ends hear of it.
+    /// Drops its data, and resets both ends.
     pub(super) fn abort(&mut self, now: Instant) {
         self.halves.iter_mut().for_each(|half| half.abort(now));
         self.syn = None;
         self.is_ending = true;
     }
 
-    /// Something may still leave of one that is over.
+    /// Returns whether it has ended. Packets may still leave then.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.syn.is_none() && self.halves.iter().all(|half| half.is_over(now))
     }

@@ -1,4 +1,4 @@
-//! All flows of a proxy's that are cut in two: their deadlines, those that have something to send, and what they hold.
+//! All cut flows of a proxy: their deadlines, those with something to send, and their memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -19,14 +19,14 @@ pub(super) struct Books<'a> {
     pub(super) out: &'a mut Outbox,
 }
 
-/// A relay, and what is filed of it.
+/// A relay with its seat, claim, deadline and turns.
 #[derive(Debug)]
 struct Filed {
     relay: Relay,
     seat: Seat,
     claim: Claim,
     due: Option<Instant>,
-    /// By side: its turn among those that may have something to send.
+    /// By side: its turn among the relays that may have something to send.
     turns: [Option<NonZeroU64>; 2],
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
     all: BTreeMap<FlowKey, Box<Filed>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
-    /// By side: those that may have something to send, each once, in the order of their turns.
+    /// By side: the relays that may have something to send, each once, in the order of their turns.
     waiting: [BTreeMap<NonZeroU64, FlowKey>; 2],
     turns: u64,
 }
@@ -45,7 +45,7 @@ impl Relays {
         self.all.len()
     }
 
-    /// Those of a mobile.
+    /// The relays of a mobile.
     pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
         let filed = self.all.range(FlowKey::first_of(mobile)..);
         filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
@@ -60,7 +60,7 @@ impl Relays {
         self.settle(now, key, books);
     }
 
-    /// Whether the flow is cut, and has the packet.
+    /// Returns whether the flow is cut, and thus took the packet.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl Relays {
         true
     }
 
-    /// Returns whether the flow is cut, and has the SYN with this number. A relay that gives way to it is forgotten.
+    /// Returns whether the flow is cut, and took the SYN with this number. A relay that gives way to it is forgotten.
     pub(super) fn take_syn(
         &mut self,
         now: Instant,
@@ -109,7 +109,7 @@ impl Relays {
         }
     }
 
-    /// One packet. A relay that has sent comes after the others.
+    /// Takes one packet. A relay that has sent comes after the others.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Relays {
         None
     }
 
-    /// Ends all of them: what they hold is lost, and both ends hear of it.
+    /// Ends all of them: their data is lost, and both ends get a RST.
     pub(super) fn abort(&mut self, now: Instant, books: &mut Books<'_>) {
         let keys: Vec<_> = self.all.keys().copied().collect();
         for key in keys {
@@ -143,7 +143,7 @@ impl Relays {
         }
     }
 
-    /// Ends one at once. Ends that may still wait for it hear of it.
+    /// Ends one at once. Ends that may still need it get a RST.
     pub(super) fn give_up(&mut self, now: Instant, key: &FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.get_mut(key) else { return };
         filed.relay.abort(now);
@@ -157,7 +157,7 @@ impl Relays {
         self.forget(key, books);
     }
 
-    /// Gives up those that nothing was heard of for so long.
+    /// Gives up relays that were silent for so long.
     pub(super) fn sweep(&mut self, now: Instant, idle: Duration, books: &mut Books<'_>) {
         let is_silent = |relay: &Relay| now.since(relay.seen_at) >= idle;
         let silent: Vec<_> =
@@ -177,7 +177,7 @@ impl Relays {
         }
     }
 
-    /// Its turn comes after all others, where it has none.
+    /// Queues it behind all others, unless it already has a turn.
     fn wait(&mut self, key: FlowKey, to: Side) {
         let Some(filed) = self.all.get_mut(&key) else { return };
         let turn = &mut filed.turns[place(to)];
@@ -188,7 +188,7 @@ impl Relays {
         }
     }
 
-    /// After a change: both sides may have something to send.
+    /// After a change both sides may have something to send.
     fn settle(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
         self.wait(key, Side::Fixed);
         self.wait(key, Side::Mobile);
@@ -234,6 +234,6 @@ impl Relays {
     }
 }
 
-/// After every flow of one instant.
+/// A key after every flow of one instant.
 const LAST: FlowKey = FlowKey { mobile: LAST_SOCKET, fixed: LAST_SOCKET };
 const LAST_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)), u16::MAX);

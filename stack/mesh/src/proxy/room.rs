@@ -1,4 +1,4 @@
-//! Room in the proxy's table: flows that are over are forgotten, and those that matter least give way.
+//! Room in the proxy's table: flows that are over are forgotten, and the least important ones give way.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::read::FlowKey;
 use super::relays::{Books, Relays};
 use super::seats::{Claim, Seat, Seats};
 
-/// A flow is forgotten when nothing has passed for so long, or for so long after it has ended.
+/// The silence after which a flow is forgotten, and the one after its end.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 const ENDED: Duration = Duration::from_secs(30);
-/// A flow that sits briefly is forgotten when nothing has passed for so long.
+/// The silence after which a flow with a brief seat is forgotten.
 const BRIEF: Duration = Duration::from_secs(10);
-/// Between two looks for flows to forget.
+/// The time between two sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// When flows to forget were last looked for.
+/// The times of the last sweeps.
 #[derive(Debug, Default)]
 pub(super) struct Sweeps {
     all: Option<Instant>,
@@ -37,7 +37,7 @@ fn is_due(last: &mut Option<Instant>, now: Instant) -> bool {
 }
 
 impl Proxy {
-    /// Whether one more flow of this mobile's can be followed. Others may give way to it.
+    /// Returns whether one more flow of this mobile can be followed. Others may give way to it.
     pub(super) fn has_room(&mut self, now: Instant, mobile: IpAddr) -> bool {
         self.sweep_brief(now);
         if self.is_full() {
@@ -49,7 +49,7 @@ impl Proxy {
         !self.is_full()
     }
 
-    /// One flow gives way, if there is one that may.
+    /// Makes one flow give way, if one may.
     fn make_room(&mut self, now: Instant, mobile: IpAddr) {
         if let Some(key) = self.gives_way(mobile) {
             self.gave_way += 1;
@@ -57,13 +57,13 @@ impl Proxy {
         }
     }
 
-    /// Whether there is memory to cut one more flow of this mobile's in two.
+    /// Returns whether there is memory to cut one more flow of this mobile in two.
     pub(super) fn has_memory(&self, mobile: IpAddr) -> bool {
         self.seats.left_for(mobile) != Memory::Spent
     }
 
-    /// Flows give way while more is held than there is memory for. The mobile that holds the most gives up what its
-    /// largest flow keeps. If that is one that is cut, it gives up the one whose data has stood still for longest.
+    /// Makes flows give way while they hold more than the memory. The mobile that holds the most gives up the packets
+    /// of its largest flow. If that flow is cut, it gives up the cut flow whose data has stood still for longest.
     pub(super) fn keep_within(&mut self, now: Instant) {
         while self.seats.are_overdrawn() {
             let Some((mobile, key)) = self.seats.holds_most() else { return };
@@ -83,7 +83,7 @@ impl Proxy {
         self.flows.len() + self.relays.len() >= self.config.most_flows
     }
 
-    /// A flow that holds no lasting seat, or the one of the mobile with too many that has been silent for longest.
+    /// A flow without a lasting seat, or the most silent one of the mobile with too many.
     fn gives_way(&self, to: IpAddr) -> Option<FlowKey> {
         let brief = self.seats.first_to_go();
         brief.or_else(|| self.most_silent(self.seats.has_too_many(to)?))
@@ -97,7 +97,7 @@ impl Proxy {
         silent.chain(cut).min().map(|(_, key)| key)
     }
 
-    /// Forgets flows that sit briefly and are silent. What waits for a link stays.
+    /// Forgets silent flows with brief seats. Packets that wait for a link stay.
     fn sweep_brief(&mut self, now: Instant) {
         if !is_due(&mut self.sweeps.brief, now) {
             return;
@@ -120,7 +120,7 @@ impl Proxy {
         over.iter().for_each(|key| self.let_go_of(now, key));
     }
 
-    /// What waits of the flow goes on first. Both ends of one that is cut hear of its end.
+    /// Forgets a flow after its waiting packets have left. Both ends of a cut one get a RST.
     fn let_go_of(&mut self, now: Instant, key: &FlowKey) {
         if let Some(flow) = self.flows.get_mut(key) {
             flow.let_go(now, Because::NoRoom, &mut self.out);
@@ -130,7 +130,7 @@ impl Proxy {
         relays.give_up(now, key, &mut books);
     }
 
-    /// The flows that are cut, with what they have to write into.
+    /// The cut flows, with the books that they write into.
     pub(super) fn relays(&mut self) -> (&mut Relays, Books<'_>) {
         (&mut self.relays, Books { seats: &mut self.seats, out: &mut self.out })
     }
@@ -144,7 +144,7 @@ impl Proxy {
         }
     }
 
-    /// A flow whose both sides were seen, and which its agent serves, has a lasting seat.
+    /// Gives a flow a lasting seat, once both sides were seen and its agent serves it.
     pub(super) fn seat(seats: &mut Seats, key: FlowKey, flow: &mut Flow) {
         if flow.seat != Seat::Lasting && flow.earns_a_seat() {
             seats.leave(key, std::mem::replace(&mut flow.seat, Seat::Lasting));

@@ -1,4 +1,4 @@
-//! Round trips on both sides of a base station, by the timestamps that pass it.
+//! Round trips on both sides of a base station, measured by passing timestamps.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hopwise_core::Instant;
 use hopwise_core::agent::Rtt;
 use hopwise_core::wire::Timestamps;
 
-/// One way's sample in progress: a TSval that went out, and when. One at a time is enough, and costs no memory.
+/// The sample in progress of one direction: a TSval and its time. One at a time is enough, and costs no memory.
 #[derive(Debug, Default)]
 struct Probe {
     under_way: Option<(u32, Instant)>,
@@ -14,7 +14,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// A packet with this TSval goes out; whether it is the one that will be waited for.
+    /// Notes a departing TSval; returns whether its echo is now awaited.
     fn went(&mut self, now: Instant, value: u32) -> bool {
         let begins = self.under_way.is_none();
         if begins {
@@ -23,7 +23,7 @@ impl Probe {
         begins
     }
 
-    /// The other end echoes this one. An echo of something later also ends the wait, without a sample.
+    /// Takes an echo. An echo of a later value also ends the wait, without a sample.
     fn came(&mut self, now: Instant, echo: u32) -> Option<Duration> {
         let (value, at) = self.under_way?;
         if (echo.wrapping_sub(value) as i32) < 0 {
@@ -55,7 +55,7 @@ fn take(rtt: &mut Rtt, sample: Duration) {
     rtt.min = Some(rtt.min.map_or(sample, |min| min.min(sample)));
 }
 
-/// Both sides, and the sum that the fixed end sees.
+/// The round trips of both sides, and their sum as the fixed end sees it.
 #[derive(Debug, Default)]
 pub(super) struct RoundTrips {
     to_fixed: Probe,
@@ -64,14 +64,14 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Whether it answers what [`on_mobile`](RoundTrips::on_mobile) began to wait for.
+    /// Returns whether it echoes the value that [`on_mobile`](RoundTrips::on_mobile) noted.
     pub(super) fn on_fixed(&mut self, now: Instant, timestamps: Timestamps) -> bool {
         let is_answer = self.to_fixed.came(now, timestamps.echo).is_some();
         self.to_mobile.went(now, timestamps.value);
         is_answer
     }
 
-    /// Whether an answer to it is waited for from now on.
+    /// Returns whether its echo is awaited from now on.
     pub(super) fn on_mobile(&mut self, now: Instant, timestamps: Timestamps) -> bool {
         if let Some(sample) = self.to_mobile.came(now, timestamps.echo) {
             take(&mut self.whole, sample + self.to_fixed.rtt.latest.unwrap_or_default());
@@ -79,7 +79,7 @@ impl RoundTrips {
         self.to_fixed.went(now, timestamps.value)
     }
 
-    /// What waits at the base station makes no sample.
+    /// A packet that waits at the base station makes no sample.
     pub(super) fn pause(&mut self) {
         self.to_fixed.under_way = None;
         self.to_mobile.under_way = None;

@@ -1,11 +1,11 @@
-//! The seats of the proxy's table, and its memory for packets that wait and for flows that are cut in two. A mobile has
-//! a share of both, and here is said which flow gives way when there is no more.
+//! The seats of the proxy's table, and its memory for waiting packets and for flows that are cut in two. A mobile has a
+//! share of both. When there is no more, this module decides which flow gives way.
 //!
-//! A flow sits briefly until both sides were seen and its agent can serve it; then its seat lasts. A cut flow sits
-//! briefly until both ends have the connection, and its seat is over when both have ended it. Seats that are over are
-//! given up first, then brief ones, then lasting ones. The source with the most gives up before others, and of its
-//! mobiles the one with the most. Memory counts for the mobile once the seat lasts. Flows with other seats may be made
-//! up with any mobile's address, so that all of them have one share of the memory together.
+//! A seat is brief until both sides were seen and the agent can serve the flow; then it lasts. That of a cut flow is
+//! brief until both ends have the connection, and over when both have ended it. Seats that are over are given up first,
+//! then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one with the
+//! most. Memory counts for the mobile once the seat lasts. Other flows may be forged with any mobile's address, so that
+//! all of them share one part of the memory.
 
 mod ranks;
 
@@ -21,16 +21,16 @@ use ranks::{Has, Ranks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seat {
-    /// Since then.
+    /// The start of the seat.
     Brief(Instant),
     Lasting,
     /// Both ends have ended it, since then.
     Over(Instant),
 }
 
-/// For questions whose answer is one of several.
+/// A placeholder for lookups that accept any member.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// Stands for a mobile in whose share memory counts that counts in no other.
+/// Stands for a mobile whose share takes the memory of flows without a lasting seat.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A flow's part of the memory.
@@ -61,7 +61,7 @@ pub(super) struct Seats {
     brief: BTreeSet<Brief>,
     over: BTreeSet<(Instant, FlowKey)>,
     mobiles: BTreeMap<IpAddr, Has>,
-    /// By bytes alone.
+    /// Ordered by bytes alone.
     of_mobiles: Ranks<IpAddr, FlowKey>,
     of_sources: Ranks<Source, IpAddr>,
     sources: BTreeMap<Source, Has>,
@@ -71,17 +71,17 @@ pub(super) struct Seats {
 }
 
 impl Seats {
-    /// With so much memory.
+    /// Seats with so many bytes of memory.
     pub(super) fn new(most_bytes: usize) -> Seats {
         Seats { most_bytes, ..Seats::default() }
     }
 
-    /// How many hold no lasting seat.
+    /// The number of flows without a lasting seat.
     pub(super) fn brief(&self) -> usize {
         self.brief.len() + self.over.len()
     }
 
-    /// What all flows hold together.
+    /// The bytes that all flows hold together.
     pub(super) fn bytes(&self) -> usize {
         self.all.bytes
     }
@@ -114,7 +114,7 @@ impl Seats {
         });
     }
 
-    /// A flow holds this, and held that before.
+    /// Replaces a flow's claim on the memory.
     pub(super) fn hold(&mut self, key: FlowKey, was: Claim, is: Claim) {
         if was.is_lasting == is.is_lasting {
             return self.count(key, was, is.bytes);
@@ -137,7 +137,7 @@ impl Seats {
         self.brief.iter().map(key_of)
     }
 
-    /// One that is over, or the oldest brief seat of the mobile with the most.
+    /// A flow whose seat is over, or the oldest brief seat of the mobile with the most.
     pub(super) fn first_to_go(&self) -> Option<FlowKey> {
         if let Some((_, key)) = self.over.first() {
             return Some(*key);
@@ -147,8 +147,8 @@ impl Seats {
         self.oldest(mobile).map(|(_, key)| key)
     }
 
-    /// The mobile with the most lasting seats, where it would still have as many as this one after giving it a seat.
-    /// The same holds for their sources first.
+    /// The mobile with the most lasting seats, if it would still have as many as this one after giving it a seat. The
+    /// same holds for their sources first.
     pub(super) fn has_too_many(&self, beside: IpAddr) -> Option<IpAddr> {
         let own = Source::of(beside);
         let (most, source) = self.of_all.most_lasting((), own)?;
@@ -157,19 +157,19 @@ impl Seats {
         (crowded != own || most > self.of_mobile(beside).lasting + 1).then_some(mobile)
     }
 
-    /// The mobile that holds the most bytes, of the source that does, and which of its flows does.
+    /// The mobile that holds the most bytes, within the source that holds the most, and its largest flow.
     pub(super) fn holds_most(&self) -> Option<(IpAddr, FlowKey)> {
         let source = self.of_all.most_bytes((), Source::of(ANY))?;
         let mobile = self.of_sources.most_bytes(source, ANY)?;
         Some((mobile, self.of_mobiles.most_bytes(mobile, FlowKey::first_of(ANY))?))
     }
 
-    /// More is held than there is memory for.
+    /// Returns whether flows hold more than the memory.
     pub(super) fn are_overdrawn(&self) -> bool {
         self.all.bytes > self.most_bytes
     }
 
-    /// What is left for the cut flows of a mobile.
+    /// The state of the memory for the cut flows of a mobile.
     pub(super) fn left_for(&self, mobile: IpAddr) -> Memory {
         let (all, most) = (self.all.bytes, self.most_bytes);
         let left = match all {
@@ -180,12 +180,12 @@ impl Seats {
         if self.is_modest(mobile) { Memory::Plenty } else { left }
     }
 
-    /// A flow that holds this may keep a packet that takes so much more.
+    /// Returns whether a flow with this claim may keep a packet of so many more bytes.
     pub(super) fn has_room(&self, key: &FlowKey, claim: Claim, more: usize) -> bool {
         self.all.bytes + more <= self.most_bytes || self.is_modest(claim.counts_for(key))
     }
 
-    /// A mobile that holds less than its share of the first half feels nothing of what others hold: they give way.
+    /// A mobile with less than its share of the first half has room whatever others hold: they give way.
     fn is_modest(&self, mobile: IpAddr) -> bool {
         let source = self.of(Source::of(mobile));
         let of_source = self.most_bytes / 2 / self.all.holders.max(1) as usize;

@@ -1,6 +1,6 @@
-//! Packets that wait at a base station, of one flow and one side.
+//! The waiting packets of one flow and one side at a base station.
 //!
-//! Invariant P1: data is in the order of its numbers, everything else in the order in which it came.
+//! Invariant P1: data is in the order of its numbers, all other packets in the order of arrival.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use hopwise_core::agent::Passing;
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) id: u64,
-    /// The numbers at which it begins and ends. Without data both are the same, and not below those before it.
+    /// The numbers at which it begins and ends. Without data both are equal, and not below those before it.
     pub(super) seq: Seq,
     pub(super) end: Seq,
     pub(super) ack: Option<Seq>,
-    /// A copy: it went on when it came.
+    /// A copy: the original went on when it came.
     pub(super) was_sent: bool,
     pub(super) packet: Vec<u8>,
 }
@@ -28,7 +28,7 @@ impl Kept {
         self.end - self.seq
     }
 
-    /// What a trace calls it by.
+    /// Its number in the trace.
     pub(super) fn number(&self) -> Seq {
         match self.ack {
             Some(ack) if self.len() == 0 => ack,
@@ -42,13 +42,13 @@ pub(super) struct Store {
     waiting: VecDeque<Kept>,
     bytes: usize,
     payload_bytes: u32,
-    /// The longest data that came since it was empty.
+    /// The longest data since the store was last empty.
     longest: u32,
-    /// Those that have not gone on.
+    /// Packets that have not gone on.
     withheld: usize,
 }
 
-/// A packet in memory takes this much besides its bytes.
+/// The memory of a packet beside its bytes.
 const OVERHEAD: usize = size_of::<Kept>();
 
 impl Store {
@@ -60,7 +60,7 @@ impl Store {
         self.waiting.len()
     }
 
-    /// What it takes of the memory.
+    /// The memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -69,7 +69,7 @@ impl Store {
         self.payload_bytes
     }
 
-    /// Something waits that has not gone on.
+    /// Returns whether it holds a packet that has not gone on.
     pub(super) fn withholds(&self) -> bool {
         self.withheld > 0
     }
@@ -86,14 +86,14 @@ impl Store {
         end <= at
     }
 
-    /// Packets in order, from the first whose data may reach beyond this number. No walk begins at the front: anybody
-    /// can fill a list with tiny segments.
+    /// Packets in order, from the first whose data may reach beyond this number. No search begins at the front: any
+    /// host can fill a list with tiny segments.
     fn that_may_reach(&self, seq: Seq) -> impl Iterator<Item = &Kept> {
         let first = self.waiting.partition_point(|kept| kept.seq + self.longest <= seq);
         self.waiting.range(first..)
     }
 
-    /// P1.
+    /// Inserts by invariant P1.
     pub(super) fn put(&mut self, mut kept: Kept) {
         self.bytes += Store::cost(&kept.packet);
         self.payload_bytes += kept.len();
@@ -111,7 +111,7 @@ impl Store {
 
     pub(super) fn pop(&mut self) -> Option<Kept> {
         let kept = self.waiting.pop_front()?;
-        // Room that nothing takes counts as no memory.
+        // Unused capacity does not count as memory.
         if self.waiting.len() < self.waiting.capacity() / 4 {
             self.waiting.shrink_to(2 * self.waiting.len());
         }
@@ -129,7 +129,7 @@ impl Store {
         before.find(|kept| kept.len() > 0 && seq < kept.end)
     }
 
-    /// Takes out data that ends at or below this number, and what came without data before it.
+    /// Removes the next data that ends at or below this number, and packets without data before it.
     pub(super) fn pop_below(&mut self, below: Seq) -> Option<Kept> {
         let first = self.waiting.front()?;
         if first.end <= below && first.len() > 0 { self.pop() } else { None }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(seqs(&mut store), [0, 100, 200, 200, 300]);
     }
 
-    /// An ACK that came late carries no data, and its number is below that of what came before it.
+    /// A late ACK carries no data, and its number is below that of the packets before it.
     #[test]
     fn what_carries_no_data_and_is_late_stays_behind_what_came_before_it() {
         let mut store = Store::default();

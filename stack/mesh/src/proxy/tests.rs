@@ -18,7 +18,7 @@ mod memory;
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
 const SEGMENT: usize = 1_000;
-/// All that an ACK may be told apart by here: number, window, timestamp.
+/// The window of all ACKs, which differ in number and timestamp.
 const WINDOW: u16 = 1_000;
 
 /// Two hosts and a base station between them. The fixed end opened the connection; segment n begins at n·1000.
@@ -72,7 +72,7 @@ impl Path {
         self.carry(now, Side::Fixed, &syn);
         let answer = self.segment(Side::Mobile, 0, 1_000, Flags::SYN | Flags::ACK, 0);
         self.carry(now, Side::Mobile, &answer);
-        // Most tests do not say what it is that the mobile acknowledges.
+        // Most tests do not send the data that the mobile acknowledges.
         let key = FlowKey { mobile: self.mobile, fixed: self.fixed };
         if let Some(flow) = self.proxy.flows.get_mut(&key) {
             flow.facts.has_sent(Seq(100_000));
@@ -94,7 +94,7 @@ impl Path {
         self.segment(Side::Mobile, seq, nth * SEGMENT as u32, Flags::ACK, SEGMENT)
     }
 
-    /// Hands a packet in, and takes out what then leaves.
+    /// Hands a packet in, and returns the packets that then leave.
     fn carry(&mut self, now: Instant, from: Side, packet: &[u8]) -> Vec<(Side, Vec<u8>)> {
         let link = if from == Side::Fixed { FIXED } else { MOBILE };
         self.proxy.handle_packet(now, &Rx::new(link, packet));
@@ -186,7 +186,7 @@ fn a_kick_keeps_data_through_the_fade_and_then_delivers_it_in_order_and_unaltere
         let mut wanted = vec![(Side::Fixed, ack.clone())];
         wanted.extend(cached.map(|data| (Side::Mobile, data)));
         assert_eq!(path.up(ms(9_000)), wanted);
-        // Said twice, and no third time.
+        // Released twice, and no third time.
         path.gone(ms(9_100));
         assert!(path.up(ms(9_200)).is_empty());
         assert_eq!(path.proxy.counts().kept_bytes, 0);
@@ -373,7 +373,7 @@ fn ports_that_are_used_again_begin_a_flow_of_their_own() {
     let data = path.data(1);
     assert!(path.carry(ms(2), Side::Fixed, &data).is_empty());
     let syn = path.segment(Side::Fixed, 77, 0, Flags::SYN, 0);
-    // Anybody can send a SYN (RFC 5961 §4).
+    // Any host can send a SYN (RFC 5961 §4).
     assert_eq!(path.carry(ms(3), Side::Fixed, &syn), [(Side::Mobile, syn)]);
     assert!(path.proxy.counts().kept_bytes > 0);
     let answer = path.segment(Side::Mobile, 0, 78, Flags::SYN | Flags::ACK, 0);
@@ -381,7 +381,7 @@ fn ports_that_are_used_again_begin_a_flow_of_their_own() {
     assert_eq!(left, [(Side::Fixed, answer), (Side::Mobile, data)]);
     let counts = path.proxy.counts();
     assert_eq!((counts.flows, counts.kept_bytes), (1, 0));
-    // It has its own numbers, and its agent's service.
+    // It has its own numbers, and the service of its agent.
     let data = path.segment(Side::Fixed, 78, 1, Flags::ACK, SEGMENT);
     assert!(path.carry(ms(5), Side::Fixed, &data).is_empty());
 }
@@ -429,14 +429,14 @@ fn a_zero_window_in_the_mobile_s_name_has_its_newest_number_and_a_right_checksum
         assert_eq!((read.tcp.ack, read.tcp.window), (Seq(3_000), 0));
         assert_eq!((read.key.mobile, read.key.fixed), (path.mobile, path.fixed));
         path.gone(ms(3));
-        // The window that the mobile told, in an ACK that then has left twice.
+        // The mobile's window, in an ACK that has then left twice.
         let opened = path.up(ms(4));
         let [(Side::Fixed, opening)] = &opened[..] else { panic!("{opened:?}") };
         let read = read::read(opening, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
         assert_eq!((read.tcp.ack, read.tcp.window), (Seq(3_000), WINDOW));
-        // Nothing could open again what would be closed now.
+        // No ACK could open a window again that was closed now.
         assert_eq!([path.gone(ms(5)), path.up(ms(6))], [vec![], vec![]]);
-        // An ACK that was only said with a window of zero has not left yet as it was.
+        // An ACK that left only with a window of zero has not left as it was.
         path.gone(ms(7));
         let ack = path.ack(4);
         assert_eq!(path.carry(ms(8), Side::Mobile, &ack).len(), 1);
@@ -460,17 +460,17 @@ fn a_window_closed_with_a_number_that_came_with_data_is_opened_again() {
         assert_eq!(numbers(path.gone(ms(at))), [(3_000, 0)]);
         assert_eq!(numbers(path.up(ms(at + 1))), [(3_000, WINDOW)]);
     }
-    // Nothing could open again what would be closed now.
+    // No ACK could open a window again that was closed now.
     assert_eq!([path.gone(ms(8)), path.up(ms(9))], [vec![], vec![]]);
 }
 
-/// What a segment of the mobile's begins with, and its clock: by both the fixed end tells old ones.
+/// A segment's first number and the mobile's clock: the fixed end recognises old segments by both.
 fn age(packet: &[u8]) -> (u32, u32) {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     (read.tcp.seq.0, read.tcp.options.timestamps.expect("timestamps").value)
 }
 
-/// The same, of all that the mobile has said by then; what ends a connection counts for nothing.
+/// The highest of both that the mobile has sent by then; a RST does not count.
 fn newest(before: (u32, u32), packet: &[u8]) -> (u32, u32) {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     if read.tcp.flags.contains(Flags::RST) {
@@ -499,8 +499,8 @@ fn what_is_said_in_the_mobile_s_name_is_no_older_than_the_data_that_it_has_sent(
             assert_eq!((age(packet), said_in(packet).0, said_in(packet).1), (newest, 3_000, window));
         }
     }
-    // An ACK that was late on the radio makes nothing that follows it older, and is no new one: what was written
-    // with that number has left twice.
+    // An ACK that was late on the radio makes no later one older, and is no new one: the ACK written with that number
+    // has left twice.
     assert_eq!(opened.len(), 2);
     assert_eq!(path.carry(ms(5), Side::Mobile, &late), [(Side::Fixed, late)]);
     assert_eq!([path.gone(ms(6)), path.up(ms(7))], [vec![], vec![]]);
@@ -534,7 +534,7 @@ fn an_ack_is_not_said_again_once_data_of_the_mobile_s_has_passed_it() {
     };
     let (left, last) = again(|path| path.ack(3));
     assert_eq!(left, [(Side::Fixed, last)]);
-    // The fixed end would take it for one that was late.
+    // The fixed end would take it for a late one.
     assert_eq!(again(|path| path.reply(3)).0, []);
 }
 
@@ -627,14 +627,14 @@ fn the_first_rule_that_fits_says_which_agent() {
     assert!(error.to_string().contains("did you mean `ack-hold`?"), "{error}");
 }
 
-/// What an ACK is told apart by, whoever wrote it: the mobile here says no two with the same timestamp, though the
-/// radio may bring one twice.
+/// The values that distinguish ACKs. The mobile here sends no two with the same timestamp, though the radio may bring
+/// one twice.
 fn said_in(packet: &[u8]) -> (u32, u16, Option<Timestamps>) {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     (read.tcp.ack.0, read.tcp.window, read.tcp.options.timestamps)
 }
 
-/// The TCP checksum of an IPv4 packet without options, anew.
+/// Computes the TCP checksum of an IPv4 packet without options anew.
 fn sum_again(packet: &mut [u8]) {
     packet[36..38].fill(0);
     let ip = IpView::parse(packet).expect("a packet");

@@ -35,7 +35,7 @@ fn write(seqs: &mut AckSeqs, seq: u32, flows: u16) -> Vec<u8> {
     super::write(seqs, &cx, HERE, THERE)
 }
 
-/// What the peer reads of an extension behind a message.
+/// The entries that the peer reads from an extension behind a message.
 fn read(seqs: &mut AckSeqs, extension: &[u8]) -> Result<Vec<Said>, DropReason> {
     let rreq = Rreq {
         is_join: false,

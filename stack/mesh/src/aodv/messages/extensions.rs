@@ -1,10 +1,10 @@
-//! What may follow a message: type, length, bytes (RFC 3561 §9).
+//! The extensions that may follow a message: type, length, bytes (RFC 3561 §9).
 
 use super::Malformed;
 
-/// How often a node says hello, in milliseconds.
+/// The time between a node's hellos, in milliseconds.
 pub const HELLO_INTERVAL: u8 = 1;
-/// Types from here on may not be skipped by who does not know them.
+/// Receivers may not skip unknown types from here on.
 const MUST_KNOW: u8 = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'a> Extensions<'a> {
         self.iter().find(|extension| extension.kind == kind).map(|extension| extension.data)
     }
 
-    /// As they came, to be passed on.
+    /// The bytes as they came, to be passed on.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -58,7 +58,7 @@ fn a_rerr_lists_its_destinations_and_a_rrep_ack_has_two_bytes() {
     assert_eq!(bytes_of(&Message::RrepAck), [4, 0]);
 }
 
-/// Bytes that the crate `aodv` 0.2.2 wrote, taken down: it brings a daemon with it, so that it is no dependency.
+/// Recorded bytes of the crate `aodv` 0.2.2. It brings a daemon with it, so that it is no dependency.
 #[test]
 fn what_the_crate_aodv_writes_is_read_and_written_the_same() {
     let (destination, origin) = (Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1));

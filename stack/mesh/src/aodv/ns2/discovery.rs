@@ -1,4 +1,4 @@
-//! Requests: when a destination is asked for, how far, and for how long nothing more is asked.
+//! Requests: when they leave, how far they go, and when a destination rests.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use super::table::Flag;
 use crate::routing::Cx;
 
 impl Ns2Aodv {
-    /// Asks, unless it is too early. Every packet asks, and every sweep.
+    /// Sends a request, unless it is too early. Every packet and every sweep calls it.
     pub(super) fn ask(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
         let (now, own) = (cx.now, self.desk.own);
         let settings = &self.settings;

@@ -1,4 +1,4 @@
-//! RERRs: always broadcast, at once by who noticed, later by who passes them on.
+//! RERRs are always broadcast: at once by the first node, later by nodes that pass them on.
 
 use std::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ impl Ns2Aodv {
         }
     }
 
-    /// Routes over the sender go down; the error goes on for those that somebody else routes through here.
+    /// Routes over the sender go down. The error goes on for the routes that other nodes use through here.
     pub(super) fn take_error(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, rerr: &Rerr) {
         let mut concerned = Vec::new();
         let mut lost = Vec::new();

@@ -1,11 +1,11 @@
-//! A MAC gave a data packet up.
+//! Reacts to a data packet that the MAC gave up.
 //!
-//! The rule of the defective repair, which decides the papers' figures beyond 6 hops. A packet that has come more hops
-//! than its route has left starts a repair: the route keeps its hop count and its number, which is not raised, and a
-//! request with that number goes out. The next node downstream still has its route: it answers with the same number and
-//! the same hop count, which is not better, so that the answer is ignored. The end of a failed repair is scheduled an
-//! absolute time ahead, at twice the time at which it began, which is never in effect: it is left out here. So the flow
-//! stands still until that node's route has run out (10 s unused) or a newer number comes by.
+//! The rule of the defective repair decides the papers' figures beyond 6 hops. A packet that has come more hops than
+//! its route has left starts a repair. The route keeps its hop count and its number, which is not raised, and a request
+//! with that number goes out. The next node downstream still has its route. It replies with the same number and the
+//! same hop count, which is not better, so that the reply is ignored. ns-2 schedules the end of a failed repair at
+//! twice its starting time, which never takes effect; it is left out here. The flow therefore stands still until that
+//! node's route has run out (10 s unused) or a newer number comes by.
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ impl Ns2Aodv {
         (to, dst): (Ipv4Addr, Ipv4Addr),
         packet: &Routed<'_>,
     ) -> Undelivered {
-        // The rule of data alone: messages are not even looked at.
+        // The rule of data alone: lost messages have no effect.
         let is_message = packet.src == self.desk.own && packet.dst == to && is_message(packet.packet, PORT);
         if is_message {
             return Undelivered::Drop;
@@ -51,7 +51,7 @@ impl Ns2Aodv {
         self.settings.data_hop_limit.saturating_sub(hop_limit)
     }
 
-    /// All routes over a neighbour go down with their numbers raised, and one RERR says so at once.
+    /// All routes over a neighbour go down with their numbers raised, and one RERR reports it at once.
     fn lose_neighbour(&mut self, neighbour: Ipv4Addr) {
         let mut unreachable = Vec::new();
         for (dst, entry) in self.table.iter_mut() {

@@ -1,4 +1,4 @@
-//! RREPs come in: taken and passed on only when they are newer, or as new and shorter.
+//! Received RREPs: taken and passed on only if they are newer, or as new and shorter.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! RREQs come in: the way back is learned, then they are answered or passed on.
+//! Received RREQs: the reverse route is learned, then they are answered or passed on.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Ns2Aodv {
         entry.flag = Flag::Up;
         (entry.seq, entry.hops, entry.next_hop, entry.link) = (rreq.origin_seq, hops, from, control.link);
         if entry.rests_until > Instant::ZERO {
-            // Somebody here had asked for the origin: now it is known.
+            // A packet here waited for the origin, which is now known.
             entry.found(hops);
             entry.expires = now + self.settings.active_route_timeout;
         }
@@ -72,7 +72,7 @@ impl Ns2Aodv {
         self.reply(rreq.origin, &rrep, &extension);
     }
 
-    /// Who has a route that is not down answers, also while it repairs it.
+    /// Replies from a route that is not down, also while it is in repair.
     fn answer_from_table(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) -> bool {
         let asked = rreq.dst_seq.unwrap_or(0);
         let back = self.table.get(rreq.origin).map(|back| back.next_hop);
@@ -80,7 +80,7 @@ impl Ns2Aodv {
         if entry.hops == INFINITE || entry.seq < asked || rreq.is_destination_only {
             return false;
         }
-        // What is left of its life, in whole seconds; of one in repair a negative number, read as a huge one.
+        // The rest of its life, in whole seconds. That of a route in repair is negative, and read as a huge number.
         let is_over = entry.expires < now;
         let left_s = if is_over { u64::from(u32::MAX / 1_000) } else { entry.expires.since(now).as_secs() };
         let rrep = Rrep {
@@ -103,7 +103,7 @@ impl Ns2Aodv {
         true
     }
 
-    /// The destination hears of who asked, and what the request said of arrivals.
+    /// Sends the destination a route to the origin, and the arrivals in the request.
     fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
         let Some(back) = self.table.get(rreq.origin) else { return };
         let rrep = Rrep {
@@ -137,7 +137,7 @@ impl Ns2Aodv {
         if control.hop_limit <= 1 {
             return;
         }
-        // The highest number on the way goes on.
+        // The highest number on the path goes on.
         let known = self.table.get(rreq.dst).map(|entry| entry.seq);
         let dst_seq = known.max(rreq.dst_seq);
         let passed = Message::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });

@@ -1,4 +1,4 @@
-//! The table as ns-2 keeps it: routes that were up, are in repair, or are down; nothing is ever forgotten.
+//! The table of ns-2: routes that are up, in repair, or down. No entry is ever removed.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
-/// A route that is down is this long.
+/// The hop count of a route that is down.
 pub(super) const INFINITE: u8 = 255;
-/// Discoveries whose times are remembered.
+/// The number of discoveries whose times are remembered.
 const HISTORY: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub(super) struct Entry {
     pub(super) flag: Flag,
     pub(super) seq: u32,
     pub(super) hops: u8,
-    /// Before it went down.
+    /// The hop count before it went down.
     pub(super) last_hops: u8,
     pub(super) link: LinkId,
     pub(super) next_hop: Ipv4Addr,
     pub(super) precursors: Vec<Ipv4Addr>,
     pub(super) expires: Instant,
-    /// No request before.
+    /// No request leaves before this time.
     pub(super) rests_until: Instant,
     /// Requests across the whole network so far.
     pub(super) wide_requests: u8,
@@ -39,9 +39,9 @@ pub(super) struct Entry {
     /// Times of discoveries, per hop.
     latencies: [Duration; HISTORY],
     latency_index: usize,
-    /// Packets of this node's own have gone there.
+    /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
-    /// What connections were told of it.
+    /// The hop count that connections last got.
     pub(super) told: Option<u8>,
 }
 
@@ -72,7 +72,7 @@ impl Entry {
         (self.flag == Flag::Up).then_some(self.hops)
     }
 
-    /// A newer number, or as new and fewer hops.
+    /// Returns whether the offer has a newer number, or an equal one and fewer hops.
     pub(super) fn is_worse_than(&self, seq: u32, hops: u8) -> bool {
         seq > self.seq || (seq == self.seq && hops < self.hops)
     }

@@ -1,4 +1,4 @@
-//! What ns-2 does otherwise than RFC 3561.
+//! The differences of ns-2 from RFC 3561.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ fn a_destination_that_is_not_found_rests_after_four_tries_across_the_network() {
     }
     let times = lines(&net, "RREQ").filter_map(|line| line[..6].trim().parse::<u64>().ok());
     let whole_seconds: Vec<_> = times.map(|ms| ms / 1_000).collect();
-    // 2 × 30 × 30 ms once, twice, three and four times, and the next packet or sweep after it; then 10 s nothing.
+    // 2 × 30 × 30 ms once, twice, three and four times, each up to the next packet or sweep; then 10 s of rest.
     assert_eq!(whole_seconds[..4], [0, 2, 5, 11], "{whole_seconds:?}");
     assert!(whole_seconds[4] >= 28, "{whole_seconds:?}");
 }
 
-/// The defect that decides the papers' figures: the neighbour that could help answers with what is known already.
+/// The defect that decides the papers' figures: the neighbour that could help replies with the known route.
 #[test]
 fn a_repair_is_answered_in_vain_until_the_route_downstream_has_run_out() {
     let mut net = Net::chain(6, &settings());

@@ -1,4 +1,4 @@
-//! Looking for a route (RFC 3561 §6.3, §6.4): rings that grow, then the whole network, each time with more patience.
+//! Route discovery (RFC 3561 §6.3, §6.4): rings that grow, then the whole network, each time with a longer timeout.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::{Aodv, Cx, v4};
 use crate::on_demand::rank::{Rank, Wish};
 use crate::on_demand::searches::Begun;
 
-/// The wait after a search doubles that often from one search to the next.
+/// The rest after a search doubles so often from one search to the next.
 const MOST_DOUBLINGS: u32 = 2;
 
-/// What is asked next for a destination.
+/// The next request for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     ttl: u8,
-    /// Requests across the whole network that came to nothing.
+    /// Requests across the whole network without a reply.
     retries: u8,
     is_repair: bool,
 }
 
 impl Plan {
-    /// What comes after this request has failed; nothing after the last.
+    /// The plan after this request has failed; `None` after the last.
     fn next(self, settings: &Settings) -> Option<Plan> {
         if self.is_repair {
             return None;
@@ -53,8 +53,8 @@ fn ring(ttl: u8, settings: &Settings) -> u8 {
     if ttl > settings.ttl_threshold { settings.net_diameter } else { ttl.min(settings.net_diameter) }
 }
 
-/// §6.3: attempts for one destination back off exponentially. For destinations of answers the wait goes on to double
-/// from search to search, up to a bound, unless the destination has answered before.
+/// §6.3: attempts for one destination back off exponentially. For destinations of answers the rest doubles from search
+/// to search, up to a bound, unless the destination has answered before.
 fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
     if failures == 0 || rank > Rank::Answer {
         return Duration::ZERO;
@@ -64,19 +64,19 @@ fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
 }
 
 impl Aodv {
-    /// Begins to look for a destination, unless it is looked for already.
+    /// Starts a search for a destination, unless one is under way.
     pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, (dst, wish): (Ipv4Addr, Wish)) {
         let last_hops = self.table.get(dst).map_or(0, |route| route.hops);
         let settings = &self.settings;
         let first =
             if last_hops > 0 { last_hops.saturating_add(settings.ttl_increment) } else { settings.ttl_start };
         let ttl = ring(first, settings);
-        // What has arrived here is known by the address that it came to.
+        // Arrivals are known by the address that they came to.
         let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
         self.begin(cx, (origin, dst), wish, Plan { ttl, retries: 0, is_repair: false });
     }
 
-    /// One request within `ttl`, for a link that broke here.
+    /// Sends one request within `ttl`, for a link that broke here.
     pub(super) fn search_to_repair(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, ttl: u8) {
         let ttl = ttl.min(self.settings.net_diameter);
         let plan = Plan { ttl, retries: 0, is_repair: true };
@@ -97,7 +97,7 @@ impl Aodv {
         self.take_turns(cx);
     }
 
-    /// Sends what may be sent now.
+    /// Sends the requests that may leave now.
     fn take_turns(&mut self, cx: &Cx<'_>) {
         while !self.is_asleep(cx.now) {
             let settings = &self.settings;
@@ -130,7 +130,7 @@ impl Aodv {
         self.desk.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
     }
 
-    /// Requests that were not answered in time.
+    /// Retries or gives up requests that were not answered in time.
     pub(super) fn go_on_searching(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
         for (dst, plan) in self.searches.unanswered(now) {
@@ -147,7 +147,7 @@ impl Aodv {
         self.take_turns(cx);
     }
 
-    /// Nothing more is asked: what waited is dropped.
+    /// Ends a search and drops its waiting packets.
     fn give_search_up(&mut self, now: Instant, dst: Ipv4Addr, plan: Plan) {
         self.table.forget_wish(dst);
         self.desk.drop_waiting(dst);

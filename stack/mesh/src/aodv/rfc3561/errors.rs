@@ -1,4 +1,4 @@
-//! RERRs (RFC 3561 §6.11): a link broke, data came for which there is no route, or a neighbour says so.
+//! RERRs (RFC 3561 §6.11): a link broke, data came for which there is no route, or a neighbour reports either.
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use super::{Aodv, Route, Via};
 use crate::on_demand::Receiver;
 use crate::on_demand::rates::Cause;
 
-/// Who is to hear of it, and what is gone.
+/// The receivers of an error, and the lost routes.
 #[derive(Debug, Default)]
 struct Notice {
     unreachable: Vec<(Ipv4Addr, u32)>,
@@ -19,7 +19,7 @@ struct Notice {
 }
 
 impl Aodv {
-    /// All routes over a neighbour are given up, and those who use them are told. `kept` is in repair.
+    /// Gives up all routes over a neighbour, and informs their users. `kept` is in repair.
     pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via, kept: Option<Ipv4Addr>) {
         self.links.lost(via.from);
         let until = now + self.settings.delete_period();
@@ -37,7 +37,8 @@ impl Aodv {
         self.announce(now, &gone, false);
     }
 
-    /// A neighbour's error: routes over it are given up. It is believed whatever its numbers say, and ours go on.
+    /// A neighbour's error: routes over it are given up. It is believed whatever its numbers, and ours grow from our
+    /// own.
     pub(super) fn take_error(&mut self, now: Instant, via: Via, rerr: &Rerr) {
         let until = now + self.settings.delete_period();
         let mut gone = Vec::new();
@@ -61,16 +62,16 @@ impl Aodv {
         }
     }
 
-    /// Data came that goes no further.
+    /// Reacts to data that cannot be forwarded.
     pub(super) fn refuse_data(&mut self, now: Instant, dst: Ipv4Addr) {
         if self.is_asleep(now) {
-            // §6.13: the wait begins again while somebody sends through here.
+            // §6.13: the wait starts again while data comes through here.
             self.wakes_at = (now + self.settings.delete_period()).min(self.wakes_by);
         }
         let until = now + self.settings.delete_period();
         let mut seq = 0;
         if let Some(route) = self.table.get_mut(now, dst) {
-            // Once at one instant is enough: what was queued comes all at once.
+            // Once at one instant is enough: queued packets come all at once.
             if route.told_gone == now {
                 return;
             }
@@ -83,7 +84,7 @@ impl Aodv {
         self.send_error((now, Cause::Data), Receiver::Everyone, None, &[(dst, seq)], false);
     }
 
-    /// Tells those who send through here which of these routes are gone, and our own connections.
+    /// Reports these lost routes to the nodes that use them, and to our own connections.
     pub(super) fn announce(&mut self, now: Instant, gone: &[Ipv4Addr], is_no_delete: bool) {
         let mut notice = Notice::default();
         for dst in gone {
@@ -93,7 +94,7 @@ impl Aodv {
         self.send_notice(now, notice, is_no_delete);
     }
 
-    /// Routes that were mended, and are longer now.
+    /// Reports repaired routes that are longer now.
     pub(super) fn announce_mended(&mut self, now: Instant, longer: &[Ipv4Addr]) {
         let mut notice = Notice::default();
         for dst in longer {

@@ -1,4 +1,4 @@
-//! What strangers send: nothing of it leads out of the network, is believed unasked, or comes from afar.
+//! Messages of strangers: none leads out of the network, is believed unrequested, or comes from afar.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -118,7 +118,7 @@ fn signed_messages_are_heard_once_and_others_are_not() {
 
 #[test]
 fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
-    // Routers on the way delay requests by chance.
+    // Routers on the path delay requests at random.
     let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
     scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&protocol);
 }
@@ -130,7 +130,7 @@ fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
 
 #[test]
 fn each_finds_its_destination_beside_floods_of_others() {
-    // Routers on the way delay requests by chance.
+    // Routers on the path delay requests at random.
     let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
     scenarios::each_finds_its_destination_beside_floods_of_others(&protocol);
 }
@@ -178,7 +178,7 @@ fn data_of_strangers_keeps_no_node_silent_for_ever() {
         let said = messages(&alone.hear(2, Cast::ToAll, &bytes_of(&rreq, &[])));
         said.iter().any(|(_, message)| matches!(message, Message::Rrep(_)))
     };
-    // A packet each ten seconds, and DELETE_PERIOD is fifteen.
+    // A packet every ten seconds, and DELETE_PERIOD is fifteen.
     for n in 0..6 {
         alone.now = began + seconds(10 * n);
         assert!(!answers(&mut alone, n as u32), "it waits as long as the data shows that somebody uses it");

@@ -1,4 +1,4 @@
-//! What is known of neighbours: who was heard, who says hello, who owes an acknowledgement, who cannot hear us.
+//! The state of neighbours: last hellos, missing acknowledgements, and one-way links.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,19 +10,19 @@ use super::super::settings::Settings;
 use super::{Aodv, Via};
 use crate::on_demand::OnDemand;
 
-/// Neighbours that are remembered of each kind.
+/// The largest number of entries in each table.
 const MOST: usize = 4_096;
 
 #[derive(Debug)]
 pub(super) struct Links {
-    /// Those who said hello, and until when they may be silent.
+    /// Neighbours that sent a hello, and until when they may be silent.
     neighbours: BTreeMap<Ipv4Addr, (LinkId, Instant)>,
-    /// RREPs that are to be acknowledged.
+    /// RREPs whose acknowledgement is awaited.
     owing: BTreeMap<Ipv4Addr, Instant>,
-    /// Those who do not hear us: their requests are not answered.
+    /// Neighbours that our frames do not reach: their requests are not answered.
     blacklist: BTreeMap<Ipv4Addr, Instant>,
     next_hello: Instant,
-    /// When something was last said to everyone, which is as good as a hello.
+    /// The time of our last broadcast, which replaces a hello.
     spoke: Option<Instant>,
 }
 
@@ -49,7 +49,7 @@ impl Links {
         }
     }
 
-    /// Who is routed through has to be heard from.
+    /// Expects hellos from a next hop.
     pub(super) fn expect(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, life: Duration) {
         if !self.neighbours.contains_key(&from) {
             self.said_hello(now, from, link, life);
@@ -98,7 +98,7 @@ impl Links {
 }
 
 impl Aodv {
-    /// Neighbours that fell silent, acknowledgements that did not come, and the next hello.
+    /// Handles silent neighbours, missing acknowledgements, and the next hello.
     pub(super) fn watch_links(&mut self, now: Instant) {
         let silent = |(from, (link, until)): (&Ipv4Addr, &(LinkId, Instant))| {
             (*until <= now).then_some(Via { from: *from, link: *link })
@@ -116,7 +116,7 @@ impl Aodv {
         if self.settings.hello && self.links.next_hello <= now {
             self.links.next_hello = now + self.settings.hello_interval;
             let has_spoken = self.links.spoke.is_some_and(|at| now.since(at) < self.settings.hello_interval);
-            // §6.9: only who is part of an active route says hello.
+            // §6.9: only a node on an active route sends hellos.
             let is_on_route = !self.routes(now).is_empty();
             if is_on_route && !has_spoken && !self.is_asleep(now) {
                 self.say_hello();

@@ -1,4 +1,5 @@
-//! The link layer gave a packet up (RFC 3561 §6.12): the route is mended here where its end is near, else it is gone.
+//! Reacts to a packet that the link layer gave up (RFC 3561 §6.12): a route to a near destination is repaired here,
+//! others are given up.
 
 use std::net::Ipv4Addr;
 
@@ -20,7 +21,7 @@ impl Aodv {
     ) -> Undelivered {
         let now = cx.now;
         if dst == via.from && is_message(packet.packet, PORT) {
-            // A RREP that does not arrive: the neighbour was heard, but does not hear us (§6.8).
+            // A lost RREP: frames of the neighbour arrive here, but ours do not arrive there (§6.8).
             self.links.blacklist(via.from, now + self.settings.blacklist_timeout());
             self.break_link(now, via, None);
             return Undelivered::Drop;
@@ -65,7 +66,7 @@ impl Aodv {
         self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
     }
 
-    /// How far a repair looks, when one is to be tried.
+    /// The TTL of a repair, if one is to be tried.
     fn repair_ttl(&mut self, now: Instant, dst: Ipv4Addr, src: Option<Ipv4Addr>) -> Option<u8> {
         let settings = &self.settings;
         let (add, most) = (settings.local_add_ttl, settings.max_repair_ttl());
@@ -76,7 +77,7 @@ impl Aodv {
         (may && route.hops <= most).then(|| route.hops.max(hops_back / 2).saturating_add(add))
     }
 
-    /// A repair that led farther is told to those who use the route, which they keep (N).
+    /// A longer route after a repair is reported to its users, which keep it (N).
     pub(super) fn mended(&mut self, now: Instant, dst: Ipv4Addr, before: Option<(State, u8)>) {
         let hops = self.table.get(dst).map_or(0, |route| route.hops);
         if let Some((State::InRepair, hops_before)) = before

@@ -1,4 +1,4 @@
-//! RREPs come in (RFC 3561 §6.7), are acknowledged (§6.8) and passed on; hellos say that a neighbour is there (§6.9).
+//! Received RREPs (RFC 3561 §6.7) are acknowledged (§6.8) and passed on. Hellos show that a neighbour is there (§6.9).
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::requests::millis;
 use super::{Aodv, Cx, Offer, Taken, Via};
 use crate::on_demand::Receiver;
 
-/// Nobody says hello more often.
+/// The shortest interval between hellos.
 const SHORTEST_HELLO: Duration = Duration::from_millis(10);
 
 impl Aodv {
-    /// Sends a RREP one step towards a node.
+    /// Sends a RREP one hop towards a node.
     pub(super) fn send_reply(&mut self, now: Instant, towards: Ipv4Addr, rrep: Rrep, extension: &[u8]) {
         let Some(back) = self.table.valid(now, towards) else { return };
         back.lives_at_least(now + self.settings.active_route_timeout);
@@ -66,8 +66,8 @@ impl Aodv {
         }
     }
 
-    /// Whether it answers a request that this node made or passed on. Nobody asked for a gratuitous RREP (§6.6.3), so
-    /// that it is taken only where the node itself asks for such.
+    /// Returns whether it answers a request that this node made or passed on. A gratuitous RREP answers none (§6.6.3),
+    /// so that it is taken only if the node itself requests gratuitous RREPs.
     fn is_awaited(&self, now: Instant, rrep: &Rrep) -> bool {
         let is_looked_for = self.is_mine(rrep.origin) && self.searches.has(rrep.dst);
         is_looked_for || self.settings.gratuitous || self.desk.was_asked(now, (rrep.origin, rrep.dst))

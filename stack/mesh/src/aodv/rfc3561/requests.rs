@@ -1,4 +1,4 @@
-//! RREQs come in (RFC 3561 §6.5, §6.6): the way back is learned, then they are answered or passed on.
+//! Received RREQs (RFC 3561 §6.5, §6.6): the reverse route is learned, then they are answered or passed on.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Aodv {
         self.serves.contains(&address) || self.desk.has_address(address)
     }
 
-    /// Whoever speaks is a neighbour, whose number is not known by that.
+    /// The sender of a message is a neighbour; its number is not known by that.
     pub(super) fn meet(&mut self, now: Instant, via: Via) {
         let lives_until = now + self.settings.active_route_timeout;
         let offer = Offer { seq: None, hops: 1, link: via.link, next_hop: via.from, lives_until };
@@ -85,7 +85,7 @@ impl Aodv {
     }
 
     fn answer_as_destination(&mut self, cx: &Cx<'_>, rreq: &Rreq) {
-        // §6.6.1: the number is never older than the one asked for.
+        // §6.6.1: the number is never older than the one in the request.
         if let Some(asked) = rreq.dst_seq
             && is_newer(asked, self.seq)
         {
@@ -105,7 +105,7 @@ impl Aodv {
         self.send_reply(cx.now, rreq.origin, rrep, &extension);
     }
 
-    /// §6.6.2, unless the route leads through who asks: its word would come back to it.
+    /// §6.6.2, unless the route leads through the neighbour that sent the request: its own word would come back to it.
     fn answer_from_table(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl Aodv {
         true
     }
 
-    /// §6.6.3: the destination learns the way to who asked, and what its request said of arrivals.
+    /// §6.6.3: sends the destination a route to the origin, and the arrivals in its request.
     fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
         let Some(back) = self.table.valid(now, rreq.origin) else { return };
         let rrep = Rrep {
@@ -162,7 +162,7 @@ impl Aodv {
         if ttl <= 1 {
             return;
         }
-        // The newest number on the way goes on; the table keeps its own.
+        // The newest number on the path goes on; the table keeps its own.
         let known = self.table.get(rreq.dst).and_then(|route| route.seq);
         let dst_seq = match (rreq.dst_seq, known) {
             (Some(asked), Some(known)) if is_newer(known, asked) => Some(known),

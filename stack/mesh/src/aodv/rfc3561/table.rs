@@ -1,8 +1,8 @@
 //! Routes (RFC 3561 §6.2), and the one rule by which they change.
 //!
-//! What keeps loops away: a number never falls, and whoever gives a route up raises its number first. So the next hop
-//! of a valid route has a number that is newer, or the same one and fewer hops. A route whose life runs out is given up
-//! like one that breaks, which the RFC leaves open: else a neighbour that still routes through us could answer us.
+//! The rule prevents loops: a number never falls, and a node that gives a route up raises its number first. The next
+//! hop of a valid route therefore has a number that is newer, or the same one and fewer hops. An expired route is given
+//! up like a broken one, which the RFC leaves open: else a neighbour that still routes through us could reply to us.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -23,26 +23,26 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) state: State,
-    /// `None` of a neighbour that never told its number.
+    /// `None` for a neighbour whose number is unknown.
     pub(super) seq: Option<u32>,
     pub(super) hops: u8,
     pub(super) link: LinkId,
     pub(super) next_hop: Ipv4Addr,
     /// Neighbours that send through here, sorted.
     pub(super) precursors: Vec<Ipv4Addr>,
-    /// Until when it is valid; when it is not, until when its number is remembered.
+    /// The end of its validity. After that, the end of the time for which its number is remembered.
     pub(super) lives_until: Instant,
-    /// When somebody was last told that it is gone.
+    /// The time of the last error about it.
     pub(super) told_gone: Instant,
-    /// Packets of this node's own have gone there.
+    /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
-    /// What connections were told of it.
+    /// The hop count that connections last got.
     pub(super) told: Option<u8>,
-    /// The neighbour of which it was heard first, unless the node itself looked for it.
+    /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
 }
 
-/// A way that a message shows.
+/// A route in a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     pub(super) seq: Option<u32>,
@@ -56,7 +56,7 @@ pub(super) struct Offer {
 pub(super) enum Taken {
     /// It is the route now.
     Yes,
-    /// The route is as good, or there is no room for one more.
+    /// The known route is as good, or there is no room for one more.
     No,
 }
 
@@ -70,7 +70,7 @@ impl Route {
         self.state == State::Valid
     }
 
-    /// Nothing was ever heard of it.
+    /// Returns whether no message ever named the destination.
     fn is_wish(&self) -> bool {
         self.state == State::Invalid && self.next_hop.is_unspecified()
     }
@@ -79,10 +79,10 @@ impl Route {
         self.is_valid().then_some(self.hops)
     }
 
-    /// RFC 3561 §6.2 and §6.7: a newer number, the same one where the route was given up, or with fewer hops.
+    /// RFC 3561 §6.2 and §6.7: a newer number wins, or the same one if the route was given up or has more hops.
     fn yields_to(&self, offer: &Offer) -> bool {
         let Some(offered) = offer.seq else {
-            // A neighbour itself was heard: nothing is shorter.
+            // A neighbour itself sent it: no route is shorter.
             return !self.is_valid() || self.hops > 1;
         };
         match self.seq {
@@ -92,7 +92,7 @@ impl Route {
         }
     }
 
-    /// Raises the number, so that nobody who routes through here can answer for it.
+    /// Raises the number, so that a node that routes through here cannot reply for it.
     pub(super) fn give_up(&mut self, until: Instant) {
         self.seq = self.seq.map(|seq| seq.wrapping_add(1));
         self.state = State::Invalid;
@@ -103,7 +103,7 @@ impl Route {
         self.lives_until = self.lives_until.max(until);
     }
 
-    /// With so many as there may be, an error goes to everyone, so that one more need not be known.
+    /// With the largest number of precursors an error is broadcast, so that one more need not be known.
     pub(super) fn add_precursor(&mut self, neighbour: Ipv4Addr) {
         if let Err(at) = self.precursors.binary_search(&neighbour)
             && self.precursors.len() < MOST_PRECURSORS
@@ -120,7 +120,7 @@ pub(super) struct Table {
     routes: BTreeMap<Ipv4Addr, Route>,
     shares: Shares,
     pub(super) changes: Changes,
-    /// How long the number of a route that is gone is remembered.
+    /// How long the number of a lost route is remembered.
     remembers: std::time::Duration,
 }
 
@@ -138,13 +138,13 @@ impl Table {
         self.routes.get(&dst)
     }
 
-    /// A route as it was left, its life not looked at.
+    /// A route as it was left, without a check of its life.
     pub(super) fn peek_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Route> {
         self.changes.note(dst);
         self.routes.get_mut(&dst)
     }
 
-    /// A route as it is now: one whose life has run out is given up first.
+    /// A route as it is now: an expired one is given up first.
     pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
         let route = self.routes.get_mut(&dst)?;
         self.changes.note(dst);
@@ -196,7 +196,7 @@ impl Table {
         Taken::Yes
     }
 
-    /// Whether there is room for one more, once what is over is forgotten.
+    /// Returns whether there is room for one more, after expired routes are forgotten.
     fn makes_room(&mut self, now: Instant, by: Option<Ipv4Addr>) -> bool {
         if !self.shares.has_room(self.routes.len(), by) {
             self.sweep(now, &mut |_| {});
@@ -204,7 +204,7 @@ impl Table {
         self.shares.has_room(self.routes.len(), by)
     }
 
-    /// A destination that nobody has heard of yet, to remember who asked for it.
+    /// Adds an unknown destination, so that it is known as wanted by this node.
     pub(super) fn want(&mut self, now: Instant, dst: Ipv4Addr) {
         let until = now + self.remembers;
         if let Some(route) = self.get_mut(now, dst) {
@@ -233,7 +233,7 @@ impl Table {
         }
     }
 
-    /// A destination that was only asked for.
+    /// Removes a destination that was only searched for.
     pub(super) fn forget_wish(&mut self, dst: Ipv4Addr) {
         if self.routes.get(&dst).is_some_and(Route::is_wish) {
             self.routes.remove(&dst);
@@ -241,7 +241,7 @@ impl Table {
         }
     }
 
-    /// Gives up what has lived its time, and forgets what was given up long ago. Says what was given up.
+    /// Gives up expired routes, and forgets those given up long ago. Calls `gone` for each one given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let until = now + self.remembers;
         let (shares, changes) = (&mut self.shares, &mut self.changes);
@@ -259,7 +259,7 @@ impl Table {
         });
     }
 
-    /// Every route, and where to note which of them change.
+    /// Every route, and the place to note which of them change.
     pub(super) fn all_mut(&mut self) -> (impl Iterator<Item = (Ipv4Addr, &mut Route)>, &mut Changes) {
         (self.routes.iter_mut().map(|(dst, route)| (*dst, route)), &mut self.changes)
     }
@@ -356,7 +356,7 @@ mod tests {
         let wanted = Ipv4Addr::from_bits(999);
         table.want(Instant::ZERO, wanted);
         assert_eq!(table.offer(Instant::ZERO, wanted, &offer(Some(1), 1, VIA)), Taken::Yes);
-        // What is forgotten makes room again.
+        // A forgotten route makes room again.
         let late = Instant::from_secs(40);
         table.sweep(late, &mut |_| {});
         table.sweep(late + Duration::from_secs(40), &mut |_| {});

@@ -1,4 +1,4 @@
-//! RFC 3561's rules, over routers in memory.
+//! RFC 3561's rules, with routers in memory.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn a_way_over_five_nodes_is_found_in_rings_and_found_again_when_its_middle_leave
     scenarios::another_way_is_found(&mut net);
 }
 
-/// The exchange of a chain of five whose middle node leaves, message by message.
+/// The messages in a chain of five whose middle node leaves.
 #[test]
 fn a_chain_whose_middle_leaves_tells_its_source() {
     let mut net = Net::chain(5, &settings());
@@ -37,7 +37,7 @@ fn a_chain_whose_middle_leaves_tells_its_source() {
     net.isolate(2);
     net.send(0, 4);
     net.run_for(Duration::from_millis(800));
-    // The request finds nobody within its ring; then the source is told.
+    // The request finds no node within its ring; then the source gets an error.
     let expected = "  2011 1 to 0: RERR 2 0
   2011 1 to all: RREQ 1>4 seq Some(1) hops 0 ttl 5
   2013 0 to all: RREQ 1>4 seq Some(1) hops 1 ttl 4
@@ -92,7 +92,8 @@ fn only_the_destination_answers_when_only_it_may() {
 
 #[test]
 fn a_link_that_works_one_way_is_found_by_the_reply_that_does_not_arrive() {
-    // 0 hears 1, but 1 does not hear 0's acknowledgements: 0 to 1 works, 1 to 0 does not. The other way is 0 - 2 - 1.
+    // 0 receives from 1, but 1 does not receive 0's acknowledgements: 0 to 1 works, 1 to 0 does not. The other route is
+    // 0 - 2 - 1.
     let mut net = Net::new(4, &settings(), 1);
     net.connect_one_way(0, 1);
     net.connect(0, 2);
@@ -171,7 +172,7 @@ fn network() -> Prefix {
     "10.0.0.0/15".parse().expect("a network")
 }
 
-/// A router alone, with what it is told and what it then wants.
+/// A single router, with its input and its orders.
 pub(super) struct Alone {
     pub(super) router: Aodv,
     ends: Ends,
@@ -213,7 +214,7 @@ impl Alone {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
-    /// The node has asked for that destination a while ago.
+    /// The node has sent a request for that destination a while ago.
     pub(super) fn ask(&mut self, dst: usize) {
         self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
     }
@@ -253,7 +254,7 @@ pub(super) fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) 
     }
 }
 
-/// The messages among what a router wants, with whom they are for.
+/// The messages among a router's orders, with their receivers.
 pub(super) fn messages(orders: &[Order]) -> Vec<(NextHop, Message)> {
     let message = |order: &Order| match order {
         Order::Send { to, packet, .. } => Some((*to, Message::parse(&packet[28..]).ok()?.0)),
@@ -452,7 +453,7 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
 /// A peer, the ports (the peer's, ours) and the number that has arrived there.
 type Arrival = (IpAddr, Option<(u16, u16)>, Seq);
 
-/// What was told of arrivals.
+/// The arrivals among the orders.
 fn arrivals(orders: &[Order]) -> Vec<Arrival> {
     let arrival = |order: &Order| match order {
         Order::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
@@ -461,7 +462,7 @@ fn arrivals(orders: &[Order]) -> Vec<Arrival> {
     orders.iter().filter_map(arrival).collect()
 }
 
-/// The first message among what a router wants, as it goes on the air.
+/// The first message among a router's orders, as bytes.
 fn bytes(orders: &[Order]) -> &[u8] {
     let sent = orders.iter().find_map(|order| match order {
         Order::Send { packet, .. } => Some(&packet[28..]),

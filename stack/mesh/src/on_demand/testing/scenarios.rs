@@ -1,4 +1,4 @@
-//! What every protocol that looks for routes on demand has to come through.
+//! Scenarios that every protocol with routes on demand has to pass.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn reasons(orders: &[Order]) -> Vec<DropReason> {
     orders.iter().filter_map(reason).collect()
 }
 
-/// Node 0 sends to 4 over 1 and 3, with 2 and 5 as ways between these two.
+/// Node 0 sends to 4 over 1 and 3, with 2 and 5 as alternatives between these two.
 pub(crate) fn two_ways_around_the_middle(protocol: &dyn Protocol) -> Net {
     let mut net = Net::new(6, protocol, 1);
     (1..5).for_each(|node| net.connect(node - 1, node));
@@ -33,7 +33,7 @@ pub(crate) fn two_ways_around_the_middle(protocol: &dyn Protocol) -> Net {
     net
 }
 
-/// Signed messages find a way; what comes a second time is not heard, and neither is what nobody has signed.
+/// Signed messages find a route. Repeated messages and unsigned ones are refused.
 pub(crate) fn signed_messages_are_heard_once(protocol: &dyn Protocol, unsigned: &[u8]) {
     let mut net = Net::chain(4, protocol);
     net.send(0, 3);
@@ -63,7 +63,7 @@ pub(crate) fn signed_messages_are_heard_once(protocol: &dyn Protocol, unsigned: 
     }
 }
 
-/// The middle in use leaves; what is said of it stands in the log.
+/// The middle node in use leaves; the log holds the messages about it.
 pub(crate) fn another_way_is_found(net: &mut Net) {
     let (_, middle) = net.routers[1].next_hop(net.now, address(4).into()).expect("a route");
     net.isolate(if middle == address(2) { 2 } else { 5 });
@@ -88,13 +88,13 @@ pub(crate) fn a_partition_heals(protocol: &dyn Protocol) {
     assert!(hops.max() <= Some(6_u32), "{}", net.log);
     assert_eq!(net.delivered.len(), 1);
     net.connect(2, 3);
-    // The search that was under way has its longest wait before it.
+    // The search under way is in its longest wait.
     send_often(&mut net, 60, (0, 5), Duration::from_millis(500));
     assert!(net.delivered.len() > 10, "{}", net.delivered.len());
 }
 
-/// The last of a chain of three, with which 0 talks and of which no link layer tells, is gone: `tells_that_it_is_gone`
-/// is what 1 then says. What was said before stands in the log that is returned.
+/// The last of a chain of three leaves while 0 sends to it, and no link layer reports it. `tells_that_it_is_gone` is
+/// the message that 1 then sends. Returns the log of earlier messages.
 pub(crate) fn silence_is_noticed(protocol: &dyn Protocol, tells_that_it_is_gone: &str) -> String {
     let mut net = Net::chain(3, protocol);
     net.tells = false;
@@ -110,7 +110,7 @@ pub(crate) fn silence_is_noticed(protocol: &dyn Protocol, tells_that_it_is_gone:
     before
 }
 
-/// Somebody pings node 0 from so many addresses a second that no node has, and it answers each of them.
+/// Strangers ping node 0 from made-up addresses, `rate` times a second, and it answers each ping.
 fn flood(net: &mut Net, rate: u64, time: Duration, addresses: u32) {
     for n in 0..rate * time.as_secs() {
         let made_up = Ipv4Addr::from_bits(0x0900_0000 + n as u32 % addresses);
@@ -119,8 +119,8 @@ fn flood(net: &mut Net, rate: u64, time: Duration, addresses: u32) {
     }
 }
 
-/// A destination three hops away is found beside answers to made-up addresses: few that come again and again, and ever
-/// new ones. Its packet is not lost either.
+/// A destination three hops away is found beside answers to made-up addresses: few that repeat, and ever new ones. Its
+/// packet is not lost either.
 pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &dyn Protocol) {
     for (rate, addresses) in [(10, 246), (20, 246), (100, 246), (600, u32::MAX)] {
         let mut net = Net::chain(4, protocol);
@@ -133,8 +133,8 @@ pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &d
     }
 }
 
-/// Answers of programs over UDP look like beginnings. The program that sends ten a second of them finds what it looks
-/// for itself some seconds later.
+/// Answers of programs over UDP look like the beginning of an exchange. The program that sends ten a second of them
+/// still finds its own destination some seconds later.
 pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(protocol: &dyn Protocol) {
     let mut net = Net::chain(4, protocol);
     for n in 0..300 {
@@ -152,8 +152,8 @@ pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(proto
     panic!("not found\n{}", net.log);
 }
 
-/// What is said beside a flood of answers to made-up addresses finds its way within four tries, one a second. The
-/// flood comes from the router or the node behind it; so does what looks for its destination.
+/// A packet beside a flood of answers to made-up addresses finds its route within four tries, one a second. Both the
+/// flood and the packet come from the router or from the node behind it.
 pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn Protocol) {
     let segment = |flags| [vec![0; 13], vec![flags], vec![0; 6]].concat();
     let (reply, reset, syn) = ((1, vec![0; 8]), (6, segment(0x04)), (6, segment(0x02)));
@@ -183,7 +183,7 @@ pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn 
     }
 }
 
-/// Data of a stranger comes that goes nowhere, more than there may be errors.
+/// A stranger's data to unknown destinations, more than there may be errors.
 pub(crate) fn data_to_made_up_addresses(router: &mut dyn Routing, now: Instant) {
     for n in 0..100 {
         let (src, dst) = (address(66).into(), IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0100 + n)));
@@ -193,7 +193,7 @@ pub(crate) fn data_to_made_up_addresses(router: &mut dyn Routing, now: Instant) 
     }
 }
 
-/// Moves, losses, one-way links, reboots and packets of nine nodes, drawn from a seed.
+/// Moves, losses, one-way links, restarts and packets of nine nodes, drawn from a seed.
 pub(crate) fn no_loop_forms(protocol: &dyn Protocol, seed: u64) {
     const NODES: usize = 9;
     let mut net = Net::new(NODES, protocol, seed);

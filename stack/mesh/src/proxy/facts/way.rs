@@ -1,46 +1,46 @@
-//! Numbers of one direction, as both ends have told them, and which segments can be theirs.
+//! The sequence numbers of one direction, as both ends have sent them, and the segments that fit them.
 //!
-//! Addresses and ports of a flow can be guessed. A segment is not believed with numbers that its end cannot send.
+//! Addresses and ports of a flow can be guessed. A segment with numbers that its end cannot send is not believed.
 
 use hopwise_core::Seq;
 
-/// No window is larger (RFC 7323 §2.3).
+/// The largest window (RFC 7323 §2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
 
 #[derive(Debug, Default)]
 pub(super) struct Way {
-    /// The number of its SYN, while the other end has not acknowledged it (ISS).
+    /// The number of its SYN, until the other end has acknowledged it (ISS).
     syn: Option<Seq>,
-    /// Its end has gone on from the SYN.
+    /// Its end has sent something else than the SYN.
     has_gone_on: bool,
     /// One past the highest number that was sent (SND.NXT).
     end: Option<Seq>,
     /// The highest number that was acknowledged (SND.UNA).
     acked: Option<Seq>,
-    /// The rightmost edge of a window, where the scale is known.
+    /// The rightmost edge of a window, once the scale is known.
     edge: Option<Seq>,
     /// The widest window (MAX.SND.WND).
     widest: u32,
-    /// The last data without a gap that its sender sent and that did not fit: where it begins and ends.
+    /// The last gapless data of its sender that did not fit: its beginning and its end.
     claim: Option<(Seq, Seq)>,
 }
 
 impl Way {
-    /// The receiver takes nothing beyond its window, and may see again what it has (RFC 9293 §3.10.7.4). Before it has
-    /// acknowledged the SYN, only the SYN is believed, and data that follows without a gap.
+    /// The receiver takes data only within its window, and may see acknowledged data again (RFC 9293 §3.10.7.4). Before
+    /// it has acknowledged the SYN, only the SYN and gapless data behind it are believed.
     pub(super) fn can_be_sent(&self, seq: Seq) -> bool {
         let (oldest, newest) = match (self.syn, self.acked, self.end) {
             (Some(syn), _, end) => (syn, end.unwrap_or(syn)),
             (None, Some(acked), _) => (acked - self.reach(), self.edge.unwrap_or(acked + LARGEST_WINDOW)),
-            // Each may be made up. The next ACK fits all that are so near to each other.
+            // Each number may be made up. The next ACK fits all that are so close to each other.
             (None, None, Some(end)) => (end - LARGEST_WINDOW / 2, end + LARGEST_WINDOW / 2),
             (None, None, None) => return true,
         };
         oldest <= seq && seq <= newest
     }
 
-    /// No end acknowledges what was not sent. What is older than a window is not believed (RFC 5961 §5.2), nor is an
-    /// ACK that leaves the SYN out (RFC 9293 §3.10.7.3).
+    /// An end acknowledges only data that was sent. ACKs older than a window are not believed (RFC 5961 §5.2), nor is
+    /// an ACK that excludes the SYN (RFC 9293 §3.10.7.3).
     pub(super) fn can_be_acknowledged(&self, ack: Seq) -> bool {
         let (oldest, newest) = match (self.syn, self.acked, self.end) {
             (Some(syn), _, end) => (syn + 1, end.unwrap_or(syn)),
@@ -51,23 +51,23 @@ impl Way {
         oldest <= ack && ack <= newest
     }
 
-    /// Returns whether the receiver may await this number next (RCV.NXT), as far as anybody knows. It is what was
-    /// acknowledged last, or the end of all that was sent.
+    /// Returns whether this may be the receiver's next number (RCV.NXT), as far as is known. That is the last
+    /// acknowledged number, or the end of all sent data.
     pub(super) fn is_next(&self, seq: Seq) -> bool {
         self.acked.is_none_or(|acked| acked == seq) || self.end == Some(seq)
     }
 
-    /// Something was sent.
+    /// Returns whether it has sent something.
     pub(super) fn is_known(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Another SYN changes nothing any more.
+    /// Returns whether further SYNs have no effect.
     pub(super) fn is_settled(&self) -> bool {
         self.has_gone_on || self.acked.is_some()
     }
 
-    /// Its SYN was sent, and nothing acknowledged it.
+    /// Returns whether its SYN was sent, but not acknowledged.
     pub(super) fn is_unanswered(&self) -> bool {
         self.syn.is_some()
     }
@@ -76,7 +76,7 @@ impl Way {
         self.widest.max(u16::MAX.into())
     }
 
-    /// It begins with this SYN. Whether it was known with other numbers, which hold no longer.
+    /// Starts with this SYN. Returns whether other numbers were known, which are void now.
     pub(super) fn begin(&mut self, syn: Seq) -> bool {
         if self.syn == Some(syn) {
             return false;
@@ -86,18 +86,18 @@ impl Way {
         was_known
     }
 
-    /// It fits, so that no claim is needed.
+    /// Notes a segment that fits, so that no claim is needed.
     pub(super) fn sent(&mut self, end: Seq) {
         self.claim = None;
         self.end = Some(self.end.map_or(end, |known| known.max(end)));
     }
 
-    /// Something else than a SYN was sent.
+    /// Notes that it has sent something else than a SYN.
     pub(super) fn go_on(&mut self) {
         self.has_gone_on = true;
     }
 
-    /// With a window of so many bytes, where the scale is known.
+    /// Notes an ACK, and its window in bytes if the scale is known.
     pub(super) fn acknowledged(&mut self, ack: Seq, window: Option<u32>) {
         self.syn = None;
         self.acked = Some(self.acked.map_or(ack, |known| known.max(ack)));
@@ -107,7 +107,7 @@ impl Way {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
 
-    /// What did not fit was sent. It adds to what did not fit before, unless there is a gap between them.
+    /// Notes a segment that did not fit. It joins the earlier claim, unless there is a gap between them.
     pub(super) fn claim(&mut self, seq: Seq, end: Seq) {
         let (first, last) = match self.claim {
             Some((first, last)) if seq <= last && first <= end => (first.min(seq), last.max(end)),
@@ -116,14 +116,15 @@ impl Way {
         self.claim = Some((first.max(last - LARGEST_WINDOW), last));
     }
 
-    /// Both ends say the same where neither fits: packets have passed by, and numbers go on from here. Whether they do.
+    /// Returns whether the other end acknowledges claimed data. Packets have then passed by, and numbers continue from
+    /// here.
     pub(super) fn agree(&mut self, ack: Seq) -> bool {
         let Some((_, end)) = self.claim.filter(|(seq, end)| *seq < ack && ack <= *end) else { return false };
         *self = Way { end: Some(end), acked: Some(ack), ..Way::default() };
         true
     }
 
-    /// What is known of it no longer holds, and it goes on with this number.
+    /// Forgets the known numbers, and continues with this one.
     pub(super) fn restart(&mut self, seq: Seq) {
         *self = Way { end: Some(seq), acked: Some(seq), ..Way::default() };
     }
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn a_claim_grows_by_what_touches_it_and_no_wider_than_a_window() {
         let mut way = way();
-        // In no order, across the wrap, and once more.
+        // Out of order, across the wrap, and once more.
         for seq in [0, u32::MAX - 999, u32::MAX - 1_999, 1_000, 0] {
             way.claim(Seq(seq), Seq(seq) + 1_000);
         }
@@ -203,7 +204,7 @@ mod tests {
             end += 1 << 16;
         }
         assert_eq!(way.claim, Some((end - LARGEST_WINDOW, end)));
-        // Its end goes on as before: what did not fit was made up.
+        // Its end continues as before: the data that did not fit was made up.
         way.sent(Seq(500));
         assert!(!way.agree(end));
     }

@@ -1,4 +1,4 @@
-//! What a flow keeps, and what becomes of it where memory ends.
+//! The packets that a flow keeps, and their fate when memory is short.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Because, Passing, Side};
@@ -9,9 +9,9 @@ use crate::proxy::outbox::{Label, Outbox};
 use crate::proxy::read::Read;
 use crate::proxy::store::{Kept, Store};
 
-/// Packets that each side of a flow keeps, where its memory is not so large that it holds more of [`LEAST_BYTES`].
+/// The largest number of packets that each side of a flow keeps, unless its memory holds more of [`LEAST_BYTES`].
 const MOST_PACKETS: usize = 8_192;
-/// Packets of a flow take so much in the mean, where it keeps more than [`MOST_PACKETS`].
+/// The least mean size of packets in a flow that keeps more than [`MOST_PACKETS`].
 const LEAST_BYTES: usize = 1_024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Flow {
         }
     }
 
-    /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
+    /// Fails open: held packets of the mobile go on. The cache stays as it is, since its receiver is away.
     fn overflow(&mut self, now: Instant, out: &mut Outbox) {
         if self.overflowed.is_none() {
             self.overflowed = Some(now);
@@ -61,11 +61,11 @@ impl Flow {
             out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
             self.agent.on_overflow(now);
         }
-        // Whoever's packet it was that did not fit: the agent plans nothing more for what is held.
+        // Whichever packet did not fit: the agent plans nothing more for the held ones.
         self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
     }
 
-    /// The link gave this data up; whether it is kept.
+    /// Takes data back that the link gave up; returns whether it is kept.
     pub(in crate::proxy) fn take_back(
         &mut self,
         now: Instant,
@@ -105,7 +105,7 @@ impl Flow {
         self.overflowed.is_none() && fits_flow && at_hand.has_room
     }
 
-    /// Nothing is left of what it keeps: other mobiles need the memory. Copies went on when they came.
+    /// Releases all kept packets, because other mobiles need the memory. Copies already went on when they came.
     pub(in crate::proxy) fn make_room(&mut self, now: Instant, out: &mut Outbox) {
         out.pushed_out += self.kept_packets() as u64;
         self.overflow(now, out);
@@ -144,7 +144,7 @@ mod tests {
         packet(mobile, fixed, (1, 1_000), Flags::ACK, &TcpOptions::default(), &[])
     }
 
-    /// A device may hand in more than the packet: Ethernet fills short frames up.
+    /// A device may hand in more than the packet: Ethernet pads short frames.
     #[test]
     fn a_pattern_for_acks_has_nothing_that_comes_after_the_packet() {
         let (mut flow, mut out) = (flow(), Outbox::new(10, 0));

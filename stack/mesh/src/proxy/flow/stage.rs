@@ -1,4 +1,4 @@
-//! How far a flow has come: whether both ends speak, whether it has ended, and whether its ports are used again.
+//! The stage of a flow: whether both ends have spoken, whether it has ended, and whether its ports are used again.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::Side;
@@ -8,29 +8,29 @@ use super::Flow;
 use crate::proxy::read::{Read, parse, without_data};
 
 impl Flow {
-    /// As far as can be told: one end may go on for as long as it likes after the other has said its last, and what is
-    /// kept is still to be said.
+    /// As far as can be known: one end may still send for as long as it likes after the other's FIN. Kept packets are
+    /// still to be sent.
     pub(in crate::proxy) fn has_ended(&self) -> bool {
         (self.was_reset || self.has_finished == [true; 2]) && self.kept_packets() == 0
     }
 
-    /// Both sides were seen, and the agent can serve it.
+    /// Returns whether both sides were seen and the agent can serve it.
     pub(in crate::proxy) fn earns_a_seat(&self) -> bool {
         self.has_spoken == [true; 2] && self.is_attended()
     }
 
-    /// Both ends speak on it.
+    /// Returns whether both ends have spoken and the flow has not ended.
     pub(in crate::proxy) fn is_under_way(&self) -> bool {
         self.has_spoken == [true; 2] && !self.has_ended()
     }
 
-    /// A SYN has come that may begin another connection with the same ports. It may be made up, too: the flow goes on
-    /// until the other end answers it (RFC 5961 §4).
+    /// Notes a SYN that may begin another connection with the same ports. It may be forged: the flow continues until
+    /// the other end answers the SYN (RFC 5961 §4).
     pub(in crate::proxy) fn may_reopen(&mut self, from: Side, syn: &[u8]) {
         self.reopening = without_data(syn).map(|syn| (from, syn.into()));
     }
 
-    /// The SYN that this answers, where another connection begins with it.
+    /// The SYN that this segment answers, if another connection begins with it.
     pub(in crate::proxy) fn reopens(&self, from: Side, tcp: &TcpView<'_>) -> Option<Box<[u8]>> {
         let (opener, packet) = self.reopening.as_ref()?;
         let (_, syn) = parse(packet)?;
@@ -38,7 +38,7 @@ impl Flow {
         (from == opener.other() && is_answer).then(|| packet.clone())
     }
 
-    /// Its SYN has passed before.
+    /// Notes the SYN that passed before the flow was in the table.
     pub(in crate::proxy) fn begin(&mut self, now: Instant, from: Side, syn: &Read<'_>) {
         self.has_spoken[from as usize] |= self.facts.see(now, from, syn).is_some();
     }

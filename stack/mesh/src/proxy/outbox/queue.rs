@@ -1,4 +1,4 @@
-//! Packets that wait for one link, and where the last pure ACK of each flow stands among them.
+//! The packets that wait for one link, and the place of each flow's last pure ACK among them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,9 +7,9 @@ use super::Leaving;
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Queue {
     waiting: VecDeque<Leaving>,
-    /// So many have left.
+    /// The number of packets that have left.
     gone: u64,
-    /// By flow: how many came before the last that can be replaced.
+    /// By flow: how many packets came before the last replaceable one.
     replaceable: BTreeMap<u32, u64>,
 }
 

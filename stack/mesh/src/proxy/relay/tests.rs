@@ -22,7 +22,7 @@ struct Path {
     proxy: Proxy,
     ends: [Endpoint; 2],
     addresses: [IpAddr; 2],
-    /// What goes to the mobile and what comes from it is lost.
+    /// All packets to and from the mobile are lost.
     is_faded: bool,
 }
 
@@ -89,7 +89,7 @@ impl Path {
         }
     }
 
-    /// Lets so much time pass, timer by timer.
+    /// Lets this time pass, timer by timer.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         self.settle();
@@ -114,7 +114,7 @@ impl Path {
         self.ends[from].connect(self.now, to, &ConnectOptions::default()).expect("a connection")
     }
 
-    /// From the fixed end to the mobile, which has accepted.
+    /// A connection from the fixed end to the mobile, which has accepted.
     fn connected(&mut self) -> (ConnId, ConnId) {
         let listener = self.listen(1);
         let ours = self.connect(0);
@@ -160,7 +160,7 @@ fn what_either_end_sends_the_other_gets_whole_whoever_opened() {
         path.pass(Duration::from_millis(500));
         assert_eq!(path.read_all(1 - opener, theirs), data);
         assert_eq!(path.read_all(opener, ours), data[..300]);
-        // The other way goes on until it is closed, too.
+        // The other direction stays open until it is closed, too.
         path.ends[1 - opener].send(path.now, theirs, &data[..50]).expect("half-closed");
         path.pass(Duration::from_millis(500));
         assert_eq!(path.read_all(opener, ours), data[..50]);
@@ -259,7 +259,7 @@ fn connections_that_nobody_answers_keep_no_other_from_being_cut() {
     let mobile = path.addresses[1];
     let is_cut = |path: &Path| path.proxy.relays.of(mobile).filter(|(_, relay)| relay.syn.is_none()).count();
     assert_eq!((before.flows, is_cut(&path)), (3, 3), "{before:?}");
-    // Those that both ends know of give way to none.
+    // Flows that both ends know of never give way.
     path.connect(0);
     path.pass(Duration::from_secs(1));
     let counts = path.proxy.counts();

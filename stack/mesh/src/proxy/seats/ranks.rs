@@ -1,25 +1,25 @@
-//! Those of each group that have something of a table, by how much, so that the one with the most is found at once.
+//! The members of each group, ordered by their seats and bytes, so that the one with the most is found at once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use hopwise_core::Instant;
 
-/// What one has, or the members of one group together.
+/// The seats and bytes of one member, or of a group together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Has {
-    /// Brief seats, and since when the oldest of them is taken.
+    /// Brief seats, and the start of the oldest of them.
     pub(super) brief: u32,
-    /// Nothing is said here where there are none.
+    /// Meaningless without brief seats.
     pub(super) oldest: Instant,
     pub(super) lasting: u32,
-    /// Members that have bytes.
+    /// Members that hold bytes.
     pub(super) holders: u32,
     pub(super) bytes: usize,
 }
 
 impl Has {
-    /// What a group has together when a member had that before and has this now; `oldest` is the caller's to know.
+    /// A group's sums after a member changes from `was` to `is`; the caller updates `oldest`.
     pub(super) fn with(self, was: Has, is: Has) -> Has {
         Has {
             brief: self.brief - was.brief + is.brief,
@@ -35,11 +35,11 @@ impl Has {
     }
 }
 
-/// Members `T` of groups `G`. All are in one set of each kind: a set of its own for each group would take more memory
-/// than what it says.
+/// Members `T` of groups `G`. One set of each kind holds all of them: a set for each group would take more memory than
+/// its entries.
 #[derive(Debug)]
 pub(super) struct Ranks<G, T> {
-    /// Of two with as many, the one whose oldest is older comes last.
+    /// Of two members with as many, the one whose oldest seat is older comes last.
     by_brief: BTreeSet<(G, u32, Reverse<Instant>, T)>,
     by_lasting: BTreeSet<(G, u32, T)>,
     by_bytes: BTreeSet<(G, usize, T)>,
@@ -65,7 +65,7 @@ impl<G: Copy + Ord, T: Copy + Ord> Ranks<G, T> {
         rank(&mut self.by_bytes, (group, of), was.bytes, is.bytes);
     }
 
-    /// The one of the group with the most brief seats, and since when its oldest is taken.
+    /// The member of the group with the most brief seats, and the start of its oldest one.
     pub(super) fn most_brief(&self, group: G, any: T) -> Option<(Instant, T)> {
         let beyond = (group, u32::MAX, Reverse(Instant::ZERO), any);
         let (of, _, Reverse(oldest), member) = self.by_brief.range(..beyond).next_back()?;
@@ -93,7 +93,7 @@ fn rank<G: Copy + Ord, N: Copy + Ord + Default, T: Copy + Ord>(
     }
 }
 
-/// `beyond` has more than anybody can have.
+/// `beyond` is more than any member can have.
 fn most<G: Copy + Ord, N: Copy + Ord, T: Copy + Ord>(
     ranks: &BTreeSet<(G, N, T)>,
     beyond: (G, N, T),

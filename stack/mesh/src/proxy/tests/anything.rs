@@ -1,4 +1,4 @@
-//! Whatever is handed in, in whatever order.
+//! Any input, in any order.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,8 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// With as many copies of an ACK as each may send. The last two write ACKs anew; all others alter nothing.
+/// The agents, with the number of copies of an ACK that each may send. The last two write ACKs anew; all others alter
+/// nothing.
 const AGENTS: [(&str, usize); 11] = [
     ("none", 1),
     ("ack-hold:mode=paper", 2),
@@ -48,12 +49,12 @@ const AGENTS: [(&str, usize); 11] = [
     ("m-tcp", 2),
 ];
 
-/// What the fixed end heard last leaves it a window; the mobile here never closes its own.
+/// The last window at the fixed end is open; the mobile here never closes its own.
 fn is_open(left: &[(Side, Vec<u8>)]) -> bool {
     left.iter().rfind(|(to, _)| *to == Side::Fixed).is_none_or(|(_, packet)| said_in(packet).1 > 0)
 }
 
-/// A pure ACK of a number that the mobile has said by then.
+/// Returns whether it is a pure ACK of a number that the mobile has sent by then.
 fn is_written_in_its_name(packet: &[u8], said: u32) -> bool {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     read.tcp.payload.is_empty() && read.tcp.flags == Flags::ACK && read.tcp.ack.0 <= said
@@ -64,8 +65,7 @@ fn number_in(packet: &[u8]) -> u32 {
     u32::from_be_bytes([packet[28], packet[29], packet[30], packet[31]])
 }
 
-/// At the fixed end an ACK is found as often as the mobile was heard with it, and once more where an agent says ACKs
-/// again.
+/// The fixed end gets an ACK as often as the mobile sent it, and once more if an agent repeats ACKs.
 fn check_copies(
     (spec, most_copies): (&str, usize),
     said: u32,
@@ -73,7 +73,7 @@ fn check_copies(
     left: &[(Side, Vec<u8>)],
 ) -> Result<(), TestCaseError> {
     let acks_in = |packets: &[(Side, Vec<u8>)]| -> Vec<_> {
-        // Data that says the same is no copy of an ACK.
+        // Data with the same number is no copy of an ACK.
         let is_ack = |packet: &[u8]| is_written_in_its_name(packet, said);
         let acks = packets.iter().filter(|(to, packet)| *to == Side::Fixed && is_ack(packet));
         let keys = acks.map(|(_, packet)| said_in(packet));
@@ -91,7 +91,7 @@ fn check_copies(
 }
 
 proptest! {
-    /// Whatever happens, nothing is altered, invented, said too often or before the mobile said it, or kept for ever.
+    /// No packet is altered, invented, sent too often or before the mobile sent it, or kept for ever.
     #[test]
     fn what_leaves_came_in(
         agent in prop::sample::select(&AGENTS[..]),
@@ -101,7 +101,7 @@ proptest! {
         let mut path = Path::new(spec);
         path.syns(ms(0));
         let (mut came, mut left, mut now, mut said) = (Vec::new(), Vec::new(), ms(0), 1_000);
-        // The mobile's ACKs, one after the other; and what it said last, before each step and in it.
+        // The mobile's ACKs in order, and its newest values before and during each step.
         let mut acks = Vec::new();
         let mut ages = [(path.next, path.clock); 2];
         for (step, later) in steps {

@@ -1,5 +1,5 @@
-//! What a base station meets that nobody has promised it: news in no order, a clock that jumps either way, marks, and
-//! ACKs that say less, other blocks or a smaller window.
+//! Unexpected input of a base station: news out of order, a clock that jumps either way, and ECN marks. Further: ACKs
+//! with lower numbers, other blocks or a smaller window.
 
 use hopwise_core::wire::Ecn;
 
@@ -82,7 +82,7 @@ fn marks_of_congestion_survive_the_cache_and_are_never_held() {
     let mut path = holding();
     path.gone(ms(50));
     let mut marked = path.data(5);
-    // The network's own byte, and the header's checksum with it.
+    // The byte that the network changes, and the header's checksum with it.
     marked[1] = (marked[1] & !3) | Ecn::Ce as u8;
     marked[10..12].fill(0);
     let sum = Sum::default().add(&marked[..20]).finish();
@@ -106,7 +106,7 @@ fn a_clock_that_jumps_ahead_in_the_middle_of_a_hold_lets_all_go_that_was_due() {
     path.proxy.handle_timeout(day);
     assert_eq!(to_fixed(path.take_out(day)), held);
     assert_eq!(path.proxy.poll_timeout(), None, "nothing is due any more");
-    // A timeout that comes early, or twice, is none.
+    // A timeout that comes early, or twice, has no effect.
     path.proxy.handle_timeout(day);
     assert_eq!(path.take_out(day), []);
 }
@@ -124,7 +124,7 @@ fn a_clock_that_goes_back_in_the_middle_of_a_hold_loses_and_invents_nothing() {
         {
             assert_eq!(path.carry(ms(at), from, packet), [], "{agent}");
         }
-        // Nothing is due on a clock that shows less than when it was planned.
+        // No packet is due on a clock that shows less than at the time of planning.
         path.proxy.handle_timeout(ms(2));
         assert_eq!(path.take_out(ms(2)), [], "{agent}");
         let left = path.up(ms(3));

@@ -1,17 +1,17 @@
-//! Segments of nobody who sees the flow: addresses and ports are right, and numbers are guessed.
+//! Segments of a host that does not see the flow: addresses and ports are right, and numbers are guessed.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::*;
 
-/// Numbers all over the space, in the order of a multiplier that is odd.
+/// Numbers spread over the whole space, by an odd multiplier.
 fn guesses() -> impl Iterator<Item = u32> {
     (1_u32..40)
         .map(|nth| nth.wrapping_mul(0x9e37_79b9))
         .filter(|guess| (1 << 20..u32::MAX - (1 << 20)).contains(guess))
 }
 
-/// What the base station says in the mobile's name when its link fades, and what it keeps of data then.
+/// The ACKs that the base station sends in the mobile's name when its link fades.
 fn fade(path: &mut Path) -> Vec<(u32, u16)> {
     let said = path.gone(ms(50));
     said.iter().map(|(_, packet)| said_in(packet)).map(|(number, window, _)| (number, window)).collect()
@@ -52,7 +52,7 @@ fn data_that_the_mobile_left_no_window_for_is_not_believed() {
         let packet = path.segment(Side::Fixed, guess, 1, Flags::ACK, SEGMENT);
         assert_eq!(path.carry(ms(2), Side::Fixed, &packet), [(Side::Mobile, packet)]);
     }
-    // An ACK of it is none, either.
+    // An ACK of it does not count, either.
     for guess in guesses() {
         let packet = path.segment(Side::Mobile, 1, guess - 1, Flags::ACK, 0);
         path.carry(ms(3), Side::Mobile, &packet);
@@ -65,7 +65,7 @@ fn data_that_the_mobile_left_no_window_for_is_not_believed() {
     assert_eq!(path.proxy.counts().unfit, 2 * guesses().count() as u64);
 }
 
-/// A proxy that starts anew, or a queue of the kernel that was full, has packets pass by.
+/// A proxy that restarts, or a full queue of the kernel, lets packets pass by.
 #[test]
 fn where_packets_have_passed_by_both_ends_are_believed_together() {
     let mut path = Path::new("m-tcp");
@@ -88,7 +88,7 @@ fn where_packets_have_passed_by_both_ends_are_believed_together() {
 fn a_blind_syn_ends_no_flow() {
     for agent in ["m-tcp", "split"] {
         let mut path = Path::new(agent);
-        // Of a flow whose beginning was not seen `split` makes no other.
+        // `split` cuts no flow whose beginning it did not see.
         if agent == "m-tcp" {
             path.syns(ms(0));
         }
@@ -113,7 +113,7 @@ fn a_blind_syn_ends_no_flow() {
     }
 }
 
-/// RFC 5961 §3.2: in the window is not enough.
+/// RFC 5961 §3.2: a number within the window is not enough.
 #[test]
 fn a_blind_rst_ends_no_flow_unless_its_number_is_the_next() {
     for (from, next) in [(Side::Fixed, 3_000), (Side::Mobile, 1)] {
@@ -152,14 +152,14 @@ fn one_made_up_segment_without_timestamps_takes_the_agent_from_no_flow() {
     }
 }
 
-/// Each end's first number. The mobile's wrap in most tests.
+/// Each end's first number. The mobile's numbers wrap in most tests.
 const FIRST: [u32; 2] = [999, u32::MAX - 2_500];
 
 fn first(side: Side) -> u32 {
     FIRST[side as usize]
 }
 
-/// A segment by how far it is into what each end sends: 1 is the first byte of data.
+/// A segment by offsets from each end's first number: 1 is the first byte of data.
 fn at(path: &mut Path, from: Side, (seq, ack): (u32, u32), flags: Flags, len: usize) -> Vec<u8> {
     let ack = if flags.contains(Flags::ACK) { first(from.other()).wrapping_add(ack) } else { 0 };
     path.segment(from, first(from).wrapping_add(seq), ack, flags, len)
@@ -173,7 +173,7 @@ fn carry_at(path: &mut Path, from: Side, place: (u32, u32), flags: Flags, len: u
 const ENDS: [Side; 2] = [Side::Fixed, Side::Mobile];
 const ANSWER: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 
-/// Segments of made-up numbers in one end's name, as many as there are kinds and guesses. All pass.
+/// Sends segments of guessed numbers in one end's name, for all kinds and guesses. All pass.
 fn guess_in_the_name_of(path: &mut Path, from: Side) -> u64 {
     let kinds = [Flags::ACK, Flags::PSH, Flags::SYN, ANSWER, Flags::RST, Flags::RST | Flags::ACK, Flags::FIN];
     for (guess, flags) in guesses().flat_map(|guess| kinds.map(|flags| (guess, flags))) {
@@ -185,7 +185,7 @@ fn guess_in_the_name_of(path: &mut Path, from: Side) -> u64 {
     2 * (kinds.len() * guesses().count()) as u64
 }
 
-/// Both ends send data, and have it acknowledged. The base station believes all of it, and knows where the mobile is.
+/// Both ends send data and acknowledge it. The base station believes all of it, and knows the mobile's numbers.
 fn check_that_it_is_followed(path: &mut Path, opener: Side) {
     let unfit = path.proxy.counts().unfit;
     carry_at(path, opener, (1, 1), Flags::ACK, 0);
@@ -215,7 +215,7 @@ fn before_a_syn_is_answered_only_what_acknowledges_it_is_believed() {
         assert_eq!(path.proxy.counts().unfit, guesses, "{opener:?} opened, {blind:?}");
         carry_at(&mut path, opener, (0, 0), Flags::SYN, 0);
         carry_at(&mut path, opener.other(), (0, 1), ANSWER, 0);
-        // Until the opener has said what it heard.
+        // Until the opener has answered.
         let guesses = guesses + guess_in_the_name_of(&mut path, blind);
         let unfit = path.proxy.counts().unfit;
         assert_eq!(unfit, guesses, "{opener:?} opened, {blind:?}");
@@ -223,7 +223,7 @@ fn before_a_syn_is_answered_only_what_acknowledges_it_is_believed() {
     }
 }
 
-/// An attacker can be there first, too: the answer shows which SYN it was.
+/// An attacker can come first, too: the answer shows which SYN was real.
 #[test]
 fn what_was_made_up_before_a_syn_is_forgotten_when_it_is_answered() {
     for (opener, blind) in ENDS.into_iter().flat_map(|opener| ENDS.map(|blind| (opener, blind))) {
@@ -256,7 +256,7 @@ fn an_answer_may_acknowledge_the_data_of_a_syn_or_leave_it_out() {
     }
 }
 
-/// A listener with cookies answers each SYN with another number. The opener takes the first that it hears.
+/// A listener with cookies answers each SYN with another number. The opener takes the first answer.
 #[test]
 fn an_answer_replaces_another_until_an_end_has_gone_on_from_one() {
     for (opener, goes_on) in ENDS.into_iter().flat_map(|opener| ENDS.map(|goes_on| (opener, goes_on))) {
@@ -314,12 +314,12 @@ fn one_made_up_segment_does_not_spoil_a_flow_whose_beginning_was_not_seen() {
     }
 }
 
-/// One end sends as fast as it can. Steps are a segment's time.
+/// One end sends as fast as it can. A step is the time of a segment.
 struct Bulk {
     sender: Side,
     now: u32,
     next: u32,
-    /// When which segments come, and which numbers leave the receiver, in order.
+    /// The arrival times of segments, and the numbers that leave the receiver, in order.
     on_the_way: VecDeque<(u32, u32)>,
     acks: VecDeque<(u32, u32)>,
     again: VecDeque<(u32, u32)>,
@@ -377,13 +377,13 @@ impl Bulk {
         }
     }
 
-    /// What the mobile would say next.
+    /// The mobile's next numbers.
     fn of_the_mobile(&self) -> (u32, u32) {
         let (sent, arrived) = (1 + self.next * SEGMENT as u32, 1 + self.acked * SEGMENT as u32);
         if self.sender == Side::Mobile { (sent, 1) } else { (1, arrived) }
     }
 
-    /// Every second segment in order is acknowledged, and each that is out of order.
+    /// Every second segment in order is acknowledged, and each one out of order.
     fn arrive(&mut self, nth: u32) {
         let is_in_order = nth == self.acked;
         self.arrived.insert(nth);
@@ -397,11 +397,11 @@ impl Bulk {
     }
 }
 
-/// With dozens of segments in flight the ACKs lag behind what was sent last.
+/// With dozens of segments in flight the ACKs lag behind the newest data.
 #[test]
 fn where_packets_of_a_bulk_flow_have_passed_by_both_ends_are_believed_again() {
     for (opener, sender) in ENDS.into_iter().flat_map(|opener| ENDS.map(|sender| (opener, sender))) {
-        // At all phases of what is lost.
+        // At all phases of the losses.
         for passed_by in (400..500).step_by(7) {
             let mut path = Path::new("m-tcp");
             carry_at(&mut path, opener, (0, 0), Flags::SYN, 0);
@@ -428,7 +428,7 @@ fn where_packets_of_a_bulk_flow_have_passed_by_both_ends_are_believed_again() {
     }
 }
 
-/// However much it claims without a gap: the other end does not agree.
+/// The other end does not agree, however much gapless data the stream claims.
 #[test]
 fn a_stream_in_one_end_s_name_alone_is_not_believed() {
     for (blind, guess) in ENDS.into_iter().flat_map(|blind| guesses().map(move |guess| (blind, guess))) {

@@ -1,8 +1,8 @@
-//! Mobiles that want more of the table than there is.
+//! Mobiles that need more of the table than there is.
 
 use super::*;
 
-/// Another path through the same proxy is stood for by its ends: who speaks, and from which ports.
+/// The ends of another path through the same proxy.
 struct Other {
     fixed: SocketAddr,
     mobile: SocketAddr,
@@ -72,10 +72,10 @@ fn a_flow_of_one_side_alone_gives_way_to_any_other_and_the_oldest_goes_first() {
     let counts = path.proxy.counts();
     assert_eq!((counts.flows, counts.brief, counts.gave_way), (2, 1, 4));
     assert!(path.proxy.flows.contains_key(&FlowKey { mobile: path.mobile, fixed: path.fixed }));
-    // The oldest went: of the flood, the last is there.
+    // The oldest went: only the last of the flood remains.
     let last = Other::new(9, 5);
     assert!(path.proxy.flows.contains_key(&FlowKey { mobile: last.mobile, fixed: last.fixed }));
-    // The rest comes one after the other, and a reset answers each: it lasts no longer for that.
+    // The rest comes one after the other, each answered by a reset, which makes no seat last.
     for port in 6..9 {
         let other = Other::new(9, port);
         for (from, flags) in [(Side::Mobile, Flags::ACK), (Side::Fixed, Flags::RST)] {
@@ -93,7 +93,7 @@ fn a_flow_of_one_side_alone_is_forgotten_after_seconds_but_for_what_waits_of_it(
     Other::flood(9, 1..101, &mut path, ms(0));
     path.gone(ms(0));
     let data = path.data(1);
-    // The first that a proxy sees of it, after a start in a fade.
+    // The first packet of it that a proxy sees, after a start in a fade.
     assert!(path.carry(ms(1), Side::Fixed, &data).is_empty());
     assert_eq!(path.proxy.counts().brief, 101);
     Other::flood(8, 1..2, &mut path, ms(20_000));
@@ -118,7 +118,7 @@ fn a_mobile_that_fills_the_table_with_connections_gives_way_until_all_have_the_s
         path.proxy.flows.keys().filter(|key| key.mobile.ip() == mobile).count()
     };
     assert_eq!((of(&path, 9), of(&path, 7), path.proxy.counts().gave_way), (4, 4, 4));
-    // Those that were silent for longest went.
+    // The flows that were silent for longest went.
     let newest = Other::new(9, 8);
     assert!(path.proxy.flows.contains_key(&FlowKey { mobile: newest.mobile, fixed: newest.fixed }));
     path.syns(ms(200));
@@ -155,7 +155,7 @@ fn addresses_of_one_network_of_64_bits_have_one_share_and_each_of_them_has_its_o
         Other { fixed, mobile: end("fd00:0:0:b::1", 40_000 + port) }.open(&mut path, ms(100));
     }
     assert_eq!([of(&path, "fd00:0:0:a:"), of(&path, "fd00:0:0:b:")], [4, 4]);
-    // Another host of the same network has its share of what the network has.
+    // Another host of the same network has its share of the network's part.
     Other { fixed, mobile: end("fd00:0:0:b::2", 40_000) }.open(&mut path, ms(200));
     assert_eq!(["fd00:0:0:a:", "fd00:0:0:b::1", "fd00:0:0:b::2"].map(|of_it| of(&path, of_it)), [4, 3, 1]);
 }

@@ -1,11 +1,11 @@
-//! Mobiles whose packets want more of the memory than there is.
+//! Mobiles whose packets need more memory than there is.
 
 use super::*;
 
 const MOST: usize = 40_000;
 
 impl Path {
-    /// The other mobiles are at the same path, and each has a connection of its own for each port.
+    /// Switches the path to another mobile; each has its own connection for each port.
     fn become_mobile(&mut self, last: u8, port: u16) {
         self.mobile = SocketAddr::from(([10, 0, 0, last], port));
     }
@@ -21,7 +21,7 @@ impl Path {
         self.carry(now, Side::Mobile, &ack);
     }
 
-    /// So many segments from the fixed end; those that went on, of all flows.
+    /// Sends these segments from the fixed end; returns the packets that left, of all flows.
     fn fill(&mut self, now: Instant, segments: std::ops::Range<u32>) -> Vec<(Side, Vec<u8>)> {
         let mut left = Vec::new();
         for nth in segments {
@@ -37,7 +37,7 @@ impl Path {
     }
 }
 
-/// Tiny segments fill no list that is long to look through.
+/// Tiny segments cannot fill a list that takes long to search.
 #[test]
 fn a_flow_keeps_no_more_packets_than_a_bound_however_small_they_are() {
     let mut path = Path::new("ack-hold:mode=kick");
@@ -55,7 +55,7 @@ fn path(agent: &str) -> Path {
     Path::with(agent, |config| config.most_kept_bytes = MOST)
 }
 
-/// The mobile 9 has three connections, and what comes for them in a fade takes all of the memory.
+/// The mobile 9 has three connections, and data for them in a fade takes all of the memory.
 fn crowded() -> Path {
     let mut path = path("ack-hold:mode=kick");
     for (port, segments) in [(1, 1..11), (2, 1..21), (3, 1..11)] {
@@ -76,7 +76,7 @@ fn packets_of_the_mobile_with_the_most_make_room_for_those_of_another() {
     path.gone(ms(3));
     let left = path.fill(ms(4), 1..4);
     assert_eq!(path.kept(), 3);
-    // Those of its connection with the most went on, and no others.
+    // The packets of its largest connection went on, and no others.
     let count = path.proxy.counts();
     assert_eq!((count.overflows, count.pushed_out as usize), (2, left.len()), "one found no room before");
     assert_eq!(left.len(), 20);
@@ -123,11 +123,11 @@ fn addresses_of_one_network_of_64_bits_have_one_share_of_the_memory() {
         fill(&format!("fd00:0:0:a::{nth}"), 1..3);
     }
     assert_eq!(fill("fd00:0:0:b::1", 1..11), 10);
-    // Another host of a network with more than its share has its own of that.
+    // Another host of a network above its share has its own part of that share.
     assert_eq!(fill("fd00:0:0:a::99", 1..2), 1);
 }
 
-/// A mobile with nothing of its own has no share beside the others, whatever addresses a stranger makes up.
+/// A mobile without a connection has no share beside the others, whatever addresses a stranger invents.
 #[test]
 fn packets_for_mobiles_that_may_be_made_up_push_none_of_a_connection_out() {
     let mut path = path("snoop");

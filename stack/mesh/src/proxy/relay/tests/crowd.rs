@@ -1,4 +1,4 @@
-//! Flows that want more of the table or of its memory than there is.
+//! Flows that need more of the table or of its memory than there is.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ const KEPT: usize = 1 << 20;
 const TWO: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
 impl Path {
-    /// So many flows from the fixed end, to the mobile or to the one beside it, each of which was accepted.
+    /// Opens `flows` connections from the fixed end, to the mobile or to the one beside it. Each was accepted.
     fn open(&mut self, listener: ListenerId, flows: usize, beside: u8) -> Vec<(ConnId, ConnId)> {
         let mobile = SocketAddr::from(([10, 0, 0, 2 + beside], PORT));
         let open = |_| {
@@ -25,10 +25,10 @@ impl Path {
         (0..flows).map(open).collect()
     }
 
-    /// The fixed end sends to each, and no mobile reads.
+    /// The fixed end sends on each flow, and no mobile reads.
     fn fill(&mut self, flows: &[(ConnId, ConnId)]) {
         for (ours, _) in flows {
-            // One that gave way takes nothing.
+            // A flow that gave way takes no data.
             let _ = self.ends[0].send(self.now, *ours, &bytes(60_000));
             self.pass(Duration::from_millis(10));
             let counts = self.counts();
@@ -65,7 +65,7 @@ fn where_memory_runs_short_windows_close_and_no_more_flows_are_cut_but_another_m
     assert_eq!(path.counts().cut, 24, "it passes");
     let other = path.open(listener, 1, 1)[0];
     assert_eq!(path.counts().cut, 25);
-    // As much at once as a flow may that is alone.
+    // As much at once as a flow without others may hold.
     path.is_faded = true;
     path.ends[0].send(path.now, other.0, &bytes(60_000)).expect("it is open");
     path.pass(Duration::from_secs(3));
@@ -74,7 +74,7 @@ fn where_memory_runs_short_windows_close_and_no_more_flows_are_cut_but_another_m
     assert!(path.counts().kept_bytes <= KEPT);
 }
 
-/// A flow is cut, or passes, and is never both.
+/// A flow is either cut or passes, never both.
 #[test]
 fn where_memory_is_spent_a_flow_that_uses_its_ports_again_passes_and_is_not_cut_beside() {
     let mut path = path();
@@ -128,10 +128,10 @@ fn a_mobile_that_fills_the_table_with_flows_that_are_cut_gives_way_until_all_hav
     let of_other = path.open(listener, 4, 1);
     assert_eq!((path.counts().cut, path.counts().gave_way), (8, 4));
     assert!(of_other.iter().all(|flow| path.lives(*flow)));
-    // The one that was silent for longest was the first.
+    // The flows that were silent for longest went first.
     let lives: Vec<_> = of_one.iter().map(|flow| path.lives(*flow)).collect();
     assert_eq!(lives, [[false; 4], [true; 4]].concat());
-    // Nobody has more than the one that asks: it passes, and is not cut.
+    // No mobile has more than the one that opens a flow: that flow passes, and is not cut.
     path.open(listener, 1, 1);
     assert_eq!((path.counts().cut, path.counts().gave_way), (8, 4));
 }
@@ -155,7 +155,7 @@ fn flows_that_both_ends_have_ended_give_way_to_any_other_first() {
     assert!(path.lives(flows[0]) && later.iter().all(|flow| path.lives(*flow)));
 }
 
-/// A SYN with a made-up address is answered by a server, and by nobody else.
+/// A SYN with a forged address is answered by a server, and by no other host.
 #[test]
 fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
     let mut path = Path::v4();
@@ -168,7 +168,7 @@ fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
     assert_eq!((counts.cut, counts.brief), (1, 1));
 }
 
-/// Each SYN lets another connection give way, and nothing is read from the devices meanwhile.
+/// Each SYN makes another connection give way, and no packet is read from the devices meanwhile.
 #[test]
 fn a_stream_of_made_up_syns_lets_no_more_connections_wait_for_a_link_than_there_are() {
     let mut path = Path::with("split:buffer=20000", TWO, |config| config.most_flows = 4);
@@ -197,7 +197,7 @@ fn of_a_syn_that_waits_for_its_answer_nothing_is_kept_beside_its_headers() {
     assert_eq!(path.counts().cut, 1);
 }
 
-/// A mobile whose link is gone, and for which data comes until it takes all of the memory.
+/// The link of one mobile is gone, and data for it comes until it takes all of the memory.
 #[test]
 fn packets_that_are_held_for_one_mobile_make_room_for_a_flow_of_another_that_is_cut() {
     let rule = |port, agent: &str| ProxyRule { port, agent: agent.to_owned(), ..ProxyRule::default() };

@@ -1,4 +1,4 @@
-//! SYNs on ports of a connection that is there: made up, or because a host uses its port again.
+//! SYNs on ports of an existing connection: forged, or because a host uses its port again.
 
 use hopwise_core::wire::Timestamps;
 
@@ -14,7 +14,7 @@ fn forge(path: &mut Path, [from, to]: [SocketAddr; 2], link: LinkId) {
     }
 }
 
-/// In the name of either end.
+/// Forges SYNs in the name of either end.
 fn forge_both(path: &mut Path, [fixed, mobile]: [SocketAddr; 2]) {
     forge(path, [fixed, mobile], FIXED);
     forge(path, [mobile, fixed], MOBILE);
@@ -38,7 +38,7 @@ fn a_blind_syn_in_the_name_of_either_end_ends_no_connection() {
     assert_eq!([path.closed(0), path.closed(1)], [None, None]);
 }
 
-/// The receiver has said that it sends no more, so that one half is over once the sender has sent all.
+/// The receiver has closed its direction, so that one half is over once the sender has sent all.
 #[test]
 fn a_blind_syn_loses_nothing_that_was_acknowledged_and_is_still_on_its_way() {
     let mut path = Path::v4();
@@ -83,7 +83,7 @@ fn a_stream_of_blind_syns_keeps_no_connection_from_opening() {
     assert_eq!(path.read_all(1, theirs), data);
 }
 
-/// The fixed end has lost all that it had, and uses the port once more.
+/// The fixed end has lost its state, and uses the port again.
 fn use_again(path: &mut Path, [fixed, mobile]: [SocketAddr; 2]) -> ConnId {
     path.ends[0] = end(1, fixed.ip());
     let options = ConnectOptions { local_port: Some(fixed.port()), ..ConnectOptions::default() };
