@@ -26,7 +26,7 @@ impl Clock {
         Instant::ZERO + self.began.elapsed()
     }
 
-    /// The time of day now, after 1970, with all steps of the system's clock.
+    /// The time of day now, since 1970, with all steps of the system's clock.
     #[expect(clippy::disallowed_methods, reason = "machines are told the time that is read here")]
     pub fn wall() -> Duration {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()

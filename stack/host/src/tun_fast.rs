@@ -137,7 +137,8 @@ impl TunFast {
     }
 }
 
-/// RFC 791 §3.1, RFC 8200 §4.5. A header of fragments counts by itself, since it hides the ports.
+/// Returns whether the packet is a fragment of TCP (RFC 791 §3.1, RFC 8200 §4.5). In IPv6, each fragment header before
+/// TCP counts, since it hides the ports.
 fn is_tcp_fragment(packet: &[u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= 20 => {
@@ -148,7 +149,7 @@ fn is_tcp_fragment(packet: &[u8]) -> bool {
     }
 }
 
-/// The next header of IPv6 that is one of fragments.
+/// The next header of an IPv6 fragment.
 const FRAGMENT: u8 = 44;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,9 +290,9 @@ mod tests {
             packet[6..8].copy_from_slice(&parts.to_be_bytes());
             is_tcp_fragment(&packet)
         };
-        // The first part, the next one, and the last one.
+        // The first, a middle and the last fragment.
         assert!(v4(6, 0x2000) && v4(6, 0x2010) && v4(6, 0x0020));
-        // A whole one that must not be cut, and parts of a datagram.
+        // A whole packet with the DF flag, and a fragment of UDP.
         assert!(!v4(6, 0) && !v4(6, 0x4000) && !v4(17, 0x2000));
         let v6 = |first: u8, second: u8| {
             let mut packet = [0; 48];
