@@ -1,6 +1,6 @@
 //! Two ports of a bridge as two links. A packet socket reads the TCP of mobiles on one port. It leaves by the other
-//! port with its own Ethernet addresses. The kernel's bridge carries all other frames, and also this TCP when no proxy
-//! runs.
+//! port with the Ethernet addresses that it had. The kernel's bridge carries all other frames, and also this TCP when
+//! no proxy runs.
 
 mod addresses;
 mod block;

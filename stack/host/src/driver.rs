@@ -28,7 +28,7 @@ use outgoing::Outgoing;
 /// the queue full, 64 cost both ends a tenth to a fifth more time.
 const MOST_AT_ONCE: usize = 500;
 
-/// Bytes after which a turn ends as well: 64 of the largest bundles. More would not fit into any cache.
+/// Bytes after which a turn ends as well: 64 of the largest bundles. More would leave every cache before they are read.
 const MOST_BYTES_AT_ONCE: usize = 4 << 20;
 
 /// Packets read in a row that share one arrival time. Reading the clock costs as much as the sum over a header.

@@ -21,7 +21,7 @@ use crate::link::{Arrived, Link, LinkError, Received, Sent};
 
 use lane::Lane;
 
-/// How long a due packet waits for a full link.
+/// The time between two attempts of a due packet on a full link.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// A link with faults.

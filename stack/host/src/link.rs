@@ -47,7 +47,7 @@ pub trait Link: Send + Debug {
     /// The next packet, written to the beginning of `into`, which has room for [`MAX_PACKET`] bytes. Links that read
     /// batches keep the rest of one.
     fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received;
-    /// A link that answers [`Sent::Full`] has not taken the packet; it is offered again when there is room.
+    /// A link that returns [`Sent::Full`] has not taken the packet; it is offered again when there is room.
     fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent;
     /// Returns the interface for packets in pieces, which saves a copy; its bundles are then not cut.
     fn gathers(&mut self) -> Option<&mut dyn Gather> {

@@ -42,8 +42,8 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
 }
 
-/// Returns whether the file is ours or root's, or its owner can be trusted. A daemon that root started has a user of
-/// its own. Its folder must be root's, ours or the owner's, and closed to others.
+/// Returns whether the file is ours or root's, or its owner can be trusted. This takes a folder that is root's, ours or
+/// the owner's, and closed to others. A daemon that root started has a user of its own.
 fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
     if [0, own].contains(&file.uid()) {

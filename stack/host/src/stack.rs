@@ -46,8 +46,8 @@ pub struct StackConfig {
     /// Stacks that share a clock have comparable times.
     pub clock: Clock,
     pub drives: Drives,
-    /// How long to poll after the last packet before sleeping. Polling costs a core and saves the time of a wake. Zero
-    /// turns it off.
+    /// The time of polling after the last packet before a sleep. Polling costs a core and saves the time of a wake.
+    /// Zero turns it off.
     pub busy_poll: Duration,
     /// The name of the driver's thread, at most 15 bytes.
     pub thread_name: String,

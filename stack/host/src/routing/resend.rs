@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, se
 use crate::poller::wait_for;
 use crate::sys;
 
-/// How long a packet waits for room in the interface's send buffer.
+/// The longest wait of a packet for room in the interface's send buffer.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// True if the device is gone or has no route. Other errors are about one packet: it is too large, the local firewall

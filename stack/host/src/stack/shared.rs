@@ -258,7 +258,7 @@ impl Shared {
         (turn, has_come)
     }
 
-    /// A turn whose answers wait if programs are to be woken: their data may go along.
+    /// A turn. If it wakes programs, its answers wait, because the programs' data may go along.
     fn listen(&self) -> Listened {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
@@ -430,7 +430,7 @@ async fn let_others_run() {
     .await;
 }
 
-/// How long to poll for packets before sleeping.
+/// Decides whether to poll for packets before a sleep.
 struct Looks {
     busy_poll: Duration,
     until: Instant,
