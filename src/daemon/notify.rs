@@ -10,13 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// How long systemd may be busy before it reads of a start or an end.
+/// The time within which systemd has to read a start or an end; it may be busy.
 const WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     Ready,
-    /// Sent again and again. The next one says as much, so that it never waits.
+    /// Sent repeatedly. The next one replaces a lost one, so that the sender never waits.
     Alive,
     Stopping,
 }

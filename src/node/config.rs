@@ -60,7 +60,7 @@ pub(crate) struct NodeConfig {
     pub(crate) bounds: Bounds,
     /// Time for which a stack polls for more packets before it sleeps: less delay for a processor core.
     pub(crate) busy_poll: Option<Time>,
-    /// Time that connections have to finish when the daemon is told to end.
+    /// Time that connections have to finish at the daemon's end.
     #[serde(default = "stop_within")]
     pub(crate) stop_within: Time,
 }

@@ -47,7 +47,7 @@ pub(super) fn captures(config: &NodeConfig) -> Vec<PathBuf> {
     let of_file = config.captures.iter().cloned();
     let of_socket = config.control.iter().flat_map(|path| folders_of(path));
     let of_capture = config.capture.iter().flat_map(|capture| folders_of(&capture.file));
-    // The root folder says nothing of a daemon's place.
+    // A daemon in the root folder was started without a chosen folder.
     let own = std::env::current_dir().ok().filter(|own| own != Path::new("/"));
     let customary = CAPTURES.iter().map(PathBuf::from);
     let mut folders: Vec<_> =

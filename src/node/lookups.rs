@@ -17,7 +17,7 @@ use super::origin::{Origin, Sharer};
 /// The runtime has 512 threads for blocking calls. SOCKS5 has this many for names, and so have all forwards together. A
 /// source begins a lookup only while more are free than it has: two or three that flood leave some to others.
 const MOST: usize = 32;
-/// How long a client waits until its lookup may begin.
+/// The longest time that a client waits until its lookup may begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Default)]

@@ -81,7 +81,7 @@ mod tests {
                 Origin::User(4711),
                 "its id is one of another's"
             );
-            // Nobody's any more: it has closed, and only the kernel still has it.
+            // It has closed and belongs to no program any more; only the kernel still has it.
             drop(clients.pop());
             assert_eq!(Origin::of(&users, &served, from.ip()), Origin::Unknown);
         }

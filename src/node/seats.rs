@@ -21,7 +21,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Seats {
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Weak<Sitter>>>,
-    /// How long a client may leave data unread, or be quiet, while others need its seat.
+    /// The time for which a client may leave data unread, or be quiet, while others need its seat.
     patience: Duration,
     /// A source or an address gets a seat of another one only while it has fewer than this.
     per_source: usize,
@@ -37,7 +37,7 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 pub(super) struct Sitter {
-    /// Since when data has waited for the client, in milliseconds since `began`; `NOTHING` without data.
+    /// The time since which data has waited for the client, in milliseconds since `began`; `NOTHING` without data.
     waits_since: AtomicU64,
     /// The last time that data moved in either direction.
     moved_at: AtomicU64,

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Unfinished<S: Reset>(Option<S>);
 
 pub(crate) trait Reset {
-    /// Tells the peer by a reset that something went wrong, instead of an end of the data.
+    /// Resets the connection: the peer learns that something went wrong, instead of an end of the data.
     fn reset(self);
 }
 

@@ -54,8 +54,8 @@ fn tun(device: &Device) -> Result<Box<dyn Link>, LinkError> {
     Ok(Box::new(tun))
 }
 
-/// Packets that leave the proxy come in on a device whose source lies elsewhere; a strict source filter would drop
-/// them. The kernel takes the larger of this value and `all`: 2 overrides a strict 1 there.
+/// Packets that leave the proxy come in on a device that does not lead back to their source; a strict source filter
+/// would drop them. The kernel takes the larger of this value and `all`: 2 overrides a strict 1 there.
 fn loosen(device: &str) {
     let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
     if let Err(error) = std::fs::write(&path, "2") {

@@ -35,7 +35,7 @@ use crate::signals::{self, Ending};
 
 /// Events kept between two turns of the driver, which drains them each time.
 const TRACE_EVENTS: usize = 4096;
-/// The interval at which silent links are looked for.
+/// The interval between two checks for silent links.
 const TICK: Duration = Duration::from_millis(100);
 const MOST_FORECASTS: usize = 4096;
 

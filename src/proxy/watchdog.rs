@@ -23,7 +23,7 @@ use crate::failure::Failure;
 
 /// The interval at which the proxy's driving thread has to show that it works.
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(200);
-/// A shorter silence says nothing.
+/// The shortest accepted patience: a shorter silence proves nothing.
 pub(super) const LEAST: Duration = Duration::from_millis(600);
 /// The watcher waits for a silence in so many parts, and has to see each: a machine that slept costs one of them.
 const PARTS: u32 = 4;

@@ -53,7 +53,7 @@ impl Speaks {
         }
     }
 
-    /// How long a node that has lost its numbers is silent.
+    /// The time for which a node that has lost its numbers is silent.
     pub(super) fn rest(&self) -> Duration {
         match self {
             Speaks::Aodv(settings) => settings.delete_period(),

@@ -9,7 +9,7 @@ use hopwise_core::{LinkId, NextHop};
 
 use super::{Address, Bounds, Link, LinkKind, NodeConfig, TUN_CROSSINGS};
 
-/// More than all seats that a file may ask for: some connections end by themselves.
+/// More than the seats of any file: some connections end by themselves.
 const MOST_CONNECTIONS: usize = 1 << 18;
 
 impl NodeConfig {

@@ -1,4 +1,4 @@
-//! Asks a daemon over its control socket.
+//! Sends requests to a daemon over its control socket.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,7 @@ struct Rules {
     stale: Duration,
     /// No frame was received for so long.
     silence: Duration,
-    /// So many frames in a row were given up, while none was received.
+    /// The number of frames given up in a row, while none was received.
     failures: u32,
 }
 

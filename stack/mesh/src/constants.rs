@@ -13,7 +13,7 @@ pub struct Constant {
     pub form: Form,
     /// `None`: it is derived from others, or absent.
     pub default: Option<Value>,
-    /// Default in words, where the value does not say all of it.
+    /// Default in words, where the value is not enough.
     pub default_means: Option<&'static str>,
     /// Default under the rules of ns-2, where it differs.
     pub ns2: Option<Value>,

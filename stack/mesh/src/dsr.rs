@@ -69,7 +69,7 @@ pub struct Dsr {
     pending: Vec<Pending>,
     /// Sources that were informed of a shortcut by the packet of which sender, and until when that suffices.
     shortcuts: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
-    /// Neighbours that did not take a reply: frames arrive from them, but perhaps not at them.
+    /// Neighbours that did not take a reply: their frames arrive here, but ours may not arrive there.
     blacklist: BTreeMap<Ipv4Addr, Instant>,
     /// Links of the neighbours that are not on the first interface.
     links: BTreeMap<Ipv4Addr, LinkId>,

@@ -10,12 +10,12 @@ use hopwise_core::Instant;
 
 /// The largest age of an answer while a node answers in time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// How long the last answer holds while a node is silent.
+/// The time for which the last answer holds while a node is silent.
 const KEPT_IN_SILENCE: Duration = Duration::from_secs(5);
 /// The number of places for known peers, and for others.
 pub(super) const MOST_KNOWN: usize = 64;
 pub(super) const MOST_NAMED: usize = 16;
-/// How many polls in a row for a known peer may be without arrivals.
+/// The largest number of polls in a row for a known peer without arrivals.
 const MOST_ASKED: u32 = 50;
 
 /// The peer's port, ours, and the sequence number that has arrived.
@@ -28,7 +28,7 @@ struct Peer {
     flows: Flows,
     /// The start of the node's silence.
     silent_since: Option<Instant>,
-    /// How many more polls may be in vain.
+    /// The number of further polls without arrivals.
     left: u32,
     ask_at: Instant,
 }

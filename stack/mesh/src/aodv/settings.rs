@@ -161,7 +161,7 @@ impl Settings {
         self.max_repair_ttl.unwrap_or((u16::from(self.net_diameter) * 3 / 10) as u8)
     }
 
-    /// How long a neighbour may be silent.
+    /// The time for which a neighbour may be silent.
     pub fn hello_life(&self) -> Duration {
         self.hello_interval * u32::from(self.allowed_hello_loss)
     }

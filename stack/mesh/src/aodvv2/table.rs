@@ -144,9 +144,9 @@ pub(super) struct Table {
     shares: Shares,
     pub(super) changes: Changes,
     max_idletime: Duration,
-    /// How long a lost route is remembered.
+    /// The time for which a lost route is remembered.
     remembers: Duration,
-    /// How long a route waits to be confirmed.
+    /// The time for which a route waits to be confirmed.
     waits: Duration,
 }
 

@@ -1,8 +1,8 @@
 //! S1 of TCP-pgy over DSR: an option for one other node, with the arrivals at a node.
 //!
-//! A request speaks for its origin to its target, and the target's reply speaks for the target. A node on the route
-//! that replies from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. Nothing is
-//! signed: DSR runs in simulations alone.
+//! A request carries its origin's arrivals to its target, and the target's reply carries the target's. A node on the
+//! route that replies from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. The
+//! option is not signed: DSR runs in simulations alone.
 
 use std::net::Ipv4Addr;
 

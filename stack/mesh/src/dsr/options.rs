@@ -79,8 +79,8 @@ pub struct RouteError {
     pub problem: Problem,
 }
 
-/// The route of a packet (§6.7), without its ends. It leads from the IP source to the IP destination. That of a
-/// salvaged packet begins at its first address.
+/// The route of a packet (§6.7), without its ends. It leads from the IP source to the IP destination. For a salvaged
+/// packet it begins at its first address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     pub is_first_external: bool,

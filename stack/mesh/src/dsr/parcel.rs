@@ -75,7 +75,7 @@ impl<'a> Parcel<'a> {
         self.options().iter().any(|option| matches!(option, DsrOption::Error(_)))
     }
 
-    /// The path of its source route. That of a salvaged packet begins with the node that salvaged it.
+    /// The path of its source route. For a salvaged packet it begins with the node that salvaged it.
     pub(super) fn walk(&self) -> Result<Option<Walk>, DropReason> {
         let Some(route) = self.read.header.route() else { return Ok(None) };
         let visited = route.addresses.len() - usize::from(route.segments_left);

@@ -255,7 +255,7 @@ fn a_node_that_a_packet_could_reach_sooner_tells_its_source_once_in_a_while() {
 
 #[test]
 fn routes_are_learned_from_frames_between_others() {
-    // The listener hears only 1.
+    // The listener is in range of 1 alone.
     let mut net = Net::chain(4, &Settings { reply_from_cache: false, ..Settings::default() });
     net.send(0, 3);
     net.run_for(ms(200));
@@ -381,7 +381,7 @@ fn a_source_that_loses_its_neighbour_keeps_the_packet_and_asks_again() {
 
 #[test]
 fn a_link_that_works_one_way_only_is_found_out_and_gone_around() {
-    // 1 hears 0 directly, but 0 does not hear 1; 0 - 2 - 1 works.
+    // Frames of 0 reach 1, but not the reverse; 0 - 2 - 1 works.
     let mut net = Net::new(3, &plain(), 1);
     net.connect_one_way(0, 1);
     net.connect(0, 2);

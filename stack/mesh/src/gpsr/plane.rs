@@ -26,7 +26,7 @@ impl Vector {
     }
 }
 
-/// How a planar part of the graph is found. Both ways need neighbours in range to receive each other's frames.
+/// The rule for a planar part of the graph. Both rules need neighbours in range to receive each other's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Planar {
     /// Gabriel graph: no other node lies in the circle whose diameter is the edge.

@@ -64,7 +64,7 @@ pub(crate) type Sign = fn(&Keys, &Envelope, u64, &[u8]) -> Option<Vec<u8>>;
 /// The time stamp and the message, if the check value is right.
 pub(crate) type Verify = for<'m> fn(&Keys, &Envelope, &'m [u8]) -> Option<(u64, &'m [u8])>;
 
-/// How a protocol writes time stamps and check values.
+/// A protocol's functions for time stamps and check values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) sign: Sign,

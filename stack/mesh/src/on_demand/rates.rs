@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// So many in every second that begins with the first of them; 0 sets no limit.
+/// At most `most` events in every second that begins with the first of them; 0 sets no limit.
 #[derive(Debug)]
 pub(crate) struct Rate {
     most: u32,
@@ -106,7 +106,7 @@ impl Origins {
 /// All neighbours together may do that many times as much as one of them.
 const NEIGHBOURS_IN_ALL: u32 = 4;
 
-/// So many a second for each neighbour, and a few times as many for all of them; 0 sets no limit.
+/// At most `each` events a second for each neighbour, and a few times as many for all of them; 0 sets no limit.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     each: u32,

@@ -21,7 +21,7 @@ const MOST_SEARCHES: usize = 256;
 const LONGEST_WAIT: u32 = 4;
 /// The largest number of destinations that rest, and of those known to answer.
 const MOST_REMEMBERED: usize = 4_096;
-/// How long a finished rest is remembered.
+/// The time for which a finished rest is remembered.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,9 +264,9 @@ enum Turn {
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// So many requests in every second that begins with the first of them. At most half of them are retries; while retries
-/// wait, first requests leave them that half. Once some had to wait, requests leave evenly. Routers on the route delay
-/// each at random (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
+/// At most `most` requests in every second that begins with the first of them. At most half of them are retries; while
+/// retries wait, first requests leave them that half. Once some had to wait, requests leave evenly. Routers on the
+/// route delay each at random (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
 #[derive(Debug)]
 struct Turns {
     most: u32,

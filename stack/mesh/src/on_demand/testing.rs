@@ -54,7 +54,7 @@ pub(crate) trait Protocol: Debug {
         None
     }
     fn router(&self, birth: &Birth) -> Box<dyn Routing>;
-    /// How long a node is silent after a restart.
+    /// The time for which a node is silent after a restart.
     fn rest(&self) -> Duration;
     fn data_hop_limit(&self) -> u8;
     /// A message as text, received with that TTL.
@@ -98,7 +98,7 @@ pub(crate) struct Net {
     events: BTreeMap<(Instant, u64), Event>,
     filed: u64,
     chance: Chance,
-    /// Of a thousand broadcast frames, the number that are lost.
+    /// The number of lost frames among a thousand broadcast ones.
     pub(crate) lost_permille: u32,
     /// The link layer reports the packets that it gave up.
     pub(crate) tells: bool,

@@ -8,7 +8,7 @@ use hopwise_core::agent::Told;
 /// The largest number of copies of an ACK, the mobile's own included.
 const MOST_COPIES: u8 = 2;
 
-/// How often an ACK has left, with its own window and with a closed one.
+/// The number of times that an ACK has left, with its own window and with a closed one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     open: u8,

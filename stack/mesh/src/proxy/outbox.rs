@@ -32,7 +32,7 @@ pub(super) struct Outbox {
     ids: u64,
     /// Packets of followed flows that neither end can have sent.
     pub(super) unfit: u64,
-    /// How often memory, or one flow's part of it, was too small.
+    /// The number of times that memory, or one flow's part of it, was too small.
     pub(super) overflows: u64,
     /// Waiting packets that gave way to those of other mobiles.
     pub(super) pushed_out: u64,

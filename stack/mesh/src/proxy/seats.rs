@@ -1,7 +1,7 @@
 //! The seats of the proxy's table, and its memory for waiting packets and for flows that are cut in two. A mobile has a
 //! share of both. When there is no more, this module decides which flow gives way.
 //!
-//! A seat is brief until both sides were seen and the agent can serve the flow; then it lasts. That of a cut flow is
+//! A seat is brief until both sides were seen and the agent can serve the flow; then it lasts. For a cut flow it is
 //! brief until both ends have the connection, and over when both have ended it. Seats that are over are given up first,
 //! then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one with the
 //! most. Memory counts for the mobile once the seat lasts. Other flows may be forged with any mobile's address, so that

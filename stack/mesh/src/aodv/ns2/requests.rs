@@ -80,7 +80,7 @@ impl Ns2Aodv {
         if entry.hops == INFINITE || entry.seq < asked || rreq.is_destination_only {
             return false;
         }
-        // The rest of its life, in whole seconds. That of a route in repair is negative, and read as a huge number.
+        // The rest of its life, in whole seconds. For a route in repair it is negative, and read as a huge number.
         let is_over = entry.expires < now;
         let left_s = if is_over { u64::from(u32::MAX / 1_000) } else { entry.expires.since(now).as_secs() };
         let rrep = Rrep {

@@ -120,7 +120,7 @@ pub(super) struct Table {
     routes: BTreeMap<Ipv4Addr, Route>,
     shares: Shares,
     pub(super) changes: Changes,
-    /// How long the number of a lost route is remembered.
+    /// The time for which the number of a lost route is remembered.
     remembers: std::time::Duration,
 }
 

@@ -39,7 +39,7 @@ impl Has {
 /// its entries.
 #[derive(Debug)]
 pub(super) struct Ranks<G, T> {
-    /// Of two members with as many, the one whose oldest seat is older comes last.
+    /// Among members with as many, the one whose oldest seat is older comes last.
     by_brief: BTreeSet<(G, u32, Reverse<Instant>, T)>,
     by_lasting: BTreeSet<(G, u32, T)>,
     by_bytes: BTreeSet<(G, usize, T)>,
