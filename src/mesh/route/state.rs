@@ -58,7 +58,8 @@ impl State {
         kept(&self.text)
     }
 
-    /// The rest of a node that routed a moment ago and has lost its numbers: it waits until no node routes by them (RFC
+    /// The rest that is left to a node that routed a moment ago and has lost its numbers. It waits until no node routes
+    /// by them (RFC 3561 §6.13).
     /// 3561 §6.13).
     /// `now` counts from 1970, as the file's time does.
     /// `now` counts from 1970, as the file's time does.

@@ -1,5 +1,5 @@
-//! Checks of a configuration that only its own machine can make. When a running node reads its rules again, it skips
-//! these checks: a resolver may be slow, and the rest of the file needs a restart.
+//! Checks of a configuration that only its own machine can make. A running node that reads its rules again skips them.
+//! A resolver may be slow, and the rest of the file needs a restart.
 
 use hopwise_lab::located::{Document, Place};
 use nix::unistd::User;

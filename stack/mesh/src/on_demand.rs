@@ -1,5 +1,5 @@
-//! The common part of the protocols that search for routes on demand: interfaces, the buffer of packets without a
-//! route, the outbox of orders, arrivals, and path news for connections.
+//! The common part of the protocols that search for routes on demand: interfaces, waiting packets, the outbox of
+//! orders, arrivals, and path news for connections.
 
 pub(crate) mod ack_seq;
 pub(crate) mod asked;

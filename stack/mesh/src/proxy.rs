@@ -104,7 +104,7 @@ pub struct ProxyCounts {
     pub packets: u64,
     /// Flows in the table.
     pub flows: usize,
-    /// Those of them without a lasting seat: only one side was seen, they lack something that their agent needs, or
+    /// Those of them without a lasting seat. Only one side was seen, they lack something that their agent needs, or
     /// they are cut in two and over.
     pub brief: usize,
     /// Those of them that are cut in two.

@@ -2,7 +2,7 @@
 //!
 //! - One kind of number: an unknown route has 0, and one that is down keeps its number raised by one. Numbers do not
 //!   wrap.
-//! - The rule of the first request: the last known hop count begins at "infinite", so that the first request crosses
+//! - The rule of the first request: the last known hop count begins at "infinite". The first request therefore crosses
 //!   the whole network, and no ring ever begins with 5.
 //! - The rule of the defective repair: see `ns2/repair.rs`.
 //! - The rule of the purge: a MAC that gives a data packet up takes all others for that next hop out of the queue.

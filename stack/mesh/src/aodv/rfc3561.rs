@@ -4,8 +4,8 @@
 //! node does not reply with a route that leads through the node that sent the request. A RERR of the next hop is
 //! believed whatever its number, and the number is raised. A RREP's lifetime is capped by the time for which numbers
 //! are remembered. Each of them prevents a loop or a black hole, and costs a discovery at most. Also, the wait after a
-//! reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node silent for
-//! ever.
+//! reboot (§6.13) is put off by three DELETE_PERIODs at most. Otherwise a stranger's packets would keep a node silent
+//! for ever.
 
 mod discovery;
 mod errors;

@@ -1,5 +1,5 @@
-//! The next hop of a packet (Karp and Kung 2000, §2): the neighbour closest to its destination, or else a neighbour on
-//! a face of the planar graph. It goes around until a node is closer than where that began.
+//! The next hop of a packet (Karp and Kung 2000, §2): the neighbour closest to its destination, or else one on a face
+//! of the planar graph. It goes around until a node is closer than where that began.
 
 use std::net::Ipv4Addr;
 

@@ -499,7 +499,7 @@ fn what_is_said_in_the_mobile_s_name_is_no_older_than_the_data_that_it_has_sent(
             assert_eq!((age(packet), said_in(packet).0, said_in(packet).1), (newest, 3_000, window));
         }
     }
-    // An ACK that was late on the radio makes no later one older, and is no new one: the ACK written with that number
+    // An ACK that was late on the radio makes no later one older, and is no new one. The ACK written with that number
     // has left twice.
     assert_eq!(opened.len(), 2);
     assert_eq!(path.carry(ms(5), Side::Mobile, &late), [(Side::Fixed, late)]);

@@ -1,4 +1,4 @@
-//! Reacts to a packet that the link layer gave up (RFC 3561 §6.12): a route to a near destination is repaired here,
+//! Reacts to a packet that the link layer gave up (RFC 3561 §6.12). A route to a near destination is repaired here,
 //! others are given up.
 
 use std::net::Ipv4Addr;

@@ -2,7 +2,8 @@
 //!
 //! The rule prevents loops: a number never falls, and a node that gives a route up raises its number first. The next
 //! hop of a valid route therefore has a number that is newer, or the same one and fewer hops. An expired route is given
-//! up like a broken one, which the RFC leaves open: else a neighbour that still routes through us could reply to us.
+//! up like a broken one, which the RFC leaves open. Otherwise a neighbour that still routes through us could reply to
+//! us.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -51,8 +51,8 @@ impl Way {
         oldest <= ack && ack <= newest
     }
 
-    /// Returns whether this may be the receiver's next number (RCV.NXT), as far as is known: the last acknowledged
-    /// number, or the end of all sent data.
+    /// Returns whether this may be the receiver's next number (RCV.NXT), as far as is known. It is the last
+    /// acknowledged number, or the end of all sent data.
     pub(super) fn is_next(&self, seq: Seq) -> bool {
         self.acked.is_none_or(|acked| acked == seq) || self.end == Some(seq)
     }
