@@ -1,42 +1,59 @@
-//! Watches whether an interface has its carrier: the kernel reports each change.
+//! Carriers of interfaces: the kernel says when one changes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
 
-use super::message::{Heard, messages, word};
+use super::message::{Heard, Message, REQUEST, attribute, messages, word};
 use super::{NetlinkError, index_of};
 use crate::poller::wait_for;
 
 /// The group of messages about links (RTMGRP_LINK).
 const GROUP_LINK: u32 = 1;
 const NEW_LINK: u16 = 16;
+const DELETED_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+/// Of a message about links (`struct ifinfomsg`).
+const HEADER: usize = 16;
+const NAME: u16 = 3;
 /// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
 const RUNNING: u32 = 0x40 | 0x1_0000;
 
-/// Watches the carrier of one interface.
+/// Listens for the carrier of one interface, by its name: it may be removed and made anew.
 #[derive(Debug)]
 pub struct CarrierWatch {
     socket: OwnedFd,
-    index: u32,
-    /// The last state that was reported.
-    is_up: Option<bool>,
+    device: String,
+    /// The last news. Without any, the interface counts as up.
+    is_up: bool,
 }
 
 impl CarrierWatch {
     pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
-        let index = index_of(device)?;
-        let system =
-            |doing| move |error: rustix::io::Errno| NetlinkError::System { doing, error: error.into() };
+        index_of(device)?;
+        let system = |doing| move |error: Errno| NetlinkError::System { doing, error: error.into() };
         // NETLINK_ROUTE is protocol 0.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(system("open a netlink socket"))?;
         bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK)).map_err(system("listen for links"))?;
-        Ok(CarrierWatch { socket, index, is_up: None })
+        let watch = CarrierWatch { socket, device: device.to_owned(), is_up: true };
+        watch.ask().map_err(|error| NetlinkError::System { doing: "ask for a carrier", error })?;
+        Ok(watch)
+    }
+
+    /// The answer comes among the news.
+    fn ask(&self) -> io::Result<()> {
+        let name = [self.device.as_bytes(), &[0]].concat();
+        let question = Message::new(GET_LINK, REQUEST, 1).fixed(&[0; HEADER]).attribute(NAME, &name);
+        send(&self.socket, &question.finish(), SendFlags::empty())?;
+        Ok(())
     }
 
     /// Waits for a change, for `most_ms` at the longest. Returns `None` if there was none.
@@ -46,10 +63,18 @@ impl CarrierWatch {
             return Ok(None);
         }
         let mut buffer = [0_u8; 16 << 10];
-        let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-        let Some(is_up) = carrier_of(&buffer[..bytes], self.index) else { return Ok(None) };
-        let is_new = self.is_up != Some(is_up);
-        self.is_up = Some(is_up);
+        let bytes = match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+            Ok((bytes, _)) => bytes,
+            // There was more news than the socket had room for, perhaps of this interface.
+            Err(Errno::NOBUFS) => {
+                self.ask()?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let Some(is_up) = carrier_of(&buffer[..bytes], &self.device) else { return Ok(None) };
+        let is_new = self.is_up != is_up;
+        self.is_up = is_up;
         Ok(is_new.then_some(is_up))
     }
 }
@@ -60,46 +85,64 @@ impl AsFd for CarrierWatch {
     }
 }
 
-/// The carrier by the last message of one read that is about the interface.
-fn carrier_of(bytes: &[u8], index: u32) -> Option<bool> {
-    let is_about_it = |heard: &Heard<'_>| heard.kind == NEW_LINK && word(heard.body, 4) == Some(index);
-    let last = messages(bytes).filter(is_about_it).last()?;
-    word(last.body, 8).map(|flags| flags & RUNNING == RUNNING)
+/// The last word about that interface, among the messages of one read.
+fn carrier_of(bytes: &[u8], device: &str) -> Option<bool> {
+    messages(bytes).filter_map(|heard| carrier(&heard, device)).last()
+}
+
+fn carrier(heard: &Heard<'_>, device: &str) -> Option<bool> {
+    // The answer to a question for an interface that is not there.
+    if heard.errno() == Some(libc::ENODEV) {
+        return Some(false);
+    }
+    let name = attribute(heard.body.get(HEADER..)?, NAME)?;
+    if name.strip_suffix(&[0]).unwrap_or(name) != device.as_bytes() {
+        return None;
+    }
+    match heard.kind {
+        NEW_LINK => word(heard.body, 8).map(|flags| flags & RUNNING == RUNNING),
+        DELETED_LINK => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::ERROR;
     use super::*;
 
-    fn message(kind: u16, index: u32, flags: u32) -> Vec<u8> {
-        let mut message = Vec::new();
-        message.extend_from_slice(&32_u32.to_ne_bytes());
-        message.extend_from_slice(&kind.to_ne_bytes());
-        message.extend_from_slice(&[0; 10]);
-        message.extend_from_slice(&[0; 4]);
-        message.extend_from_slice(&index.to_ne_bytes());
-        message.extend_from_slice(&flags.to_ne_bytes());
-        message.extend_from_slice(&[0; 4]);
-        message
+    fn message(kind: u16, device: &str, flags: u32) -> Vec<u8> {
+        let header = [&[0; 8][..], &flags.to_ne_bytes(), &[0; 4]].concat();
+        let name = [device.as_bytes(), &[0]].concat();
+        Message::new(kind, 0, 0).fixed(&header).attribute(NAME, &name).finish()
     }
 
     #[test]
     fn the_last_word_about_the_interface_counts() {
-        let both = [message(NEW_LINK, 3, RUNNING), message(NEW_LINK, 3, 0x40)].concat();
-        assert_eq!(carrier_of(&both, 3), Some(false));
-        assert_eq!(carrier_of(&message(NEW_LINK, 3, RUNNING | 1), 3), Some(true));
-        assert_eq!(carrier_of(&both, 4), None);
-        assert_eq!(carrier_of(&message(17, 3, RUNNING), 3), None);
+        let both = [message(NEW_LINK, "radio", RUNNING), message(NEW_LINK, "radio", 0x40)].concat();
+        assert_eq!(carrier_of(&both, "radio"), Some(false));
+        assert_eq!(carrier_of(&message(NEW_LINK, "radio", RUNNING | 1), "radio"), Some(true));
+        assert_eq!(carrier_of(&both, "radio2"), None);
+        assert_eq!(carrier_of(&message(GET_LINK, "radio", RUNNING), "radio"), None);
+    }
+
+    #[test]
+    fn an_interface_that_is_removed_has_no_carrier_and_one_made_anew_has_its_own() {
+        assert_eq!(carrier_of(&message(DELETED_LINK, "radio", RUNNING), "radio"), Some(false));
+        let missing = Message::new(ERROR, 0, 1).fixed(&(-libc::ENODEV).to_ne_bytes()).finish();
+        assert_eq!(carrier_of(&missing, "radio"), Some(false));
+        let anew = [message(DELETED_LINK, "radio", 0), message(NEW_LINK, "radio", RUNNING)].concat();
+        assert_eq!(carrier_of(&anew, "radio"), Some(true));
     }
 
     #[test]
     fn what_is_cut_off_says_nothing() {
-        let whole = message(NEW_LINK, 3, RUNNING);
+        let whole = message(NEW_LINK, "radio", RUNNING);
         for len in 0..whole.len() {
-            assert_eq!(carrier_of(&whole[..len], 3), None, "{len}");
+            assert_eq!(carrier_of(&whole[..len], "radio"), None, "{len}");
         }
         let mut endless = whole;
         endless[..4].copy_from_slice(&0_u32.to_ne_bytes());
-        assert_eq!(carrier_of(&endless, 3), None);
+        assert_eq!(carrier_of(&endless, "radio"), None);
     }
 }
