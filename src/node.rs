@@ -43,7 +43,7 @@ Examples:
   hopwise node configs/node.yaml --check
   kill -HUP $(pidof hopwise)     # reads the rules again, for new connections
 
-It ends on SIGTERM or SIGINT, once connections have finished or after `stop_within`.")]
+It ends on SIGTERM, SIGINT or SIGQUIT, once connections have finished or after `stop_within`.")]
 pub(crate) struct Arguments {
     /// Configuration file in YAML
     config: PathBuf,

@@ -35,7 +35,7 @@ Examples:
   hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3
   hopwise proxy calibrate
 
-It ends on SIGTERM or SIGINT. The router then forwards as before, also if the proxy is killed."
+It ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP. The router then forwards as before, also if the proxy is killed."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -18,19 +18,36 @@ pub(crate) const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Ending {
     term: Signal,
     int: Signal,
+    quit: Signal,
+    /// Where it asks for nothing else, such as to read a file anew.
+    hup: Option<Signal>,
 }
 
 impl Ending {
     /// From now on these signals end the program no more by themselves.
     pub(crate) fn new() -> io::Result<Ending> {
-        Ok(Ending { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+        let [term, int, quit] = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()];
+        Ok(Ending { term: signal(term)?, int: signal(int)?, quit: signal(quit)?, hup: None })
+    }
+
+    /// The same with SIGHUP, as from a terminal that is closed.
+    pub(crate) fn or_hangup() -> io::Result<Ending> {
+        Ok(Ending { hup: Some(signal(SignalKind::hangup())?), ..Ending::new()? })
     }
 
     /// Waits for the next one.
     pub(crate) async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hup {
+                Some(hup) => hup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            _ = hangup => {}
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }
@@ -40,7 +57,7 @@ pub(crate) fn runtime() -> Result<(Runtime, Ending), Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let ending = {
         let _inside = runtime.enter();
-        Ending::new().map_err(|error| Failure::failed("watch for signals", error))?
+        Ending::or_hangup().map_err(|error| Failure::failed("watch for signals", error))?
     };
     Ok((runtime, ending))
 }
@@ -107,7 +124,7 @@ impl Caught<Signal> {
 }
 
 impl Caught<Ending> {
-    /// SIGTERM and SIGINT.
+    /// SIGTERM, SIGINT and SIGQUIT.
     pub(crate) fn endings() -> io::Result<Caught<Ending>> {
         Caught::catch(Ending::new)
     }
@@ -124,9 +141,9 @@ impl Caught<Ending> {
     }
 }
 
-/// Becomes readable on SIGTERM and on SIGINT.
+/// Becomes readable on SIGTERM, SIGINT, SIGQUIT and SIGHUP.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
-    let ends = Caught::endings()?;
+    let ends = Caught::catch(Ending::or_hangup)?;
     let told = ends.descriptor()?;
     ends.tell()?;
     Ok(told)

@@ -27,7 +27,7 @@ Examples:
   hopwise route configs/route.yaml --check
 
 Packets to the mesh without a route go to a TUN device, wait there until a route is found, and then follow the
-kernel's routing table. It needs root to start. It ends on SIGTERM or SIGINT and then removes its routes. With
+kernel's routing table. It needs root to start. It ends on SIGTERM, SIGINT or SIGQUIT and then removes its routes. With
 `keys:` it signs its messages and refuses messages that none of the keys has signed. SIGHUP reads the file of
 the keys again.")]
 pub(crate) struct Arguments {

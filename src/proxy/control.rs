@@ -42,6 +42,18 @@ impl Question for Request {
 }
 
 impl Request {
+    /// An IPv4 address that is written as one of IPv6 (RFC 4291 §2.5.5.2) is meant as what it is.
+    pub(super) fn with_plain_address(mut self) -> Request {
+        match &mut self {
+            Request::GoingDown { peer, .. }
+            | Request::Gone { peer }
+            | Request::Up { peer }
+            | Request::Signal { peer, .. } => *peer = peer.to_canonical(),
+            Request::Status => {}
+        }
+        self
+    }
+
     pub(super) fn event(self) -> Option<LinkEvent<'static>> {
         match self {
             Request::GoingDown { peer, rtt_us, outage_us, within_us } => Some(LinkEvent::GoingDown {
@@ -124,6 +136,14 @@ impl Answer for Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mapped_address_means_the_mobile() {
+        let line = r#"{"tell":"gone","peer":"::ffff:10.9.0.2"}"#;
+        let request: Request = serde_json::from_str(line).expect("news");
+        let peer = IpAddr::from([10, 9, 0, 2]);
+        assert_eq!(request.with_plain_address(), Request::Gone { peer });
+    }
 
     #[test]
     fn news_are_read_and_nonsense_is_not() {

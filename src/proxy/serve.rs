@@ -76,7 +76,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
     // Opened devices have to be removed again, whatever happens between.
-    let ending = signals::early(Ending::new)?;
+    let ending = signals::early(Ending::or_hangup)?;
     privileges.make_folder(&config.control);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let watcher = watcher(config);
@@ -184,6 +184,7 @@ fn drive(
             match command {
                 Command::Tell(request, answer) => {
                     let response = obey(&mut driver, request, forecasts.as_mut());
+                    let request = request.with_plain_address();
                     answer.map(|answer| answer.send(response).is_ok());
                 }
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
