@@ -17,6 +17,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
+use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
@@ -106,9 +107,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     notify::tell(Notice::Ready);
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
-    let ended = drive(driver, &told, forecast, watcher);
-    // First the route around the proxy opens again, then its devices go.
-    drop(detour);
+    let ended = drive(driver, &told, forecast, watcher, detour);
     drop(bound);
     ended
 }
@@ -174,6 +173,8 @@ fn drive(
     told: &Receiver<Command>,
     mut forecasts: Option<Forecasts>,
     mut watcher: Option<Watcher>,
+    // Last, so that it goes first: the way around the proxy is open again before its devices go.
+    mut detour: Option<Detour>,
 ) -> Result<(), Failure> {
     let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
@@ -183,14 +184,18 @@ fn drive(
         while let Ok(command) = told.try_recv() {
             match command {
                 Command::Tell(request, answer) => {
-                    let response = obey(&mut driver, request, forecasts.as_mut());
                     let request = request.with_plain_address();
+                    let response = obey(&mut driver, request, forecasts.as_mut());
                     answer.map(|answer| answer.send(response).is_ok());
                 }
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::Beat => {
                     notify::tell(Notice::Alive);
+                    if detour.as_mut().is_some_and(|detour| !detour.stands()) {
+                        let problem = "nft has ended, which marks them";
+                        return Err(Failure::failed("lead packets through the proxy", problem));
+                    }
                     if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
                         tracing::warn!("nothing watches any more whether the proxy hangs");
                         watcher = None;
@@ -208,8 +213,10 @@ fn drive(
             ready.clear();
             ready.extend(0..driver.links());
         }
-        if driver.counters().iter().any(|link| link.is_gone) {
-            return Err(Failure::failed("carry packets", "a device of the proxy's is gone"));
+        if let Some(gone) = driver.counters().iter().find(|link| link.is_gone) {
+            let problem =
+                format_args!("{}: the device is gone, or what led its packets to the proxy", gone.name);
+            return Err(Failure::failed("carry packets", problem));
         }
     }
 }

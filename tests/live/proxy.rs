@@ -21,6 +21,8 @@ mod bridge;
 mod capture;
 #[path = "proxy/fade.rs"]
 mod fade;
+#[path = "proxy/mishaps.rs"]
+mod mishaps;
 #[path = "proxy/router.rs"]
 mod router;
 #[path = "proxy/table.rs"]

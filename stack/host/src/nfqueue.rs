@@ -6,11 +6,13 @@
 
 mod rules;
 mod socket;
+mod standing;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
@@ -45,13 +47,18 @@ pub struct Forward {
     mtu: u16,
     shared: Arc<Mutex<Shared>>,
     tally: Tally,
+    is_gone: bool,
+    /// When the device and the rules are looked for.
+    look_at: Instant,
 }
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The state of both sides.
 struct Shared {
     /// The packet that was read last, until its verdict.
     at_hand: Option<AtHand>,
-    _rules: Rules,
+    rules: Rules,
 }
 
 struct AtHand {
@@ -78,7 +85,7 @@ impl Forward {
         }
         let rules =
             Rules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
-        let shared = Arc::new(Mutex::new(Shared { at_hand: None, _rules: rules }));
+        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules }));
         let side = |(device, queue, out): (&String, Queue, Resender)| {
             let mtu = mtu_of(device);
             Forward {
@@ -88,6 +95,8 @@ impl Forward {
                 mtu,
                 shared: Arc::clone(&shared),
                 tally: Tally::new(),
+                is_gone: false,
+                look_at: Instant::ZERO,
             }
         };
         let mut sides = sides.into_iter().map(side);
@@ -124,7 +133,10 @@ impl Forward {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,
                     Some(libc::EMSGSIZE) => LinkDrop::TooBig,
                     Some(libc::ENETDOWN) => LinkDrop::Down,
-                    Some(libc::ENODEV | libc::ENXIO) => LinkDrop::Gone,
+                    Some(libc::ENODEV | libc::ENXIO) => {
+                        self.is_gone = true;
+                        LinkDrop::Gone
+                    }
                     _ => LinkDrop::Refused,
                 };
                 self.tally.dropped(reason);
@@ -158,6 +170,9 @@ impl Link for Forward {
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        if self.is_gone {
+            return Received::Gone;
+        }
         let shared = Arc::clone(&self.shared);
         let mut shared = shared.lock();
         self.drop_at_hand(&mut shared);
@@ -200,10 +215,22 @@ impl Link for Forward {
     fn flush(&mut self, _now: Instant) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
-        None
+        (!self.is_gone).then_some(self.look_at)
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.is_gone || now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_EVERY;
+        if !self.out.has_device() {
+            tracing::error!(device = self.device, "the device was removed, or made anew");
+            self.is_gone = true;
+        } else if !self.shared.lock().rules.stand() {
+            tracing::error!(device = self.device, "rules were removed that lead packets into its queue");
+            self.is_gone = true;
+        }
+    }
 
     fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {
         // The machine has handled all packets that were read.
@@ -212,7 +239,7 @@ impl Link for Forward {
     }
 
     fn counters(&self) -> LinkCounters {
-        self.tally.show(&self.device)
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
     }
 }
 

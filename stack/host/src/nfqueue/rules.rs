@@ -1,7 +1,8 @@
 //! Rules that lead forwarded packets into queues. Without a listener, packets go on (`bypass`).
 //!
-//! The rules go when the links do. Rules that a crash left do no harm until the next start, which replaces them. If the
-//! kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
+//! They come after the router's own rules (`priority filter`, and iptables' table `filter`): a packet that those drop
+//! never reaches the proxy. The rules go when the links do. Rules that a crash left do no harm until the next start, which
+//! replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use hopwise_core::ip::Prefix;
 
+use super::standing::{Chain, INET, IPV4, IPV6, Standing};
 use super::{ForwardConfig, family};
 use crate::nft::{feed, nft};
 use crate::undo::Undo;
@@ -16,10 +18,15 @@ use crate::undo::Undo;
 #[derive(Debug)]
 pub(super) struct Rules {
     _undo: Undo,
+    standing: Standing,
 }
 
 /// The programs for both versions of IP.
 const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
+/// The table of iptables whose chain `FORWARD` comes after that of `filter`.
+const SECURITY: &str = "security";
+/// Of the nft table.
+const CHAIN: &str = "forwarded";
 
 impl Rules {
     pub(super) fn set(config: &ForwardConfig) -> io::Result<Rules> {
@@ -34,7 +41,18 @@ impl Rules {
                 Undo::by(&format!("{cleared}true"))
             }
         };
-        Ok(Rules { _undo: undo? })
+        let in_nft = Chain { family: INET, table: table.clone(), name: CHAIN.to_owned() };
+        let in_iptables = [IPV4, IPV6].map(|family| {
+            let (table, name) = (SECURITY.to_owned(), chain(config.queue));
+            Chain { family, table, name }
+        });
+        let standing = Standing::of([in_nft].into_iter().chain(in_iptables));
+        Ok(Rules { _undo: undo?, standing })
+    }
+
+    /// Whether they are all there still. Those of the older iptables cannot be asked for.
+    pub(super) fn stand(&self) -> bool {
+        self.standing.holds()
     }
 }
 
@@ -66,8 +84,8 @@ fn with_nft(config: &ForwardConfig) -> String {
         }
     }
     format!(
-        "table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n  chain forwarded {{\n    \
-         type filter hook forward priority mangle; policy accept;\n{rules}  }}\n}}\n"
+        "table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n  chain {CHAIN} {{\n    \
+         type filter hook forward priority filter + 1; policy accept;\n{rules}  }}\n}}\n"
     )
 }
 
@@ -91,13 +109,13 @@ fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
             let _ = writeln!(rules, "-A {chain} {matches} -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
     }
-    format!("*mangle\n:{chain} - [0:0]\n{rules}-I FORWARD -j {chain}\nCOMMIT\n")
+    format!("*{SECURITY}\n:{chain} - [0:0]\n{rules}-I FORWARD -j {chain}\nCOMMIT\n")
 }
 
 /// The commands that remove our rules. Errors of missing rules do not matter.
 fn clearing(program: &str, queue: u16) -> String {
-    let (chain, mangle) = (chain(queue), format!("{program} -w -t mangle"));
-    format!("while {mangle} -D FORWARD -j {chain}; do :; done; {mangle} -F {chain}; {mangle} -X {chain}; ")
+    let (chain, table) = (chain(queue), format!("{program} -w -t {SECURITY}"));
+    format!("while {table} -D FORWARD -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
 }
 
 fn clear(program: &str, queue: u16) {
@@ -132,6 +150,7 @@ mod tests {
             assert!(script.contains(rule), "{rule} in {script}");
         }
         assert_eq!(script.matches("queue flags bypass").count(), 4);
+        assert!(script.contains("hook forward priority filter + 1;"), "{script}");
         assert!(
             script.starts_with("table inet hopwise_proxy_7100 {}\ndelete table inet hopwise_proxy_7100\n")
         );
@@ -144,7 +163,9 @@ mod tests {
         let matches = "-A HOPWISE-7100 -i radio -o wire -p tcp -s 10.9.0.0/24";
         let rule = &format!("{matches} -j NFQUEUE --queue-num 7101 --queue-bypass\n");
         assert!(
-            script.contains(rule) && script.ends_with("-I FORWARD -j HOPWISE-7100\nCOMMIT\n"),
+            script.starts_with("*security\n")
+                && script.contains(rule)
+                && script.ends_with("-I FORWARD -j HOPWISE-7100\nCOMMIT\n"),
             "{script}"
         );
         assert!(!script.contains("fd09"));

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, netdevice, sendto, socket_with,
+};
 
 use crate::poller::wait_for;
 use crate::sys;
@@ -24,6 +26,9 @@ pub fn is_link_lost(error: &io::Error) -> bool {
 
 #[derive(Debug)]
 pub struct Resender {
+    device: String,
+    /// The number of the device that the sockets are bound to.
+    index: u32,
     v4: OwnedFd,
     /// `None` if the kernel has no IPv6.
     v6: Option<OwnedFd>,
@@ -37,7 +42,14 @@ impl Resender {
             sys::bind_to_device(fd.as_fd(), device)?;
             io::Result::Ok(fd)
         };
-        Ok(Resender { v4: open(AddressFamily::INET)?, v6: open(AddressFamily::INET6).ok() })
+        let v4 = open(AddressFamily::INET)?;
+        let index = netdevice::name_to_index(&v4, device)?;
+        Ok(Resender { device: device.to_owned(), index, v4, v6: open(AddressFamily::INET6).ok() })
+    }
+
+    /// Whether the interface is there. One that was made anew under its name is another one.
+    pub(crate) fn has_device(&self) -> bool {
+        netdevice::name_to_index(&self.v4, &self.device).is_ok_and(|index| index == self.index)
     }
 
     pub fn send(&self, dst: impl Into<IpAddr>, packet: &[u8]) -> io::Result<()> {

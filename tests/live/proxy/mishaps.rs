@@ -1,0 +1,128 @@
+//! A router whose interfaces and rules change while a proxy runs there.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{By, Network, ways};
+use crate::namespace::{Running, can_run};
+use crate::world::{PATIENCE, until, within_patience};
+
+/// Waits until it has ended, with an error that says so.
+fn ends_with(running: &mut Running, network: &Network, said: &str) {
+    within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
+    let status = running.0.wait().expect("it has ended");
+    assert!(!status.success() && network.log().contains(said), "{said}: {}", network.log());
+    assert_eq!(network.left_behind(), "");
+}
+
+fn nft(network: &Network, script: &str) {
+    let done = network.router.output(&["nft", script]);
+    assert!(done.status.success(), "nft: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn queues(test: &str) -> bool {
+    ways(test).contains(&By::Nfqueue)
+}
+
+#[test]
+fn a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one() {
+    if !queues("a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one") {
+        return;
+    }
+    let network = Network::by("proxy-anew", By::Nfqueue);
+    let mut running = network.proxy("ack-hold", "none");
+    network.router.ip(&["link", "del", "radio"]);
+    network.router.join(&network.mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
+    ends_with(&mut running, &network, "radio: the device is gone");
+}
+
+#[test]
+fn rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them() {
+    if !queues("rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them") {
+        return;
+    }
+    for by in [By::Nfqueue, By::Tun] {
+        let network = Network::by("proxy-flushed", by);
+        let mut running = network.proxy("ack-hold", "none");
+        nft(&network, "flush ruleset");
+        if by == By::Nfqueue {
+            ends_with(&mut running, &network, "what led its packets to the proxy");
+            continue;
+        }
+        // A table with an owner is not flushed. It goes with the owner.
+        let id = running.0.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
+        let is_nft =
+            |id: &&str| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.trim() == "nft");
+        let owner = children.split_whitespace().find(is_nft).expect("an owner");
+        let owner = Pid::from_raw(owner.parse().expect("a number")).expect("a process");
+        kill_process(owner, Signal::KILL).expect("it is killed");
+        ends_with(&mut running, &network, "nft has ended");
+    }
+}
+
+#[test]
+fn a_connection_that_the_router_refuses_is_not_made_for_the_mobile() {
+    if !queues("a_connection_that_the_router_refuses_is_not_made_for_the_mobile") {
+        return;
+    }
+    let network = Network::by("proxy-refused", By::Nfqueue);
+    nft(
+        &network,
+        "table ip firewall { chain passing { type filter hook forward priority 0; \
+         iifname \"radio\" oifname \"wire\" tcp dport 7000 reject with tcp reset; }; }",
+    );
+    let _running = network.proxy("split", "none");
+    let _listeners = [7000, 7001].map(|port| {
+        let bound = network.fixed.run(|| TcpListener::bind(("10.8.0.1", port)));
+        bound.expect("a port")
+    });
+    let connect = |port| {
+        let address = ([10, 8, 0, 1], port).into();
+        network.mobile.run(move || TcpStream::connect_timeout(&address, PATIENCE))
+    };
+    assert!(connect(7001).is_ok());
+    let refused = connect(7000).expect_err("its filter refuses");
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_anew() {
+    const NAME: &str = "a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_anew";
+    if !can_run(NAME, &["nft", "ethtool"]) {
+        return;
+    }
+    let network = Network::new("proxy-burst");
+    let running = network.proxy("ack-hold", "none");
+    let told = |is_up: bool| {
+        let log = network.log();
+        log.lines()
+            .filter(|line| line.contains("carrier") && line.contains(&format!("is_up={is_up}")))
+            .count()
+    };
+    let goes_and_comes = |times: usize| {
+        network.mobile.ip(&["link", "set", "radio", "down"]);
+        within_patience(until(|| told(false) == times));
+        network.mobile.ip(&["link", "set", "radio", "up"]);
+        within_patience(until(|| told(true) == times));
+    };
+    goes_and_comes(1);
+    // More than a socket has room for, while nobody reads.
+    let process = Pid::from_child(&running.0);
+    kill_process(process, Signal::STOP).expect("it is stopped");
+    let batch: String = (0..2_000).map(|nth| format!("link set dev lo mtu {}\n", 60_000 + nth % 2)).collect();
+    fs::write(network.path("batch"), batch).expect("a file");
+    let path = network.path("batch");
+    let done = network.router.output(&["ip", "-batch", path.to_str().expect("a path")]);
+    kill_process(process, Signal::CONT).expect("it goes on");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    goes_and_comes(2);
+    network.router.ip(&["link", "del", "radio"]);
+    within_patience(until(|| told(false) == 3));
+    network.router.join(&network.mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
+    within_patience(until(|| told(true) == 3));
+    goes_and_comes(4);
+}
