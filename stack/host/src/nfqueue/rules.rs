@@ -1,8 +1,8 @@
 //! Rules that lead forwarded packets into queues. Without a listener, packets go on (`bypass`).
 //!
 //! They come after the router's own rules (`priority filter`, and iptables' table `filter`): a packet that those drop
-//! never reaches the proxy. The rules go when the links do. Rules that a crash left do no harm until the next start, which
-//! replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
+//! never reaches the proxy. The rules go when the links do. Rules that a crash left do no harm until the next start,
+//! which replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
 
 use std::fmt::Write as _;
 use std::io;
