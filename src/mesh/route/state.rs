@@ -5,7 +5,7 @@
 //! from older daemons, is the first of these.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -37,9 +37,19 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Reads the file, and makes it anew with the same text.
+    /// Reads what is there, and makes the file anew with the same text. A file that is not our own stays, and
+    /// nothing is remembered.
     pub(super) fn open(path: &Path) -> State {
-        let file = open_own(path, OpenOptions::new().read(true)).ok();
+        let opened = open_own(path, OpenOptions::new().read(true));
+        let is_free = opened.as_ref().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |_| true);
+        if let Err(error) = opened.as_ref()
+            && !is_free
+        {
+            let path = path.display();
+            tracing::warn!(%path, %error, "nothing is remembered in `state`: remove this, or name another file");
+            return State { path: path.to_string().into(), file: None, text: String::new(), marked: None };
+        }
+        let file = opened.ok();
         let modified = file.as_ref().and_then(|file| file.metadata().ok()?.modified().ok());
         let marked = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         let mut text = String::new();
@@ -124,6 +134,28 @@ mod tests {
             assert!(state.marked.is_some());
         }
         fs::remove_file(&path).expect("it was marked");
+    }
+
+    #[test]
+    fn what_is_none_of_ours_is_not_replaced() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let folder = std::env::temp_dir().join(format!("hopwise-state-others-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (link, two, target) = (folder.join("link"), folder.join("two"), folder.join("target"));
+        fs::write(&target, "number 7\n").expect("a file");
+        symlink(&target, &link).expect("a link");
+        fs::hard_link(&target, &two).expect("another name");
+        let socket = folder.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        for path in [&link, &two, &socket] {
+            let state = State::open(path);
+            state.mark(Some(9), None);
+            assert_eq!(state.read(), Kept::default(), "{path:?}");
+        }
+        let kind = |path| fs::symlink_metadata(path).expect("it is there").file_type();
+        assert!(kind(&link).is_symlink() && kind(&socket).is_socket());
+        assert_eq!(fs::read_to_string(&two).expect("it is there"), "number 7\n");
+        fs::remove_dir_all(folder).expect("it is there");
     }
 
     #[test]

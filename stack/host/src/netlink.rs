@@ -227,7 +227,7 @@ pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
 }
 
 /// The current name of the device with that number.
-fn name_of(index: u32) -> Result<String, NetlinkError> {
+pub(crate) fn name_of(index: u32) -> Result<String, NetlinkError> {
     let socket = socket()?;
     netdevice::index_to_name(socket.as_fd(), index).map_err(|error| NetlinkError::NoDevice(error.into()))
 }

@@ -136,3 +136,26 @@ fn a_tun_device_without_its_network_ends_the_daemon() {
         assert!(log.contains("the route to 10.77.0.0/24 over the device `hopwise0` is gone"), "{log}");
     }
 }
+
+#[test]
+fn switches_of_a_device_with_a_new_name_are_put_back() {
+    if !can_run("switches_of_a_device_with_a_new_name_are_put_back", &["ip", "sysctl"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("renamed", 2, AODV);
+    let device = mesh.join(0, 1);
+    let values = |mesh: &Mesh, device: &str| {
+        ["forwarding", "rp_filter", "send_redirects", "accept_redirects"].map(|switch| {
+            let key = format!("net.ipv4.conf.{device}.{switch}");
+            String::from_utf8_lossy(&mesh.nodes[0].output(&["sysctl", "-n", &key]).stdout).into_owned()
+        })
+    };
+    let before = values(&mesh, &device);
+    mesh.start(0, std::slice::from_ref(&device));
+    assert_ne!(values(&mesh, &device), before);
+    mesh.nodes[0].ip(&["link", "set", &device, "down"]);
+    mesh.nodes[0].ip(&["link", "set", &device, "name", "renamed0"]);
+    let log = ended(&mut mesh);
+    assert!(log.contains(&format!("the device `{device}` was removed or made anew")), "{log}");
+    assert_eq!(values(&mesh, "renamed0"), before);
+}

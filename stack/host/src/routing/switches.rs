@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::netlink;
 use journal::Journal;
 use shared::{Claims, Turn};
 
@@ -26,6 +27,34 @@ struct Change {
     key: String,
     before: String,
     after: String,
+    /// The number of its device, which may get another name.
+    device: Option<u32>,
+}
+
+impl Change {
+    fn new(key: &str, before: String, after: &str) -> Change {
+        let device = interface(key).and_then(|name| netlink::index_of(name).ok());
+        Change { key: key.to_owned(), before, after: after.to_owned(), device }
+    }
+
+    /// True while its device is there, under any name.
+    fn has_device(&self) -> bool {
+        self.device.is_some_and(|device| netlink::name_of(device).is_ok())
+    }
+
+    /// The switch's key by now.
+    fn place(&self) -> String {
+        let name = self.device.and_then(|device| netlink::name_of(device).ok());
+        match (name, interface(&self.key)) {
+            (Some(name), Some(before)) => self.key.replacen(&format!("/{before}/"), &format!("/{name}/"), 1),
+            _ => self.key.clone(),
+        }
+    }
+}
+
+/// The interface of a key such as `ipv4/conf/wlan0/forwarding`.
+fn interface(key: &str) -> Option<&str> {
+    key.strip_prefix("ipv4/conf/")?.split('/').next()
 }
 
 #[derive(Debug)]
@@ -66,7 +95,7 @@ impl Switches {
         // Another daemon has recorded the old value.
         let before =
             self.claims.others(key)?.into_iter().next().map_or(now.clone(), |claimed| claimed.before);
-        let change = Change { key: key.to_owned(), before, after: value.to_owned() };
+        let change = Change::new(key, before, value);
         self.claims.hold(&change)?;
         if !self.changes.contains(&change) {
             self.journal.note(&change)?;
@@ -131,13 +160,18 @@ impl Switches {
                 done.left.extend((other.before != change.before).then_some(change));
                 continue;
             }
-            let Change { key, before, after } = change;
+            let (key, before) = (change.place(), &change.before);
             let path = self.kernel.join(&key);
-            let is_ours = fs::read_to_string(&path).is_ok_and(|now| now.trim() == after);
-            match is_ours.then(|| fs::write(&path, &before)) {
+            let now = fs::read_to_string(&path);
+            let is_ours = now.as_ref().is_ok_and(|now| now.trim() == change.after);
+            match is_ours.then(|| fs::write(&path, before)) {
                 Some(Ok(())) => done.count += 1,
                 Some(Err(error)) => tracing::warn!(key, before, %error, "a switch was not put back"),
                 None => tracing::debug!(key, before, "a switch has changed since, or is gone, and stays"),
+            }
+            // Its device has just got another name.
+            if now.is_err() && change.has_device() {
+                done.left.push(change);
             }
         }
         done.left.reverse();
@@ -149,7 +183,7 @@ impl Switches {
 #[derive(Debug, Default)]
 struct PutBack {
     count: usize,
-    /// Switches that another daemon needs.
+    /// Another daemon needs them, or they were not found.
     left: Vec<Change>,
 }
 
@@ -293,6 +327,16 @@ mod tests {
         assert!(Switches::open_below(&root, &path, &[]).is_err(), "it has two names");
         assert_eq!(fs::read_to_string(target).expect("a file"), "precious");
         fs::remove_dir_all(root).expect("it is there");
+    }
+
+    #[test]
+    fn a_line_has_the_number_of_its_device_where_it_is_known() {
+        let device = |line| read_change(line).expect("a change").device;
+        assert_eq!(device("ipv4/conf/wlan0/rp_filter 2 0"), None);
+        assert_eq!(device("ipv4/conf/wlan0/rp_filter 2 0 7"), Some(7));
+        let change = read_change("ipv4/conf/before/rp_filter 2 0 1").expect("a change");
+        assert_eq!(change.place(), "ipv4/conf/lo/rp_filter", "device 1 is the loopback");
+        assert_eq!(interface("ipv4/conf/wlan0/rp_filter"), Some("wlan0"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The file of old values: the place where they hold, and a line for each switch.
+//! The file of old values: where they hold, and a line for each switch. The line ends with the number of the switch's
+//! device, where it has one. Files of older daemons have no such numbers.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -118,7 +119,8 @@ impl Journal {
 
 impl Change {
     fn line(&self) -> String {
-        format!("{} {} {}\n", self.key, self.before, self.after)
+        let device = self.device.map_or(String::new(), |device| format!(" {device}"));
+        format!("{} {} {}{device}\n", self.key, self.before, self.after)
     }
 }
 
@@ -199,7 +201,8 @@ fn boot() -> io::Result<String> {
 /// Reads a change; `None` for a line that no daemon of ours wrote.
 pub(super) fn read_change(line: &str) -> Option<Change> {
     let mut words = line.split(' ').map(str::to_owned);
-    let change = Change { key: words.next()?, before: words.next()?, after: words.next()? };
+    let (key, before, after) = (words.next()?, words.next()?, words.next()?);
+    let change = Change { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
     let is_below = change.key.starts_with("ipv4/conf/") && !change.key.split('/').any(|part| part == "..");
     let is_number = |text: &str| text.parse::<u8>().is_ok();
     (is_below && is_number(&change.before) && is_number(&change.after)).then_some(change)

@@ -18,6 +18,7 @@ use rustix::process::geteuid;
 use super::Change;
 use super::journal::read_change;
 use crate::netlink::{Named, names_with};
+use crate::random_key;
 
 /// Attempts to get the turn, while other daemons start or end.
 const TRIES: u32 = 100;
@@ -53,25 +54,17 @@ impl Claims {
 
     /// Shows the other daemons that this one needs the switch, with its value after the change.
     pub(super) fn hold(&mut self, change: &Change) -> io::Result<()> {
-        let Change { key, before, after } = change;
+        let Change { key, before, after, .. } = change;
         if self.names.iter().any(|name| name.contains(&format!(" {key} "))) {
             return Ok(());
         }
-        let own = std::process::id();
-        // A process of another PID namespace may have the same number.
-        for nth in 0..TRIES {
-            let name = format!("{}{key} {before} {after} {own}.{nth}", self.prefix());
-            match bind(&name) {
-                Ok(socket) => {
-                    self.sockets.push(socket);
-                    self.names.push(name);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AddrInUse.into())
+        // No user of the machine can take a name first that cannot be guessed.
+        let [a, b, c, d, e, f, g, h, ..] = random_key()?;
+        let own = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        let name = format!("{}{key} {before} {after} {own:016x}", self.prefix());
+        self.sockets.push(bind(&name)?);
+        self.names.push(name);
+        Ok(())
     }
 
     pub(super) fn let_go(&mut self) {
@@ -137,4 +130,22 @@ impl Turn {
 
 fn bind(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a user of the machine takes them who knows the number of the process.
+    #[test]
+    fn names_that_can_be_guessed_are_taken_in_vain() {
+        let tree = std::env::temp_dir().join(format!("hopwise-guessed-{}", std::process::id()));
+        let mut claims = Claims::of(&tree, &[]);
+        let change = read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
+        let (prefix, own) = (claims.prefix(), std::process::id());
+        let guessed = (0..TRIES).map(|nth| format!("{prefix}ipv4/conf/wlan0/rp_filter 2 0 {own}.{nth}"));
+        let _taken: Vec<_> = guessed.map(|name| bind(&name).expect("it is free")).collect();
+        claims.hold(&change).expect("a name is left");
+        assert_eq!(Claims::of(&tree, &[]).others(&change.key).expect("they are listed").len(), 101);
+    }
 }
