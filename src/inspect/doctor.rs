@@ -160,10 +160,19 @@ fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
     findings
 }
 
+/// Names of files are others' to choose: one begins no line of its own, and turns no text around.
 fn line(finding: &Finding) -> String {
     let Finding { check, verdict, found, fix } = finding;
-    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {fix}", ""));
-    format!("{:8} {check:12} {found}{fix}\n", verdict.name())
+    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {}", "", plain(fix)));
+    format!("{:8} {check:12} {}{fix}\n", verdict.name(), plain(found))
+}
+
+fn plain(text: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|letter| if steers(letter) { '?' } else { letter }).collect()
 }
 
 #[cfg(test)]

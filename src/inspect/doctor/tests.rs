@@ -194,3 +194,9 @@ fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {
     assert_eq!(of("sums-trusted", ", checksums: trust", told).verdict, Verdict::Ok);
     assert_eq!(of("sums-off", "", "tx-checksumming: off\n").verdict, Verdict::Ok);
 }
+
+#[test]
+fn a_name_of_a_file_begins_no_line_and_turns_no_text_around() {
+    let finding = Finding::warning("switches", "a\nok b\u{202e}c\u{1b}[2J", "d\te");
+    assert_eq!(line(&finding), format!("warning  switches     a?ok b?c?[2J\n{:22}fix: d?e\n", ""));
+}

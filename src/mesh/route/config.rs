@@ -1,5 +1,6 @@
 //! Configuration of `hopwise route`.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,16 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
             accepted,
         ));
     }
+    let tun = root.key("tun");
+    check_device(document, &tun, &file.tun)?;
+    check_state(document, file.state.as_deref())?;
     for (nth, name) in file.interfaces.iter().enumerate() {
+        check_device(document, &root.key("interfaces").index(nth), name)?;
+        if *name == file.tun {
+            let problem = format!("`{name}` is one of `interfaces`");
+            let accepted = "a name that no device has, such as hopwise0";
+            return Err(document.refuse(&tun, problem, accepted));
+        }
         if file.interfaces[..nth].contains(name) {
             let place = root.key("interfaces").index(nth);
             return Err(document.refuse(&place, format!("`{name}` is there twice"), "each once"));
@@ -146,6 +156,34 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         confine: file.confine,
         speaks,
     })
+}
+
+/// `all` and `default` stand for every device where the kernel's switches are, and of `%d` the kernel makes a number.
+fn check_device(
+    document: &Document,
+    place: &Place,
+    name: &str,
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    let is_wrong = |letter: char| !letter.is_ascii_graphic() || "/:%".contains(letter);
+    let is_reserved = [".", "..", "all", "default"].contains(&name);
+    if (1..=15).contains(&name.len()) && !name.contains(is_wrong) && !is_reserved {
+        return Ok(());
+    }
+    let problem = format!("`{name}` is no name of a device");
+    let accepted = "1 to 15 letters and digits, such as wlan0; not `all` or `default`";
+    Err(document.refuse(place, problem, accepted))
+}
+
+/// A file, or nothing yet. Its owner is looked at when it is opened.
+fn check_state(document: &Document, path: Option<&Path>) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    let Some(path) = path else { return Ok(()) };
+    let is_other = fs::symlink_metadata(path).is_ok_and(|facts| !facts.is_file());
+    if path.file_name().is_some() && !is_other {
+        return Ok(());
+    }
+    let problem = format!("{} is no file", path.display());
+    let accepted = "the path of a file that the daemon makes, such as /run/hopwise/route";
+    Err(document.refuse(&Place::root().key("state"), problem, accepted))
 }
 
 /// The node's own address and those that it serves are different hosts of the network.
@@ -301,6 +339,14 @@ mod tests {
             ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
             ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
             ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 is outside"),
+            ("[wlan0]", "[all]", "`all` is no name of a device"),
+            ("[wlan0]", "['..']", "`..` is no name of a device"),
+            ("[wlan0]", "[a23456789012345b]", "`a23456789012345b` is no name of a device"),
+            ("[wlan0]", "[wlan0]\ntun: hop%d", "`hop%d` is no name of a device"),
+            ("[wlan0]", "[wlan0]\ntun: wlan0", "`wlan0` is one of `interfaces`"),
+            ("[wlan0]", "[wlan0]\nstate: /", "/ is no file"),
+            ("[wlan0]", "[wlan0]\nstate: /tmp", "/tmp is no file"),
+            ("[wlan0]", "[wlan0]\nstate: /dev/null", "/dev/null is no file"),
             ("[wlan0]", "[]", "the number of interfaces is out of bounds"),
             ("[wlan0]", "[wlan0, wlan0]", "`wlan0` is there twice"),
             ("protocol: aodv", "protocol: static", "static routes need no daemon"),
