@@ -288,7 +288,8 @@ impl Report {
         let numbered = (0..).zip(flows);
         let reports: Vec<_> = numbered.map(|(nth, (from, to))| FlowReport::new(nth, from, to)).collect();
         let rates: Vec<f64> = reports.iter().map(|flow| flow.goodput_kbps).collect();
-        let delivered = reports.iter().map(|flow| flow.bytes_delivered).sum();
+        // A peer may report any count.
+        let delivered = reports.iter().fold(0_u64, |sum, flow| sum.saturating_add(flow.bytes_delivered));
         let sha256 = flows.iter().find_map(|(from, to)| {
             let sent = from.sha256.clone()?;
             let matches = to.sha256.as_ref() == Some(&sent);

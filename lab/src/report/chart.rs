@@ -53,7 +53,7 @@ impl Scale {
     }
 }
 
-/// Whatever the ends are.
+/// Ends that are no numbers, or far apart, lead to no more than this.
 const MOST_TICKS: usize = 16;
 
 /// 1, 2 or 5 times a power of ten, a fifth of the span or so.
