@@ -222,7 +222,7 @@ impl CaptureSnapshot {
         for (count, why) in [
             (self.packets_missed, "packets came too fast for the queue"),
             (self.events_missed, "trace events came too fast, so some packets have no reason"),
-            (self.packets_unwritten, "packets did not fit on the disk"),
+            (self.packets_unwritten, "packets could not be written"),
         ] {
             if count > 0 {
                 told.push(format!("{count} {why}"));
@@ -403,7 +403,7 @@ mod tests {
         let expected = [
             "a.pcapng: 7 packets, 2.0 KiB, in 3 files, of which the newest stay",
             "2 packets came too fast for the queue",
-            "5 packets did not fit on the disk",
+            "5 packets could not be written",
             "last error: No space left",
         ];
         assert_eq!(full.told(), expected);

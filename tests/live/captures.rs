@@ -43,7 +43,7 @@ fn a_capture_of_the_file_that_fills_its_disk_says_so_everywhere() {
     let [begun, ended] = warnings[..] else { panic!("when it begins and when it ends: {log}") };
     assert!(begun.contains("the capture cannot write") && begun.contains("No space left"), "{begun}");
     assert!(ended.contains("captured, not all of it, into ") && ended.contains(" packets, "), "{ended}");
-    assert!(ended.contains(" did not fit on the disk; last error: No space left"), "{ended}");
+    assert!(ended.contains(" could not be written; last error: No space left"), "{ended}");
 }
 
 #[test]

@@ -37,6 +37,15 @@ pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a file of ours may take this name: nothing stands there, or what is our own, or what no other user can have
+/// put there.
+pub(crate) fn gives_way(path: &Path) -> bool {
+    let Ok(facts) = fs::symlink_metadata(path) else { return true };
+    let own = geteuid().as_raw();
+    let is_closed = |folder: Metadata| [0, own].contains(&folder.uid()) && folder.mode() & 0o022 == 0;
+    facts.uid() == own || fs::metadata(folder_of(path)).is_ok_and(is_closed)
+}
+
 /// The same as [`open_own`] without the checks.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)

@@ -24,13 +24,16 @@ use super::joiner::Commented;
 use super::{CaptureCounts, CaptureSettings, CapturedLink, checksum};
 use crate::frames::Framing;
 use crate::observer::Direction;
-use crate::own_file::begin_own;
+use crate::own_file::{begin_own, gives_way};
 
 /// Times are in nanoseconds.
 const NANOSECONDS: u8 = 9;
 /// Values of pcapng's flags word of a packet (section 4.3.1): its two lowest bits are the direction.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
+
+/// Numbers that other users' files may have beside ours.
+const MOST_OF_OTHERS: u32 = 1_000;
 
 pub(super) struct CaptureFile {
     path: PathBuf,
@@ -219,11 +222,18 @@ impl CaptureFile {
     /// Renames `a.pcapng` to `a.1.pcapng`, that one to `a.2.pcapng`, and replaces the oldest. The headers wait for the
     /// first packet.
     fn rotate(&mut self) -> io::Result<()> {
-        // The renaming stops at a gap. After a failed attempt to make the new file, the gap is at the front.
-        let is_there = |number: &u32| fs::symlink_metadata(numbered(&self.path, *number)).is_ok();
-        let last = (0..self.files.get() - 1).take_while(is_there).count();
-        for number in (0..self.files.get()).take(last).rev() {
-            fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1))?;
+        if !gives_way(&self.path) {
+            return Err(others("the file of the capture is another user's now"));
+        }
+        // After a failed attempt to make the new file, its name is free.
+        if fs::symlink_metadata(&self.path).is_ok() {
+            let names = self.names()?;
+            for pair in names.windows(2).rev() {
+                fs::rename(&pair[0], &pair[1])?;
+            }
+            if names.len() == 1 {
+                fs::remove_file(&self.path)?;
+            }
         }
         let next = open(&self.path)?;
         self.write_statistics();
@@ -237,6 +247,32 @@ impl CaptureFile {
         self.blocks = section(&self.links)?;
         Ok(())
     }
+
+    /// The capture's files, the newest first, up to the last that may stay or the first that is not there. Another
+    /// user's file keeps its number.
+    fn names(&self) -> io::Result<Vec<PathBuf>> {
+        let older = self.files.get() - 1;
+        let (mut names, mut number) = (vec![self.path.clone()], 0_u32);
+        while names.len() as u64 <= u64::from(older) {
+            number += 1;
+            if number > older.saturating_add(MOST_OF_OTHERS) {
+                return Err(others("files of other users have the numbers of older files"));
+            }
+            let path = numbered(&self.path, number);
+            if gives_way(&path) {
+                let is_free = fs::symlink_metadata(&path).is_err();
+                names.push(path);
+                if is_free {
+                    break;
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+fn others(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, problem)
 }
 
 /// Opens a file that no other user may read; another user's file stays as it is. A pipe is refused, because its reader
@@ -402,5 +438,46 @@ mod tests {
         }
         CaptureFile::create(&settings(&path)).expect("it is ours");
         assert_ne!(fs::read(&path).expect("it is there"), b"ours");
+    }
+
+    /// Rotation in a folder that anybody may write to. It takes root to make a file that is another user's.
+    #[test]
+    fn older_files_take_no_number_of_another_users_file() {
+        let folder = Folder::new("capture-shared");
+        let mut file = rotated(&folder, 3);
+        let (path, others) = (folder.file("a.1.pcapng"), Some(4_242));
+        fs::write(&path, "precious").expect("a file");
+        if std::os::unix::fs::chown(&path, others, None).is_err() {
+            return;
+        }
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::set_permissions(path.parent().expect("a folder"), everybody).expect("it is ours");
+        for (number, packet) in (1..).zip([b"first", b"older", b"newer", b"third"]) {
+            push(&mut file, number, packet);
+            file.write(&[]).expect("there is room");
+        }
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
+        let kept = ["a.3.pcapng", "a.2.pcapng", "a.pcapng"].map(|name| packets(&folder.file(name)));
+        assert_eq!(kept, [[b"older".to_vec()], [b"newer".to_vec()], [b"third".to_vec()]]);
+        // The name of the newest file is not taken from another user either.
+        let newest = folder.file("a.pcapng");
+        fs::write(folder.file("planted"), "precious").expect("a file");
+        std::os::unix::fs::chown(folder.file("planted"), others, None).expect("root may");
+        fs::rename(folder.file("planted"), &newest).expect("the folder can be written");
+        push(&mut file, 5, b"lost");
+        let refused = file.write(&[]).expect_err("it is another user's");
+        assert!(refused.to_string().contains("another user's"), "{refused}");
+        assert_eq!(fs::read_to_string(&newest).expect("it is there"), "precious");
+    }
+
+    #[test]
+    fn one_file_that_rotates_begins_anew() {
+        let folder = Folder::new("capture-one");
+        let mut file = rotated(&folder, 1);
+        for (number, packet) in (1..).zip([&b"a longer packet than the next"[..], b"short"]) {
+            push(&mut file, number, packet);
+        }
+        file.write(&[]).expect("there is room");
+        assert_eq!(packets(&folder.file("a.pcapng")), [b"short"]);
     }
 }
