@@ -16,6 +16,7 @@ use serde_path_to_error::Segment;
 use crate::plain;
 
 mod assign;
+mod secrets;
 mod specs;
 mod tree;
 mod words;
@@ -30,6 +31,8 @@ const LARGEST_FILE: u64 = 16 << 20;
 pub struct Document {
     name: String,
     text: Arc<str>,
+    /// The text as errors show it, without secrets.
+    shown: Arc<str>,
     root: Arc<Node>,
     value: serde_yaml::Value,
     /// Values set over the file's own.
@@ -109,6 +112,12 @@ impl Refusal {
         Refusal { problem, accepted, source, span, line, column }
     }
 
+    /// The same with another text of the same length in the place of its own.
+    fn showing(self, text: &str) -> Refusal {
+        let source = NamedSource::new(self.source.name(), plain::text(text)).with_language("YAML");
+        Refusal { source, ..self }
+    }
+
     /// The refusal at a part of its present text, if that part holds `text` unchanged.
     fn within(&self, text: &str, part: Range<usize>) -> Option<Box<Refusal>> {
         let source = self.source.inner();
@@ -181,7 +190,8 @@ impl Document {
         let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \
                         around a text with `: ` or ` #` in it";
         let refuse_for = |span, problem, accepted: &str| {
-            Box::new(Refusal::new(name, text, span, problem, Some(accepted.to_owned())))
+            let refusal = Refusal::new(name, text, span, problem, Some(accepted.to_owned()));
+            Box::new(refusal.showing(&secrets::hidden_from_first(text)))
         };
         let refuse = |span, problem| refuse_for(span, problem, accepted);
         let root = tree::parse(text).map_err(|wrong| match wrong {
@@ -196,8 +206,8 @@ impl Document {
             let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             refuse(at..at, without_place(&error.to_string()))
         })?;
-        let root = Arc::new(root);
-        Ok(Document { name: name.to_owned(), text: text.into(), root, value, assigned: Vec::new() })
+        let (shown, root) = (secrets::hidden(text, &root).into(), Arc::new(root));
+        Ok(Document { name: name.to_owned(), text: text.into(), shown, root, value, assigned: Vec::new() })
     }
 
     /// The content of the file as a `T`. Unknown keys and wrong values are refused at their place.
@@ -207,6 +217,11 @@ impl Document {
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
             let place = place_of(error.path());
             let problem = error.inner().to_string();
+            if secrets::is_secret(&place) && problem.contains(['`', '"']) {
+                let wanted = problem.split_once(", expected ").map_or("a text", |(_, wanted)| wanted);
+                let accepted = format!("expected {}, {}", words::wanted(wanted), secrets::ACCEPTED);
+                return self.refuse(&place, secrets::PROBLEM, &accepted);
+            }
             // serde names the accepted values in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
                 // YAML reads the text after an unquoted comma within { } as a key of its own.
@@ -298,7 +313,7 @@ impl Document {
             Mark::Value => self.root.span(&place.0),
             Mark::Key => self.root.key_span(&place.0),
         };
-        Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted))
+        Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted).showing(&self.shown))
     }
 }
 

@@ -157,3 +157,37 @@ proptest! {
         }
     }
 }
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code, reason = "read by serde alone")]
+struct Service {
+    listen: u16,
+    #[serde(default)]
+    users: std::collections::BTreeMap<String, String>,
+}
+
+/// YAML takes a password of digits for a number, and logs keep what errors quote.
+#[test]
+fn no_error_shows_a_secret() {
+    for (text, place) in [
+        ("listen: 1\nusers: { ada: 99887766 }\n", "plan.yaml:2:15: "),
+        ("listen: 1\nusers:\n  ada: 99887766\n", "plan.yaml:3:8: "),
+        ("listen: 1\nusers: ada 99887766\n", "plan.yaml:2:8: "),
+        ("listen: 1\nusers: { ada: [99887766] }\n", "plan.yaml:2:15: "),
+        ("{ users: { \u{e4}: '99887766' }, listen: x }\n", "plan.yaml:1:37: `x` does not fit here"),
+        ("users: { ada: \"99887766\" }\nlisten: x\n", "plan.yaml:2:9: `x` does not fit here"),
+        ("listen: x\nusers: { ada: \"99887766\" }\n", "plan.yaml:1:9: `x` does not fit here"),
+        ("listen: [1\nusers: { ada: 99887766 }\n", "plan.yaml:"),
+        ("'users' : { ada: \"99887766 }\nlisten: 1\n", "plan.yaml:"),
+        ("users: { ada: a, ada: 99887766 }\n", "plan.yaml:1:18: `ada` is there already"),
+    ] {
+        let refusal = match Document::parse("plan.yaml", text) {
+            Ok(document) => *document.read::<Service>().expect_err("it is refused"),
+            Err(refusal) => *refusal,
+        };
+        let line = refusal.to_string();
+        assert!(line.starts_with(place), "{text}: {line}");
+        let said = format!("{line} {:?}", miette::Report::new(refusal));
+        assert!(said.contains("plan.yaml") && !said.contains("99887766"), "{text}: {said}");
+    }
+}

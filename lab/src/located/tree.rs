@@ -42,6 +42,23 @@ impl Node {
         steps.iter().try_fold(self, |node, step| node.next(step).map(|(next, _)| next)).is_some()
     }
 
+    /// Adds the places of values that have one of these keys.
+    pub(super) fn places_below(&self, keys: &[&str], places: &mut Vec<Range<usize>>) {
+        match &self.inner {
+            Inner::Leaf => {}
+            Inner::List(items) => items.iter().for_each(|item| item.places_below(keys, places)),
+            Inner::Map(entries) => {
+                for (key, _, value) in entries {
+                    if keys.contains(&key.as_str()) {
+                        places.push(value.span.clone());
+                    } else {
+                        value.places_below(keys, places);
+                    }
+                }
+            }
+        }
+    }
+
     fn find(&self, steps: &[Step]) -> (Range<usize>, Range<usize>) {
         let mut found = (self, self.span.clone());
         for step in steps {
