@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 mod bind;
 pub(crate) mod config;
@@ -54,9 +54,12 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (document, config) = config::load_for_here(&arguments.config).map_err(Failure::from)?;
+    let warning = config::shown_passwords(&arguments.config, &config);
     if arguments.check {
+        warning.iter().for_each(|warning| failure::remark(warning));
         return crate::daemon::accepted(&arguments.config);
     }
     crate::daemon::log::begin();
+    warning.iter().for_each(|warning| tracing::warn!("{warning}"));
     daemon::run(document, config, &arguments.config)
 }

@@ -24,6 +24,7 @@ mod listeners;
 
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
+pub(crate) use here::shown_passwords;
 pub(crate) use listeners::{place_at, ports};
 
 /// A node's configuration as it stands in the file; [`load`] has made the checks that serde cannot.

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, SOCKS5, text};
+use crate::field::{Field, HOPWISE, SOCKS5, text};
 use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
@@ -84,4 +84,30 @@ fn a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted() {
     let log = field.log();
     let line = log.lines().find(|line| line.contains("the old rules stay")).unwrap_or_default();
     assert!(line.contains("node.yaml:6:14: ") && line.contains("expected a time with its unit"), "{line}");
+}
+
+/// YAML takes a password of digits for a number.
+#[test]
+fn a_password_that_does_not_fit_stays_out_of_the_log_and_of_what_a_check_says() {
+    if !can_run("a_password_that_does_not_fit_stays_out_of_the_log_and_of_what_a_check_says", &[]) {
+        return;
+    }
+    let field = Field::new("passwords");
+    let users = |password: &str| {
+        format!("socks5:\n  listen: 127.0.0.1:1080\n  users: {{ ada: {password} }}\ncaptures: []")
+    };
+    let config = field.config(&users("'99887766'"));
+    let daemon = field.spawn(&config);
+    let readable = "each user of this machine can read the passwords";
+    assert!(field.log().contains(readable), "{}", field.log());
+    let checked = field.node.output(&[HOPWISE, "node", "--check", &config]);
+    assert!(checked.status.success() && text(&checked.stderr).contains(readable));
+    field.config(&users("99887766"));
+    daemon.tell(Signal::HUP);
+    within_patience(until(|| field.log().contains("the old rules stay")));
+    let checked = field.node.output(&[HOPWISE, "node", "--check", &config]);
+    assert_eq!(checked.status.code(), Some(2));
+    for said in [field.log(), text(&checked.stderr)] {
+        assert!(said.contains("node.yaml:7:17: ") && !said.contains("99887766"), "{said}");
+    }
 }

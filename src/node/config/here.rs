@@ -1,12 +1,26 @@
 //! Checks of a configuration that only its own machine can make. A running node that reads its rules again skips them.
 //! A resolver may be slow, and the rest of the file needs a restart.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use hopwise_lab::located::{Document, Place};
 use nix::unistd::User;
 
 use super::NodeConfig;
 use super::check::Checked;
 use crate::node::links::check_filter;
+
+/// The warning about passwords in a file that each user of this machine may read.
+pub(crate) fn shown_passwords(path: &Path, config: &NodeConfig) -> Option<String> {
+    let has_passwords = config.socks5.as_ref().is_some_and(|socks5| !socks5.users.is_empty());
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    let shown = path.display();
+    (has_passwords && mode & 0o004 != 0).then(|| {
+        format!("{shown}: each user of this machine can read the passwords of `users`: chmod o-r {shown}")
+    })
+}
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     user(document, config)?;

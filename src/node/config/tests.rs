@@ -117,6 +117,23 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
 }
 
 #[test]
+fn passwords_in_a_file_that_each_user_may_read_are_warned_of() {
+    let path = std::env::temp_dir().join(format!("hopwise-passwords-{}.yaml", std::process::id()));
+    let warning = |users: &str, mode| {
+        let text = format!("{LEAST}socks5: {{ listen: 127.0.0.1:1080{users} }}\n");
+        fs::write(&path, text).expect("the temporary folder can be written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(&path, mode).expect("it is ours");
+        shown_passwords(&path, &load(&path).expect("it is accepted"))
+    };
+    let users = ", users: { ada: secret }";
+    let said = warning(users, 0o644).expect("others may read it");
+    assert!(said.contains("chmod o-r") && !said.contains("secret"), "{said}");
+    assert_eq!((warning(users, 0o640), warning("", 0o644)), (None, None));
+    fs::remove_file(path).expect("it is ours");
+}
+
+#[test]
 fn whoever_listens_has_an_address_of_its_own() {
     let out = |listen: &str| format!("{{ listen: \"{listen}\", to: mesh:n:80 }}");
     for (first, second) in [
