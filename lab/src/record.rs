@@ -64,7 +64,7 @@ pub struct Record {
 /// No number of a run's result is beyond this.
 const LARGEST: f64 = 1e12;
 
-/// Whether a run can come to that number.
+/// Says whether a run can come to that number.
 pub(crate) fn is_sound(number: f64) -> bool {
     number.abs() <= LARGEST
 }

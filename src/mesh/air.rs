@@ -37,8 +37,8 @@ Examples:
 Frames that a node sends on its device air0 go over the scenario's radio: 802.11 with its collisions, losses, movement
 and outages, as in `hopwise run`. The kernels of the nodes forward. With `routing: { protocol: static }` they have the
 shortest routes; otherwise they have none until a routing program finds some. Flows and agents of the scenario are
-ignored. It needs root, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and then removes its namespaces. The namespaces of a killed one are
-removed by the next one with the same prefix.")]
+ignored. It needs root, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and then removes its namespaces. The namespaces of
+a killed one are removed by the next one with the same prefix.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfRun,
