@@ -12,7 +12,7 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
-use hopwise_host::netlink::{Detour, DetourConfig, End};
+use hopwise_host::netlink::{Detour, DetourConfig};
 use hopwise_host::{Driver, Link, Tun, TunConfig, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
@@ -109,8 +109,7 @@ impl Path {
             let tun = |name| Box::new(Tun::open(&TunConfig::new(name)).expect("a device")) as Box<dyn Link>;
             let driver = Driver::new(machine, vec![tun("hopf"), tun("hopm")], Vec::new());
             let mut driver = driver.expect("a driver");
-            let _detours =
-                [detour("wire", End::Destination, "hopf", 7100), detour("radio", End::Source, "hopm", 7101)];
+            let _detour = detour();
             ready.send(driver.poller()).expect("somebody waits");
             let mut links = Vec::new();
             let before = thread_seconds();
@@ -157,10 +156,19 @@ impl Path {
     }
 }
 
-fn detour(from: &str, end: End, to: &str, table: u32) -> Detour {
-    let path = format!("/proc/sys/net/ipv4/conf/{to}/rp_filter");
-    std::fs::write(path, "2").expect("a switch");
-    let networks = vec!["10.9.0.0/24".parse().expect("a network")];
-    let (from, to) = (from.to_owned(), to.to_owned());
-    Detour::open(&DetourConfig { from, end, networks, to, table, priority: 7100 }).expect("a detour")
+fn detour() -> Detour {
+    for device in ["hopf", "hopm"] {
+        let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
+        std::fs::write(path, "2").expect("a switch");
+    }
+    let config = DetourConfig {
+        wire: "wire".to_owned(),
+        radio: "radio".to_owned(),
+        networks: vec!["10.9.0.0/24".parse().expect("a network")],
+        fixed: "hopf".to_owned(),
+        mobile: "hopm".to_owned(),
+        table: 7100,
+        priority: 7100,
+    };
+    Detour::open(&config).expect("a detour")
 }

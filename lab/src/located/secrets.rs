@@ -35,7 +35,8 @@ pub(super) fn hidden_from_first(text: &str) -> String {
         })
     };
     let first = SECRET.iter().filter_map(begins).min();
-    first.map_or_else(|| text.to_owned(), |first| with_stars(text, &[first..text.len()]))
+    first
+        .map_or_else(|| text.to_owned(), |first| with_stars(text, std::slice::from_ref(&(first..text.len()))))
 }
 
 fn with_stars(text: &str, places: &[Range<usize>]) -> String {
