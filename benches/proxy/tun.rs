@@ -106,7 +106,12 @@ impl Path {
         let (ready, waiting) = channel();
         let ends = Arc::clone(&is_over);
         let driving = self.router.spawn(move || {
-            let tun = |name| Box::new(Tun::open(&TunConfig::new(name)).expect("a device")) as Box<dyn Link>;
+            let tun = |name| {
+                // Without an address the kernel filters sources strictly (as in the daemon).
+                let kernel_addresses = vec!["192.0.0.8/32".parse().expect("an address")];
+                let config = TunConfig { kernel_addresses, ..TunConfig::new(name) };
+                Box::new(Tun::open(&config).expect("a device")) as Box<dyn Link>
+            };
             let driver = Driver::new(machine, vec![tun("hopf"), tun("hopm")], Vec::new());
             let mut driver = driver.expect("a driver");
             let _detour = detour();
