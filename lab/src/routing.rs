@@ -29,8 +29,8 @@ pub struct RoutingConfig {
     pub dymo: Given<aodvv2::Settings>,
 }
 
-/// Routing protocol and its constants. The constants here are AODV's, named as in RFC 3561; their defaults
-/// come from `rules`. Other protocols have sections of their own.
+/// Routing protocol and its constants. Those of AODV, named as in RFC 3561, stand in this section itself, and `rules`
+/// sets their defaults. Other protocols have sections of their own.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "the schema of the keys that are no constants of AODV")]
@@ -38,7 +38,7 @@ struct Sections {
     /// Routing protocol (default static).
     #[schemars(default)]
     protocol: Protocol,
-    /// Rule set of AODV, which also gives its defaults (default rfc3561).
+    /// Rule set of AODV, which also sets the defaults of its constants (default rfc3561).
     #[schemars(default)]
     rules: RulesName,
     /// Constants of DSR (protocol: dsr).

@@ -13,28 +13,30 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::located::{Document, Place, Refusal};
 use crate::words::{Word, Words};
 
-/// A rule that chooses agents. The first rule that matches applies. Agents that it does not name stay the default ones,
-/// in a scenario those of the arm.
+/// A rule that chooses agents. The first rule that matches applies. Agents that it does not name are the default ones,
+/// which a scenario takes from the arm.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule<P> {
     /// Connections that the rule applies to (default: all).
     #[serde(default = "Match::<P>::every", rename = "match")]
     pub matches: Match<P>,
-    /// Receiver agent, which decides when to acknowledge, such as `delayed`.
+    /// Receiver agent, which decides when to acknowledge, such as `delayed` (default: as without the rule).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<String>,
-    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs.
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default: as without
+    /// the rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub sender: Option<String>,
-    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs.
+    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: as without the
+    /// rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub shadows: Option<String>,
 }
 
-/// Conditions on a connection. All conditions that are given must hold.
+/// Conditions on a connection. A rule applies if all conditions given here hold.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Match<P> {

@@ -22,28 +22,27 @@ const BUFFER_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 30;
 const TIMES: RangeInclusive<u64> = 1_000_000..=u64::MAX;
 const HOPS: RangeInclusive<u64> = 1..=255;
 
-/// TCP settings of a node, or of all nodes of a scenario: a profile, and single settings that replace those of the
-/// profile.
+/// TCP settings of a node, or of all nodes of a scenario: a profile, and keys that replace single settings of it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tcp {
-    /// Profile that gives the other TCP settings, and the agents' own parameters, their defaults (default modern).
+    /// Profile, which sets the defaults of the other TCP settings and of the agents' parameters (default modern).
     pub profile: Word<Profile>,
     /// Largest payload of a segment in bytes, 64 to 65495; a packet on the link may hold less (default: 1000 in a
     /// scenario and under profile ns2, otherwise as much as the link takes). The `segment_bytes` of a flow replaces it.
     pub segment_bytes: Option<u16>,
-    /// Smallest path MTU in bytes, 68 to 1500, that an ICMP message can set over IPv4 (default 552). Scenarios have no
-    /// such messages.
+    /// Smallest path MTU in bytes, 68 to 1500, that an ICMP message can set over IPv4 (default 552). It has no effect
+    /// in a scenario.
     pub least_path_mtu: Option<u16>,
-    /// Selective acknowledgements (RFC 2018; default: as in the profile).
+    /// Selective acknowledgements (RFC 2018; default: true under profile modern, false under ns2).
     pub sack: Option<bool>,
-    /// Timestamps option (RFC 7323; default: as in the profile).
+    /// Timestamps option (RFC 7323; default: true under profile modern, false under ns2).
     pub timestamps: Option<bool>,
     /// Window scale option, without which a window has at most 65535 bytes (RFC 7323; default true).
     pub window_scale: Option<bool>,
-    /// Explicit congestion notification (RFC 3168; default: as in the profile).
+    /// Explicit congestion notification (RFC 3168; default: true under profile modern, false under ns2).
     pub ecn: Option<bool>,
-    /// Nagle's algorithm (RFC 9293; default: as in the profile).
+    /// Nagle's algorithm (RFC 9293; default: true under profile modern, false under ns2).
     pub nagle: Option<bool>,
     /// Largest amount of data that a connection keeps until it is acknowledged, 4KiB to 1GiB (default: 4MiB under
     /// profile modern, 4000 segments under ns2).
@@ -59,15 +58,15 @@ pub struct Tcp {
     /// Longest time that sent data may stay unacknowledged, 1ms or more; then the connection ends (RFC 9293; default
     /// 15min).
     pub user_timeout: Option<Time>,
-    /// Treatment of an ACK that waits for the link when the next ACK is decided (default: read for a node with TUN
-    /// devices alone, otherwise off). In a scenario ACKs wait only while the queue is full under `radio.when_full:
-    /// hold`.
+    /// Treatment of an ACK that still waits for the link when the next one is due (default: read for a node whose links
+    /// are all TUN devices, otherwise off). In a scenario ACKs wait only under `radio.when_full: hold`, while the queue
+    /// is full.
     pub ack_merge: Option<Word<AckMerge>>,
-    /// Number of hops to peers, 1 to 255, for agents that use it (default: from the hop limit of the peers' packets).
-    /// In a scenario known routes replace it.
+    /// Number of hops to peers, 1 to 255, for agents that use it (default: counted from the hop limit of the peers'
+    /// packets). The hops of known routes replace it in a scenario.
     pub hops: Option<u8>,
-    /// Initial hop limit of the peers' packets, 1 to 255; hops are counted from it (default 64). A scenario uses that
-    /// of its own nodes.
+    /// Initial hop limit of the peers' packets, 1 to 255, from which hops are counted (default 64). It has no effect in
+    /// a scenario.
     pub peers_hop_limit: Option<u8>,
 }
 
@@ -90,7 +89,7 @@ impl Words for Profile {
 
 impl Words for AckMerge {
     const NAME: &'static str = "AckMerge";
-    const ABOUT: &'static str = "Treatment of an ACK that waits for the link when the next ACK is decided.";
+    const ABOUT: &'static str = "Treatment of an ACK that still waits for the link when the next one is due.";
     const ALL: &'static [(&'static str, AckMerge, &'static str)] = &[
         ("off", AckMerge::Off, "Each ACK is sent."),
         (

@@ -32,12 +32,12 @@ pub(super) use traffic::{DirectionName, Drawn, SEGMENT_BYTES, Traffic, TrafficKi
 pub(super) struct ScenarioFile {
     /// Title of the scenario, as reports print it (default: none).
     pub(super) title: Option<String>,
-    /// World that the scenario runs in; so far only `sim`, the simulated radio.
+    /// World that the scenario runs in (default sim, the simulated radio; there is no other).
     #[serde(default)]
     pub(super) world: World,
     /// Positions of the nodes.
     pub(super) topology: Topology,
-    /// Movement of the nodes; without it they stand still.
+    /// Movement of the nodes (default: they stand still).
     pub(super) mobility: Option<Mobility>,
     /// 802.11 radio of every node.
     #[serde(default)]
@@ -56,20 +56,21 @@ pub(super) struct ScenarioFile {
     pub(super) tcp: Tcp,
     /// Flows between nodes.
     pub(super) traffic: Vec<Traffic>,
-    /// Rules that choose agents for single connections, before those of the arm. A peer is a node, an address or a
-    /// network.
+    /// Rules that choose agents for single connections, in place of the agents of the arm (default: none). A peer is a
+    /// node, an address or a network.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
-    /// Gateway between a wire and the radio. The base-station agent of an arm runs there. A fade is an outage of one of
-    /// its links in channel.
+    /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. A fade is an
+    /// outage of one of the gateway's links, given under `channel`.
     pub(super) gateway: Option<GatewayConfig>,
     /// Arms of the trial: the agents that are compared.
     pub(super) arms: Arms,
-    /// Length of a run, number of runs, and when the trial ends.
+    /// Length of a run, number of seeds, and condition that ends the trial.
     pub(super) run: RunConfig,
-    /// Points of the trial: paths of this file with the values that they take.
+    /// Points of the trial: paths of keys in this file, such as `topology.hops`, with the values that they take
+    /// (default: one point, the file as it stands).
     pub(super) matrix: Option<MatrixConfig>,
-    /// Statements of a paper about this scenario, which `hopwise claims` checks.
+    /// Statements of a paper about this scenario, which `hopwise claims` checks (default: none).
     #[serde(default)]
     pub(super) claims: Vec<Claim>,
 }
@@ -118,25 +119,25 @@ pub(super) struct Topology {
     pub(super) kind: Shape,
     /// Number of hops, 1 to 9999 (kind: chain).
     pub(super) hops: Option<u32>,
-    /// Distance between neighbours in metres (kinds: chain, cross, grid; default 200).
+    /// Distance between neighbours in metres, above 0 and at most 10000 km (kinds: chain, cross, grid; default 200).
     pub(super) spacing_m: Option<f64>,
-    /// Number of hops from the centre to each end (kind: cross).
+    /// Number of hops from the centre to each end, 1 to 2499 (kind: cross).
     pub(super) arm: Option<u32>,
-    /// Number of rows (kind: grid).
+    /// Number of rows, 1 or more; at most 10000 nodes in all (kind: grid).
     pub(super) rows: Option<u32>,
-    /// Number of columns (kind: grid).
+    /// Number of columns, 1 or more; at most 10000 nodes in all (kind: grid).
     pub(super) columns: Option<u32>,
     /// Number of nodes, 2 to 10000 (kind: random); positions are drawn again until all nodes are connected, unless
     /// nodes move.
     pub(super) nodes: Option<u32>,
-    /// Width of the field in metres (kind: random).
+    /// Width of the field in metres, above 0 and at most 10000 km (kind: random, which requires it).
     pub(super) width_m: Option<f64>,
-    /// Height of the field in metres (kind: random).
+    /// Height of the field in metres, above 0 and at most 10000 km (kind: random, which requires it).
     pub(super) height_m: Option<f64>,
     /// File, relative to the current directory, with a line "x y" in metres for each node (kind: file) or with ns-2
     /// movements (kind: movements).
     pub(super) file: Option<String>,
-    /// Wire with a wired node at its far end, joined to the first radio node.
+    /// Wire from the first radio node, n0, to a wired node, w0 (default: no wire).
     pub(super) wired: Option<Wired>,
 }
 
@@ -149,11 +150,11 @@ pub(super) struct Mobility {
     /// Pause at each waypoint (default 0s).
     #[serde(default = "no_time")]
     pub(super) pause: Time,
-    /// Width of the rectangle in metres (default: that of kind: random; otherwise required).
+    /// Width of the rectangle in metres (default: width_m of topology; required where that is not given).
     pub(super) width_m: Option<f64>,
-    /// Height of the rectangle in metres (default: that of kind: random; otherwise required).
+    /// Height of the rectangle in metres (default: height_m of topology; required where that is not given).
     pub(super) height_m: Option<f64>,
-    /// Nodes that do not move: the name of each with its position `[x, y]` in metres.
+    /// Nodes that do not move: the name of each with its position `[x, y]` in metres (default: none).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) still: BTreeMap<String, [f64; 2]>,
 }
@@ -174,18 +175,19 @@ pub(super) struct Wired {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
-    /// Radio profile, which sets physical layer, rate and timing: dsss-1mbps to dsss-11mbps, also with -short (not
-    /// 1mbps), or ofdm-6mbps to ofdm-54mbps (default dsss-2mbps).
+    /// Radio profile, which sets physical layer, rate and timing: dsss- with 1mbps, 2mbps, 5.5mbps or 11mbps, the last
+    /// three also with -short after them, or ofdm- with 6mbps, 9mbps, 12mbps, 18mbps, 24mbps, 36mbps, 48mbps or 54mbps
+    /// (default dsss-2mbps).
     pub(super) profile: String,
     /// Largest number of packets in the interface queue, 2 or more (default 50).
     pub(super) queue_packets: u32,
-    /// Smallest packet, in bytes, that RTS/CTS precedes; 0: always, off: never (default 0).
+    /// Size in bytes from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
     pub(super) when_full: Word<WhenFull>,
     /// Rate control of data frames (default fixed).
     pub(super) rate: Word<RateControl>,
-    /// Resolve the addresses of neighbours by ARP on the air (default false: they are known).
+    /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: they know them).
     pub(super) arp: bool,
 }
 
@@ -238,7 +240,7 @@ impl JsonSchema for Threshold {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Smallest packet, in bytes, that RTS/CTS precedes; 0: always, off: never.",
+            "description": "Size in bytes from which RTS/CTS precedes a packet; 0: always, off: never.",
             "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
         })
     }
@@ -264,13 +266,13 @@ pub(super) struct ChannelConfig {
     pub(super) k: Option<f64>,
     /// Share of frames that the channel loses at random (default 0%).
     pub(super) loss: Share,
-    /// Times in which single links receive nothing.
+    /// Times in which single links receive nothing (default: none).
     pub(super) outages: Vec<OutageConfig>,
     /// Sentences about single links: `link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or `link n3->n4 gains
-    /// -10 dB`; n3-n4 means both directions.
+    /// -10 dB`; n3-n4 means both directions (default: none).
     pub(super) links: Vec<String>,
-    /// Noise power in dBm, -150 to 0; frames are then received by their signal-to-noise ratio. OFDM profiles only
-    /// (default: no noise).
+    /// Noise power in dBm, -150 to 0; the signal-to-noise ratio then decides which frames arrive. Only for OFDM
+    /// profiles (default: no noise).
     pub(super) noise_dbm: Option<f64>,
 }
 
@@ -315,20 +317,21 @@ pub(super) struct OutageConfig {
     pub(super) one_way: bool,
 }
 
-/// Gateway between a wire and the radio. The base-station agent of an arm runs there. A fade is an outage of one of its
-/// links in channel.
+/// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. A fade is an
+/// outage of one of the gateway's links, given under `channel`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {
     /// Name of the gateway, a node with a wire and a radio (default n0).
     pub(super) node: Option<String>,
-    /// Time between a warning and its fade; 0s gives no warnings (source: truth; default 200ms).
+    /// Time from a warning to the fade that it announces; 0s: no warnings (source: truth; default 200ms).
     pub(super) lead: Time,
     /// Largest error of the forecast length of a fade, as a share of its true length (source: truth; default 0%).
     pub(super) error: Share,
     /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,
-    /// Number of warnings without a fade, 0 to 10000, for nodes that have fades (source: truth; default 0).
+    /// Number of warnings without a fade in one run, 0 to 10000, over all nodes that have fades (source: truth; default
+    /// 0).
     pub(super) false_alarms: u32,
     /// Delay until the gateway notices that a link went down or came back (source: truth; default 0s).
     pub(super) late: Time,
@@ -337,11 +340,11 @@ pub(super) struct GatewayConfig {
     /// Fall of the signal before an outage and rise after it, in dB per second, 0.1 to 1000000 (source: predictor;
     /// default 20).
     pub(super) slope_db_s: f64,
-    /// Standard deviation in dB, 0 to 40, of the error that each signal sample has by itself (source: predictor;
-    /// default 2).
+    /// Standard deviation in dB, 0 to 40, of the independent error of each signal sample (source: predictor; default
+    /// 2).
     pub(super) noise_db: f64,
-    /// Standard deviation in dB, 0 to 40, of an error that lasts for about half a second (source: predictor; default
-    /// 0).
+    /// Standard deviation in dB, 0 to 40, of a signal error that lasts for about half a second (source: predictor;
+    /// default 0).
     pub(super) shadow_db: f64,
 }
 
@@ -349,7 +352,7 @@ pub(super) struct GatewayConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SourceName {
-    /// The outages of the scenario, with the errors that gateway gives.
+    /// The outages of the scenario, with the errors that the keys of `gateway` set.
     #[default]
     Truth,
     /// The predictor of `hopwise proxy`, from a signal that falls before each outage.

@@ -394,7 +394,7 @@ mod tests {
             said("active_route_timeout"),
             "Lifetime of a route after its last use (default 3s; ns2: 10s; at least 1ms)."
         );
-        assert!(said("delete_period").contains("(default: five times active_route_timeout or, with hello, "));
+        assert!(said("delete_period").contains("(default: 5 * active_route_timeout; with hello, "));
         assert!(said("rest").contains("(rules: ns2; default 10s)"));
         assert!(said("net_diameter").ends_with("(default 35; ns2: 30; 1 to 250 hops)."));
     }

@@ -27,7 +27,7 @@ pub(in crate::scenario) struct ArmConfig {
     /// Base-station agent, such as `ack-hold:mode=kick`; the scenario then needs a gateway (default: the gateway only
     /// forwards).
     pub(in crate::scenario) base_station: Option<String>,
-    /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
+    /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12` (default: none).
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,
 }

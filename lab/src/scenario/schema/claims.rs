@@ -18,7 +18,7 @@ pub struct Claim {
     pub figure: Option<String>,
     /// Arm that the statement is about.
     pub arm: String,
-    /// Arm that it is compared with (default: the first arm).
+    /// Arm that `arm` is compared with (default: the first arm).
     pub against: Option<String>,
     /// Quantity that is compared (default goodput).
     #[serde(default)]
@@ -39,10 +39,10 @@ pub struct Claim {
     /// 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// True if the scenario takes only seconds; `hopwise claims --quick` runs no others (default false).
+    /// The scenario takes only seconds, and `hopwise claims --quick` runs it too (default false).
     #[serde(default)]
     pub quick: bool,
-    /// Note for readers of the table of claims.
+    /// Note for readers of the table of claims (default: none).
     pub note: Option<String>,
 }
 
@@ -82,11 +82,11 @@ pub enum Over {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The ratio, plus or minus the tolerance.
+    /// From the stated ratio minus the tolerance to the stated ratio plus the tolerance.
     #[default]
     About,
-    /// The ratio or more, less the tolerance.
+    /// The stated ratio minus the tolerance, or more.
     AtLeast,
-    /// The ratio or less, plus the tolerance.
+    /// The stated ratio plus the tolerance, or less.
     AtMost,
 }

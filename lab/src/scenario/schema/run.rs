@@ -9,13 +9,13 @@ use serde::Deserialize;
 use crate::scenario::point::Stop;
 use crate::units::{Share, Time};
 
-/// Length of a run, number of runs, and when the trial ends.
+/// Length of a run, number of seeds, and condition that ends the trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct RunConfig {
-    /// Length of a run, counted from the earliest start of a flow; at most 72h.
+    /// Length of a run, counted from the earliest start of a flow; above 0s and at most 72h.
     pub(in crate::scenario) duration: Time,
-    /// Time from the start of the first flow that results leave out, shorter than duration (default 0s).
+    /// Time that results leave out, counted from the start of the first flow; shorter than duration (default 0s).
     #[serde(default = "no_time")]
     pub(in crate::scenario) warmup: Time,
     /// Number of seeds, 1 to 100000; each arm runs once with each seed at each point (default 5).
@@ -65,13 +65,13 @@ impl JsonSchema for MatrixConfig {
             "properties": {
                 "together": {
                     "description": "Groups of paths with lists of equal length: their first values go together, then \
-                                    their second ones.",
+                                    their second ones (default: none).",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },
                 },
                 "exclude": {
-                    "description": "Points that are left out. An entry excludes each point that has all values of the \
-                                    entry.",
+                    "description": "Points that are left out (default: none). An entry excludes each point that has \
+                                    all values of the entry.",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1 },
                 },

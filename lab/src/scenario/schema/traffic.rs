@@ -24,7 +24,7 @@ pub(in crate::scenario) struct Traffic {
     /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments,
     /// otherwise 1000).
     pub(in crate::scenario) segment_bytes: Option<u16>,
-    /// Number of equal flows that this entry starts (default 1).
+    /// Number of equal flows that this entry starts, 1 to 10000 in all entries together (default 1).
     #[serde(default = "one")]
     pub(in crate::scenario) flows: u32,
     /// Time between the starts of two flows of this entry (default 100ms).
@@ -33,8 +33,8 @@ pub(in crate::scenario) struct Traffic {
     /// Start of the first flow of this entry, from time 0 of the simulation (default 0s).
     #[serde(default = "at_once")]
     pub(in crate::scenario) start: Drawn<Time>,
-    /// Time, from time 0 of the simulation, after which nothing new starts and endless data ends (default: end of the
-    /// run).
+    /// Time, from time 0 of the simulation, at which endless data ends and after which no transfer, request or datagram
+    /// starts (default: end of the run).
     pub(in crate::scenario) stop: Option<Time>,
     /// Reports list these flows separately and leave them out of all totals (default false).
     #[serde(default)]

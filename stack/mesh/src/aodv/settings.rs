@@ -15,36 +15,36 @@ pub enum Rules {
 }
 
 constants! {
-    /// Constants of AODV, named as in RFC 3561; what the RFC derives from others is derived unless it is set.
+    /// Constants of AODV, named as in RFC 3561. Those that the RFC derives from others are derived unless they are set.
     Settings of "AODV", with rules: Rules = Rules::Rfc3561;
     /// Lifetime of a route after its last use
     active_route_timeout: Duration = Form::time(1).is(3_000).ns2(10_000),
     /// Lifetime of a route in the RREP of its destination
-    my_route_timeout: Option<Duration> = Form::time(1).unset("twice active_route_timeout").ns2(10_000),
+    my_route_timeout: Option<Duration> = Form::time(1).unset("2 * active_route_timeout").ns2(10_000),
     /// Time for which an invalid route is kept
     delete_period: Option<Duration> = Form::time(1)
-        .unset("five times active_route_timeout or, with hello, hello_interval if that is longer")
+        .unset("5 * active_route_timeout; with hello, 5 * hello_interval if that is longer")
         .not_in_ns2(),
     /// Lifetime of a reverse route to the originator of a request
     reverse_route_life: Duration = Form::time(1).is(6_000).only_in_ns2(),
-    /// Time for which a request is remembered
+    /// Time for which a route request is remembered, so that copies are recognised
     path_discovery_time: Option<Duration> =
-        Form::time(1).unset("four times node_traversal_time times net_diameter").ns2(6_000),
+        Form::time(1).unset("4 * node_traversal_time * net_diameter").ns2(6_000),
     /// Largest number of hops between two nodes
     net_diameter: u8 = Form::count("hops", 1, 250).is(35).ns2(30),
-    /// Estimated time for one hop
+    /// Estimated time that a packet takes for one hop
     node_traversal_time: Duration = Form::time(1).is(40).ns2(30),
     /// Number of retries of a route discovery across the network
     rreq_retries: u8 = Form::count("retries", 0, 10).is(2).ns2(3),
-    /// Route requests that a node originates per second
+    /// Largest number of route requests that a node originates per second
     rreq_ratelimit: u32 = Form::per_second("requests").is(10).ns2(0).not_in_ns2(),
-    /// Route errors that a node originates per second
+    /// Largest number of route errors that a node originates per second
     rerr_ratelimit: u32 = Form::per_second("errors").is(10).ns2(0).not_in_ns2(),
-    /// Requests of any one node that are forwarded per second
+    /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20).ns2(0),
-    /// Messages accepted per second from any one neighbour; all neighbours together get four times as many
+    /// Largest number of messages accepted per second from one neighbour, and four times as many from all together
     message_ratelimit: u32 = Form::per_second("messages").is(500).ns2(0).not_in_ns2(),
-    /// Messages sent per second in answer to any one neighbour; all neighbours together cause at most four times that
+    /// Largest number of messages sent per second in answer to one neighbour, and four times as many to all together
     answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
     /// TTL of the first request of a discovery
     ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
@@ -54,17 +54,17 @@ constants! {
     ttl_threshold: u8 = Form::count("hops", 0, 250).is(7),
     /// Hops added to the TTL when the timeout of an expanding ring search is computed
     timeout_buffer: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
-    /// Time for which a destination that was not found is not searched again
+    /// Time after a failed route discovery before the next one for the same destination
     rest: Duration = Form::time(0).is(0).ns2(10_000).only_in_ns2(),
-    /// Time between two searches for expired routes
+    /// Time between two removals of expired routes
     sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
-    /// The node next to a broken link searches for the destination itself before it reports an error
+    /// Local repair: the node before a broken link searches for the destination before it reports an error
     local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
     /// Hops added to the TTL of a local repair
     local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
-    /// Largest number of hops to the destination with which a node repairs a broken route itself
-    max_repair_ttl: Option<u8> = Form::count("hops", 0, 255).unset("0.3 net_diameter").not_in_ns2(),
-    /// Hello messages, by which neighbours say that they are there
+    /// Largest number of hops to a destination for which local repair is tried
+    max_repair_ttl: Option<u8> = Form::count("hops", 0, 255).unset("0.3 * net_diameter, rounded down").not_in_ns2(),
+    /// Nodes send hello messages, so that their neighbours notice broken links
     hello: bool = Form::Switch
         .is(OFF)
         .means("off in simulations, whose link layer reports losses, and on in daemons")
@@ -73,19 +73,19 @@ constants! {
     hello_interval: Duration = Form::time(1).is(1_000).not_in_ns2(),
     /// Hello messages that may be missed before a link counts as broken
     allowed_hello_loss: u8 = Form::count("messages", 1, 250).is(2).not_in_ns2(),
-    /// A node that answers for the destination also tells it the route back (gratuitous RREP, the G flag)
+    /// G flag: a node that answers a request for another one also sends that one a route to the originator
     gratuitous: bool = Form::Switch.is(OFF),
-    /// Only the destination may answer a request, the D flag
+    /// D flag: only the destination may answer a route request
     destination_only: bool = Form::Switch.is(OFF),
-    /// Every RREP asks for an RREP-ACK, the A flag, so that one-way links are found
+    /// A flag: every RREP requires an RREP-ACK, so that one-way links are found
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Time to wait for an RREP-ACK
-    next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time plus 10ms").not_in_ns2(),
+    next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time + 10ms").not_in_ns2(),
     /// Time for which a neighbour behind a one-way link is ignored
     blacklist_timeout: Option<Duration> = Form::time(0)
-        .unset("twice rreq_retries times node_traversal_time times net_diameter")
+        .unset("2 * rreq_retries * node_traversal_time * net_diameter")
         .not_in_ns2(),
-    /// Messages to one node are refused unless their TTL shows that a neighbour sent them, as in RFC 5082
+    /// Unicast routing messages are refused unless their TTL shows that a neighbour sent them, as in RFC 5082
     gtsm: bool = Form::Switch.is(ON).not_in_ns2(),
     /// Largest number of packets that wait for routes at a node
     buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
@@ -97,14 +97,14 @@ constants! {
     jitter: Duration = Form::time(0).is(10),
     /// Hop limit of data packets; only in simulations
     data_hop_limit: u8 = Form::count("hops", 1, 255).is(64).ns2(30),
-    /// Largest number of routes in a table
+    /// Largest number of routes in the table of a node
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
-    /// Simulated nodes sign their messages with one common key, under rules: rfc3561
+    /// Nodes sign their routing messages with one common key; only in simulations, under rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
+    /// Route requests and replies carry the next TCP sequence number that their first sender expects, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
-    /// Secret text, the same at all nodes, that signs the sequence numbers which `ack_seq` adds to messages
-    key: Option<Key> = Form::Key.unset(""),
+    /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
+    key: Option<Key> = Form::Key.unset("none, and they are not signed"),
 }
 
 impl Settings {

@@ -6,13 +6,14 @@ use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, constants};
 use crate::on_demand::Key;
 
 constants! {
-    /// Constants of AODVv2, named and with defaults as in draft-ietf-manet-aodvv2-16.
+    /// Constants of AODVv2, with the names and defaults of draft-ietf-manet-aodvv2-16.
     Settings of "AODVv2";
     /// Time for which a route stays active after its last use
     active_interval: Duration = Form::time(1).is(5_000),
-    /// Time for which an idle route is kept without being used
+    /// Time for which a route is kept after its last use, active or idle
     max_idletime: Duration = Form::time(1).is(200_000),
-    /// Time for which sequence numbers are remembered; a node that lost its own is silent for as long
+    /// Time for which sequence numbers are remembered, and for which a node that lost its own sends no requests or
+    /// replies
     max_seqnum_lifetime: Duration = Form::time(1).is(300_000),
     /// Time for which a neighbour behind a one-way link is ignored
     max_blacklist_time: Duration = Form::time(0).is(200_000),
@@ -20,27 +21,27 @@ constants! {
     rerr_timeout: Duration = Form::time(0).is(3_000),
     /// Time for which a route request or reply is remembered, so that copies are recognised
     rtemsg_entry_time: Duration = Form::time(1).is(12_000),
-    /// Time to wait for the answer to a request
+    /// Time to wait for the reply to a route request
     rreq_wait_time: Duration = Form::time(1).is(2_000),
-    /// Time for which a destination that was not found is not searched again
+    /// Time after a failed route discovery before the next one for the same destination
     rreq_holddown_time: Duration = Form::time(0).is(10_000),
     /// Time to wait for an RREP_Ack
     rrep_ack_sent_timeout: Duration = Form::time(1).is(1_000),
-    /// Route requests for a destination before the packets for it are dropped
+    /// Number of route requests for a destination after which the packets for it are dropped
     discovery_attempts_max: u8 = Form::count("requests", 1, 10).is(3),
-    /// Retries of an RREP that is not acknowledged
+    /// Number of retries of an RREP that is not acknowledged
     rrep_retries: u8 = Form::count("retries", 0, 10).is(2),
     /// Largest number of hops of a route
     max_hopcount: u8 = Form::count("hops", 1, 250).is(20),
-    /// Route requests that a node originates per second
+    /// Largest number of route requests that a node originates per second
     rreq_ratelimit: u32 = Form::per_second("requests").is(10),
-    /// Route errors that a node originates per second
+    /// Largest number of route errors that a node originates per second
     rerr_ratelimit: u32 = Form::per_second("errors").is(10),
-    /// Requests of any one node that are forwarded per second
+    /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20),
-    /// Messages accepted per second from any one neighbour; all neighbours together get four times as many
+    /// Largest number of messages accepted per second from one neighbour, and four times as many from all together
     message_ratelimit: u32 = Form::per_second("messages").is(500),
-    /// Messages sent per second in answer to any one neighbour; all neighbours together cause at most four times that
+    /// Largest number of messages sent per second in answer to one neighbour, and four times as many to all together
     answer_ratelimit: u32 = Form::per_second("messages").is(200),
     /// The next hops of active routes are probed, so that broken links are found
     hello: bool = Form::Switch
@@ -48,7 +49,7 @@ constants! {
         .means("off in simulations, whose link layer reports losses, and on in daemons"),
     /// Time between two probes of a next hop
     hello_interval: Duration = Form::time(1).is(1_000),
-    /// Probes in a row without an answer that make a link count as broken
+    /// Number of unanswered probes in a row after which a link counts as broken
     allowed_hello_loss: u8 = Form::count("probes", 1, 250).is(2),
     /// Largest number of packets that wait for routes at a node
     buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
@@ -56,14 +57,14 @@ constants! {
     buffer_time: Duration = Form::time(1).is(30_000),
     /// Largest random delay of a multicast message that is forwarded, as in RFC 5148
     jitter: Duration = Form::time(0).is(10),
-    /// Time between two searches for expired routes
+    /// Time between two removals of expired routes
     sweep_interval: Duration = Form::time(1).is(1_000),
-    /// Largest number of routes in a table
+    /// Largest number of routes in the table of a node
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
-    /// Simulated nodes sign their messages with one common key
+    /// Nodes sign their routing messages with one common key; only in simulations
     signed: bool = Form::Switch.is(OFF),
-    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
+    /// Route requests and replies carry the next TCP sequence number that their first sender expects, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
-    /// Secret text, the same at all nodes, that signs the sequence numbers which `ack_seq` adds to messages
-    key: Option<Key> = Form::Key.unset(""),
+    /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
+    key: Option<Key> = Form::Key.unset("none, and they are not signed"),
 }

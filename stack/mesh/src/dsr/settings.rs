@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::constants::{Form, MOST_PACKETS, OFF, ON, constants};
 
 constants! {
-    /// Constants of DSR, named and with defaults as in RFC 4728.
+    /// Constants of DSR, with the names and defaults of RFC 4728.
     Settings of "DSR";
     /// Hop limit of a route request that crosses the network
     discovery_hop_limit: u8 = Form::count("hops", 1, 255).is(255),
@@ -13,9 +13,9 @@ constants! {
     broadcast_jitter: Duration = Form::time(0).is(10),
     /// Lifetime of a route in the cache
     route_cache_timeout: Duration = Form::time(1).is(300_000),
-    /// Largest number of cached routes that the node has asked for
+    /// Largest number of cached routes that a node has requested
     cache_asked: u32 = Form::count("routes", 1, MOST_PACKETS).is(30),
-    /// Largest number of cached routes that the node has only overheard
+    /// Largest number of cached routes that a node has only overheard
     cache_overheard: u32 = Form::count("routes", 0, MOST_PACKETS).is(64),
     /// Longest time that a packet waits for a route
     send_buffer_timeout: Duration = Form::time(1).is(30_000),
@@ -25,37 +25,37 @@ constants! {
     request_table_size: u32 = Form::count("nodes", 1, MOST_PACKETS).is(64),
     /// Largest number of remembered route requests of each node
     request_table_ids: u32 = Form::count("requests", 1, MOST_PACKETS).is(16),
-    /// Repeats of the request for one destination before it is given up
+    /// Number of times that the request for a destination is repeated before the search is given up
     max_request_rexmt: u8 = Form::count("repeats", 0, 250).is(16),
-    /// Time between the first two requests for a destination, doubled after each
+    /// Time between the first two network-wide requests for a destination, doubled after each
     request_period: Duration = Form::time(1).is(500),
-    /// Longest time between two requests for a destination
+    /// Longest time between two network-wide requests for a destination
     max_request_period: Duration = Form::time(1).is(10_000),
-    /// The first request asks only neighbours
+    /// The first request for a destination goes to neighbours only
     nonprop_request: bool = Form::Switch.is(ON),
-    /// Time to wait for answers of neighbours
+    /// Time to wait for replies of neighbours before the request goes to the whole network
     nonprop_request_timeout: Duration = Form::time(1).is(30),
     /// Nodes on the way may answer a request from their cache
     reply_from_cache: bool = Form::Switch.is(ON),
-    /// Delay of an answer from the cache for each hop of its route but the first, plus a random part
+    /// Delay of a reply from the cache, for each hop of its route after the first; a random time up to it is added
     reply_delay: Duration = Form::time(0).is(1),
     /// Nodes also read frames for other nodes, and learn routes, errors and shortcuts from them
     promiscuous: bool = Form::Switch.is(ON),
-    /// Time for which the same shortcut is not reported again
+    /// Time for which the same shorter route is not reported to its source again
     grat_reply_holdoff: Duration = Form::time(0).is(1_000),
-    /// Number of times that a packet may be salvaged
+    /// Largest number of times that a packet is salvaged: sent along another route after a broken link
     max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
     /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.5
     spread_errors: bool = Form::Switch.is(ON),
-    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
+    /// Route requests and replies carry the next TCP sequence number that their first sender expects, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),
-    /// Route requests that a node originates per second
+    /// Largest number of route requests that a node originates per second
     rreq_ratelimit: u32 = Form::per_second("requests").is(10),
-    /// Route errors that a node originates per second
+    /// Largest number of route errors that a node originates per second
     rerr_ratelimit: u32 = Form::per_second("errors").is(10),
-    /// Requests of any one node that are forwarded per second
+    /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20),
     /// Hop limit of data packets
     data_hop_limit: u8 = Form::count("hops", 1, 255).is(64),

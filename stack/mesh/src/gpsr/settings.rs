@@ -10,15 +10,15 @@ const MOST_NEIGHBOURS: u32 = 10_000;
 constants! {
     /// Constants of GPSR, with the paper's defaults.
     Settings of "GPSR";
-    /// Mean time between two beacons; each time lies at random between half of it and one and a half
+    /// Mean time between two beacons; each time is random, from 0.5 to 1.5 times the mean
     beacon_interval: Duration = Form::time(1).is(1_500),
     /// Time without a beacon after which a neighbour is removed
-    neighbour_timeout: Option<Duration> = Form::time(1).unset("4.5 beacon intervals"),
-    /// Any packet heard from a neighbour counts as its beacon, whatever node it is for
+    neighbour_timeout: Option<Duration> = Form::time(1).unset("4.5 * beacon_interval"),
+    /// Any packet heard from a neighbour, also one for another node, counts as its beacon
     promiscuous: bool = Form::Switch.is(ON),
-    /// Graph without crossing links that packets in perimeter mode follow
+    /// Planar graph (without crossing links) that packets follow in perimeter mode
     planar: Planar = PLANAR.is(0),
-    /// Packets go around a place where no neighbour is closer to the destination; off, they are dropped there
+    /// Packets use perimeter mode where no neighbour is closer to the destination; if false, they are dropped there
     perimeter: bool = Form::Switch.is(ON),
     /// Packets that could not be delivered to a neighbour are sent through another one
     resend: bool = Form::Switch.is(ON),
