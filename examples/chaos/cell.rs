@@ -68,7 +68,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
             format!("-ip -n {fixed} link del wire"),
             format!("ip link add wire netns {name}-n0 type veth peer name wire netns {fixed}"),
             // The first rule of iptables makes tables and chains. They stay when the rule goes.
-            format!("-ip netns exec {name}-n0 iptables -t mangle -P FORWARD ACCEPT"),
+            format!("-ip netns exec {name}-n0 iptables -t security -P FORWARD ACCEPT"),
         ],
         roads: roads.map(|(station, words)| (station, words.to_owned())).into(),
         devices: vec![(BASE, "air0"), (MOBILE, "air0"), (BASE, "wire")],

@@ -123,7 +123,7 @@ pub(crate) async fn carry(
     prepare(local.stream(), mesh.stream());
     let peer = mesh.stream().peer_addr();
     tokio::select! {
-        // A relay that ended before another client got the seat has ended in order.
+        // If the relay ends and another client gets the seat at the same time, the relay's end counts.
         biased;
         ended = relay(local.stream(), &*mesh.stream(), relayed, sits) => match ended {
             Ok(()) => {

@@ -253,7 +253,8 @@ impl Network {
         };
         let rules = said(&["ip", "rule"]);
         let rules = rules.lines().filter(|line| line.contains("iif "));
-        let (tables, chains) = (said(&["nft", "list", "tables"]), said(&["iptables", "-t", "mangle", "-S"]));
+        let (tables, chains) =
+            (said(&["nft", "list", "tables"]), said(&["iptables", "-t", "security", "-S"]));
         let others =
             tables.lines().chain(chains.lines()).filter(|line| line.to_lowercase().contains("hopwise"));
         rules.chain(others).collect::<Vec<_>>().join("\n")

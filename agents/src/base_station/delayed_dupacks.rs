@@ -32,7 +32,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|args| DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None }.into()),
 };
 
-/// Invariant 1: `due` is `Some` only while duplicates are held.
+/// Invariant 1: `due` is `Some` exactly while duplicates are held.
 #[derive(Debug)]
 pub struct DelayedDupacks {
     d: Duration,

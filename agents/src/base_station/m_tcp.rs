@@ -37,7 +37,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::BaseStation(|args| MTcp::new(args).into()),
 };
 
-/// Invariant 1: `due` is `Some` only while a last byte is kept back and the link is not gone.
+/// Invariant 1: `due` is `Some` while a last byte is kept back and the link is not gone.
 #[derive(Debug)]
 pub struct MTcp {
     wait: Duration,

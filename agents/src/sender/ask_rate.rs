@@ -16,9 +16,9 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, params};
 
 params! {
-    /// segments that the receiver is asked to acknowledge at once
+    /// segments that are to share an ACK; 0 requests one ACK at once
     r: u8 = Form::count("segments", 0, 127).required(),
-    /// time between two requests
+    /// segments from one request to the next
     every: u32 = Form::count("segments", 1, 65_535).is(32),
 }
 

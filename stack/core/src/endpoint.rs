@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - E1: the timer heap holds exactly each connection's own deadline.
-//! - E2: a connection that may have data to send is in its link's queue.
+//! - E2: a connection that may have a segment to send is in its link's queue.
 //! - E3: everything that grows with received packets is bounded.
 
 mod api;

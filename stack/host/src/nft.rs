@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -48,11 +49,13 @@ impl OwnedTable {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
+            // Signals of a terminal are for the daemon, which still needs the table while it ends.
+            .process_group(0)
             .spawn()?;
         let (input, script) = (holder.stdin.take(), holder.stdout.take());
         let script = script.map_or_else(Stdio::null, Stdio::from);
         let mut nft = Command::new("nft");
-        nft.arg("-i").stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
+        nft.arg("-i").process_group(0).stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
         let nft = nft.spawn().inspect_err(|_| {
             // Without nft the holder's next line has no reader.
             let _ = holder.kill();

@@ -224,7 +224,7 @@ impl Dsr {
         }
         self.refuse_options(now, &parcel, &walk)?;
         self.note_link(walk.sender(), rx.link);
-        // The neighbour reaches us: it has got an answer to a frame of its own.
+        // Our frames reach the neighbour: it has got an answer to a frame of its own.
         self.blacklist.remove(&walk.sender());
         self.cache.add(now, &walk.nodes[walk.to + 1..], Learned::Overheard);
         self.cache.add(now, &walk.back_from(walk.to), Learned::Overheard);

@@ -37,7 +37,7 @@ use room::Sweeps;
 use seats::Seats;
 use store::Store;
 
-/// The largest number of mobiles whose links are known to be down.
+/// The largest number of mobiles whose links are known not to be up.
 const MOST_LINKS: usize = 4_096;
 /// The shortest time between two calls of an agent whose deadline stays due.
 const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
@@ -136,7 +136,7 @@ pub struct Proxy {
     relays: Relays,
     /// The agents' deadlines, equal to `Flow::due`.
     deadlines: BTreeSet<(Instant, FlowKey)>,
-    /// Links that are down, with the last news of them.
+    /// Links that are not up, with the last news of them.
     links: BTreeMap<IpAddr, LinkNews>,
     out: Outbox,
     numbers: u32,

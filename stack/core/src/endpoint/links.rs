@@ -22,7 +22,7 @@ pub(super) struct Links {
 struct Link {
     config: LinkConfig,
     help: LinkHelp,
-    /// Connections that may have data to send, as slot and generation. Each is in one of the two queues, once.
+    /// Connections that may have a segment to send, as slot and generation. Each is in one of the two queues, once.
     opening: Swept<(u32, u32)>,
     queued: Swept<(u32, u32)>,
     control: VecDeque<Control>,
@@ -136,7 +136,7 @@ impl Links {
         }
     }
 
-    /// Queues a connection that may have data to send; the caller queues each at most once. Opening connections come
+    /// Queues a connection that may have a segment to send; the caller queues each at most once. Opening ones come
     /// first: their programs wait for nothing else, and they send one small packet.
     pub(super) fn queue(
         &mut self,

@@ -408,6 +408,10 @@ impl Connection {
         }
         if self.opening.follows() && !self.receiving.is_told_from_before(segment) {
             cx.dropped(DropReason::Paws);
+            if !is_our_ack {
+                // Any host can forge a bare SYN.
+                return Disposition::Done;
+            }
             self.finish(cx, CloseReason::Aborted);
             return Disposition::Refuse;
         }

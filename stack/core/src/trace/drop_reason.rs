@@ -29,7 +29,7 @@ drop_reasons! {
     IpExtensions = "ip-extensions",
     /// A source-routed packet, which the endpoint is not configured to take (RFC 7126).
     SourceRoute = "source-route",
-    /// A source address that is no unicast address.
+    /// A source address that cannot be answered: no single host's, a loopback's, or a local one.
     BadSource = "bad-source",
     /// The destination is no local address.
     NotOurs = "not-ours",

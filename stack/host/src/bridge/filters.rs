@@ -13,7 +13,9 @@ pub(super) fn beside(devices: &[&str]) -> io::Result<Vec<String>> {
     let (bridge, netdev) = (ruleset("bridge")?, ruleset("netdev")?);
     let of_bridge = tables(&bridge, |chain| chain.contains(" hook "));
     let on_devices = tables(&netdev, |chain| {
-        chain.contains(" hook ") && devices.iter().any(|device| chain.contains(&format!("\"{device}\"")))
+        // nft quotes a single device, and none of several.
+        let mut words = chain.split(|letter: char| letter.is_whitespace() || "\",{}".contains(letter));
+        chain.contains(" hook ") && words.any(|word| devices.contains(&word))
     });
     Ok(of_bridge.into_iter().chain(on_devices).collect())
 }

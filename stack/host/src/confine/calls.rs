@@ -15,7 +15,7 @@ use super::refused;
 pub enum Refusal {
     /// It fails with EPERM, and standard error names it, once for each call.
     Fails,
-    /// It succeeds, and the kernel's log names it.
+    /// The kernel carries it out, and its log names it.
     IsLogged,
 }
 

@@ -23,6 +23,8 @@ const GET_LINK: u16 = 18;
 /// Of a message about links (`struct ifinfomsg`).
 const HEADER: usize = 16;
 const NAME: u16 = 3;
+/// Messages that are dropped at once. A stream without an end must not hold the proxy up.
+const MOST_NEWS: usize = 10_000;
 /// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
 const RUNNING: u32 = 0x40 | 0x1_0000;
 
@@ -56,6 +58,18 @@ impl CarrierWatch {
         Ok(())
     }
 
+    /// Drops the news that waits: the next answer is newer.
+    fn empty(&self, buffer: &mut [u8]) -> io::Result<()> {
+        for _ in 0..MOST_NEWS {
+            match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::NOBUFS | Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for a change, for `most_ms` at the longest. Returns `None` if there was none.
     pub fn wait(&mut self, most_ms: u32) -> io::Result<Option<bool>> {
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -65,8 +79,10 @@ impl CarrierWatch {
         let mut buffer = [0_u8; 16 << 10];
         let bytes = match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
             Ok((bytes, _)) => bytes,
-            // There was more news than the socket had room for, perhaps of this interface.
+            // There was more news than the socket had room for, perhaps of this interface. Until the socket is empty it
+            // has no room for an answer either.
             Err(Errno::NOBUFS) => {
+                self.empty(&mut buffer)?;
                 self.ask()?;
                 return Ok(None);
             }

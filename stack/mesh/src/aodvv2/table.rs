@@ -189,7 +189,7 @@ impl Table {
         self.entry_of(now, dst, None)
     }
 
-    /// Removes a destination that no message ever named.
+    /// Removes a destination of which neither a distance nor a route was ever known.
     pub(super) fn forget_wish(&mut self, dst: Ipv4Addr) {
         let is_wish = |route: &&Route| route.bound.is_none() && route.unconfirmed.is_none();
         if let Some(brought_by) = self.routes.get(&dst).filter(is_wish).map(|route| route.brought_by) {

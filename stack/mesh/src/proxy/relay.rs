@@ -212,11 +212,21 @@ impl Relay {
                 self.hear(now, side, event);
             }
         }
+        if self.has_lost_its_opener() {
+            self.abort(now);
+        }
         while self.carry(now, Side::Fixed) | self.carry(now, Side::Mobile) {}
         if self.halves.iter().all(|half| half.has_ended) {
             self.is_ending = true;
             self.halves.iter_mut().for_each(|half| half.let_go(now));
         }
+    }
+
+    /// Returns whether the opener refused the answer to its SYN, or never acknowledged it. The half that faces it forgets
+    /// such a handshake without an event.
+    fn has_lost_its_opener(&self) -> bool {
+        let near = &self.halves[place(self.opener)];
+        !self.is_ending && self.syn.is_none() && near.conn.is_none() && !self.is_in(self.opener, |_| true)
     }
 
     fn hear(&mut self, now: Instant, side: Side, event: Event) {

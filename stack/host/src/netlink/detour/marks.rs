@@ -21,7 +21,12 @@ pub(super) fn set(config: &DetourConfig) -> io::Result<OwnedTable> {
 
 fn chains(config: &DetourConfig) -> String {
     let DetourConfig { wire, radio, networks, mobile, .. } = config;
-    let (mut untracked, mut marked) = (String::new(), String::new());
+    let mut untracked = String::new();
+    // A destination that the router rewrites is tracked from the mobile's own packets on: those connections pass.
+    let mut marked = format!(
+        "iifname \"{radio}\" ct status dnat return; \
+         iifname \"{wire}\" ct direction reply ct status dnat return; "
+    );
     for network in networks {
         // Writing to a String does not fail.
         let from = between(radio, "saddr", network, wire);

@@ -71,7 +71,7 @@ impl Route {
         self.state == State::Valid
     }
 
-    /// Returns whether no message ever named the destination.
+    /// Returns whether no route to the destination was ever known.
     fn is_wish(&self) -> bool {
         self.state == State::Invalid && self.next_hop.is_unspecified()
     }

@@ -168,3 +168,24 @@ fn a_connection_in_time_wait_gives_way_to_a_syn_that_is_no_old_one() {
     assert!(opened(&path).is_some_and(|seq| seq != first.seq));
     assert!(path.ends[1].accept(path.now, listener).is_some());
 }
+
+/// The program gives up during a fade, and its host answers the late SYN-ACK by a RST.
+#[test]
+fn an_opener_that_has_given_up_finds_its_ports_free() {
+    let mut path = Path::v4();
+    let listener = path.listen(1);
+    path.is_faded = true;
+    let ours = path.connect(0);
+    path.settle();
+    let ends = ends_of(&path, ours);
+    path.ends[0].abort(path.now, ours).expect("it is opening");
+    path.is_faded = false;
+    path.pass(Duration::from_secs(10));
+    let ours = use_again(&mut path, ends);
+    path.pass(Duration::from_secs(10));
+    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
+    path.pass(Duration::from_secs(1));
+    let came = std::iter::from_fn(|| path.ends[1].accept(path.now, listener)).collect::<Vec<_>>();
+    let read = came.into_iter().map(|theirs| path.read_all(1, theirs)).collect::<Vec<_>>().concat();
+    assert_eq!(read, b"hello");
+}
