@@ -41,8 +41,8 @@ pub struct TcpConfig {
     pub hops: HopCounting,
     pub dscp: u8,
     pub ack_merge: AckMerge,
-    /// The longest time without an ACK for in-order data; RFC 9293 MUST-40 wants less than 500 ms. Other values than the
-    /// default are only for tests of the ceiling.
+    /// The longest time without an ACK for in-order data; RFC 9293 MUST-40 wants less than 500 ms. Values other than
+    /// the default are only for tests of the ceiling.
     pub ack_ceiling: Duration,
 }
 

@@ -222,8 +222,8 @@ impl Relay {
         }
     }
 
-    /// Returns whether the opener refused the answer to its SYN, or never acknowledged it. The half that faces it forgets
-    /// such a handshake without an event.
+    /// Returns whether the opener refused the answer to its SYN, or never acknowledged it. The half that faces it
+    /// forgets such a handshake without an event.
     fn has_lost_its_opener(&self) -> bool {
         let near = &self.halves[place(self.opener)];
         !self.is_ending && self.syn.is_none() && near.conn.is_none() && !self.is_in(self.opener, |_| true)
