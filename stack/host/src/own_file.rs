@@ -37,8 +37,8 @@ pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a file of ours may take this name: nothing stands there, or what is our own, or what no other user can have
-/// put there.
+/// Returns whether a file of ours may take this name. It may if nothing, or our own file, stands there, or if no other
+/// user can have put it there.
 pub(crate) fn gives_way(path: &Path) -> bool {
     let Ok(facts) = fs::symlink_metadata(path) else { return true };
     let own = geteuid().as_raw();

@@ -4,8 +4,8 @@
 //! its route has left starts a repair. The route keeps its hop count and its number, which is not raised, and a request
 //! with that number goes out. The next node downstream still has its route. It replies with the same number and the
 //! same hop count. That reply is no better, and is ignored. ns-2 schedules the end of a failed repair at twice its
-//! starting time. It never takes effect, and is left out here. The flow therefore stands still until that node's route
-//! has run out (10 s unused) or a newer number comes by.
+//! starting time. That end never takes effect, and is left out here. The flow therefore stands still until that node's
+//! route has run out (10 s unused) or a newer number comes by.
 
 use std::net::Ipv4Addr;
 
