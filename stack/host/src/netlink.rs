@@ -2,6 +2,7 @@
 
 mod carrier;
 mod detour;
+pub(crate) mod links;
 pub(crate) mod message;
 mod names;
 mod on_loan;

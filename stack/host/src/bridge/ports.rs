@@ -4,16 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
-
-use crate::netlink::message::{DONE, DUMP, Heard, Message, REQUEST, attribute, messages, word};
+use crate::netlink::links::{HEADER, each_link};
+use crate::netlink::message::{Heard, attribute, word};
 use crate::nl80211::StationAddress;
 use crate::raw::ethernet::Mac;
 
-/// Messages, the family's header and attributes, as in linux/if_link.h and linux/rtnetlink.h.
-const NEW_LINK: u16 = 16;
-const GET_LINK: u16 = 18;
-const HEADER: usize = 16;
+/// Attributes, as in linux/if_link.h.
 const ADDRESS: u16 = 1;
 const NAME: u16 = 3;
 const LOWER: u16 = 5;
@@ -26,8 +22,6 @@ const PORT_DATA: u16 = 5;
 /// Attributes of a bridge, and of a port.
 const VLAN_FILTERING: u16 = 7;
 const ISOLATED: u16 = 33;
-/// The bound of one read of a dump.
-const BUFFER: usize = 64 << 10;
 
 /// A bridge by the kernel's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,26 +103,9 @@ fn among(devices: &[Device], device: &str) -> Option<Bridge> {
 }
 
 fn dump() -> io::Result<Vec<Device>> {
-    // NETLINK_ROUTE is protocol 0.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let question = Message::new(GET_LINK, REQUEST | DUMP, 1).fixed(&[0; HEADER]);
-    send(&socket, &question.finish(), SendFlags::empty())?;
-    let (mut devices, mut buffer) = (Vec::new(), vec![0; BUFFER]);
-    loop {
-        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        for heard in messages(&buffer[..bytes]) {
-            if heard.kind == NEW_LINK {
-                devices.extend(read(&heard));
-            } else if heard.kind == DONE {
-                return Ok(devices);
-            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
-                return Err(io::Error::from_raw_os_error(code));
-            }
-        }
-        if bytes == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
+    let mut devices = Vec::new();
+    each_link(|heard| devices.extend(read(heard)))?;
+    Ok(devices)
 }
 
 fn read(heard: &Heard<'_>) -> Option<Device> {

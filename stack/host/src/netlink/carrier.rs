@@ -11,17 +11,14 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
 
+use super::links::{GET_LINK, HEADER, NEW_LINK};
 use super::message::{Heard, Message, REQUEST, attribute, messages, word};
 use super::{NetlinkError, index_of};
 use crate::poller::wait_for;
 
 /// The group of messages about links (RTMGRP_LINK).
 const GROUP_LINK: u32 = 1;
-const NEW_LINK: u16 = 16;
 const DELETED_LINK: u16 = 17;
-const GET_LINK: u16 = 18;
-/// Of a message about links (`struct ifinfomsg`).
-const HEADER: usize = 16;
 const NAME: u16 = 3;
 /// Messages that are dropped at once. A stream without an end must not hold the proxy up.
 const MOST_NEWS: usize = 10_000;

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use super::message::{DONE, DUMP, Message, REQUEST, messages, word};
+use super::links::each_link;
+use super::message::{Message, REQUEST, messages, word};
 
 /// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
 const NEW_ROUTE: u16 = 24;
@@ -15,9 +15,7 @@ const ROUTE_TYPE: usize = 7;
 const LOCAL: u8 = 2;
 /// The attribute for a route's destination.
 const DESTINATION: u16 = 1;
-/// A struct ifinfomsg, and the offset of the interface's number.
-const NEW_LINK: u16 = 16;
-const GET_LINK: u16 = 18;
+/// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 const BUFFER: usize = 32 << 10;
 
@@ -35,7 +33,8 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
     let mut header = [0; 12];
     header[0] = family as u8;
     header[1] = (bytes.len() * 8) as u8;
-    let socket = open()?;
+    // Protocol 0 is rtnetlink.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let question = Message::new(GET_ROUTE, REQUEST, 1).fixed(&header).attribute(DESTINATION, &bytes);
     send(&socket, &question.finish(), SendFlags::empty())?;
     let mut buffer = vec![0; BUFFER];
@@ -46,31 +45,10 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
 
 /// The numbers of all interfaces. The loopback usually has the smallest number, and comes first.
 pub(super) fn interfaces() -> io::Result<Vec<u32>> {
-    let socket = open()?;
-    let question = Message::new(GET_LINK, REQUEST | DUMP, 1).fixed(&[0; 16]);
-    send(&socket, &question.finish(), SendFlags::empty())?;
-    let (mut found, mut buffer) = (Vec::new(), vec![0; BUFFER]);
-    loop {
-        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        for heard in messages(&buffer[..bytes]) {
-            if heard.kind == NEW_LINK {
-                found.extend(word(heard.body, INDEX));
-            } else if heard.kind == DONE {
-                found.sort_unstable();
-                return Ok(found);
-            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
-                return Err(io::Error::from_raw_os_error(code));
-            }
-        }
-        if bytes == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-}
-
-fn open() -> io::Result<OwnedFd> {
-    // Protocol 0 is rtnetlink.
-    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+    let mut found = Vec::new();
+    each_link(|heard| found.extend(word(heard.body, INDEX)))?;
+    found.sort_unstable();
+    Ok(found)
 }
 
 #[cfg(test)]
