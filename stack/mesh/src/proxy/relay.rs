@@ -14,7 +14,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::trace::StateName::{self, Closed, TimeWait};
-use hopwise_core::wire::Checksums;
+use hopwise_core::wire::{Checksums, Flags};
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
 use super::read::{FlowKey, parse, without_data};
@@ -191,11 +191,30 @@ impl Relay {
 
     pub(super) fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
         self.seen_at = now;
-        // The opener repeats its SYN until it is answered; before that there is no half to answer it.
-        if self.syn.is_none() || from != self.opener {
+        if from != self.opener && self.is_half_open() {
+            self.take_early(now, packet);
+        } else if self.syn.is_none() || from != self.opener {
+            // The opener repeats its SYN until it is answered; before that there is no half to answer it.
             self.half(from).endpoint.handle_packet(now, &Rx::new(LINK, packet));
         }
         self.work(now);
+    }
+
+    /// Returns whether the opener has yet to acknowledge our answer. Until then its SYN may be forged. The other end
+    /// gets no ACK of its SYN-ACK, so that it sends nothing, as without a proxy.
+    fn is_half_open(&self) -> bool {
+        !self.is_ending && self.halves[place(self.opener)].conn.is_none()
+    }
+
+    /// Takes a packet of the other end while the connection is half-open, without data. Data that comes all the same
+    /// is sent again, and would fill the memory for an opener that may not exist.
+    fn take_early(&mut self, now: Instant, packet: &[u8]) {
+        let Some((_, tcp)) = parse(packet) else { return };
+        if !tcp.payload.is_empty() && !tcp.flags.intersects(Flags::SYN | Flags::RST) {
+            return;
+        }
+        let Some(bare) = without_data(packet) else { return };
+        self.half(self.opener.other()).endpoint.handle_packet(now, &Rx::new(LINK, &bare));
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
@@ -322,6 +341,10 @@ impl Relay {
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {
+        let is_answered = self.syn.is_none();
+        if to != self.opener && is_answered && self.is_half_open() {
+            return None;
+        }
         self.half(to).endpoint.poll_transmit(now, LINK, Payload::Inline, packet)
     }
 

@@ -168,6 +168,75 @@ fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
     assert_eq!((counts.cut, counts.brief), (1, 1));
 }
 
+/// The fixed end listens and sends as soon as it can, for mobiles that do not exist.
+#[test]
+fn forged_syns_to_a_server_that_speaks_first_fill_no_memory() {
+    let mut path = path();
+    let server = path.listen(0);
+    let to = SocketAddr::from(([10, 0, 0, 1], PORT));
+    for last in 10..90 {
+        let from = SocketAddr::from(([10, 0, 0, last], 40_000));
+        let syn = packet(from, to, (7, 0), Flags::SYN, &TcpOptions::default(), &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
+        path.pass(Duration::from_millis(10));
+        while let Some(conn) = path.ends[0].accept(path.now, server) {
+            let _ = path.ends[0].send(path.now, conn, &bytes(60_000));
+        }
+        path.pass(Duration::from_millis(10));
+        assert_eq!(path.counts().cut_bytes, 0);
+    }
+    assert_eq!((path.counts().cut, path.counts().brief), (80, 80));
+    // A mobile that answers is heard at once, and the server speaks first.
+    let theirs = path.connect(1);
+    path.pass(Duration::from_millis(10));
+    let ours = path.ends[0].accept(path.now, server).expect("it has come");
+    path.ends[0].send(path.now, ours, &bytes(15_000)).expect("it is open");
+    path.pass(Duration::from_millis(500));
+    assert_eq!(path.read_all(1, theirs), bytes(15_000));
+    // The others are given up in time, and the server hears of it.
+    path.pass(Duration::from_secs(200));
+    assert_eq!((path.counts().cut, path.counts().brief), (1, 0));
+}
+
+/// The server works with the host that forges the SYN, and waits for no ACK.
+#[test]
+fn a_server_that_sends_before_its_answer_is_acknowledged_is_not_heard_until_the_opener_has_answered() {
+    let mut path = path();
+    let end = |last, port| SocketAddr::from(([10, 0, 0, last], port));
+    let (mobile, server) = (end(9, 40_000), end(77, PORT));
+    let options = TcpOptions { mss: Some(1_460), ..TcpOptions::default() };
+    let says = |path: &mut Path, from: Side, (seq, ack): (u32, u32), flags, data: &[u8]| {
+        let (link, ends) = match from {
+            Side::Fixed => (FIXED, [server, mobile]),
+            Side::Mobile => (MOBILE, [mobile, server]),
+        };
+        let packet = packet(ends[0], ends[1], (seq, ack), flags, &options, data);
+        path.proxy.handle_packet(path.now, &Rx::new(link, &packet));
+    };
+    let hears = |path: &mut Path, link| {
+        let mut packet = Vec::new();
+        let is_there = path.proxy.poll_transmit(path.now, link, Payload::Inline, &mut packet).is_some();
+        is_there.then(|| parse(&packet).map(|(_, tcp)| (tcp.seq.0, tcp.ack.0, tcp.flags))).flatten()
+    };
+    let answer = Flags::SYN | Flags::ACK;
+    says(&mut path, Side::Mobile, (7, 0), Flags::SYN, &[]);
+    let (ours, _, _) = hears(&mut path, FIXED).expect("a SYN");
+    for _ in 0..2 {
+        says(&mut path, Side::Fixed, (100, ours + 1), answer, &[1; 1_000]);
+        says(&mut path, Side::Fixed, (101, ours + 1), Flags::ACK, &[1; 1_000]);
+        says(&mut path, Side::Fixed, (1_101, ours + 1), Flags::ACK, &[1; 1_000]);
+    }
+    assert_eq!((path.counts().cut_bytes, hears(&mut path, FIXED)), (0, None));
+    let (seq, ack, flags) = hears(&mut path, MOBILE).expect("the answer");
+    assert_eq!((ack, flags), (8, answer));
+    says(&mut path, Side::Mobile, (8, seq + 1), Flags::ACK, &[]);
+    let told = hears(&mut path, FIXED).expect("the ACK of its answer");
+    assert_eq!(told, (ours + 1, 101, Flags::ACK));
+    says(&mut path, Side::Fixed, (101, ours + 1), Flags::ACK, &[1; 1_000]);
+    assert!(path.counts().cut_bytes >= 1_000);
+    assert_eq!(hears(&mut path, MOBILE).map(|(first, _, _)| first), Some(seq + 1));
+}
+
 /// Each SYN makes another connection give way, and no packet is read from the devices meanwhile.
 #[test]
 fn a_stream_of_made_up_syns_lets_no_more_connections_wait_for_a_link_than_there_are() {
