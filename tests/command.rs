@@ -1,7 +1,9 @@
 //! The command as a shell sees it: exit status, streams, pipes.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 const HEAD: &str = "# hopwise-trace 1\ntime_s\tconn\tpacket\tevent\tdetails\n";
 
@@ -207,4 +209,60 @@ fn the_certificate_that_results_name_is_the_one_that_certify_prints() {
         printed == kept,
         "hopwise certify > configs/calibration/certificate.txt makes it anew: {differing:?}"
     );
+}
+
+/// A `hopwise recv` with few descriptors, at a port of the loopback that was free.
+fn recv_with_few_descriptors() -> (Child, SocketAddr) {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = free.local_addr().expect("it is bound");
+    drop(free);
+    let script = "ulimit -n 40; exec \"$0\" recv --kernel-tcp --port \"$1\"";
+    let mut recv = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_hopwise"), &at.port().to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let mut said = String::new();
+    let stdout = recv.stdout.as_mut().expect("it is a pipe");
+    BufReader::new(stdout).read_line(&mut said).expect("text");
+    assert!(said.starts_with("waiting at port"), "{said}");
+    (recv, at)
+}
+
+#[test]
+fn silent_connections_that_take_all_descriptors_do_not_end_a_recv() {
+    let (mut recv, at) = recv_with_few_descriptors();
+    let silent: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", recv.id())).map_or(0, Iterator::count);
+    while (1..40).contains(&open()) {
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    drop(silent);
+    let sent = hopwise(&["send", &at.to_string(), "--kernel-tcp", "--bytes", "1KiB"], "");
+    let ended = recv.try_wait().expect("it is ours");
+    recv.kill().expect("it is ours");
+    recv.wait().expect("it is ours");
+    assert!(sent.status.success() && ended.is_none(), "{sent:?} {ended:?}");
+}
+
+/// A peer that says it is ready, ends the measurement, and keeps the flow open.
+#[test]
+fn a_send_ends_when_its_peer_leaves_and_keeps_a_flow_open() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = listener.local_addr().expect("it is bound").to_string();
+    let peer = std::thread::spawn(move || {
+        let (control, _) = listener.accept().expect("the control connection comes");
+        let mut control = BufReader::new(control);
+        control.read_exact(&mut [0; 16]).expect("an opening");
+        control.read_line(&mut String::new()).expect("a plan");
+        control.get_mut().write_all(b"\"ready\"\n").expect("it is there");
+        let (mut flow, _) = listener.accept().expect("it comes");
+        drop(control);
+        // It ends with the sender.
+        let _ = flow.read_to_end(&mut Vec::new());
+    });
+    let sent = hopwise(&["send", &at, "--kernel-tcp", "--reverse", "--time", "1s"], "");
+    let told = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert!(!sent.status.success() && told.contains("it has ended the measurement"), "{told}");
+    peer.join().expect("it waits for nothing else");
 }

@@ -16,10 +16,14 @@ use hopwise_core::tcp::{AckMerge, KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe, random_key};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::sleep;
 
 use super::report::SideReport;
 use crate::failure::Failure;
 use crate::node::{config, links};
+
+/// Pause after a failure to accept: the connection stays in the queue, and the next call finds it at once.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// Link to run on, and agents to run with.
 #[derive(Args, Clone, Debug)]
@@ -239,10 +243,21 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+    /// The next connection, and its address. It fails once the stack has been stopped.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, IpAddr)> {
         match self {
-            Listener::Hopwise(listener) => Ok(Stream::Hopwise(listener.accept().await?)),
-            Listener::Kernel(listener) => Ok(Stream::kernel(listener.accept().await?.0)),
+            Listener::Hopwise(listener) => {
+                let stream = listener.accept().await?;
+                let from = stream.peer_addr().ip();
+                Ok((Stream::Hopwise(stream), from))
+            }
+            Listener::Kernel(listener) => loop {
+                match listener.accept().await {
+                    Ok((stream, from)) => return Ok((Stream::kernel(stream), from.ip().to_canonical())),
+                    // Too many files are open, or the peer is gone already. A later call may succeed.
+                    Err(_) => sleep(ACCEPT_AGAIN_AFTER).await,
+                }
+            },
         }
     }
 }

@@ -9,12 +9,30 @@ use hopwise_lab::hex;
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::carrier::Stream;
 use super::protocol::{FlowSeen, Work};
 
 const CHUNK: usize = 128 << 10;
+
+/// Time for data on its way to arrive after the control connection has ended.
+pub(crate) const LAST_BYTES_WITHIN: Duration = Duration::from_secs(5);
+/// A link that fades may be silent for minutes.
+const STANDS_STILL_FOR: Duration = Duration::from_secs(300);
+
+/// Ends with the reason once a measurement has moved nothing for too long.
+pub(crate) async fn stands_still(moved: impl Fn() -> u64) -> &'static str {
+    let (mut last, mut since) = (moved(), Instant::now());
+    while since.elapsed() < STANDS_STILL_FOR {
+        sleep(Duration::from_secs(1)).await;
+        let now = moved();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    "nothing has come or gone for 300 s"
+}
 
 /// The data that a flow sends.
 #[derive(Clone, Debug)]
@@ -68,7 +86,12 @@ pub(crate) async fn receive(
 }
 
 /// Answers each request until the other end closes.
-pub(crate) async fn answer(stream: &mut Stream, request_bytes: u32, response_bytes: u32) -> FlowSeen {
+pub(crate) async fn answer(
+    stream: &mut Stream,
+    request_bytes: u32,
+    response_bytes: u32,
+    moved: &AtomicU64,
+) -> FlowSeen {
     let began = Instant::now();
     let mut seen = FlowSeen::default();
     stream.set_nodelay();
@@ -78,7 +101,7 @@ pub(crate) async fn answer(stream: &mut Stream, request_bytes: u32, response_byt
         match stream.read_exact(&mut request).await {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break stream.shutdown().await,
             Err(error) => break Err(error),
-            Ok(_) => seen.bytes += u64::from(request_bytes),
+            Ok(_) => count(request.len(), moved, &mut seen),
         }
         if let Err(error) = stream.write_all(&response).await {
             break Err(error);
@@ -245,4 +268,24 @@ async fn receive_all(
     }
     seen.sha256 = wants_sha256.then(|| hex(&sha256.finalize()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_measurement_stands_still_after_300_s_without_a_byte() {
+        let (moved, began) = (AtomicU64::new(0), Instant::now());
+        let last_byte = async {
+            sleep(Duration::from_secs(200)).await;
+            moved.store(1, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = last_byte => {}
+            _ = stands_still(|| moved.load(Ordering::Relaxed)) => {}
+        }
+        assert!((500..=502).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) const VERSION: u32 = 1;
 /// Plans and results of 128 flows are shorter.
 const LONGEST_LINE: usize = 256 << 10;
 pub(crate) const MOST_FLOWS: u32 = 128;
+/// Time that the called end has to report its results.
+pub(crate) const RESULT_WITHIN: Duration = Duration::from_secs(60);
 /// The largest request or response; the called end keeps one of each.
 pub(crate) const LARGEST_MESSAGE: u32 = 1 << 20;
 

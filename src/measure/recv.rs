@@ -1,27 +1,33 @@
 //! `hopwise recv`: the end of a measurement that waits for the other.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, OpenOptions};
+use std::future::pending;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use hopwise_core::ip::Source;
 use hopwise_lab::units::Size;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
-use crate::measure::carrier::{Listener, Place, Stream};
-use crate::measure::flow::{self, Source};
+use crate::measure::carrier::{Carrier, Listener, Place, Stream};
+use crate::measure::flow;
 use crate::measure::protocol::{
-    self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, VERSION, Work,
+    self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, VERSION, Work,
 };
 use crate::measure::report::rate_of;
+use crate::node::{descriptors, places::Places};
 use crate::signals;
 
 /// The default port of measurements, as for iperf3.
@@ -57,16 +63,33 @@ pub(crate) struct Arguments {
 const OPENING_WITHIN: Duration = Duration::from_secs(10);
 /// The time from the plan to its last flow.
 const FLOWS_WITHIN: Duration = Duration::from_secs(60);
-/// The largest number of simultaneous measurements.
+/// The largest number of simultaneous measurements. A source may begin one while more places are free than it has.
 const MOST_MEASUREMENTS: usize = 64;
+/// The largest number of connections that have not named their measurement yet.
+const MOST_OPENINGS: usize = 256;
 
-/// The receiver of flows for each measurement, by its id.
-type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
+/// Descriptors for all measurements and openings at once, and for the program itself.
+const DESCRIPTORS: u64 = MOST_MEASUREMENTS as u64 * (MOST_FLOWS as u64 + 1) + MOST_OPENINGS as u64 + 256;
+
+/// The measurements that are under way, by their ids.
+type Expected = Arc<Mutex<BTreeMap<u64, Awaits>>>;
+
+/// The receiver of a measurement's flows, and the source that began it.
+struct Awaits {
+    flows: mpsc::Sender<(u32, Stream)>,
+    from: Source,
+}
+
+/// A connection that begins a measurement.
+type Begun = Option<(Stream, Plan, IpAddr)>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.output.as_deref().map_or(Ok(()), check_output)?;
     let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
+    if matches!(carrier, Carrier::Kernel) {
+        descriptors::raise(DESCRIPTORS);
+    }
     let served = runtime.block_on(async {
         let served = match carrier.listen(arguments.port).await {
             Ok(listener) => tokio::select! {
@@ -106,17 +129,23 @@ fn check_output(path: &Path) -> Result<(), Failure> {
 impl Arguments {
     async fn serve(&self, listener: Listener) -> Result<(), Failure> {
         let expected = Expected::default();
-        let mut clients = JoinSet::new();
+        let (mut openings, mut places) = (JoinSet::new(), Places::new(MOST_OPENINGS));
+        let mut measurements = JoinSet::new();
         if !self.json {
             crate::failure::print(format!("waiting at port {}\n", self.port)).await?;
         }
         loop {
             tokio::select! {
                 accepted = listener.accept() => {
-                    let stream = accepted.map_err(|error| Failure::failed("accept", error))?;
-                    clients.spawn(client(stream, Arc::clone(&expected), self.output.clone()));
+                    let (stream, from) = accepted.map_err(|error| Failure::failed("accept", error))?;
+                    places.take(openings.spawn(opening(stream, from, Arc::clone(&expected))), from.into());
                 }
-                Some(ended) = clients.join_next() => {
+                Some(begun) = openings.join_next() => {
+                    if let Ok(Some(begun)) = begun {
+                        measurements.spawn(measurement(begun, Arc::clone(&expected), self.output.clone()));
+                    }
+                }
+                Some(ended) = measurements.join_next() => {
                     if let Ok(Some((plan, flows))) = ended {
                         crate::failure::print(self.shown(&plan, &flows)).await?;
                         if self.once {
@@ -156,48 +185,46 @@ fn row(seen: &FlowSeen) -> String {
     row + "\n"
 }
 
-/// Serves one connection: hands a flow on, or follows a control connection to its end.
-async fn client(
-    mut stream: Stream,
-    expected: Expected,
-    output: Option<PathBuf>,
-) -> Option<(Plan, Vec<FlowSeen>)> {
+/// Reads the beginning of one connection. It hands a flow on, and returns a control connection with its plan.
+async fn opening(mut stream: Stream, from: IpAddr, expected: Expected) -> Begun {
     match timeout(OPENING_WITHIN, Opening::read(&mut stream)).await.ok()?.ok()? {
         Opening::Flow { id, flow } => {
-            let to = expected.lock().get(&id).cloned()?;
+            let to = expected.lock().get(&id).map(|awaits| awaits.flows.clone())?;
             // A measurement that is over takes no more flows.
             let _ = to.send((flow, stream)).await;
             None
         }
         Opening::Control => {
             let plan: Plan = timeout(OPENING_WITHIN, protocol::read_line(&mut stream)).await.ok()?.ok()?;
-            measurement(stream, plan, &expected, output).await
+            Some((stream, plan, from))
         }
     }
 }
 
 async fn measurement(
-    mut control: Stream,
-    plan: Plan,
-    expected: &Expected,
+    (mut control, plan, from): (Stream, Plan, IpAddr),
+    expected: Expected,
     output: Option<PathBuf>,
 ) -> Option<(Plan, Vec<FlowSeen>)> {
     let (to, mut coming) = mpsc::channel(1);
-    if let Err(problem) = register(&plan, expected, to) {
-        let _ = protocol::write_line(&mut control, &Answer::Refused { problem }).await;
+    let awaits = Awaits { flows: to, from: Source::of(from) };
+    if let Err(problem) = register(&plan, &expected, awaits) {
+        let refused = Answer::Refused { problem };
+        let _ = timeout(OPENING_WITHIN, protocol::write_line(&mut control, &refused)).await;
         return None;
     }
     let seen = match protocol::write_line(&mut control, &Answer::Ready).await {
-        Ok(()) => all_flows(&plan, &mut coming, output).await,
+        Ok(()) => all_flows(&plan, &mut control, &mut coming, output).await,
         Err(_) => Vec::new(),
     };
-    expected.lock().remove(&plan.id);
     // The other end may be gone; the results are printed here all the same.
-    let _ = protocol::write_line(&mut control, &Answer::Saw { flows: seen.clone() }).await;
+    let saw = Answer::Saw { flows: seen.clone() };
+    let _ = timeout(RESULT_WITHIN, protocol::write_line(&mut control, &saw)).await;
+    expected.lock().remove(&plan.id);
     Some((plan, seen))
 }
 
-fn register(plan: &Plan, expected: &Expected, to: mpsc::Sender<(u32, Stream)>) -> Result<(), String> {
+fn register(plan: &Plan, expected: &Expected, awaits: Awaits) -> Result<(), String> {
     if plan.version != VERSION {
         return Err(format!("it speaks version {}, and this end version {VERSION}", plan.version));
     }
@@ -208,63 +235,130 @@ fn register(plan: &Plan, expected: &Expected, to: mpsc::Sender<(u32, Stream)>) -
         return Err(format!("questions and answers have 1 to {LARGEST_MESSAGE} bytes"));
     }
     let mut expected = expected.lock();
-    if expected.len() >= MOST_MEASUREMENTS {
+    let of_source = expected.values().filter(|other| other.from == awaits.from).count();
+    if of_source >= MOST_MEASUREMENTS - expected.len() {
         return Err("too many measurements are under way: try again later".to_owned());
     }
-    match expected.insert(plan.id, to) {
-        None => Ok(()),
-        Some(other) => {
-            expected.insert(plan.id, other);
-            Err("a measurement of that number is under way".to_owned())
+    match expected.entry(plan.id) {
+        Entry::Vacant(free) => {
+            free.insert(awaits);
+            Ok(())
         }
+        Entry::Occupied(_) => Err("a measurement of that number is under way".to_owned()),
     }
 }
 
 async fn all_flows(
     plan: &Plan,
+    control: &mut Stream,
     coming: &mut mpsc::Receiver<(u32, Stream)>,
     output: Option<PathBuf>,
 ) -> Vec<FlowSeen> {
     let mut streams = Vec::new();
-    for _ in 0..plan.flows {
-        let Ok(Some(flow)) = timeout(FLOWS_WITHIN, coming.recv()).await else { break };
-        streams.push(flow);
+    let gather = async {
+        while streams.len() < plan.flows as usize {
+            let Some(flow) = coming.recv().await else { break };
+            streams.push(flow);
+        }
+    };
+    tokio::select! {
+        _ = timeout(FLOWS_WITHIN, gather) => {}
+        _ = left(control) => return Vec::new(),
     }
     // The other end also begins once all of them are connected.
-    let (mut flows, began) = (JoinSet::new(), Instant::now());
+    let (mut flows, began, (end, ended)) = (JoinSet::new(), Instant::now(), watch::channel(None));
+    let mut moved = Vec::new();
     for (nth, stream) in streams {
         let copy = output.clone().filter(|_| nth == 0);
-        flows.spawn(one_flow((nth, stream), plan.work, plan.reverse, copy, began));
+        let own = Arc::new(AtomicU64::new(0));
+        moved.push(Arc::clone(&own));
+        flows.spawn(one_flow((nth, stream), (plan.work, plan.reverse, copy), began, own, ended.clone()));
     }
-    let mut seen: Vec<FlowSeen> = flows.join_all().await;
-    seen.sort_by_key(|seen| seen.flow);
+    let total = || moved.iter().map(|own| own.load(Ordering::Relaxed)).sum();
+    let mut seen = Vec::new();
+    let over = async {
+        let problem = tokio::select! {
+            problem = left(control) => problem,
+            problem = flow::stands_still(total) => problem,
+        };
+        end.send_replace(Some(problem));
+        pending::<()>().await;
+    };
+    let all = async {
+        while let Some(ended) = flows.join_next().await {
+            seen.extend(ended);
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        () = over => {}
+    }
+    seen.sort_by_key(|seen: &FlowSeen| seen.flow);
     seen
 }
 
+/// Ends a while after the control connection, since data may still be on its way.
+async fn left(control: &mut Stream) -> &'static str {
+    // The other end has nothing to say now: a byte is as bad as an end.
+    let _ = control.read_u8().await;
+    sleep(flow::LAST_BYTES_WITHIN).await;
+    "the other end has left"
+}
+
+/// Carries one flow, until `end` names a reason to break off.
 async fn one_flow(
     (nth, mut stream): (u32, Stream),
-    work: Work,
-    reverse: bool,
-    copy: Option<PathBuf>,
+    (work, reverse, copy): (Work, bool, Option<PathBuf>),
     began: Instant,
+    moved: Arc<AtomicU64>,
+    mut end: watch::Receiver<Option<&'static str>>,
 ) -> FlowSeen {
-    let moved = AtomicU64::new(0);
-    let seen = match work {
-        Work::Requests { request_bytes, response_bytes } => {
-            flow::answer(&mut stream, request_bytes, response_bytes).await
-        }
-        work if reverse => flow::send(&mut stream, Source::of(work), &moved).await,
-        work => {
-            let is_file = matches!(work, Work::File { .. });
-            flow::receive(&mut stream, began, (is_file, copy.as_deref()), &moved).await
+    let carried = async {
+        match work {
+            Work::Requests { request_bytes, response_bytes } => {
+                flow::answer(&mut stream, request_bytes, response_bytes, &moved).await
+            }
+            work if reverse => flow::send(&mut stream, flow::Source::of(work), &moved).await,
+            work => {
+                let is_file = matches!(work, Work::File { .. });
+                flow::receive(&mut stream, began, (is_file, copy.as_deref()), &moved).await
+            }
         }
     };
+    let seen = tokio::select! {
+        seen = carried => Ok(seen),
+        problem = end.wait_for(Option::is_some) => Err(problem.ok().and_then(|problem| *problem)),
+    };
+    let seen = seen.unwrap_or_else(|problem| FlowSeen {
+        bytes: moved.load(Ordering::Relaxed),
+        micros: u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX),
+        side: stream.report(),
+        problem: problem.map(str::to_owned),
+        ..FlowSeen::default()
+    });
     FlowSeen { flow: nth, ..seen }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_begins_a_measurement_only_while_more_are_free_than_it_has() {
+        let expected = Expected::default();
+        let begin = |id: u64, from: [u8; 4]| {
+            let plan =
+                Plan { version: VERSION, id, flows: 1, reverse: false, work: Work::Bytes { bytes: 1 } };
+            let awaits = Awaits { flows: mpsc::channel(1).0, from: Source::of(from.into()) };
+            register(&plan, &expected, awaits)
+        };
+        let begun =
+            |first: u64, from: [u8; 4]| (first..first + 100).filter(|id| begin(*id, from).is_ok()).count();
+        assert_eq!(begun(0, [10, 7, 0, 2]), MOST_MEASUREMENTS / 2);
+        assert_eq!(begun(1000, [10, 8, 0, 2]), MOST_MEASUREMENTS / 4);
+        assert_eq!(begin(2000, [10, 9, 0, 2]), Ok(()));
+        assert!(begin(2000, [10, 9, 0, 2]).is_err_and(|problem| problem.contains("of that number")));
+    }
 
     #[test]
     fn an_output_that_cannot_be_made_is_refused_and_one_that_can_is_left_alone() {

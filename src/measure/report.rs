@@ -401,6 +401,13 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_claims_too_much_breaks_no_sum() {
+        let flows = vec![(seen(u64::MAX, None), seen(u64::MAX, None)); 3];
+        let report = Report::new(Work::Bytes { bytes: 1 }, false, &flows, Vec::new());
+        assert!(report.total.goodput_kbps > 1e14 && report.page().lines().count() > 3);
+    }
+
+    #[test]
     fn a_report_has_the_names_that_results_have() {
         let tcp =
             TcpReport { senders: "[newreno, limit:4]".into(), segments_sent: 9, ..TcpReport::default() };

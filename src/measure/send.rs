@@ -11,13 +11,16 @@ use std::time::Duration;
 use clap::Args;
 use hopwise_lab::units::{Size, Time};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::failure::{self, Failure};
 use crate::measure::carrier::{Carrier, Place, Stream};
 use crate::measure::flow::{self, Enough, Source};
-use crate::measure::protocol::{self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, VERSION, Work};
+use crate::measure::protocol::{
+    self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, RESULT_WITHIN, VERSION, Work,
+};
 use crate::measure::report::{Report, rate_of};
 use crate::signals;
 
@@ -74,8 +77,6 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 /// Time after which the user sees what the program waits for.
 const TELL_AFTER: Duration = Duration::from_secs(2);
-/// Time that the other end has to report its result.
-const RESULT_WITHIN: Duration = Duration::from_secs(60);
 /// The largest number of round-trip times that are kept, over all flows.
 const MOST_TIMES: usize = 4 << 20;
 
@@ -146,13 +147,7 @@ impl Arguments {
         let mut control = self.connect(carrier, Opening::Control).await?;
         let talk = |error: io::Error| Failure::failed("talk to the other end", error);
         protocol::write_line(&mut control, &plan).await.map_err(talk)?;
-        match protocol::read_line(&mut control).await.map_err(talk)? {
-            Answer::Ready => {}
-            Answer::Refused { problem } => return Err(Failure::failed("the other end refused", problem)),
-            Answer::Saw { .. } => {
-                return Err(Failure::failed("talk to the other end", "it spoke out of turn"));
-            }
-        }
+        ready(&mut control).await?;
         let moved = Arc::new(AtomicU64::new(0));
         let mut streams = Vec::new();
         for nth in 0..plan.flows {
@@ -168,8 +163,27 @@ impl Arguments {
                 (FlowSeen { flow: nth, ..seen }, took)
             });
         }
-        let (ours, took) = self.watch(&plan, &mut flows, &moved).await;
-        let answer = timeout(RESULT_WITHIN, protocol::read_line(&mut control)).await;
+        let mut answer = pin!(protocol::read_line::<Answer>(&mut control));
+        let mut told = None;
+        let over = async {
+            let hears = async {
+                let is_told = told.insert(answer.as_mut().await).is_ok();
+                sleep(if is_told { RESULT_WITHIN } else { flow::LAST_BYTES_WITHIN }).await;
+                "it has ended the measurement, and not the flows"
+            };
+            tokio::select! {
+                problem = hears => problem,
+                problem = flow::stands_still(|| moved.load(Ordering::Relaxed)) => problem,
+            }
+        };
+        let (ours, took) = tokio::select! {
+            seen = self.watch(&plan, &mut flows, &moved) => seen,
+            problem = over => return Err(Failure::failed("measure", problem)),
+        };
+        let answer = match told {
+            Some(told) => Ok(told),
+            None => timeout(RESULT_WITHIN, answer).await,
+        };
         let answer =
             answer.map_err(|_| Failure::failed("talk to the other end", "it did not tell what it saw"))?;
         let Answer::Saw { flows: theirs } = answer.map_err(talk)? else {
@@ -273,6 +287,18 @@ impl Arguments {
     }
 }
 
+/// Waits until the other end says that it is ready.
+async fn ready(control: &mut (impl AsyncRead + Unpin)) -> Result<(), Failure> {
+    let failed = |problem: &str| Err(Failure::failed("talk to the other end", problem));
+    match timeout(CONNECT_WITHIN, protocol::read_line(control)).await {
+        Ok(Ok(Answer::Ready)) => Ok(()),
+        Ok(Ok(Answer::Refused { problem })) => Err(Failure::failed("the other end refused", problem)),
+        Ok(Ok(Answer::Saw { .. })) => failed("it spoke out of turn"),
+        Ok(Err(error)) => failed(&error.to_string()),
+        Err(_) => failed("it does not say whether it is ready"),
+    }
+}
+
 fn bar_shows_bytes(plan: &Plan) -> bool {
     matches!(plan.work, Work::Bytes { .. } | Work::File { .. })
 }
@@ -313,4 +339,17 @@ fn paired(mut ours: Vec<FlowSeen>, theirs: &[FlowSeen], reverse: bool) -> Vec<(F
         if reverse { (their, our) } else { (our, their) }
     };
     ours.into_iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_accepts_and_says_nothing_is_not_waited_for_without_end() {
+        let (mut control, _silent) = tokio::io::duplex(64);
+        let ended = timeout(Duration::from_secs(3600), ready(&mut control)).await;
+        let problem = ended.expect("it ends").expect_err("nobody is ready").to_string();
+        assert!(problem.contains("does not say whether it is ready"), "{problem}");
+    }
 }

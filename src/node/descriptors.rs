@@ -15,9 +15,13 @@ fn wanted(config: &NodeConfig) -> u64 {
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
 }
 
-/// Allows as many descriptors as the file's clients need, within this process's hard limit.
+/// Allows as many descriptors as the file's clients need.
 pub(super) fn allow(config: &NodeConfig) {
-    let wanted = wanted(config);
+    raise(wanted(config));
+}
+
+/// Allows this process so many descriptors, within its hard limit.
+pub(crate) fn raise(wanted: u64) {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     if soft < wanted
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard)
@@ -26,7 +30,7 @@ pub(super) fn allow(config: &NodeConfig) {
     }
     if hard < wanted {
         tracing::warn!(
-            "all clients at once take {wanted} descriptors, of which {hard} are allowed: ulimit -Hn"
+            "all connections at once take {wanted} descriptors, of which {hard} are allowed: ulimit -Hn"
         );
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use super::users::Users;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Host(IpAddr),
     /// A program of this machine, by its user: each user has all addresses of the loopback, and may have many ids.
     User(u32),

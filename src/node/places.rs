@@ -9,19 +9,19 @@ use super::greed::weights;
 use super::origin::Origin;
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     most: usize,
     /// The task of each client, by age.
     taken: VecDeque<(AbortHandle, Origin)>,
 }
 
 impl Places {
-    pub(super) fn new(most: usize) -> Places {
+    pub(crate) fn new(most: usize) -> Places {
         Places { most, taken: VecDeque::new() }
     }
 
     /// Takes a place for the task of a client from there.
-    pub(super) fn take(&mut self, task: AbortHandle, from: Origin) {
+    pub(crate) fn take(&mut self, task: AbortHandle, from: Origin) {
         self.taken.push_back((task, from));
         if self.taken.len() > self.most {
             self.taken.retain(|(task, _)| !task.is_finished());
