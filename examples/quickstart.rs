@@ -15,7 +15,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Endpoint, Instant};
-use hopwise_testing::memory::{End, PathConfig, World};
+use hopwise_testing::memory::{End, PathConfig, TwoHosts};
 
 const ARMS: [&str; 2] = ["immediate", "delayed"];
 const SEEDS: u64 = 5;
@@ -103,7 +103,7 @@ fn explain((immediate, range): &Arm, (delayed, other): &Arm) {
         "\n`delayed` sent {fewer:.0} % fewer ACKs for the same bytes; its mean goodput differs by {faster:+.1} %\n\
          ({overlap}).\n\
          Here ACKs have a way of their own, so thinning them gains little. On a chain of radios they share the\n\
-         channel with the data: that is what the agents are for, and it takes the 802.11 world to show it.\n\n\
+         channel with the data: that is what the agents are for, and it takes the 802.11 hosts to show it.\n\n\
          Why was each ACK sent, or held back?\n  \
          cargo run --release -- trace {TRACE} --conn 1 --event ack-decided --event ack-held --until 200ms"
     );
@@ -133,7 +133,7 @@ impl Outcome {
 
 /// One run: A sends, B receives under the arm's agent.
 struct Transfer {
-    world: World<Endpoint>,
+    hosts: TwoHosts<Endpoint>,
     listener: ListenerId,
     client: ConnId,
     server: Option<ConnId>,
@@ -148,29 +148,30 @@ impl Transfer {
             path.bits_per_second = 2_000_000;
             path.loss_ppm = 10_000;
         });
-        let mut world = World::new(host("10.7.0.1/24", seed)?, host("10.7.0.2/24", !seed)?, path, path, seed);
+        let mut hosts =
+            TwoHosts::new(host("10.7.0.1/24", seed)?, host("10.7.0.2/24", !seed)?, path, path, seed);
         let agents = AgentChoice { receiver: Some(arm.into()), ..AgentChoice::default() };
-        let listener = world.b.listen(None, 80, ListenOptions { agents, ..ListenOptions::default() })?;
+        let listener = hosts.b.listen(None, 80, ListenOptions { agents, ..ListenOptions::default() })?;
         let to = "10.7.0.2:80".parse()?;
-        let client = world.a.connect(Instant::ZERO, to, &ConnectOptions::default())?;
+        let client = hosts.a.connect(Instant::ZERO, to, &ConnectOptions::default())?;
         let is_shown = arm == "delayed" && seed == 1;
         let trace = is_shown.then(TraceText::new);
-        Ok(Transfer { world, listener, client, server: None, sent: 0, received: 0, trace })
+        Ok(Transfer { hosts, listener, client, server: None, sent: 0, received: 0, trace })
     }
 
     fn run(mut self) -> Result<Outcome, Failure> {
         while self.received < BYTES {
             self.act()?;
-            if !self.world.step(PATIENCE) {
+            if !self.hosts.step(PATIENCE) {
                 return Err(format!("only {} of {BYTES} bytes arrived in ten minutes", self.received).into());
             }
             self.note_trace();
         }
         self.write_trace()?;
-        let now = self.world.now();
-        let sender = self.world.a.info(now, self.client)?.stats;
+        let now = self.hosts.now();
+        let sender = self.hosts.a.info(now, self.client)?.stats;
         let server = self.server.ok_or("nothing was accepted")?;
-        let receiver = self.world.b.info(now, server)?.stats;
+        let receiver = self.hosts.b.info(now, server)?.stats;
         Ok(Outcome {
             goodput_kbps: self.received as f64 * 8.0 * 1e6 / now.0 as f64,
             segments: sender.segments_sent as f64,
@@ -182,17 +183,17 @@ impl Transfer {
 
     /// Lets both programs act after an event: write as much as fits, read all that is there.
     fn act(&mut self) -> Result<(), Failure> {
-        let now = self.world.now();
+        let now = self.hosts.now();
         if self.sent < BYTES {
             let chunk = [0; 16_384];
             let wanted = chunk.len().min(BYTES - self.sent);
-            self.sent += self.world.a.send(now, self.client, &chunk[..wanted])?;
+            self.sent += self.hosts.a.send(now, self.client, &chunk[..wanted])?;
         }
-        self.server = self.server.or_else(|| self.world.b.accept(now, self.listener));
+        self.server = self.server.or_else(|| self.hosts.b.accept(now, self.listener));
         let Some(server) = self.server else { return Ok(()) };
         let mut buffer = [0; 16_384];
         loop {
-            match self.world.b.recv(now, server, &mut buffer) {
+            match self.hosts.b.recv(now, server, &mut buffer) {
                 Ok(0) | Err(RecvError::Finished) => return Ok(()),
                 Ok(bytes) => self.received += bytes,
                 Err(error) => return Err(error.into()),
@@ -202,7 +203,7 @@ impl Transfer {
 
     fn note_trace(&mut self) {
         let Some(text) = &mut self.trace else { return };
-        self.world.drain_trace(End::B, &mut |event| text.push(event));
+        self.hosts.drain_trace(End::B, &mut |event| text.push(event));
     }
 
     fn write_trace(&self) -> Result<(), Failure> {

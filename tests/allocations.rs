@@ -18,7 +18,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::{StateName, TraceEvent};
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
-use hopwise_testing::memory::{Bundles, PathConfig, World};
+use hopwise_testing::memory::{Bundles, PathConfig, TwoHosts};
 
 const PORT: u16 = 80;
 const MTU: u16 = 1500;
@@ -95,7 +95,7 @@ impl Machine for Counted {
 
 /// A connection over a path of 20 Mbit/s, and an application at each end.
 struct Transfer {
-    world: World<Counted>,
+    hosts: TwoHosts<Counted>,
     sender: ConnId,
     receiver: ConnId,
     read: u64,
@@ -121,9 +121,9 @@ impl Transfer {
         let listener = listener.expect("no other listener");
         let path = PathConfig { bundles: Bundles::Carry, ..PathConfig::clean(Duration::from_millis(5)) };
         let path = path.with(|path| path.bits_per_second = 20_000_000);
-        let mut world = World::new(client, server, path.with(|path| path.loss_ppm = loss_ppm), path, 7);
+        let mut hosts = TwoHosts::new(client, server, path.with(|path| path.loss_ppm = loss_ppm), path, 7);
         let to = SocketAddr::from(([10, 0, 0, 2], PORT));
-        let sender = world
+        let sender = hosts
             .a
             .endpoint
             .connect(
@@ -133,27 +133,27 @@ impl Transfer {
             )
             .expect("a subnet of ours");
         let mut receiver = None;
-        assert!(world.run(Instant::from_secs(10), |world| {
-            let now = world.now();
-            receiver = receiver.or_else(|| world.b.endpoint.accept(now, listener));
+        assert!(hosts.run(Instant::from_secs(10), |hosts| {
+            let now = hosts.now();
+            receiver = receiver.or_else(|| hosts.b.endpoint.accept(now, listener));
             receiver.is_some()
         }));
-        Transfer { world, sender, receiver: receiver.expect("it was accepted"), read: 0 }
+        Transfer { hosts, sender, receiver: receiver.expect("it was accepted"), read: 0 }
     }
 
     /// Lets `segments` more pass, and the rest of the last one.
     fn pass(&mut self, segments: u64) {
-        let Transfer { world, sender, receiver, read } = self;
+        let Transfer { hosts, sender, receiver, read } = self;
         let wanted = *read + segments * SEGMENT_BYTES;
         let (data, mut sink) = ([7; 4096], [0; 4096]);
-        let is_done = world.run(world.now() + FAR_AWAY, |world| {
-            let now = world.now();
-            for end in [&mut world.a, &mut world.b] {
+        let is_done = hosts.run(hosts.now() + FAR_AWAY, |hosts| {
+            let now = hosts.now();
+            for end in [&mut hosts.a, &mut hosts.b] {
                 while end.call(Endpoint::poll_event).is_some() {}
             }
-            while world.a.call(|endpoint| endpoint.send(now, *sender, &data).expect("it is open")) > 0 {}
+            while hosts.a.call(|endpoint| endpoint.send(now, *sender, &data).expect("it is open")) > 0 {}
             loop {
-                match world.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) {
+                match hosts.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) {
                     0 => break,
                     bytes => *read += bytes as u64,
                 }
@@ -165,11 +165,11 @@ impl Transfer {
 
     /// The programs stop writing; bytes on their way arrive and are read.
     fn rest(&mut self, time: Duration) {
-        let Transfer { world, receiver, .. } = self;
+        let Transfer { hosts, receiver, .. } = self;
         let mut sink = [0; 4096];
-        world.run(world.now() + time, |world| {
-            let now = world.now();
-            while world.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) > 0 {
+        hosts.run(hosts.now() + time, |hosts| {
+            let now = hosts.now();
+            while hosts.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) > 0 {
             }
             false
         });
@@ -177,15 +177,15 @@ impl Transfer {
 
     /// The memory that the endpoints report for the two ends of the connection.
     fn allocated(&self) -> [usize; 2] {
-        let Transfer { world, sender, receiver, .. } = self;
-        [world.a.endpoint.allocated(*sender), world.b.endpoint.allocated(*receiver)]
+        let Transfer { hosts, sender, receiver, .. } = self;
+        [hosts.a.endpoint.allocated(*sender), hosts.b.endpoint.allocated(*receiver)]
             .map(|bytes| bytes.expect("it is open"))
     }
 
     /// The heap use of both endpoints since the last call.
     fn heap(&mut self) -> AllocationInfo {
         let mut heap = AllocationInfo::default();
-        for end in [&mut self.world.a, &mut self.world.b] {
+        for end in [&mut self.hosts.a, &mut self.hosts.b] {
             heap += std::mem::take(&mut end.heap);
         }
         heap
@@ -211,8 +211,8 @@ fn segments_of_a_running_transfer_touch_no_heap() {
 fn loss_recovery_touches_no_heap() {
     let mut transfer = Transfer::open(&steady(), 10_000);
     let recoveries = |transfer: &Transfer| {
-        let Transfer { world, sender, .. } = transfer;
-        world.a.endpoint.info(world.now(), *sender).expect("it is open").stats.fast_retransmits
+        let Transfer { hosts, sender, .. } = transfer;
+        hosts.a.endpoint.info(hosts.now(), *sender).expect("it is open").stats.fast_retransmits
     };
     transfer.pass(10_000);
     let (before, _) = (recoveries(&transfer), transfer.heap());
@@ -266,16 +266,16 @@ fn an_idle_connection_holds_little() {
     let mut transfer = Transfer::open(&TcpConfig::modern(), 0);
     transfer.rest(Duration::from_secs(5));
     transfer.heap();
-    let now = transfer.world.now();
+    let now = transfer.hosts.now();
     for _ in 0..CONNECTIONS {
         let to = SocketAddr::from(([10, 0, 0, 2], PORT));
         let connect = |endpoint: &mut Endpoint| endpoint.connect(now, to, &ConnectOptions::default());
-        transfer.world.a.call(connect).expect("a port each");
+        transfer.hosts.a.call(connect).expect("a port each");
     }
     transfer.rest(Duration::from_secs(5));
     let connections =
         |end: &Counted| end.endpoint.states().filter(|state| *state == StateName::Established).count();
-    for end in [&transfer.world.a, &transfer.world.b] {
+    for end in [&transfer.hosts.a, &transfer.hosts.b] {
         assert_eq!(connections(end), 1 + usize::from(CONNECTIONS));
         let bytes = end.heap.bytes_current / i64::from(CONNECTIONS);
         assert!(bytes <= MOST_BYTES, "{bytes}");

@@ -17,7 +17,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::tcp::{Options, TcpConfig};
 use hopwise_core::trace::TraceKind;
 use hopwise_core::{Endpoint, Instant};
-use hopwise_testing::memory::{End, PathConfig, World};
+use hopwise_testing::memory::{End, PathConfig, TwoHosts};
 
 const BYTES: usize = 60_000;
 
@@ -64,7 +64,7 @@ fn host(address: &str, key: u8) -> Endpoint {
 
 /// Two hosts, both with the pair of agents under test, and a connection between them.
 struct Pair {
-    world: World<Endpoint>,
+    hosts: TwoHosts<Endpoint>,
     client: ConnId,
     server: ConnId,
     name: String,
@@ -80,25 +80,25 @@ impl Pair {
     }
 
     fn with(agents: AgentChoice, path: PathConfig, name: String, seed: u64) -> Pair {
-        let mut world = World::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
+        let mut hosts = TwoHosts::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
         let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
-        let listener = world.b.listen(None, 7, options).expect("the port is free");
+        let listener = hosts.b.listen(None, 7, options).expect("the port is free");
         let options = ConnectOptions { agents, ..ConnectOptions::default() };
-        let client = world.a.connect(Instant::ZERO, "10.0.0.2:7".parse().expect("a socket"), &options);
+        let client = hosts.a.connect(Instant::ZERO, "10.0.0.2:7".parse().expect("a socket"), &options);
         let client = client.expect("a route");
         let mut server = None;
-        world.run(Instant::from_secs(60), |world| {
-            server = server.or_else(|| world.b.accept(world.now(), listener));
+        hosts.run(Instant::from_secs(60), |hosts| {
+            server = server.or_else(|| hosts.b.accept(hosts.now(), listener));
             server.is_some()
         });
         let server = server.unwrap_or_else(|| panic!("{name}: no handshake within a minute"));
-        Pair { world, client, server, name }
+        Pair { hosts, client, server, name }
     }
 
     fn without_nagle(&mut self) {
-        let now = self.world.now();
+        let now = self.hosts.now();
         for (end, id) in [(End::A, self.client), (End::B, self.server)] {
-            let endpoint = self.world.machine(end);
+            let endpoint = self.hosts.machine(end);
             let options = endpoint.options(id).expect("open");
             endpoint.set_options(now, id, Options { nagle: false, ..options }).expect("open");
         }
@@ -110,14 +110,14 @@ impl Pair {
     }
 
     /// The same; `watch` is called after each step.
-    fn exchange_and(mut self, limit: Instant, mut watch: impl FnMut(&mut World<Endpoint>)) {
+    fn exchange_and(mut self, limit: Instant, mut watch: impl FnMut(&mut TwoHosts<Endpoint>)) {
         let (client, server) = (self.client, self.server);
         let mut ends = [Side::new(End::A, client), Side::new(End::B, server)];
-        let done = self.world.run(limit, |world| {
+        let done = self.hosts.run(limit, |hosts| {
             for side in &mut ends {
-                side.act(world);
+                side.act(hosts);
             }
-            watch(world);
+            watch(hosts);
             ends.iter().all(|side| side.is_done)
         });
         assert!(
@@ -125,7 +125,7 @@ impl Pair {
             "{}: {:?} at {}",
             self.name,
             ends.each_ref().map(|side| side.received),
-            self.world.now()
+            self.hosts.now()
         );
     }
 }
@@ -143,9 +143,9 @@ impl Side {
         Side { end, id, sent: 0, received: 0, is_done: false }
     }
 
-    fn act(&mut self, world: &mut World<Endpoint>) {
-        let (now, id) = (world.now(), self.id);
-        let endpoint = world.machine(self.end);
+    fn act(&mut self, hosts: &mut TwoHosts<Endpoint>) {
+        let (now, id) = (hosts.now(), self.id);
+        let endpoint = hosts.machine(self.end);
         if self.sent < BYTES {
             let chunk: Vec<u8> =
                 (self.sent..BYTES.min(self.sent + 8192)).map(|at| byte(self.end, at)).collect();
@@ -217,21 +217,21 @@ fn every_pair_finishes_over_a_path_that_reorders_and_repeats() {
 fn slowest_exchange(mut pair: Pair) -> Duration {
     let (client, server) = (pair.client, pair.server);
     let turns = (0..5).map(|turn| {
-        let began = pair.world.now();
-        pair.world.a.send(began, client, &[turn; 100]).expect("open");
+        let began = pair.hosts.now();
+        pair.hosts.a.send(began, client, &[turn; 100]).expect("open");
         let mut answered = false;
-        let done = pair.world.run(began + Duration::from_secs(5), |world| {
-            let now = world.now();
-            if !answered && world.b.readable(server) == 100 {
+        let done = pair.hosts.run(began + Duration::from_secs(5), |hosts| {
+            let now = hosts.now();
+            if !answered && hosts.b.readable(server) == 100 {
                 answered = true;
-                world.b.consume(now, server, 100).expect("open");
-                world.b.send(now, server, &[turn; 100]).expect("open");
+                hosts.b.consume(now, server, 100).expect("open");
+                hosts.b.send(now, server, &[turn; 100]).expect("open");
             }
-            world.a.readable(client) == 100
+            hosts.a.readable(client) == 100
         });
         assert!(done, "{}: no answer", pair.name);
-        let now = pair.world.now();
-        pair.world.a.consume(now, client, 100).expect("open");
+        let now = pair.hosts.now();
+        pair.hosts.a.consume(now, client, 100).expect("open");
         now.since(began)
     });
     turns.max().expect("some turns")
@@ -294,16 +294,16 @@ fn hold_of(receiver: &str) -> Duration {
 fn no_receiver_holds_an_ack_beyond_the_ceiling() {
     for receiver in receivers() {
         let mut pair = Pair::connect(&receiver, "[newreno]", PathConfig::clean(Duration::from_millis(1)), 5);
-        let (began, client) = (pair.world.now(), pair.client);
-        pair.world.a.send(began, client, &[1; 100]).expect("open");
-        pair.world.drain_trace(End::B, &mut |_| {});
-        let acked = pair.world.run(began + Duration::from_millis(499), |world| {
-            let now = world.now();
-            world.a.info(now, client).expect("open").flight.bytes == 0 && now > began
+        let (began, client) = (pair.hosts.now(), pair.client);
+        pair.hosts.a.send(began, client, &[1; 100]).expect("open");
+        pair.hosts.drain_trace(End::B, &mut |_| {});
+        let acked = pair.hosts.run(began + Duration::from_millis(499), |hosts| {
+            let now = hosts.now();
+            hosts.a.info(now, client).expect("open").flight.bytes == 0 && now > began
         });
         assert!(acked, "{}", pair.name);
         let mut decided = 0;
-        pair.world.drain_trace(End::B, &mut |event| {
+        pair.hosts.drain_trace(End::B, &mut |event| {
             decided += u32::from(matches!(event.kind, TraceKind::AckDecided { .. }));
         });
         assert_eq!(decided, 1, "{}", pair.name);
@@ -351,9 +351,9 @@ fn a_shadow_of_the_live_agent_agrees_with_it_decision_for_decision() {
         };
         let (mut of_live, mut of_shadow) = (Vec::new(), Vec::new());
         let pair = Pair::with(agents, lossy, receiver.clone(), 17);
-        pair.exchange_and(Instant::from_secs(300), |world| {
+        pair.exchange_and(Instant::from_secs(300), |hosts| {
             for (nth, end) in [End::A, End::B].into_iter().enumerate() {
-                world.drain_trace(end, &mut |event| {
+                hosts.drain_trace(end, &mut |event| {
                     of_live.extend(live(&event.kind).map(|decided| (nth, event.now, decided)));
                     of_shadow.extend(shadow(&event.kind).map(|decided| (nth, event.now, decided)));
                 });

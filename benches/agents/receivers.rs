@@ -35,18 +35,18 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 fn cost(spec: &str) -> f64 {
-    let mut seat = Seat::new(spec);
+    let mut bench = ReceiverBench::new(spec);
     let cost = cost_ns(SEGMENTS, || {
         for nth in 0..SEGMENTS {
-            seat.arrive(if nth % 64 == 63 { Class::OutOfOrder } else { Class::InOrder });
+            bench.arrive(if nth % 64 == 63 { Class::OutOfOrder } else { Class::InOrder });
         }
     });
-    black_box(seat.acks);
+    black_box(bench.acks);
     cost
 }
 
 /// The ledger's state for an agent.
-struct Seat {
+struct ReceiverBench {
     agent: Box<dyn ReceiverAgent>,
     now: Instant,
     owed: Owed,
@@ -54,12 +54,12 @@ struct Seat {
     acks: u64,
 }
 
-impl Seat {
-    fn new(spec: &str) -> Seat {
+impl ReceiverBench {
+    fn new(spec: &str) -> ReceiverBench {
         let mut path = Path { hops_from_peer: Some((5, HopSource::Routing)), ..Path::default() };
         path.rtt.min = Some(Duration::from_millis(40));
         path.rtt.smoothed = Some(Duration::from_millis(60));
-        Seat {
+        ReceiverBench {
             agent: StandardAgents::default().receiver(spec).expect("a spec")(),
             now: Instant::ZERO,
             owed: Owed::default(),

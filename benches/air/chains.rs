@@ -7,8 +7,8 @@ use std::time::Duration;
 use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
-use hopwise_air::dcf::{MacConfig, Rules};
-use hopwise_air::medium::{Place, Radio};
+use hopwise_air::dcf::{MacConfig, MacRules};
+use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_lab::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
@@ -62,13 +62,13 @@ fn speed(plans: &[Plan]) -> f64 {
 fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiver: &str) -> Plan {
     let tcp = routing.limit_hops(TcpConfig::ns2(1000));
     Plan {
-        places: (0..=hops).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect(),
+        positions: (0..=hops).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect(),
         wires: Vec::new(),
         phy: Phy::named(profile).expect("a profile"),
         radio: Radio::default(),
         channel: Channel::default(),
         tracks: Vec::new(),
-        mac: MacConfig { rules: Rules::Ns2, ..MacConfig::default() },
+        mac: MacConfig { rules: MacRules::Ns2, ..MacConfig::default() },
         arp: Arp::Known,
         queue_packets: 50,
         when_full: WhenFull::Drop,

@@ -8,7 +8,7 @@ use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
-use hopwise_air::medium::{Place, Radio};
+use hopwise_air::medium::{Position, Radio};
 use hopwise_air::motion::{Leg, Track};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
@@ -46,12 +46,12 @@ fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
     let nodes = columns * rows;
     let mut plan = plan(columns, rows);
     if what == Nodes::Move {
-        let track = |place: &Option<Place>| {
-            let start = (*place)?;
-            let end = Place { x: start.x, y: start.y + 1.0 };
+        let track = |position: &Option<Position>| {
+            let start = (*position)?;
+            let end = Position { x: start.x, y: start.y + 1.0 };
             Some(Track::Legs(VecDeque::from([Leg::towards(0, start, end, 0.001)])))
         };
-        plan.tracks = plan.places.iter().map(track).collect();
+        plan.tracks = plan.positions.iter().map(track).collect();
     }
     let seconds = median_of(|| cpu::seconds(|| drop(hopwise_lab::sim::run(&plan).expect("a sound plan"))));
     let kib = cpu::peak_rss_kib() as f64 / f64::from(nodes);
@@ -59,14 +59,14 @@ fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
 }
 
 fn plan(columns: u32, rows: u32) -> Plan {
-    let place = |n: u32| Place { x: 200.0 * f64::from(n % columns), y: 200.0 * f64::from(n / columns) };
+    let position = |n: u32| Position { x: 200.0 * f64::from(n % columns), y: 200.0 * f64::from(n / columns) };
     let flow = |index: u32| {
         let from = index * 10 / columns * columns + (index * 10 % columns + index % 3) % (columns - 3);
         let traffic = TrafficPlan::bulk(Arc::new(TcpConfig { segment_bytes: 1000, ..TcpConfig::modern() }));
         FlowPlan::new(from, from + 3, Duration::from_millis(index.into()), traffic)
     };
     Plan {
-        places: (0..columns * rows).map(|n| Some(place(n))).collect(),
+        positions: (0..columns * rows).map(|n| Some(position(n))).collect(),
         wires: Vec::new(),
         phy: Phy::named("dsss-2mbps").expect("a profile"),
         radio: Radio::default(),

@@ -14,7 +14,7 @@ use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::sim::{Plan, Simulation, address_of};
 use hopwise_mesh::aodv::{self, Interface, Rules, Settings};
-use hopwise_mesh::gpsr::{Places, Point};
+use hopwise_mesh::gpsr::{Point, Positions};
 use hopwise_mesh::{Control, Cx, Routing, dsr, gpsr};
 
 use crate::cpu;
@@ -118,7 +118,7 @@ impl PathSeam for Nobody {
 #[derive(Debug)]
 struct Corner;
 
-impl Places for Corner {
+impl Positions for Corner {
     fn locate(&mut self, _: Instant, _: Ipv4Addr) -> Option<Point> {
         Some(Point::default())
     }
@@ -134,8 +134,8 @@ fn router(name: &str) -> Box<dyn Routing> {
         }
         "gpsr" => {
             let settings = gpsr::Settings::default();
-            let places = Box::new(Corner);
-            Box::new(gpsr::Gpsr::new(gpsr::Config { settings, interfaces, places, seed: 1 }))
+            let positions = Box::new(Corner);
+            Box::new(gpsr::Gpsr::new(gpsr::Config { settings, interfaces, positions, seed: 1 }))
         }
         _ => aodv::routing(aodv::Config {
             settings: Settings::of(Rules::Rfc3561),

@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicU64;
 use hopwise_testing::memory::Random;
 
 use crate::daemon::{Daemon, Kind};
-use crate::flow::{Plan, Way};
+use crate::flow::{Plan, Route};
 use crate::forge::Liar;
 use crate::inside;
-use crate::place::Place;
+use crate::place::Namespace;
 use crate::site::{Site, air, folders, write};
 
 const BASE: usize = 0;
@@ -27,9 +27,9 @@ const AGENTS: [&str; 6] = ["ack-hold", "split", "snoop", "freeze", "delayed-dupa
 pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -> Result<Site, String> {
     let folder = folders(name, folder)?;
     let stations = vec![
-        Place::named(&format!("{name}-n0")),
-        Place::named(&format!("{name}-n1")),
-        Place::named(&format!("{name}-fixed")),
+        Namespace::named(&format!("{name}-n0")),
+        Namespace::named(&format!("{name}-n1")),
+        Namespace::named(&format!("{name}-fixed")),
     ];
     let has_queues = Path::new("/proc/net/netfilter/nfnetlink_queue").exists() && inside::has("iptables");
     let by = if random.one_in(2) && has_queues { "nfqueue" } else { "tun" };
@@ -95,11 +95,11 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
     })
 }
 
-fn plans(name: &str, stations: &[Place]) -> Vec<Plan> {
+fn plans(name: &str, stations: &[Namespace]) -> Vec<Plan> {
     let plan = |what: &str, nth: usize, to: Ipv4Addr| Plan {
         name: format!("{name}/{what}"),
         place: stations[nth].clone(),
-        way: Way { to: SocketAddr::from((to, PORT)), through: None },
+        route: Route { to: SocketAddr::from((to, PORT)), through: None },
         most: 400_000,
         leaves_one_in: 20,
     };

@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::inside::within;
-use crate::place::Place;
+use crate::place::Namespace;
 use crate::{Run, WAIT};
 
 /// The command of a daemon. Not every daemon takes every signal.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 pub(crate) struct Daemon {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Namespace>,
     /// The words after `hopwise`.
     words: Vec<String>,
     log: PathBuf,
@@ -54,7 +54,13 @@ pub(crate) struct Takes {
 }
 
 impl Daemon {
-    pub(crate) fn new(kind: Kind, name: &str, place: Option<Place>, words: &[&str], folder: &Path) -> Daemon {
+    pub(crate) fn new(
+        kind: Kind,
+        name: &str,
+        place: Option<Namespace>,
+        words: &[&str],
+        folder: &Path,
+    ) -> Daemon {
         let plain = name.replace('/', "-");
         Daemon {
             name: name.to_owned(),

@@ -130,9 +130,9 @@ impl Events {
     }
 
     pub(crate) fn perform(&mut self, event: &Event, run: &Run, sites: &mut [Site]) -> Result<(), String> {
-        run.ledger.events.fetch_add(1, Ordering::Relaxed);
-        *run.ledger.kinds.lock().entry(event.kind()).or_default() += 1;
-        run.ledger.note(&event.described(sites));
+        run.tally.events.fetch_add(1, Ordering::Relaxed);
+        *run.tally.kinds.lock().entry(event.kind()).or_default() += 1;
+        run.tally.note(&event.described(sites));
         let site = &mut sites[event.site];
         let undo = match event.what {
             What::Kill(nth, ms) => {
@@ -243,7 +243,7 @@ impl Undo {
         let outcome = match first {
             Started::Ended(status) if status.code() == Some(1) => {
                 let daemon = &site.daemons[nth];
-                run.ledger.note(&format!("{} does not start: {}", daemon.name, daemon.last_words()));
+                run.tally.note(&format!("{} does not start: {}", daemon.name, daemon.last_words()));
                 site.empty_disk();
                 (0..site.devices.len()).for_each(|device| site.set_device(device, true));
                 site.daemons[nth].start(run)?
@@ -252,7 +252,7 @@ impl Undo {
         };
         if outcome != Started::Ready {
             let daemon = &site.daemons[nth];
-            run.ledger.violated(format!(
+            run.tally.violated(format!(
                 "{} does not start again: {outcome:?}\n    {}",
                 daemon.name,
                 daemon.last_words()
@@ -271,6 +271,6 @@ fn end(site: &mut Site, nth: usize, run: &Run) {
     if ended.and_then(|status| status.code()) != Some(0) {
         let daemon = &site.daemons[nth];
         let last = daemon.last_words();
-        run.ledger.violated(format!("{} did not end in order: {ended:?}\n    {last}", daemon.name));
+        run.tally.violated(format!("{} did not end in order: {ended:?}\n    {last}", daemon.name));
     }
 }

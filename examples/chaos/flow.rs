@@ -13,9 +13,9 @@ use std::time::Duration;
 use hopwise_testing::memory::Random;
 use sha2::{Digest, Sha256};
 
-use crate::Ledger;
+use crate::Tally;
 use crate::inside::pause;
-use crate::place::{Place, enter};
+use crate::place::{Namespace, enter};
 
 /// A transfer without progress for this long is given up, and another one begins.
 const STILL: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ enum Ended {
 
 /// A client's route to its server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub(crate) to: SocketAddr,
     /// The target in the request to a SOCKS5 proxy at `to`.
     pub(crate) through: Option<SocketAddr>,
@@ -45,8 +45,8 @@ pub(crate) struct Way {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) name: String,
-    pub(crate) place: Place,
-    pub(crate) way: Way,
+    pub(crate) place: Namespace,
+    pub(crate) route: Route,
     /// The most bytes in each direction.
     pub(crate) most: u64,
     /// The client leaves one of this many transfers early.
@@ -65,10 +65,10 @@ pub(crate) struct Flow {
 impl Flow {
     /// Starts a client. `kills` is odd while daemons of its site are killed, and grows: a kernel closes a killed
     /// program's connections in good order.
-    pub(crate) fn start(plan: Plan, seed: u64, kills: &Arc<AtomicU64>, ledger: &Arc<Ledger>) -> Flow {
+    pub(crate) fn start(plan: Plan, seed: u64, kills: &Arc<AtomicU64>, tally: &Arc<Tally>) -> Flow {
         let (whole, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let name = plan.name.clone();
-        let (kills, ledger) = (Arc::clone(kills), Arc::clone(ledger));
+        let (kills, tally) = (Arc::clone(kills), Arc::clone(tally));
         let (count, until) = (Arc::clone(&whole), Arc::clone(&stop));
         let thread = thread::spawn(move || {
             let mut random = Random::new(seed, 0);
@@ -78,7 +78,7 @@ impl Flow {
                 let ended = plan.place.inside(|| transfer(&plan, seed));
                 let ended = ended.unwrap_or_else(|error| Ended::Cut(error.to_string()));
                 let is_killed = before % 2 == 1 || kills.load(Ordering::SeqCst) != before;
-                ledger.book(&plan.name, is_killed, &ended);
+                tally.book(&plan.name, is_killed, &ended);
                 count.fetch_add(u64::from(ended == Ended::Whole), Ordering::Relaxed);
                 pause(Duration::from_millis(random.between(20, 300)));
             }
@@ -103,7 +103,7 @@ impl Drop for Flow {
     }
 }
 
-impl Ledger {
+impl Tally {
     fn book(&self, flow: &str, is_killed: bool, ended: &Ended) {
         match ended {
             Ended::Whole => drop(self.whole.fetch_add(1, Ordering::Relaxed)),
@@ -129,7 +129,7 @@ fn transfer(plan: &Plan, seed: u64) -> Ended {
     let down = random.log_between(1, plan.most);
     let closes_early = random.one_in(2);
     let leaves = plan.leaves_one_in > 0 && random.one_in(plan.leaves_one_in);
-    let mut stream = match connect(plan.way) {
+    let mut stream = match connect(plan.route) {
         Ok(stream) => stream,
         Err(error) => return Ended::Cut(format!("connect: {error}")),
     };
@@ -154,11 +154,11 @@ fn transfer(plan: &Plan, seed: u64) -> Ended {
     }
 }
 
-fn connect(way: Way) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&way.to, STILL)?;
+fn connect(route: Route) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&route.to, STILL)?;
     stream.set_read_timeout(Some(STILL))?;
     stream.set_write_timeout(Some(STILL))?;
-    let Some(SocketAddr::V4(target)) = way.through else { return Ok(stream) };
+    let Some(SocketAddr::V4(target)) = route.through else { return Ok(stream) };
     let mut asks = vec![5, 1, 0, 5, 1, 0, 1];
     asks.extend(target.ip().octets());
     asks.extend(target.port().to_be_bytes());
@@ -264,7 +264,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(place: &Place, at: SocketAddr) -> io::Result<Server> {
+    pub(crate) fn start(place: &Namespace, at: SocketAddr) -> io::Result<Server> {
         let listener = place.inside(|| TcpListener::bind(at))??;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -328,8 +328,8 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let to = listener.local_addr().expect("it is bound");
         let serving = thread::spawn(move || server(listener.accept().expect("a client").0));
-        let (place, way) = (Place::named("here"), Way { to, through: None });
-        let plan = Plan { name: "a client".to_owned(), place, way, most: 100_000, leaves_one_in: 0 };
+        let (place, route) = (Namespace::named("here"), Route { to, through: None });
+        let plan = Plan { name: "a client".to_owned(), place, route, most: 100_000, leaves_one_in: 0 };
         let ended = transfer(&plan, 7);
         let _ = serving.join();
         ended

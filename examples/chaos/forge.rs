@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, s
 use crate::inside::{elapsed, pause};
 use crate::lies;
 use crate::mesh::Speaks;
-use crate::place::Place;
+use crate::place::Namespace;
 
 /// The attack's rate, above that of a station's radio.
 const PACKETS_A_MILLISECOND: u64 = 2;
@@ -35,7 +35,7 @@ pub(crate) enum Attack {
 /// A stranger who may send any packet, with bad intent.
 #[derive(Clone, Debug)]
 pub(crate) struct Liar {
-    pub(crate) place: Place,
+    pub(crate) place: Namespace,
     pub(crate) own: Ipv4Addr,
     pub(crate) honest: Vec<Ipv4Addr>,
     /// The honest connections: client, server and port.

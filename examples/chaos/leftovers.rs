@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{WaitOptions, wait};
 
-use crate::Ledger;
+use crate::Tally;
 use crate::inside::within;
-use crate::place::Place;
+use crate::place::Namespace;
 use crate::site::Site;
 
 /// The kernel removes some things a while later.
@@ -23,7 +23,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(place: &Place) -> Facts {
+    pub(crate) fn of(place: &Namespace) -> Facts {
         let lines = |words: &[&str]| {
             let mut lines: Vec<_> = place.told(words).lines().map(|line| line.trim().to_owned()).collect();
             lines.sort();
@@ -65,7 +65,7 @@ impl Facts {
 }
 
 /// Compares a site whose daemons have ended with its state before them. The radio is there still.
-pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
+pub(crate) fn look(site: &Site, hopwise: &Path, tally: &Tally) {
     for (place, before) in site.stations.iter().zip(&site.before) {
         let mut left = Vec::new();
         let is_clean = within(MOMENT, || {
@@ -74,14 +74,14 @@ pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
             left.is_empty()
         });
         if !is_clean {
-            left.iter().for_each(|what| ledger.violated(format!("left behind in {}: {what}", place.name())));
+            left.iter().for_each(|what| tally.violated(format!("left behind in {}: {what}", place.name())));
         }
     }
-    forget_what_is_gone(site, hopwise, ledger);
+    forget_what_is_gone(site, hopwise, tally);
     for folder in [site.folder.clone(), site.disk()] {
         for path in entries(&folder) {
             if path.ends_with(".sock") || path.ends_with(".switches") || path.contains(".part") {
-                ledger.violated(format!("left behind: {path}"));
+                tally.violated(format!("left behind: {path}"));
             }
         }
     }
@@ -89,7 +89,7 @@ pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
 
 /// Removes the files of a daemon that cannot start again. A transfer can keep the namespace of a station without power
 /// for a while. An administrator would use this command.
-fn forget_what_is_gone(site: &Site, hopwise: &Path, ledger: &Ledger) {
+fn forget_what_is_gone(site: &Site, hopwise: &Path, tally: &Tally) {
     let repair = || {
         let mut doctor = Command::new(hopwise);
         doctor.args(["doctor", "--repair", "--json", "--state"]).arg(site.disk());
@@ -101,15 +101,15 @@ fn forget_what_is_gone(site: &Site, hopwise: &Path, ledger: &Ledger) {
         done.is_ok() && !is_left()
     });
     if !is_clean {
-        ledger.note("`hopwise doctor --repair` leaves files of old switches");
+        tally.note("`hopwise doctor --repair` leaves files of old switches");
     }
 }
 
 /// Looks for the rest once all sites are gone: names of namespaces, notes, processes.
-pub(crate) fn look_at_the_machine(ledger: &Ledger) {
+pub(crate) fn look_at_the_machine(tally: &Tally) {
     for folder in ["/run/netns", "/run/hopwise"] {
         for path in entries(Path::new(folder)) {
-            ledger.violated(format!("left behind: {path}"));
+            tally.violated(format!("left behind: {path}"));
         }
     }
     let mut others = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) fn look_at_the_machine(ledger: &Ledger) {
         others.is_empty()
     });
     if !are_gone {
-        others.iter().for_each(|name| ledger.violated(format!("a process was left behind: {name}")));
+        others.iter().for_each(|name| tally.violated(format!("a process was left behind: {name}")));
     }
 }
 

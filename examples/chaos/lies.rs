@@ -138,7 +138,7 @@ fn aodv_message(liar: &Liar, random: &mut Random) -> Message {
 }
 
 fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Message {
-    let way = dymo::RouteMessage {
+    let route = dymo::RouteMessage {
         hop_limit: random.below(256) as u8,
         to: address(liar, random),
         seq: number(random) as u16,
@@ -148,8 +148,8 @@ fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Message {
         other_seq: random.one_in(2).then(|| number(random) as u16),
     };
     match random.below(4) {
-        0 => way.rreq(),
-        1 => way.rrep(),
+        0 => route.rreq(),
+        1 => route.rrep(),
         2 => dymo::rrep_ack(random.one_in(2)),
         _ => dymo::Rerr {
             hop_limit: random.below(256) as u8,

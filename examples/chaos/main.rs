@@ -69,12 +69,12 @@ pub(crate) struct Run {
     hopwise: PathBuf,
     /// The library that moves the clocks of daemons, if it is installed.
     faketime: Option<PathBuf>,
-    ledger: Arc<Ledger>,
+    tally: Arc<Tally>,
 }
 
 /// Counts events, and keeps violations.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Tally {
     clock: Clock,
     whole: AtomicU64,
     cut: AtomicU64,
@@ -91,10 +91,10 @@ pub(crate) struct Ledger {
     cut_by: Mutex<BTreeMap<String, u64>>,
 }
 
-impl Ledger {
-    fn new(clock: Clock) -> Ledger {
+impl Tally {
+    fn new(clock: Clock) -> Tally {
         let zero = || AtomicU64::new(0);
-        Ledger {
+        Tally {
             clock,
             whole: zero(),
             cut: zero(),
@@ -168,12 +168,12 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     };
     let hopwise = hopwise.canonicalize().map_err(|error| format!("{}: {error}", hopwise.display()))?;
-    let ledger = Arc::new(Ledger::new(clock));
-    let run = Run { hopwise, faketime: faketime(), ledger: Arc::clone(&ledger) };
+    let tally = Arc::new(Tally::new(clock));
+    let run = Run { hopwise, faketime: faketime(), tally: Arc::clone(&tally) };
     let seed = arguments.seed.unwrap_or_else(|| clock.wall_offset().as_nanos() as u64 >> 10);
-    ledger.note(&format!("seed {seed}"));
+    tally.note(&format!("seed {seed}"));
     if run.faketime.is_none() {
-        ledger.note("clocks do not jump: libfaketime (Debian: libfaketime) is not installed");
+        tally.note("clocks do not jump: libfaketime (Debian: libfaketime) is not installed");
     }
     let folder = std::env::temp_dir().join(format!("hopwise-chaos-{seed}"));
     // An earlier run of this seed may have failed.
@@ -184,32 +184,32 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         rounds(&run, arguments, seed, &folder)
     };
     if let Err(error) = done {
-        ledger.violated(error);
+        tally.violated(error);
     }
-    ledger.note(&ledger.progress());
+    tally.note(&tally.progress());
     if let Some(signal) = inside::told_to_end_by() {
-        ledger.note(&format!("{signal} ended this run early"));
+        tally.note(&format!("{signal} ended this run early"));
     }
-    if ledger.is_sound() {
+    if tally.is_sound() {
         let _ = std::fs::remove_dir_all(&folder);
     } else {
-        ledger.note(&format!("logs and files of what failed are in {}", folder.display()));
+        tally.note(&format!("logs and files of what failed are in {}", folder.display()));
     }
     if arguments.json {
-        println!("{}", summary(&ledger, seed));
+        println!("{}", summary(&tally, seed));
     }
-    Ok(ledger.is_sound() && !inside::is_told_to_end())
+    Ok(tally.is_sound() && !inside::is_told_to_end())
 }
 
 /// Runs one round after the other, until the time is over or a rule was violated.
 fn rounds(run: &Run, arguments: &Arguments, seed: u64, folder: &Path) -> Result<(), String> {
     let mut random = Random::new(seed, 0);
     let mut left = arguments.lasts.0;
-    while left > Duration::ZERO && run.ledger.is_sound() && !inside::is_told_to_end() {
+    while left > Duration::ZERO && run.tally.is_sound() && !inside::is_told_to_end() {
         let lasts = left.min(arguments.round.0);
-        let nth = run.ledger.rounds.fetch_add(1, Ordering::Relaxed) + 1;
+        let nth = run.tally.rounds.fetch_add(1, Ordering::Relaxed) + 1;
         let seed = if nth == 1 { seed } else { random.next_u64() };
-        run.ledger.note(&format!("round {nth}, seed {seed}, {} s of events", lasts.as_secs()));
+        run.tally.note(&format!("round {nth}, seed {seed}, {} s of events", lasts.as_secs()));
         round::round(run, lasts, seed, &folder.join(nth.to_string()))?;
         left = left.saturating_sub(lasts);
     }
@@ -230,23 +230,23 @@ fn faketime() -> Option<PathBuf> {
     libraries.into_iter().find(|library| library.is_file())
 }
 
-fn summary(ledger: &Ledger, seed: u64) -> serde_json::Value {
+fn summary(tally: &Tally, seed: u64) -> serde_json::Value {
     let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
     serde_json::json!({
         "seed": seed,
         "ended_early_by": inside::told_to_end_by(),
-        "seconds": elapsed(&ledger.clock).as_secs(),
-        "rounds": count(&ledger.rounds),
-        "events": count(&ledger.events),
-        "events_by_kind": *ledger.kinds.lock(),
+        "seconds": elapsed(&tally.clock).as_secs(),
+        "rounds": count(&tally.rounds),
+        "events": count(&tally.events),
+        "events_by_kind": *tally.kinds.lock(),
         "transfers": {
-            "whole": count(&ledger.whole),
-            "cut": count(&ledger.cut),
-            "left": count(&ledger.left),
-            "cut_by": *ledger.cut_by.lock(),
+            "whole": count(&tally.whole),
+            "cut": count(&tally.cut),
+            "left": count(&tally.left),
+            "cut_by": *tally.cut_by.lock(),
         },
-        "most_rss_kb": count(&ledger.most_rss_kb),
-        "most_descriptors": count(&ledger.most_descriptors),
-        "violations": *ledger.violations.lock(),
+        "most_rss_kb": count(&tally.most_rss_kb),
+        "most_descriptors": count(&tally.most_descriptors),
+        "violations": *tally.violations.lock(),
     })
 }

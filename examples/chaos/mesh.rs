@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicU64;
 use hopwise_testing::memory::Random;
 
 use crate::daemon::{Daemon, Kind};
-use crate::flow::{Plan, Way};
+use crate::flow::{Plan, Route};
 use crate::forge::Liar;
-use crate::place::Place;
+use crate::place::Namespace;
 use crate::site::{Site, air, folders, write};
 
 /// Each station is in range of those one and two places further on.
@@ -60,7 +60,7 @@ pub(crate) fn mesh(
     (random, folder): (&mut Random, &Path),
 ) -> Result<Site, String> {
     let folder = folders(name, folder)?;
-    let stations: Vec<_> = (0..4).map(|nth| Place::named(&format!("{name}-n{nth}"))).collect();
+    let stations: Vec<_> = (0..4).map(|nth| Namespace::named(&format!("{name}-n{nth}"))).collect();
     let keys = random.one_in(2).then(|| folder.join("keys"));
     if let Some(keys) = &keys {
         write(keys, &format!("1 {}\n", "5a".repeat(32)))?;
@@ -122,7 +122,7 @@ fn route(
     name: &str,
     nth: usize,
     (speaks, keys): (Speaks, Option<&Path>),
-    stations: &[Place],
+    stations: &[Namespace],
     folder: &Path,
 ) -> Result<Daemon, String> {
     let routing = if speaks == Speaks::Aodv { AODV } else { DYMO };
@@ -149,7 +149,7 @@ fn node(
     name: &str,
     nth: usize,
     random: &mut Random,
-    stations: &[Place],
+    stations: &[Namespace],
     folder: &Path,
 ) -> Result<Daemon, String> {
     let other = if nth == FIRST { LAST } else { FIRST };
@@ -178,20 +178,20 @@ fn node(
     Ok(daemon.then(&format!("route replace {} dev hw0", inner(nth))))
 }
 
-fn plans(name: &str, stations: &[Place]) -> Vec<Plan> {
+fn plans(name: &str, stations: &[Namespace]) -> Vec<Plan> {
     let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let plan = |what: &str, nth: usize, way, most| Plan {
+    let plan = |what: &str, nth: usize, route, most| Plan {
         name: format!("{name}/{what}"),
         place: stations[nth].clone(),
-        way,
+        route,
         most,
         leaves_one_in: 20,
     };
     let through = Some(SocketAddr::from((inner(LAST), 7002)));
     let kernel = SocketAddr::from((station(LAST), 7003));
     vec![
-        plan("socks", FIRST, Way { to: local(1080), through }, 200_000),
-        plan("forward", LAST, Way { to: local(7001), through: None }, 200_000),
-        plan("kernel", FIRST, Way { to: kernel, through: None }, 100_000),
+        plan("socks", FIRST, Route { to: local(1080), through }, 200_000),
+        plan("forward", LAST, Route { to: local(7001), through: None }, 200_000),
+        plan("kernel", FIRST, Route { to: kernel, through: None }, 100_000),
     ]
 }

@@ -10,13 +10,13 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// The namespace of that name, whichever program made it. It may go and come again.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Namespace {
     name: String,
 }
 
-impl Place {
-    pub(crate) fn named(name: &str) -> Place {
-        Place { name: name.to_owned() }
+impl Namespace {
+    pub(crate) fn named(name: &str) -> Namespace {
+        Namespace { name: name.to_owned() }
     }
 
     pub(crate) fn name(&self) -> &str {

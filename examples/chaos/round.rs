@@ -16,7 +16,7 @@ use crate::inside::{elapsed, is_told_to_end, pause, within};
 use crate::leftovers;
 use crate::mesh::{Speaks, mesh};
 use crate::site::Site;
-use crate::{Ledger, Run, WAIT};
+use crate::{Run, Tally, WAIT};
 
 /// No daemon may exceed it. A node takes some 24 MiB without optimisation, and may fill 32 MiB of buffers.
 const MOST_RSS_KB: u64 = 96 << 10;
@@ -36,7 +36,7 @@ pub(crate) fn sites(random: &mut Random, folder: &Path) -> Result<Vec<Site>, Str
 pub(crate) fn begin(sites: &mut [Site], run: &Run, seed: u64) -> Result<(), String> {
     for (nth, site) in (1..).zip(sites) {
         site.begin(run)?;
-        site.begin_flows(seed ^ (nth << 32), &run.ledger)?;
+        site.begin_flows(seed ^ (nth << 32), &run.tally)?;
     }
     Ok(())
 }
@@ -45,17 +45,17 @@ pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Res
     let mut random = Random::new(seed, 3);
     let mut sites = sites(&mut random, folder)?;
     begin(&mut sites, run, seed)?;
-    run.ledger.note("all daemons are ready");
-    if !honest_transfers_succeed(&mut sites, &run.ledger, 1) {
+    run.tally.note("all daemons are ready");
+    if !honest_transfers_succeed(&mut sites, &run.tally, 1) {
         return Ok(());
     }
     happen(run, &mut sites, &mut random, lasts)?;
     settle(run, &mut sites)?;
-    honest_transfers_succeed(&mut sites, &run.ledger, 2);
-    end(&mut sites, &run.hopwise, &run.ledger);
+    honest_transfers_succeed(&mut sites, &run.tally, 2);
+    end(&mut sites, &run.hopwise, &run.tally);
     drop(sites);
-    leftovers::look_at_the_machine(&run.ledger);
-    if run.ledger.is_sound() {
+    leftovers::look_at_the_machine(&run.tally);
+    if run.tally.is_sound() {
         let _ = std::fs::remove_dir_all(folder);
     }
     Ok(())
@@ -66,7 +66,7 @@ fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -
     let clock = Clock::start();
     let mut events = Events::new(clock);
     let mut told = Duration::ZERO;
-    while elapsed(&clock) < lasts && run.ledger.is_sound() && !is_told_to_end() {
+    while elapsed(&clock) < lasts && run.tally.is_sound() && !is_told_to_end() {
         let event = events.draw(random, sites);
         let gap = Duration::from_millis(random.between(100, 2500));
         events.perform(&event, run, sites)?;
@@ -76,17 +76,17 @@ fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -
             events.undo_due(run, sites)?;
         }
         for site in sites.iter_mut() {
-            site.look_for_the_dead(&run.ledger);
-            if !look_at_daemons(site, &run.ledger, MOST_DESCRIPTORS) {
-                run.ledger.violated(format!("too many descriptors: {}", descriptors(site)));
+            site.look_for_the_dead(&run.tally);
+            if !look_at_daemons(site, &run.tally, MOST_DESCRIPTORS) {
+                run.tally.violated(format!("too many descriptors: {}", descriptors(site)));
             }
         }
         if elapsed(&clock) > told + Duration::from_secs(10) {
             told = elapsed(&clock);
-            run.ledger.note(&format!("{} s: {}", told.as_secs(), run.ledger.progress()));
+            run.tally.note(&format!("{} s: {}", told.as_secs(), run.tally.progress()));
         }
     }
-    run.ledger.note("no more events");
+    run.tally.note("no more events");
     events.undo_all(run, sites)
 }
 
@@ -109,7 +109,7 @@ fn settle(run: &Run, sites: &mut [Site]) -> Result<(), String> {
 }
 
 /// Each honest program completes this many more transfers within the tests' patience: the last began after this call.
-fn honest_transfers_succeed(sites: &mut [Site], ledger: &Ledger, times: u64) -> bool {
+fn honest_transfers_succeed(sites: &mut [Site], tally: &Tally, times: u64) -> bool {
     let clock = Clock::start();
     let before: Vec<Vec<u64>> =
         sites.iter().map(|site| site.flows.iter().map(Flow::whole).collect()).collect();
@@ -119,27 +119,27 @@ fn honest_transfers_succeed(sites: &mut [Site], ledger: &Ledger, times: u64) -> 
         lacking.map(|(flow, _)| flow.name.clone()).collect()
     };
     let succeeded = within(WAIT, || {
-        sites.iter_mut().for_each(|site| site.look_for_the_dead(ledger));
-        lacking(sites).is_empty() || !ledger.is_sound() || is_told_to_end()
+        sites.iter_mut().for_each(|site| site.look_for_the_dead(tally));
+        lacking(sites).is_empty() || !tally.is_sound() || is_told_to_end()
     });
     if !succeeded {
         for name in lacking(sites) {
-            ledger.violated(format!("{name}: no transfer came whole in {} s of quiet", WAIT.as_secs()));
+            tally.violated(format!("{name}: no transfer came whole in {} s of quiet", WAIT.as_secs()));
         }
     }
-    ledger.note(&format!("honest transfers took {:.1} s", elapsed(&clock).as_secs_f64()));
-    succeeded && ledger.is_sound()
+    tally.note(&format!("honest transfers took {:.1} s", elapsed(&clock).as_secs_f64()));
+    succeeded && tally.is_sound()
 }
 
 /// Memory and descriptors against their bounds.
-fn look_at_daemons(site: &Site, ledger: &Ledger, most_descriptors: usize) -> bool {
+fn look_at_daemons(site: &Site, tally: &Tally, most_descriptors: usize) -> bool {
     let mut is_sound = true;
     for daemon in &site.daemons {
         let (Some(takes), Some(first)) = (daemon.takes(), daemon.first_descriptors()) else { continue };
-        ledger.most_rss_kb.fetch_max(takes.rss_kb, Ordering::Relaxed);
-        ledger.most_descriptors.fetch_max(takes.descriptors as u64, Ordering::Relaxed);
+        tally.most_rss_kb.fetch_max(takes.rss_kb, Ordering::Relaxed);
+        tally.most_descriptors.fetch_max(takes.descriptors as u64, Ordering::Relaxed);
         if takes.rss_kb > MOST_RSS_KB {
-            ledger.violated(format!(
+            tally.violated(format!(
                 "{} takes {} kB of memory, at most {MOST_RSS_KB}",
                 daemon.name, takes.rss_kb
             ));
@@ -159,32 +159,32 @@ fn descriptors(site: &Site) -> String {
 }
 
 /// Honest programs stop, daemons end, and nothing of them is left.
-pub(crate) fn end(sites: &mut [Site], hopwise: &Path, ledger: &Ledger) {
+pub(crate) fn end(sites: &mut [Site], hopwise: &Path, tally: &Tally) {
     for site in sites.iter() {
         site.flows.iter().for_each(Flow::tell_to_stop);
     }
     for site in sites.iter_mut() {
         site.flows.clear();
-        if !within(WAIT, || look_at_daemons(site, ledger, MOST_LEFT)) {
-            ledger.violated(format!("descriptors are left open: {}", descriptors(site)));
+        if !within(WAIT, || look_at_daemons(site, tally, MOST_LEFT)) {
+            tally.violated(format!("descriptors are left open: {}", descriptors(site)));
         }
         site.servers.clear();
         for nth in 0..site.daemons.len() {
-            ends_in_order(&mut site.daemons[nth], ledger);
+            ends_in_order(&mut site.daemons[nth], tally);
         }
         (0..site.devices.len()).for_each(|device| site.set_device(device, true));
-        leftovers::look(site, hopwise, ledger);
-        ends_in_order(&mut site.air, ledger);
+        leftovers::look(site, hopwise, tally);
+        ends_in_order(&mut site.air, tally);
         if site.stations.iter().any(|place| place.name().ends_with("fixed")) {
             let _ = crate::inside::run(&["ip", "netns", "del", "c-fixed"]);
         }
     }
 }
 
-fn ends_in_order(daemon: &mut Daemon, ledger: &Ledger) {
+fn ends_in_order(daemon: &mut Daemon, tally: &Tally) {
     let (was_up, ended) = (daemon.is_up(), daemon.end());
     if was_up && ended.and_then(|status| status.code()) != Some(0) {
-        ledger.violated(format!(
+        tally.violated(format!(
             "{} did not end in order: {ended:?}\n    {}",
             daemon.name,
             daemon.last_words()
@@ -192,10 +192,10 @@ fn ends_in_order(daemon: &mut Daemon, ledger: &Ledger) {
     }
     let log = daemon.log();
     for line in log.lines().filter(|line| line.contains("panicked at")) {
-        ledger.violated(format!("{}: {line}", daemon.name));
+        tally.violated(format!("{}: {line}", daemon.name));
     }
     if daemon.kind == Kind::Node {
         // Its captures report their losses on a full disk, which is harmless.
-        ledger.note(&format!("{}: {} lines of log", daemon.name, log.lines().count()));
+        tally.note(&format!("{}: {} lines of log", daemon.name, log.lines().count()));
     }
 }

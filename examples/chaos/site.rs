@@ -14,8 +14,8 @@ use crate::flow::{Flow, Plan, Server};
 use crate::forge::Liar;
 use crate::inside;
 use crate::leftovers::Facts;
-use crate::place::Place;
-use crate::{Ledger, Run};
+use crate::place::Namespace;
+use crate::{Run, Tally};
 
 /// The options of a site's disk for captures and state files. It is closed to all users but the daemons' own: `doctor`
 /// trusts no file in a folder that others may write.
@@ -35,7 +35,7 @@ pub(crate) struct Site {
     pub(crate) folder: PathBuf,
     pub(crate) air: Daemon,
     pub(crate) daemons: Vec<Daemon>,
-    pub(crate) stations: Vec<Place>,
+    pub(crate) stations: Vec<Namespace>,
     /// Whole commands, once the stations are there. One that begins with `-` may fail.
     pub(crate) furniture: Vec<String>,
     /// Routes for `ip` in a station: the kernel forgets them when a device goes down.
@@ -97,10 +97,10 @@ impl Site {
         self.start_daemons(run)
     }
 
-    pub(crate) fn begin_flows(&mut self, seed: u64, ledger: &Arc<Ledger>) -> Result<(), String> {
+    pub(crate) fn begin_flows(&mut self, seed: u64, tally: &Arc<Tally>) -> Result<(), String> {
         self.serve()?;
         for (nth, plan) in (1..).zip(&self.plans) {
-            self.flows.push(Flow::start(plan.clone(), seed ^ nth, &self.kills, ledger));
+            self.flows.push(Flow::start(plan.clone(), seed ^ nth, &self.kills, tally));
         }
         Ok(())
     }
@@ -194,11 +194,11 @@ impl Site {
     }
 
     /// Reports each daemon that ended without an order.
-    pub(crate) fn look_for_the_dead(&mut self, ledger: &Ledger) {
+    pub(crate) fn look_for_the_dead(&mut self, tally: &Tally) {
         for daemon in self.daemons.iter_mut().chain([&mut self.air]) {
             if let Some(status) = daemon.has_died() {
                 let last = daemon.last_words();
-                ledger.violated(format!("{} ended by itself: {status}\n    {last}", daemon.name));
+                tally.violated(format!("{} ended by itself: {status}\n    {last}", daemon.name));
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::inside::{elapsed, is_told_to_end, pause};
 use crate::leftovers;
 use crate::round::{begin, end, sites};
 use crate::site::Site;
-use crate::{Ledger, Run};
+use crate::{Run, Tally};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const EVERY: Duration = Duration::from_secs(5);
@@ -30,30 +30,30 @@ pub(crate) fn soak(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Resu
     // A short soak compares with its first sixth.
     let settled = TEN_MINUTES.min(lasts / 6);
     let (mut looks, mut before, mut told) = (Looks::new(), None, Duration::ZERO);
-    while elapsed(&clock) < lasts && run.ledger.is_sound() && !is_told_to_end() {
+    while elapsed(&clock) < lasts && run.tally.is_sound() && !is_told_to_end() {
         pause(EVERY);
-        look(&mut sites, &mut looks, &run.ledger);
+        look(&mut sites, &mut looks, &run.tally);
         if before.is_none() && elapsed(&clock) >= settled {
             before = Some(medians(&looks));
         }
         if elapsed(&clock) > told + Duration::from_secs(60) {
             told = elapsed(&clock);
             let rss: Vec<_> = medians(&looks).iter().map(|takes| takes.rss_kb.to_string()).collect();
-            let text = format!("{} s: {}; kB: {}", told.as_secs(), run.ledger.progress(), rss.join(" "));
-            run.ledger.note(&text);
+            let text = format!("{} s: {}; kB: {}", told.as_secs(), run.tally.progress(), rss.join(" "));
+            run.tally.note(&text);
         }
     }
     if let Some(before) = before.filter(|_| !is_told_to_end()) {
-        compare(&sites, &before, &medians(&looks), &run.ledger);
+        compare(&sites, &before, &medians(&looks), &run.tally);
     }
-    end(&mut sites, &run.hopwise, &run.ledger);
+    end(&mut sites, &run.hopwise, &run.tally);
     drop(sites);
-    leftovers::look_at_the_machine(&run.ledger);
+    leftovers::look_at_the_machine(&run.tally);
     Ok(())
 }
 
-fn look(sites: &mut [Site], looks: &mut Looks, ledger: &Ledger) {
-    sites.iter_mut().for_each(|site| site.look_for_the_dead(ledger));
+fn look(sites: &mut [Site], looks: &mut Looks, tally: &Tally) {
+    sites.iter_mut().for_each(|site| site.look_for_the_dead(tally));
     let daemons = sites.iter().flat_map(|site| site.daemons.iter().chain([&site.air]));
     let takes: Vec<_> = daemons.map(|daemon| daemon.takes().unwrap_or_default()).collect();
     looks.resize(takes.len(), Vec::new());
@@ -79,20 +79,20 @@ fn medians(looks: &Looks) -> Vec<Takes> {
     looks.iter().map(|all| median(all)).collect()
 }
 
-fn compare(sites: &[Site], before: &[Takes], after: &[Takes], ledger: &Ledger) {
+fn compare(sites: &[Site], before: &[Takes], after: &[Takes], tally: &Tally) {
     let daemons = sites.iter().flat_map(|site| site.daemons.iter().chain([&site.air]));
     for ((daemon, before), after) in daemons.zip(before).zip(after) {
         let text = format!(
             "{}: {} kB then, {} kB now; {} descriptors then, {} now",
             daemon.name, before.rss_kb, after.rss_kb, before.descriptors, after.descriptors
         );
-        ledger.note(&text);
+        tally.note(&text);
         if after.rss_kb * 100 > before.rss_kb * (100 + MOST_GROWTH_PERCENT) {
-            ledger.violated(format!("grew by more than {MOST_GROWTH_PERCENT} %: {text}"));
+            tally.violated(format!("grew by more than {MOST_GROWTH_PERCENT} %: {text}"));
         }
         // The margin is for the connections of the moment.
         if after.descriptors > before.descriptors + 16 {
-            ledger.violated(format!("holds more descriptors: {text}"));
+            tally.violated(format!("holds more descriptors: {text}"));
         }
     }
 }

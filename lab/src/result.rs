@@ -1,13 +1,13 @@
 //! The result of one run, as programs read it.
 
 use hopwise_agents::spec::parse_senders;
-use hopwise_air::ledger::Load;
+use hopwise_air::airtime::Load;
 use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
-use crate::sim::{Completions, FlowResult, Results, Way, certificate_hash};
+use crate::sim::{Completions, Direction, FlowResult, Results, certificate_hash};
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
 /// are the same to the byte.
@@ -169,9 +169,9 @@ fn names(lacking: &[Lacking]) -> Vec<String> {
 
 /// `f0`, and `f0-back` for the other direction of the same connection.
 fn id_of(flow: &FlowResult) -> String {
-    match flow.way {
-        Way::First => format!("f{}", flow.flow),
-        Way::Back => format!("f{}-back", flow.flow),
+    match flow.direction {
+        Direction::First => format!("f{}", flow.flow),
+        Direction::Back => format!("f{}-back", flow.flow),
     }
 }
 

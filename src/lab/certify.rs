@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use hopwise_air::certificate::{self, Expected, Probe};
-use hopwise_air::dcf::Rules;
+use hopwise_air::dcf::MacRules;
 use hopwise_air::phy::Phy;
 use hopwise_lab::parallel::in_parallel;
 use hopwise_lab::sim::calibration;
@@ -38,9 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let known: Vec<_> = Phy::names().collect();
             Failure::refused("--profile", format!("no profile is called `{name}`: {}", known.join(", ")))
         })?;
-        for rules in [Rules::Ns2, Rules::Standard] {
+        for rules in [MacRules::Ns2, MacRules::Standard] {
             let mut probes = certificate::certify(phy, rules, SECONDS);
-            if rules == Rules::Ns2 {
+            if rules == MacRules::Ns2 {
                 probes.extend(agreement(name, &STATIC));
                 probes.extend(agreement(name, &AODV));
             }
@@ -54,11 +54,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn print(profile: &str, rules: Rules, probes: &[Probe]) -> io::Result<()> {
+fn print(profile: &str, rules: MacRules, probes: &[Probe]) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let rules = match rules {
-        Rules::Ns2 => "ns2",
-        Rules::Standard => "standard",
+        MacRules::Ns2 => "ns2",
+        MacRules::Standard => "standard",
     };
     writeln!(out, "{profile}, mac: {{ rules: {rules} }}")?;
     probes.iter().try_for_each(|probe| writeln!(out, "  {probe}"))?;

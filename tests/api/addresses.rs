@@ -21,7 +21,7 @@ fn from(local_ip: Option<IpAddr>, local_port: Option<u16>) -> ConnectOptions {
 }
 
 fn local_of(net: &Net, id: ConnId) -> SocketAddr {
-    net.world.a.info(net.now(), id).expect("open").flow.local
+    net.hosts.a.info(net.now(), id).expect("open").flow.local
 }
 
 // shows: MUST-43
@@ -53,7 +53,7 @@ fn an_address_that_is_not_named_is_the_one_next_to_the_peer() {
         ("203.0.113.7:7", "198.51.100.1"),
     ] {
         let to = to.parse().expect("an address");
-        let id = net.world.a.connect(now, to, &ConnectOptions::default()).expect("a route");
+        let id = net.hosts.a.connect(now, to, &ConnectOptions::default()).expect("a route");
         assert_eq!(local_of(&net, id).ip().to_string(), expected, "to {to}");
     }
 }
@@ -77,7 +77,7 @@ fn an_address_that_is_not_ours_or_of_another_family_is_no_place_to_connect_from(
     let mut net = Net::new();
     let now = net.now();
     for local in [v4(99), B, A6] {
-        let refusal = net.world.a.connect(now, SERVER, &from(Some(local), None)).expect_err("not ours");
+        let refusal = net.hosts.a.connect(now, SERVER, &from(Some(local), None)).expect_err("not ours");
         assert!(matches!(refusal, ConnectError::NoLocalAddress), "{refusal:?}");
         assert!(refusal.to_string().contains("no local address"), "{refusal}");
     }
@@ -89,12 +89,12 @@ fn a_port_may_be_used_again_to_another_peer_and_not_to_the_same() {
     let now = net.now();
     let options = from(None, Some(4321));
     net.connect_with(&options);
-    let refusal = net.world.a.connect(now, SERVER, &options).expect_err("in use");
+    let refusal = net.hosts.a.connect(now, SERVER, &options).expect_err("in use");
     let local = SocketAddr::new(A, 4321);
     assert!(matches!(refusal, ConnectError::InUse(said) if said == local), "{refusal:?}");
     assert!(refusal.to_string().contains("choose another port, or none"), "{refusal}");
-    net.world.a.connect(now, SocketAddr::new(B2, PORT), &options).expect("another peer");
-    net.world.a.connect(now, SERVER, &from(Some(A2), Some(4321))).expect("another address of ours");
+    net.hosts.a.connect(now, SocketAddr::new(B2, PORT), &options).expect("another peer");
+    net.hosts.a.connect(now, SERVER, &from(Some(A2), Some(4321))).expect("another address of ours");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn chosen_ports_are_of_the_range_and_never_twice_to_one_peer() {
         .collect();
     ports.sort_unstable();
     assert_eq!(ports, (50_000..50_020).collect::<Vec<_>>());
-    let refusal = net.world.a.connect(now, SERVER, &ConnectOptions::default()).expect_err("none is left");
+    let refusal = net.hosts.a.connect(now, SERVER, &ConnectOptions::default()).expect_err("none is left");
     assert!(matches!(refusal, ConnectError::NoFreePort), "{refusal:?}");
     assert!(refusal.to_string().contains("widen `ports`"), "{refusal}");
-    net.world.a.connect(now, SocketAddr::new(B2, PORT), &ConnectOptions::default()).expect("another peer");
+    net.hosts.a.connect(now, SocketAddr::new(B2, PORT), &ConnectOptions::default()).expect("another peer");
 }
 
 // shows: MUST-41, MUST-42
@@ -120,17 +120,17 @@ fn chosen_ports_are_of_the_range_and_never_twice_to_one_peer() {
 fn listeners_at_different_addresses_share_a_port() {
     let mut net = Net::new();
     let listeners = [Some(B), Some(B2), None]
-        .map(|local| net.world.b.listen(local, PORT, ListenOptions::default()).expect("not taken"));
+        .map(|local| net.hosts.b.listen(local, PORT, ListenOptions::default()).expect("not taken"));
     let now = net.now();
     for to in [B, B2, B6] {
-        net.world.a.connect(now, SocketAddr::new(to, PORT), &ConnectOptions::default()).expect("a route");
+        net.hosts.a.connect(now, SocketAddr::new(to, PORT), &ConnectOptions::default()).expect("a route");
     }
     net.settle();
     for (listener, local) in listeners.into_iter().zip([B, B2, B6]) {
         let id = net.accept(listener);
-        assert_eq!(net.world.b.info(net.now(), id).expect("open").flow.local, SocketAddr::new(local, PORT));
+        assert_eq!(net.hosts.b.info(net.now(), id).expect("open").flow.local, SocketAddr::new(local, PORT));
         let now = net.now();
-        assert_eq!(net.world.b.accept(now, listener), None);
+        assert_eq!(net.hosts.b.accept(now, listener), None);
     }
 }
 
@@ -143,12 +143,12 @@ fn a_listener_takes_many_and_connections_do_not_need_it_any_more() {
     net.settle();
     let accepted: Vec<_> = (0..5).map(|_| net.accept(listener)).collect();
     let now = net.now();
-    net.world.b.stop_listening(now, listener);
+    net.hosts.b.stop_listening(now, listener);
     for id in ids {
-        assert_eq!(net.world.a.send(now, id, b"still here"), Ok(10));
+        assert_eq!(net.hosts.a.send(now, id, b"still here"), Ok(10));
     }
     net.settle();
-    assert!(accepted.iter().all(|id| net.world.b.readable(*id) == 10));
+    assert!(accepted.iter().all(|id| net.hosts.b.readable(*id) == 10));
 }
 
 const HOPS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 50), Ipv4Addr::new(10, 0, 0, 51)];
@@ -203,10 +203,10 @@ fn a_source_route_given_at_connect_goes_before_what_packets_say() {
         (view.src_port, view.seq)
     };
     let answer = routed(Flags::SYN | Flags::ACK, Seq(500), iss + 1, PORT, port, &HOPS[1..]);
-    net.world.inject(End::A, &answer);
-    net.world.inject(End::A, &routed(Flags::ACK, Seq(501), iss + 1, PORT, port, &HOPS[..1]));
+    net.hosts.inject(End::A, &answer);
+    net.hosts.inject(End::A, &routed(Flags::ACK, Seq(501), iss + 1, PORT, port, &HOPS[..1]));
     let now = net.now();
-    assert_eq!(net.world.a.send(now, id, b"by our way"), Ok(10));
+    assert_eq!(net.hosts.a.send(now, id, b"by our way"), Ok(10));
     let sent = net.sent_by(End::A);
     assert!(!sent.is_empty());
     assert!(sent.iter().all(|sent| sent.packet[16..31] == syn.packet[16..31]), "ours and no other");
@@ -216,16 +216,16 @@ fn a_source_route_given_at_connect_goes_before_what_packets_say() {
 #[test]
 fn the_passive_side_answers_by_the_way_back_of_the_latest_segment() {
     let mut net = Net::with(|_, config| config.source_routes = SourceRoutes::Accept);
-    let listener = net.world.a.listen(None, PORT, ListenOptions::default()).expect("a free port");
-    net.world.inject(End::A, &routed(Flags::SYN, Seq(500), Seq(0), 5000, PORT, &HOPS));
+    let listener = net.hosts.a.listen(None, PORT, ListenOptions::default()).expect("a free port");
+    net.hosts.inject(End::A, &routed(Flags::SYN, Seq(500), Seq(0), 5000, PORT, &HOPS));
     let answer = net.sent().remove(0);
     assert_eq!(&answer.packet[16..20], &HOPS[1].octets(), "the last hop comes first");
     assert_eq!(&answer.packet[20..31], &[137, 11, 4, 10, 0, 0, 50, 10, 0, 0, 2]);
     let iss = Seq(u32::from_be_bytes(answer.packet[36..40].try_into().expect("four bytes")));
-    net.world.inject(End::A, &routed(Flags::ACK, Seq(501), iss + 1, 5000, PORT, &HOPS[..1]));
+    net.hosts.inject(End::A, &routed(Flags::ACK, Seq(501), iss + 1, 5000, PORT, &HOPS[..1]));
     let now = net.now();
-    let id = net.world.a.accept(now, listener).expect("a connection");
-    net.world.a.send(now, id, b"back").expect("open");
+    let id = net.hosts.a.accept(now, listener).expect("a connection");
+    net.hosts.a.send(now, id, b"back").expect("open");
     let sent = net.sent_by(End::A);
     assert_eq!(&sent[0].packet[16..20], &HOPS[0].octets());
     assert_eq!(&sent[0].packet[20..27], &[137, 7, 4, 10, 0, 0, 2]);
@@ -234,10 +234,10 @@ fn the_passive_side_answers_by_the_way_back_of_the_latest_segment() {
 #[test]
 fn source_routes_are_refused_and_counted_unless_asked_for() {
     let mut net = Net::new();
-    net.world.a.listen(None, PORT, ListenOptions::default()).expect("a free port");
-    net.world.inject(End::A, &routed(Flags::SYN, Seq(500), Seq(0), 5000, PORT, &HOPS));
-    assert_eq!(net.world.a.drops(DropReason::SourceRoute), 1);
-    assert_eq!(net.world.a.connections(), 0);
+    net.hosts.a.listen(None, PORT, ListenOptions::default()).expect("a free port");
+    net.hosts.inject(End::A, &routed(Flags::SYN, Seq(500), Seq(0), 5000, PORT, &HOPS));
+    assert_eq!(net.hosts.a.drops(DropReason::SourceRoute), 1);
+    assert_eq!(net.hosts.a.connections(), 0);
     assert!(net.sent().is_empty());
 }
 
@@ -246,7 +246,7 @@ fn a_source_route_to_an_ipv6_peer_is_refused() {
     let mut net = Net::new();
     let now = net.now();
     let options = ConnectOptions { source_route: Some(way(&HOPS)), ..ConnectOptions::default() };
-    let refusal = net.world.a.connect(now, SocketAddr::new(B6, PORT), &options).expect_err("IPv6");
+    let refusal = net.hosts.a.connect(now, SocketAddr::new(B6, PORT), &options).expect_err("IPv6");
     assert!(matches!(refusal, ConnectError::SourceRouteNeedsIpv4), "{refusal:?}");
     assert!(refusal.to_string().contains("IPv4 only"), "{refusal}");
 }
@@ -257,7 +257,7 @@ fn a_connection_over_ipv6_carries_data_both_ways() {
     let listener = net.listen(ListenOptions::default());
     let now = net.now();
     let to = SocketAddr::new(B6, PORT);
-    let client = net.world.a.connect(now, to, &ConnectOptions::default()).expect("a route");
+    let client = net.hosts.a.connect(now, to, &ConnectOptions::default()).expect("a route");
     net.settle();
     let server = net.accept(listener);
     let mut pair = Pair { net, client, server };

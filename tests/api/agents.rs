@@ -44,7 +44,7 @@ fn the_first_rule_that_matches_wins() {
 fn a_connection_names_the_rule_that_chose_its_agents() {
     let named = |rules: &[Rule]| {
         let pair = Net::with(|_, config| config.rules = rules.to_vec()).pair();
-        pair.net.world.a.rule_of(pair.client)
+        pair.net.hosts.a.rule_of(pair.client)
     };
     let other = rule(Match { port: Some(9), ..anything() }, "delayed:d=9");
     assert_eq!(named(&[other.clone(), rule(anything(), "immediate")]), Some(1));
@@ -111,12 +111,12 @@ fn a_choice_for_one_connection_goes_before_every_rule_and_leaves_the_rest_to_it(
     let other = net.connect();
     net.settle();
     let server = net.accept(listener);
-    let (now, a) = (net.now(), &net.world.a);
+    let (now, a) = (net.now(), &net.hosts.a);
     let agents = |info: hopwise_core::tcp::Info| (info.receiver, info.senders);
     let named = |receiver: &str| (receiver.to_owned(), "[newreno]".to_owned());
     assert_eq!(agents(a.info(now, client).expect("open")), named("immediate"));
     assert_eq!(agents(a.info(now, other).expect("open")), named("delayed:d=3"));
-    assert_eq!(agents(net.world.b.info(now, server).expect("open")), named("delayed:d=5"));
+    assert_eq!(agents(net.hosts.b.info(now, server).expect("open")), named("delayed:d=5"));
     assert_eq!((a.rule_of(client), a.rule_of(other)), (None, Some(0)));
 }
 
@@ -152,10 +152,10 @@ fn what_the_receiver_agent_is_decides_how_many_acks_leave() {
         let mut net = Net::with(|_, config| config.agents.receiver = receiver.into());
         net.listen(ListenOptions::default());
         let now = net.now();
-        let id = net.world.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
+        let id = net.hosts.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
         net.settle();
         let now = net.now();
-        assert_eq!(net.world.a.send(now, id, &[1; 28_960]), Ok(28_960));
+        assert_eq!(net.hosts.a.send(now, id, &[1; 28_960]), Ok(28_960));
         net.sent();
         net.wait(secs(2));
         net.sent_by(End::B).len()
@@ -172,19 +172,19 @@ fn rules_set_later_hold_for_connections_that_begin_later() {
     let before = net.connect();
     net.settle();
     net.accept(listener);
-    net.world.a.set_rules(vec![rule(anything(), "delayed:d=5")]).expect("the spec is right");
+    net.hosts.a.set_rules(vec![rule(anything(), "delayed:d=5")]).expect("the spec is right");
     let after = net.connect();
     net.settle();
     net.accept(listener);
     let now = net.now();
-    let receiver = |id| net.world.a.info(now, id).expect("still named").receiver;
+    let receiver = |id| net.hosts.a.info(now, id).expect("still named").receiver;
     assert_eq!([receiver(before), receiver(after)], ["delayed", "delayed:d=5"]);
 }
 
 #[test]
 fn rules_with_a_wrong_spec_change_nothing() {
     let mut net = Net::with(|_, config| config.rules = vec![rule(anything(), "immediate")]);
-    net.world.a.set_rules(vec![rule(anything(), "sometimes")]).expect_err("no such agent");
+    net.hosts.a.set_rules(vec![rule(anything(), "sometimes")]).expect_err("no such agent");
     let mut pair = net.pair();
     assert_eq!(pair.info(End::A).receiver, "immediate");
 }
@@ -220,7 +220,7 @@ fn a_spec_is_read_when_it_is_given_and_never_for_a_connection() {
     let mut config = config(End::B);
     config.rules = vec![Rule { senders: Some("[newreno]".into()), ..rule(anything(), "delayed:d=3") }];
     let maker = Counting { standard: StandardAgents::default(), read: Arc::clone(&read) };
-    net.world.b = Endpoint::new(config, Box::new(maker)).expect("specs are right");
+    net.hosts.b = Endpoint::new(config, Box::new(maker)).expect("specs are right");
     assert_eq!(count(), 3 + 2, "three defaults, and two of the rule");
     let agents = AgentChoice { receiver: Some("immediate".into()), ..AgentChoice::default() };
     let listener = net.listen(ListenOptions { agents, ..ListenOptions::default() });
@@ -229,10 +229,10 @@ fn a_spec_is_read_when_it_is_given_and_never_for_a_connection() {
         net.connect();
         net.settle();
         let server = net.accept(listener);
-        let info = net.world.b.info(net.now(), server).expect("open");
+        let info = net.hosts.b.info(net.now(), server).expect("open");
         assert_eq!((&*info.receiver, &*info.senders), ("immediate", "[newreno]"));
     }
     assert_eq!(count(), 6);
-    net.world.b.set_rules(Vec::new()).expect("no spec is wrong");
+    net.hosts.b.set_rules(Vec::new()).expect("no spec is wrong");
     assert_eq!(count(), 9, "the defaults once more");
 }

@@ -26,7 +26,7 @@ fn answer(port: u16) -> Vec<u8> {
 fn read_all(net: &mut Net, end: End, heaps: &mut BTreeMap<(u16, u16), Vec<u8>>) {
     let events = net.events(end);
     let now = net.now();
-    let machine = net.world.machine(end);
+    let machine = net.hosts.machine(end);
     let mut out = vec![0; 1 << 16];
     for event in events {
         let Event::Connection(id, EventKind::Readable) = event else { continue };
@@ -46,12 +46,12 @@ fn hundreds_of_connections_at_once_keep_their_bytes_apart() {
     net.settle();
     let now = net.now();
     for (port, id) in ports.clone().zip(&clients) {
-        assert_eq!(net.world.a.send(now, *id, &speech(port)), Ok(speech(port).len()));
+        assert_eq!(net.hosts.a.send(now, *id, &speech(port)), Ok(speech(port).len()));
     }
     let mut servers = BTreeMap::new();
-    while let Some(id) = net.world.b.accept(now, listener) {
-        let port = net.world.b.info(now, id).expect("open").flow.remote.port();
-        assert_eq!(net.world.b.send(now, id, &answer(port)), Ok(answer(port).len()));
+    while let Some(id) = net.hosts.b.accept(now, listener) {
+        let port = net.hosts.b.info(now, id).expect("open").flow.remote.port();
+        assert_eq!(net.hosts.b.send(now, id, &answer(port)), Ok(answer(port).len()));
         assert_eq!(servers.insert(port, id), None, "each once");
     }
     assert_eq!(servers.len(), usize::from(CONNECTIONS));
@@ -71,15 +71,15 @@ fn hundreds_of_connections_at_once_keep_their_bytes_apart() {
 fn all_end(net: &mut Net, clients: &[ConnId], servers: impl Iterator<Item = ConnId>) {
     let now = net.now();
     for id in clients {
-        net.world.a.close(now, *id).expect("open");
+        net.hosts.a.close(now, *id).expect("open");
     }
     for id in servers {
-        net.world.b.close(now, id).expect("open");
+        net.hosts.b.close(now, id).expect("open");
     }
     net.wait(secs(100));
-    assert_eq!((net.world.a.connections(), net.world.b.connections()), (0, 0));
-    assert_eq!(net.world.a.ids().count() + net.world.b.ids().count(), 0);
-    assert_eq!(net.world.next_at(), None, "nothing is left that wants to be woken");
+    assert_eq!((net.hosts.a.connections(), net.hosts.b.connections()), (0, 0));
+    assert_eq!(net.hosts.a.ids().count() + net.hosts.b.ids().count(), 0);
+    assert_eq!(net.hosts.next_at(), None, "nothing is left that wants to be woken");
 }
 
 #[test]
@@ -91,27 +91,27 @@ fn ends_of_some_leave_others_alone() {
     let servers: Vec<ConnId> = (0..60).map(|_| net.accept(listener)).collect();
     let now = net.now();
     for (nth, id) in clients.iter().enumerate() {
-        net.world.a.send(now, *id, &pattern(5000, nth)).expect("open");
+        net.hosts.a.send(now, *id, &pattern(5000, nth)).expect("open");
         if nth % 3 == 1 {
-            net.world.a.abort(now, *id).expect("open");
+            net.hosts.a.abort(now, *id).expect("open");
         }
     }
     net.wait(secs(2));
     let now = net.now();
     let mut out = vec![0; 6000];
-    let by_port = |net: &Net, id| net.world.b.info(net.now(), id).expect("held").flow.remote.port();
+    let by_port = |net: &Net, id| net.hosts.b.info(net.now(), id).expect("held").flow.remote.port();
     let ports: Vec<Option<u16>> =
-        clients.iter().map(|id| net.world.a.info(now, *id).ok().map(|info| info.flow.local.port())).collect();
+        clients.iter().map(|id| net.hosts.a.info(now, *id).ok().map(|info| info.flow.local.port())).collect();
     let mut whole = 0;
     for id in servers {
         let port = by_port(&net, id);
         let Some(nth) = ports.iter().position(|of| *of == Some(port)) else { continue };
-        assert_eq!(net.world.b.recv(now, id, &mut out), Ok(5000));
+        assert_eq!(net.hosts.b.recv(now, id, &mut out), Ok(5000));
         assert!(out[..5000] == pattern(5000, nth), "connection {nth}");
         whole += 1;
     }
     assert_eq!(whole, 40);
-    assert_eq!(net.world.a.ids().count(), 40);
+    assert_eq!(net.hosts.a.ids().count(), 40);
 }
 
 /// A slow acceptor must not make a client repeat its SYN, which costs a second.
@@ -127,12 +127,12 @@ fn bursts_are_taken_before_the_program_accepts_any_of_them() {
         })
         .collect();
     let now = net.now();
-    let state = |id: &ConnId| net.world.a.info(now, *id).expect("held").state;
+    let state = |id: &ConnId| net.hosts.a.info(now, *id).expect("held").state;
     assert!(clients.iter().all(|id| state(id).is_synchronized()));
     for reason in DropReason::ALL {
-        assert_eq!(net.world.b.drops(*reason), 0, "{}", reason.name());
+        assert_eq!(net.hosts.b.drops(*reason), 0, "{}", reason.name());
     }
-    assert_eq!(std::iter::from_fn(|| net.world.b.accept(now, listener)).count(), clients.len());
+    assert_eq!(std::iter::from_fn(|| net.hosts.b.accept(now, listener)).count(), clients.len());
 }
 
 #[test]
@@ -144,13 +144,13 @@ fn ten_thousand_in_bursts_of_64_open_and_none_is_dropped() {
         let burst: Vec<ConnId> = (0..64).map(|_| net.connect()).collect();
         net.settle();
         let now = net.now();
-        let state = |id: &ConnId| net.world.a.info(now, *id).expect("held").state;
+        let state = |id: &ConnId| net.hosts.a.info(now, *id).expect("held").state;
         assert!(burst.iter().all(|id| state(id).is_synchronized()));
-        accepted += std::iter::from_fn(|| net.world.b.accept(now, listener)).count();
+        accepted += std::iter::from_fn(|| net.hosts.b.accept(now, listener)).count();
     }
     assert_eq!(accepted, 157 * 64);
     for reason in DropReason::ALL {
-        assert_eq!(net.world.b.drops(*reason), 0, "{}", reason.name());
+        assert_eq!(net.hosts.b.drops(*reason), 0, "{}", reason.name());
     }
 }
 
@@ -164,16 +164,16 @@ fn a_full_queue_of_connections_that_wait_takes_more_once_one_is_accepted() {
     net.settle();
     let late = net.connect();
     net.settle();
-    let is_open = |net: &Net| net.world.a.info(net.now(), late).expect("held").state.is_synchronized();
+    let is_open = |net: &Net| net.hosts.a.info(net.now(), late).expect("held").state.is_synchronized();
     assert!(!is_open(&net));
-    assert_eq!(net.world.b.drops(DropReason::AcceptQueueFull), 1);
+    assert_eq!(net.hosts.b.drops(DropReason::AcceptQueueFull), 1);
     net.accept(listener);
     net.wait(secs(2));
     assert!(is_open(&net), "its next SYN is taken");
     assert_eq!(
         std::iter::from_fn(|| {
             let now = net.now();
-            net.world.b.accept(now, listener)
+            net.hosts.b.accept(now, listener)
         })
         .count(),
         3
@@ -189,7 +189,7 @@ fn with_the_queue_of_handshakes_full_cookies_lead_to_the_same_connections() {
         net.settle();
         let now = net.now();
         for (nth, id) in clients.iter().enumerate() {
-            assert_eq!(net.world.a.send(now, *id, &pattern(4000 + nth, nth)), Ok(4000 + nth));
+            assert_eq!(net.hosts.a.send(now, *id, &pattern(4000 + nth, nth)), Ok(4000 + nth));
         }
         net.wait(secs(1));
         let now = net.now();
@@ -197,7 +197,7 @@ fn with_the_queue_of_handshakes_full_cookies_lead_to_the_same_connections() {
             .map(|_| {
                 let id = net.accept(listener);
                 let mut out = vec![0; 10_000];
-                let len = net.world.b.recv(now, id, &mut out).expect("open");
+                let len = net.hosts.b.recv(now, id, &mut out).expect("open");
                 assert!(out[..len] == pattern(len, len - 4000));
                 len
             })
@@ -217,7 +217,7 @@ fn what_opens_a_connection_leaves_before_what_others_have_to_send() {
     let ports = [30_001, 30_002, 30_003];
     for port in ports {
         let syn = segment((A, port).into(), SERVER, Flags::SYN, Seq(7), Seq(0));
-        pair.net.world.b.handle_packet(now, &Rx::new(LINK, &syn));
+        pair.net.hosts.b.handle_packet(now, &Rx::new(LINK, &syn));
     }
     let left: Vec<_> =
         pair.net.sent_by(End::B).iter().map(|sent| (sent.tcp().flags, sent.tcp().dst_port)).collect();
@@ -245,8 +245,8 @@ fn the_same_calls_give_the_same_packets() {
         net.listen(ListenOptions::default());
         for nth in 0..30 {
             let now = net.now();
-            let id = net.world.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
-            net.world.a.send(now, id, &pattern(3000, nth)).expect("open");
+            let id = net.hosts.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
+            net.hosts.a.send(now, id, &pattern(3000, nth)).expect("open");
             net.settle();
         }
         net.wait(secs(1));

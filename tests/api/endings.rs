@@ -31,7 +31,7 @@ fn a_side_that_has_shut_down_still_receives() {
     pair.shutdown(End::B);
     pair.net.settle();
     let now = pair.net.now();
-    assert_eq!(pair.net.world.a.recv(now, pair.client, &mut [0; 9]), Err(RecvError::Finished));
+    assert_eq!(pair.net.hosts.a.recv(now, pair.client, &mut [0; 9]), Err(RecvError::Finished));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn close_delivers_what_was_sent_before() {
     assert_eq!(pair.kinds(End::B).last(), Some(&EventKind::PeerClosed));
     pair.close(End::B);
     pair.net.wait(secs(61));
-    assert_eq!((pair.net.world.a.connections(), pair.net.world.b.connections()), (0, 0));
+    assert_eq!((pair.net.hosts.a.connections(), pair.net.hosts.b.connections()), (0, 0));
     assert_eq!(resets(&pair.net.sent()), 0);
 }
 
@@ -60,7 +60,7 @@ fn closing_with_data_unread_resets() {
     assert_eq!(resets(&pair.net.sent_by(End::B)), 1);
     pair.net.settle();
     assert_eq!(pair.kinds(End::A), [EventKind::Closed(CloseReason::Reset)]);
-    assert_eq!(pair.net.world.b.connections(), 0);
+    assert_eq!(pair.net.hosts.b.connections(), 0);
 }
 
 // shows: SHLD-3
@@ -86,7 +86,7 @@ fn closing_after_everything_was_read_does_not_reset() {
     pair.close(End::A);
     pair.net.wait(secs(61));
     assert_eq!(resets(&pair.net.sent()), 0);
-    assert_eq!((pair.net.world.a.connections(), pair.net.world.b.connections()), (0, 0));
+    assert_eq!((pair.net.hosts.a.connections(), pair.net.hosts.b.connections()), (0, 0));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn abort_sends_one_rst_and_forgets() {
         (resets(&sent), sent.last().map(|sent| sent.tcp().flags.contains(Flags::RST))),
         (1, Some(true))
     );
-    assert_eq!(pair.net.world.a.connections(), 0);
+    assert_eq!(pair.net.hosts.a.connections(), 0);
     pair.net.settle();
     assert_eq!(pair.info(End::B).closed, Some(CloseReason::Reset));
 }
@@ -107,15 +107,15 @@ fn abort_sends_one_rst_and_forgets() {
 #[test]
 fn an_opening_that_is_given_up_leaves_nothing() {
     let endings: [fn(&mut Net, hopwise_core::endpoint::ConnId); 2] = [
-        |net, id| net.world.a.close(net.world.now(), id).expect("held"),
-        |net, id| net.world.a.abort(net.world.now(), id).expect("held"),
+        |net, id| net.hosts.a.close(net.hosts.now(), id).expect("held"),
+        |net, id| net.hosts.a.abort(net.hosts.now(), id).expect("held"),
     ];
     for end in endings {
         let mut net = Net::new();
         let id = net.connect();
         end(&mut net, id);
         net.wait(secs(300));
-        assert_eq!(net.world.a.connections(), 0);
+        assert_eq!(net.hosts.a.connections(), 0);
         assert_eq!(net.events(End::A), []);
     }
 }
@@ -131,19 +131,19 @@ fn stop_listening_aborts_what_nobody_accepted_and_nothing_else() {
     net.settle();
     let half_open = net.connect();
     net.wait(super::net::ROUND_TRIP * 3 / 4); // Its SYN has come, the answer is under way.
-    assert_eq!(net.world.b.connections(), 3);
+    assert_eq!(net.hosts.b.connections(), 3);
     let now = net.now();
-    net.world.b.stop_listening(now, listener);
+    net.hosts.b.stop_listening(now, listener);
     net.settle();
-    assert_eq!(net.world.b.connections(), 1);
-    let closed = |id| net.world.a.info(net.now(), id).expect("held").closed;
+    assert_eq!(net.hosts.b.connections(), 1);
+    let closed = |id| net.hosts.a.info(net.now(), id).expect("held").closed;
     assert_eq!(closed(waiting), Some(CloseReason::Reset));
     assert!(matches!(closed(half_open), Some(CloseReason::Reset | CloseReason::Refused)));
     assert_eq!(closed(accepted), None);
-    assert_eq!(net.world.b.info(net.now(), server).expect("open").state, StateName::Established);
+    assert_eq!(net.hosts.b.info(net.now(), server).expect("open").state, StateName::Established);
     let late = net.connect();
     net.settle();
-    assert_eq!(net.world.a.info(net.now(), late).expect("held").closed, Some(CloseReason::Refused));
+    assert_eq!(net.hosts.a.info(net.now(), late).expect("held").closed, Some(CloseReason::Refused));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn both_may_close_at_once() {
     let mut pair = Pair::new();
     pair.shutdown(End::A);
     pair.shutdown(End::B);
-    pair.net.world.flush();
+    pair.net.hosts.flush();
     pair.net.settle();
     for end in [End::A, End::B] {
         assert_eq!(pair.info(end).state, StateName::TimeWait);
@@ -173,7 +173,7 @@ fn both_may_close_at_once() {
     for end in [End::A, End::B] {
         assert_eq!(pair.info(end).state, StateName::Closed, "held by name until it is let go");
         pair.close(end);
-        assert_eq!(pair.net.world.machine(end).connections(), 0);
+        assert_eq!(pair.net.hosts.machine(end).connections(), 0);
     }
 }
 
@@ -184,8 +184,8 @@ fn a_neighbour_that_is_not_there_ends_an_attempt_to_open_and_no_connection() {
         let sent = net.sent_by(End::A).pop().expect("something is under way");
         let (now, to) = (net.now(), sent.ip().dst);
         let event = LinkEvent::NotDelivered { to, id: 1, packet: &sent.packet };
-        net.world.a.handle_link_event(now, LinkId(0), &event);
-        let info = net.world.a.info(net.now(), id).ok();
+        net.hosts.a.handle_link_event(now, LinkId(0), &event);
+        let info = net.hosts.a.info(net.now(), id).ok();
         info.and_then(|info| info.closed)
     };
     let mut net = Net::new();

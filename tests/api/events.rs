@@ -59,7 +59,7 @@ fn what_arrives_before_accept_is_told_after_it() {
     let client = net.connect();
     net.settle();
     let now = net.now();
-    net.world.a.send(now, client, b"early").expect("open");
+    net.hosts.a.send(now, client, b"early").expect("open");
     net.settle();
     assert_eq!(net.events(End::B), [Event::Incoming(listener)]);
     let server = net.accept(listener);
@@ -90,10 +90,10 @@ fn connections_are_accepted_in_the_order_in_which_they_came_to_stand() {
     }
     for port in ports {
         let id = net.accept(listener);
-        assert_eq!(net.world.b.info(net.now(), id).expect("open").flow.remote, SocketAddr::new(A, port));
+        assert_eq!(net.hosts.b.info(net.now(), id).expect("open").flow.remote, SocketAddr::new(A, port));
     }
     let now = net.now();
-    assert_eq!(net.world.b.accept(now, listener), None);
+    assert_eq!(net.hosts.b.accept(now, listener), None);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn back_pressure_reaches_the_sender_and_is_taken_back_once() {
     let data = pattern(64_000, 1);
     let mut given = pair.send(End::A, &data);
     assert!(given < data.len(), "the buffer is bounded");
-    assert_eq!(pair.net.world.a.writable(pair.client), 0);
+    assert_eq!(pair.net.hosts.a.writable(pair.client), 0);
     assert_eq!(pair.send(End::A, &data[given..]), 0);
     pair.net.settle();
     assert_eq!(pair.kinds(End::A), [EventKind::Writable]);
@@ -143,13 +143,13 @@ fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
     let mut pair = Pair::with_tcp(&with_buffers_of(LARGE));
     pair.kinds(End::A);
     assert_eq!(pair.send(End::A, &pattern(1 << 20, 1)), 512 << 10);
-    assert_eq!(pair.net.world.a.writable(pair.client), 0);
-    pair.net.world.flush();
+    assert_eq!(pair.net.hosts.a.writable(pair.client), 0);
+    pair.net.hosts.flush();
     assert_eq!(pair.info(End::A).stats.bytes_acked, 0);
     assert_eq!(pair.kinds(End::A), [EventKind::Writable]);
-    assert_eq!(pair.net.world.a.writable(pair.client), 14_480);
+    assert_eq!(pair.net.hosts.a.writable(pair.client), 14_480);
     assert_eq!(pair.send(End::A, &pattern(1 << 20, 2)), 14_480);
-    pair.net.world.flush();
+    pair.net.hosts.flush();
     assert_eq!(pair.kinds(End::A), [], "nothing has left since");
 }
 
@@ -195,13 +195,13 @@ fn readable_is_told_again_only_for_what_came_after() {
     pair.net.settle();
     assert_eq!(pair.kinds(End::B), [EventKind::Readable]);
     let now = pair.net.now();
-    assert_eq!(pair.net.world.b.recv(now, pair.server, &mut [0; 40]), Ok(40));
+    assert_eq!(pair.net.hosts.b.recv(now, pair.server, &mut [0; 40]), Ok(40));
     pair.net.settle();
     assert_eq!(pair.kinds(End::B), []);
     pair.send(End::A, &[2; 1]);
     pair.net.settle();
     assert_eq!(pair.kinds(End::B), [EventKind::Readable]);
-    assert_eq!(pair.net.world.b.readable(pair.server), 61);
+    assert_eq!(pair.net.hosts.b.readable(pair.server), 61);
 }
 
 // shows: MUST-12
@@ -216,11 +216,11 @@ fn an_abort_and_an_end_by_agreement_are_told_apart() {
     assert_eq!(pair.kinds(End::B), [EventKind::Closed(CloseReason::Reset)]);
     assert_eq!(pair.net.events(End::A), [], "who has let go hears nothing more");
     let now = pair.net.now();
-    let refusal = pair.net.world.b.send(now, pair.server, b"x").expect_err("it is over");
+    let refusal = pair.net.hosts.b.send(now, pair.server, b"x").expect_err("it is over");
     assert!(refusal.to_string().contains("the connection is over"), "{refusal}");
     let mut out = [0; 100];
-    assert_eq!(pair.net.world.b.recv(now, pair.server, &mut out), Ok(13), "what was received is kept");
-    assert_eq!(pair.net.world.b.recv(now, pair.server, &mut out), Err(RecvError::Over));
+    assert_eq!(pair.net.hosts.b.recv(now, pair.server, &mut out), Ok(13), "what was received is kept");
+    assert_eq!(pair.net.hosts.b.recv(now, pair.server, &mut out), Err(RecvError::Over));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn one_read_drains_a_connection_that_its_peer_has_left() {
     assert_eq!(pair.kinds(End::B), [EventKind::Readable, EventKind::PeerClosed]);
     assert_eq!(pair.read(End::B), b"last words");
     let now = pair.net.now();
-    assert_eq!(pair.net.world.b.recv(now, pair.server, &mut [0; 9]), Err(RecvError::Finished));
+    assert_eq!(pair.net.hosts.b.recv(now, pair.server, &mut [0; 9]), Err(RecvError::Finished));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn peek_and_consume_come_to_the_same_as_recv() {
             *given += pair.send(End::A, &data[*given..]);
             pair.net.settle();
         }
-        let (now, id, b) = (by_peek.net.now(), by_peek.server, &mut by_peek.net.world.b);
+        let (now, id, b) = (by_peek.net.now(), by_peek.server, &mut by_peek.net.hosts.b);
         let (first, second) = b.peek(id);
         assert_eq!(first.len() + second.len(), b.readable(id) as usize);
         // Reads all but the last byte: each round then meets the ring at another place.
@@ -293,7 +293,7 @@ fn peek_and_consume_come_to_the_same_as_recv() {
         read.extend(by_recv.read(End::B));
     }
     assert!(seen == data && read == data);
-    assert_eq!(by_peek.net.world.b.peek(by_peek.server), (&[][..], &[][..]));
+    assert_eq!(by_peek.net.hosts.b.peek(by_peek.server), (&[][..], &[][..]));
     for pair in [&mut by_peek, &mut by_recv] {
         let info = pair.info(End::B);
         assert_eq!((info.unread_bytes, info.stats.bytes_received), (0, data.len() as u64));
@@ -306,7 +306,7 @@ fn consuming_more_than_there_is_takes_what_there_is() {
     pair.send(End::A, b"abc");
     pair.net.settle();
     let now = pair.net.now();
-    pair.net.world.b.consume(now, pair.server, 1000).expect("open");
+    pair.net.hosts.b.consume(now, pair.server, 1000).expect("open");
     pair.send(End::A, b"def");
     pair.net.settle();
     assert_eq!(pair.read(End::B), b"def");
@@ -320,14 +320,14 @@ fn urgent_data_is_announced_once_and_counted_down_as_it_is_read() {
     pair.send(End::A, b"calm ");
     let now = pair.net.now();
     let urgent = vec![b'!'; 5000];
-    assert_eq!(pair.net.world.a.send_urgent(now, pair.client, &urgent), Ok(5000));
+    assert_eq!(pair.net.hosts.a.send_urgent(now, pair.client, &urgent), Ok(5000));
     pair.send(End::A, b" calm again");
     pair.net.wait(secs(1));
     assert_eq!(pair.kinds(End::B), [EventKind::Urgent, EventKind::Readable]);
-    let (id, b) = (pair.server, &mut pair.net.world.b);
+    let (id, b) = (pair.server, &mut pair.net.hosts.b);
     assert_eq!(b.urgent_unread(id), 5005);
-    let now = pair.net.world.now();
-    let b = &mut pair.net.world.b;
+    let now = pair.net.hosts.now();
+    let b = &mut pair.net.hosts.b;
     assert_eq!(b.recv(now, id, &mut [0; 1005]), Ok(1005));
     assert_eq!(b.urgent_unread(id), 4000);
     assert_eq!(b.recv(now, id, &mut [0; 4005]), Ok(4005));
@@ -342,7 +342,7 @@ fn urgent_data_that_finds_no_room_makes_nothing_else_urgent() {
     pair.kinds(End::B);
     pair.send(End::A, &pattern(8192, 1));
     let now = pair.net.now();
-    assert_eq!(pair.net.world.a.send_urgent(now, pair.client, b"!"), Ok(0));
+    assert_eq!(pair.net.hosts.a.send_urgent(now, pair.client, b"!"), Ok(0));
     pair.net.settle();
     assert_eq!(pair.kinds(End::B), [EventKind::Readable]);
 }
@@ -352,10 +352,10 @@ fn urgent_data_that_finds_no_room_makes_nothing_else_urgent() {
 fn a_stray_segment_is_refused_and_a_stray_rst_is_not() {
     let mut net = Net::new();
     let (from, to) = (SocketAddr::new(A, 4000), SocketAddr::new(B, PORT));
-    net.world.inject(End::B, &segment(from, to, Flags::ACK, Seq(1), Seq(77)));
+    net.hosts.inject(End::B, &segment(from, to, Flags::ACK, Seq(1), Seq(77)));
     let sent = net.sent_by(End::B);
     assert_eq!((sent.len(), sent[0].tcp().flags, sent[0].tcp().seq), (1, Flags::RST, Seq(77)));
-    net.world.inject(End::B, &segment(from, to, Flags::RST, Seq(1), Seq(0)));
+    net.hosts.inject(End::B, &segment(from, to, Flags::RST, Seq(1), Seq(0)));
     assert!(net.sent_by(End::B).is_empty());
     assert_eq!(net.events(End::B), []);
 }

@@ -34,14 +34,14 @@ fn assert_consistent(info: &Info) {
 fn transfer(bytes: usize, loss_ppm: u32) -> (Pair, Vec<Info>) {
     let mut pair = Pair::new();
     for end in [End::A, End::B] {
-        pair.net.world.path_from(end).impairment.loss_ppm = loss_ppm;
+        pair.net.hosts.path_from(end).impairment.loss_ppm = loss_ppm;
     }
     let data = pattern(bytes, 5);
     let (mut given, mut got, mut seen) = (0, Vec::new(), Vec::new());
     while got.len() < bytes {
         given += pair.send(End::A, &data[given..]);
         let until = pair.net.now() + secs(100);
-        assert!(pair.net.world.step(until), "it never stands still");
+        assert!(pair.net.hosts.step(until), "it never stands still");
         got.extend(pair.read(End::B));
         let (sender, receiver) = (pair.info(End::A), pair.info(End::B));
         assert_consistent(&sender);
@@ -93,7 +93,7 @@ fn loss_is_seen_in_the_counters_and_taken_back_from_them() {
     assert!(seen.iter().any(|info| info.lost.segments > 0));
     assert!(seen.iter().any(|info| info.ssthresh_bytes < u64::MAX));
     let sender = pair.info(End::A);
-    let lost = pair.net.world.lost_from(End::A);
+    let lost = pair.net.hosts.lost_from(End::A);
     assert!(lost > 0 && sender.stats.segments_retransmitted >= lost.saturating_sub(1), "{lost} {sender:?}");
     assert!(sender.stats.fast_retransmits > 0);
     assert!(!sender.is_recovering && sender.lost.segments == 0 && sender.sacked.segments == 0);
@@ -107,7 +107,7 @@ fn what_waits_to_be_sent_and_to_be_read_is_counted() {
     pair.send(End::A, &[1; 40_000]);
     let before = pair.info(End::A);
     assert_eq!((before.unsent_bytes, before.flight.bytes), (40_000, 0));
-    pair.net.world.flush();
+    pair.net.hosts.flush();
     let during = pair.info(End::A);
     assert_eq!(
         (during.unsent_bytes, during.flight.bytes),
@@ -118,7 +118,7 @@ fn what_waits_to_be_sent_and_to_be_read_is_counted() {
     pair.net.wait(secs(1));
     let receiver = pair.info(End::B);
     assert_eq!((receiver.unread_bytes, receiver.out_of_order_bytes), (40_000, 0));
-    assert_eq!(pair.net.world.b.readable(pair.server), 40_000);
+    assert_eq!(pair.net.hosts.b.readable(pair.server), 40_000);
     assert_eq!(pair.info(End::A).unsent_bytes, 0);
 }
 
@@ -169,7 +169,7 @@ fn an_outage_shows_as_backoff_and_heals() {
     assert!(info.backoff >= 4 && info.rto >= ms(200) * 16, "{info:?}");
     assert!(info.stats.timeouts >= 4 && info.stats.segments_retransmitted >= 4);
     for end in [End::A, End::B] {
-        pair.net.world.path_from(end).is_down = false;
+        pair.net.hosts.path_from(end).is_down = false;
     }
     pair.net.wait(secs(30));
     assert_eq!(pair.read(End::B), b"x");
@@ -183,15 +183,15 @@ fn an_outage_shows_as_backoff_and_heals() {
 fn each_connection_has_a_number_of_its_own_in_the_trace() {
     let mut net = Net::new();
     let ids = [net.connect(), net.connect(), net.connect()];
-    let mut numbers: Vec<_> = ids.iter().map(|id| net.world.a.trace_number(*id).expect("open")).collect();
+    let mut numbers: Vec<_> = ids.iter().map(|id| net.hosts.a.trace_number(*id).expect("open")).collect();
     net.settle();
     let mut seen = Vec::new();
-    net.world.drain_trace(End::A, &mut |event| seen.push(event.conn));
+    net.hosts.drain_trace(End::A, &mut |event| seen.push(event.conn));
     numbers.retain(|number| *number > 0 && seen.contains(number));
     numbers.dedup();
     assert_eq!(numbers.len(), 3);
-    assert_eq!(net.world.a.ids().collect::<Vec<_>>(), ids);
-    assert!(net.world.a.allocated(ids[0]).is_some_and(|bytes| bytes > 0));
+    assert_eq!(net.hosts.a.ids().collect::<Vec<_>>(), ids);
+    assert!(net.hosts.a.allocated(ids[0]).is_some_and(|bytes| bytes > 0));
 }
 
 /// RFC 7323 §5.4: a clock that began with the host would reveal its age. A clock common to all peers would reveal its
@@ -201,7 +201,7 @@ fn timestamps_begin_somewhere_else_for_each_peer() {
     let mut net = Net::new();
     let mut first_to = |to| {
         let now = net.now();
-        net.world.a.connect(now, SocketAddr::new(to, 7), &ConnectOptions::default()).expect("a route");
+        net.hosts.a.connect(now, SocketAddr::new(to, 7), &ConnectOptions::default()).expect("a route");
         let syn = net.sent_by(End::A).pop().expect("a SYN");
         syn.tcp().options.timestamps.expect("on a SYN").value
     };
@@ -216,7 +216,7 @@ fn timestamps_begin_somewhere_else_for_each_peer() {
 fn each_segment_that_leaves_tells_what_was_in_flight_before_it_and_what_was_allowed() {
     let mut pair = Pair::new();
     pair.net.settle();
-    pair.net.world.drain_trace(End::A, &mut |_| {});
+    pair.net.hosts.drain_trace(End::A, &mut |_| {});
     let mut rest = pattern(300_000, 3);
     let (mut acked, mut told) = (None, 0);
     for _ in 0..100 {
@@ -224,7 +224,7 @@ fn each_segment_that_leaves_tells_what_was_in_flight_before_it_and_what_was_allo
         rest.drain(..taken);
         pair.net.wait(ms(5));
         pair.read(End::B);
-        pair.net.world.drain_trace(End::A, &mut |event| match event.kind {
+        pair.net.hosts.drain_trace(End::A, &mut |event| match event.kind {
             TraceKind::Received { ack, .. } => acked = Some(acked.map_or(ack, |acked: Seq| acked.max(ack))),
             TraceKind::Sent { seq, len, what: SentWhat::New, flight, allowed, .. } => {
                 let oldest = *acked.get_or_insert(seq);

@@ -15,7 +15,7 @@ const V6_HEADER: usize = 40;
 const FRAGMENT: u8 = 44;
 
 fn bound(net: &mut Net) -> UdpId {
-    net.world.b.udp_bind(None, PORT, UdpOptions::default()).expect("a free port")
+    net.hosts.b.udp_bind(None, PORT, UdpOptions::default()).expect("a free port")
 }
 
 fn datagram(from: IpAddr, to: IpAddr, payload: &[u8]) -> Vec<u8> {
@@ -73,13 +73,13 @@ fn a_datagram_in_fragments_reaches_its_socket_in_either_order() {
                 pieces.reverse();
             }
             for piece in &pieces {
-                assert_eq!(net.world.b.udp_recv(socket), None, "not before it is whole");
-                net.world.inject(End::B, piece);
+                assert_eq!(net.hosts.b.udp_recv(socket), None, "not before it is whole");
+                net.hosts.inject(End::B, piece);
             }
-            let got = net.world.b.udp_recv(socket).expect("whole");
+            let got = net.hosts.b.udp_recv(socket).expect("whole");
             assert_eq!((got.payload, got.from), (data, SocketAddr::new(from, 4000)));
             net.wait(secs(200));
-            assert!(net.sent_by(End::B).is_empty() && net.world.b.drops(DropReason::FragmentTimeout) == 0);
+            assert!(net.sent_by(End::B).is_empty() && net.hosts.b.drops(DropReason::FragmentTimeout) == 0);
         }
     }
 }
@@ -92,10 +92,10 @@ fn a_datagram_whose_rest_never_comes_is_given_up_and_told_of() {
             let mut net = Net::new();
             let pieces = cut(&datagram(from, to, &pattern(3000, 1)), 1200);
             let begun = net.now();
-            net.world.inject(End::B, &pieces[usize::from(!first_came)]);
+            net.hosts.inject(End::B, &pieces[usize::from(!first_came)]);
             net.wait(secs(200));
             let sent = net.sent_by(End::B);
-            assert_eq!((sent.len(), net.world.b.drops(DropReason::FragmentTimeout)), (first_came.into(), 1));
+            assert_eq!((sent.len(), net.hosts.b.drops(DropReason::FragmentTimeout)), (first_came.into(), 1));
             assert!(sent.iter().all(|error| error.at == begun + secs(60)));
             for error in sent {
                 let ip = error.ip();
@@ -113,11 +113,11 @@ fn a_datagram_whose_rest_never_comes_is_given_up_and_told_of() {
 fn errors_are_told_ten_at_once_and_ten_a_second_and_no_more() {
     let mut net = Net::new();
     let nobody = datagram(A, B, b"anybody?");
-    (0..100).for_each(|_| net.world.inject(End::B, &nobody));
+    (0..100).for_each(|_| net.hosts.inject(End::B, &nobody));
     assert_eq!(net.sent_by(End::B).len(), 10);
-    assert_eq!(net.world.b.drops(DropReason::IcmpRateLimited), 90);
+    assert_eq!(net.hosts.b.drops(DropReason::IcmpRateLimited), 90);
     net.wait(secs(1));
-    (0..100).for_each(|_| net.world.inject(End::B, &nobody));
+    (0..100).for_each(|_| net.hosts.inject(End::B, &nobody));
     assert_eq!(net.sent_by(End::B).len(), 10);
 }
 
@@ -172,7 +172,7 @@ fn the_sender_of_headers_that_nobody_knows_is_told_where_they_are() {
 /// The code and pointer of the parameter problem in answer to a packet.
 fn problem_told_of(packet: &[u8]) -> Option<(u8, u32)> {
     let mut net = Net::new();
-    net.world.inject(End::B, packet);
+    net.hosts.inject(End::B, packet);
     let sent = net.sent_by(End::B);
     assert!(sent.len() <= 1);
     let error = sent.first()?;
@@ -193,7 +193,7 @@ fn a_flood_of_fragments_from_one_source_costs_nobody_else_a_datagram() {
         let socket = bound(&mut net);
         let data = pattern(3000, 1);
         let pieces = cut(&datagram(from, to, &data), 1200);
-        net.world.inject(End::B, &pieces[0]);
+        net.hosts.inject(End::B, &pieces[0]);
         let flooder: IpAddr = flooder.parse().expect("an address");
         for id in 0..2000_u16 {
             let header = datagram(flooder, to, b"");
@@ -212,9 +212,9 @@ fn a_flood_of_fragments_from_one_source_costs_nobody_else_a_datagram() {
                     piece
                 }
             };
-            net.world.inject(End::B, &piece);
+            net.hosts.inject(End::B, &piece);
         }
-        pieces[1..].iter().for_each(|piece| net.world.inject(End::B, piece));
-        assert_eq!(net.world.b.udp_recv(socket).map(|got| got.payload), Some(data));
+        pieces[1..].iter().for_each(|piece| net.hosts.inject(End::B, piece));
+        assert_eq!(net.hosts.b.udp_recv(socket).map(|got| got.payload), Some(data));
     }
 }

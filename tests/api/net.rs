@@ -14,7 +14,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, Options, TcpConfig};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Seq};
-use hopwise_testing::memory::{End, LINK, PathConfig, World};
+use hopwise_testing::memory::{End, LINK, PathConfig, TwoHosts};
 
 pub(crate) const PORT: u16 = 7;
 
@@ -84,7 +84,7 @@ impl Sent {
 type Wire = Rc<RefCell<Vec<Sent>>>;
 
 pub(crate) struct Net {
-    pub(crate) world: World<Endpoint>,
+    pub(crate) hosts: TwoHosts<Endpoint>,
     wire: Wire,
 }
 
@@ -113,22 +113,22 @@ impl Net {
         let path = PathConfig::clean(ROUND_TRIP / 2);
         let wire = Wire::default();
         let seen = Rc::clone(&wire);
-        let world = World::new(made(End::A), made(End::B), path, path, 1).with_tap(Box::new(
+        let hosts = TwoHosts::new(made(End::A), made(End::B), path, path, 1).with_tap(Box::new(
             move |at, from, packet, _| {
                 seen.borrow_mut().push(Sent { from, at, packet: packet.to_vec() });
             },
         ));
-        Net { world, wire }
+        Net { hosts, wire }
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.world.now()
+        self.hosts.now()
     }
 
     /// Lets time pass.
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = self.now() + time;
-        self.world.run(until, |_| false);
+        self.hosts.run(until, |_| false);
     }
 
     /// Long enough for a few exchanges, too short for any timeout.
@@ -137,7 +137,7 @@ impl Net {
     }
 
     pub(crate) fn listen(&mut self, options: ListenOptions) -> ListenerId {
-        self.world.b.listen(None, PORT, options).expect("a free port")
+        self.hosts.b.listen(None, PORT, options).expect("a free port")
     }
 
     pub(crate) fn connect(&mut self) -> ConnId {
@@ -146,12 +146,12 @@ impl Net {
 
     pub(crate) fn connect_with(&mut self, options: &ConnectOptions) -> ConnId {
         let now = self.now();
-        self.world.a.connect(now, SERVER, options).expect("a route")
+        self.hosts.a.connect(now, SERVER, options).expect("a route")
     }
 
     pub(crate) fn accept(&mut self, listener: ListenerId) -> ConnId {
         let now = self.now();
-        self.world.b.accept(now, listener).expect("a connection waits")
+        self.hosts.b.accept(now, listener).expect("a connection waits")
     }
 
     pub(crate) fn pair(self) -> Pair {
@@ -168,13 +168,13 @@ impl Net {
 
     /// All events of an end that were not fetched yet.
     pub(crate) fn events(&mut self, end: End) -> Vec<Event> {
-        let machine = self.world.machine(end);
+        let machine = self.hosts.machine(end);
         std::iter::from_fn(|| machine.poll_event()).collect()
     }
 
     /// The packets that were sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
-        self.world.flush();
+        self.hosts.flush();
         std::mem::take(&mut *self.wire.borrow_mut())
     }
 
@@ -184,7 +184,7 @@ impl Net {
 
     pub(crate) fn cut(&mut self) {
         for end in [End::A, End::B] {
-            self.world.path_from(end).is_down = true;
+            self.hosts.path_from(end).is_down = true;
         }
     }
 }
@@ -207,42 +207,42 @@ impl Pair {
 
     pub(crate) fn send(&mut self, from: End, data: &[u8]) -> usize {
         let (now, id) = (self.net.now(), self.id(from));
-        self.net.world.machine(from).send(now, id, data).expect("open")
+        self.net.hosts.machine(from).send(now, id, data).expect("open")
     }
 
     /// Reads all bytes that are there now.
     pub(crate) fn read(&mut self, at: End) -> Vec<u8> {
         let (now, id) = (self.net.now(), self.id(at));
         let mut out = vec![0; 1 << 20];
-        let len = self.net.world.machine(at).recv(now, id, &mut out).expect("open");
+        let len = self.net.hosts.machine(at).recv(now, id, &mut out).expect("open");
         out.truncate(len);
         out
     }
 
     pub(crate) fn info(&mut self, at: End) -> Info {
         let (now, id) = (self.net.now(), self.id(at));
-        self.net.world.machine(at).info(now, id).expect("still named")
+        self.net.hosts.machine(at).info(now, id).expect("still named")
     }
 
     pub(crate) fn shutdown(&mut self, at: End) {
         let (now, id) = (self.net.now(), self.id(at));
-        self.net.world.machine(at).shutdown(now, id).expect("still named");
+        self.net.hosts.machine(at).shutdown(now, id).expect("still named");
     }
 
     pub(crate) fn close(&mut self, at: End) {
         let (now, id) = (self.net.now(), self.id(at));
-        self.net.world.machine(at).close(now, id).expect("still named");
+        self.net.hosts.machine(at).close(now, id).expect("still named");
     }
 
     pub(crate) fn abort(&mut self, at: End) {
         let (now, id) = (self.net.now(), self.id(at));
-        self.net.world.machine(at).abort(now, id).expect("still named");
+        self.net.hosts.machine(at).abort(now, id).expect("still named");
     }
 
     /// Changes options of the open connection.
     pub(crate) fn change(&mut self, at: End, change: impl FnOnce(&mut Options)) {
         let (now, id) = (self.net.now(), self.id(at));
-        let machine = self.net.world.machine(at);
+        let machine = self.net.hosts.machine(at);
         let mut options = machine.options(id).expect("still named");
         change(&mut options);
         machine.set_options(now, id, options).expect("still named");

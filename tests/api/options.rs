@@ -22,7 +22,7 @@ fn small_segments_wait_for_the_ack_unless_nagle_is_off() {
         pair.net.sent();
         for _ in 0..3 {
             pair.send(End::A, b"abc");
-            pair.net.world.flush();
+            pair.net.hosts.flush();
         }
         assert_eq!(lens(&pair.net.sent_by(End::A)), expected, "nagle {nagle}");
     }
@@ -34,7 +34,7 @@ fn what_nagle_holds_leaves_when_it_is_turned_off() {
     pair.net.sent();
     for _ in 0..2 {
         pair.send(End::A, b"abc");
-        pair.net.world.flush();
+        pair.net.hosts.flush();
     }
     assert_eq!(lens(&pair.net.sent_by(End::A)), [3]);
     pair.change(End::A, |options| options.nagle = false);
@@ -44,12 +44,12 @@ fn what_nagle_holds_leaves_when_it_is_turned_off() {
 impl Pair {
     fn send_part(&mut self, data: &[u8]) {
         let (now, id) = (self.net.now(), self.id(End::A));
-        assert_eq!(self.net.world.machine(End::A).send_part(now, id, data), Ok(data.len()));
+        assert_eq!(self.net.hosts.machine(End::A).send_part(now, id, data), Ok(data.len()));
     }
 
     fn push(&mut self) {
         let (now, id) = (self.net.now(), self.id(End::A));
-        self.net.world.machine(End::A).push(now, id).expect("still named");
+        self.net.hosts.machine(End::A).push(now, id).expect("still named");
     }
 
     /// A pair without Nagle's rule, which waits for other reasons.
@@ -114,7 +114,7 @@ fn keep_alives_are_turned_on_and_off_for_one_connection() {
     pair.net.settle();
     pair.net.sent();
     pair.change(End::A, |options| options.keep_alive = None);
-    assert_eq!(pair.net.world.next_at(), None, "not even a timer is left");
+    assert_eq!(pair.net.hosts.next_at(), None, "not even a timer is left");
     pair.net.wait(secs(1000));
     assert!(pair.net.sent().is_empty());
 }
@@ -170,14 +170,14 @@ fn the_user_timeout_is_set_for_one_connection_also_while_it_waits() {
     pair.net.cut();
     let now = pair.net.now();
     pair.send(End::A, b"x");
-    pair.net.world.a.send(now, other, b"x").expect("open");
+    pair.net.hosts.a.send(now, other, b"x").expect("open");
     pair.net.wait(secs(10));
     pair.change(End::A, |options| options.user_timeout = secs(30));
     pair.net.wait(secs(19));
     assert_eq!(pair.info(End::A).closed, None);
     pair.net.wait(secs(2));
     assert_eq!(pair.info(End::A).closed, Some(CloseReason::TimedOut), "30 s after the first byte left");
-    assert_eq!(pair.net.world.a.info(pair.net.now(), other).expect("open").closed, None);
+    assert_eq!(pair.net.hosts.a.info(pair.net.now(), other).expect("open").closed, None);
 }
 
 /// An ICMP error about the latest segment with data that A sent.
@@ -199,7 +199,7 @@ fn soft_errors_are_told_unless_the_program_turns_them_off() {
         pair.kinds(End::A);
         pair.change(End::A, |options| options.report_errors = report_errors);
         let error = unreachable(&mut pair, 1);
-        pair.net.world.inject(End::A, &error);
+        pair.net.hosts.inject(End::A, &error);
         assert_eq!(pair.kinds(End::A), expected, "report_errors {report_errors}");
         pair.net.settle();
         assert_eq!(pair.read(End::B), b"who is there", "and the connection lives on");
@@ -225,7 +225,7 @@ fn a_hard_error_ends_the_opening_and_not_what_stands() {
     let mut pair = Pair::new();
     pair.kinds(End::A);
     let error = unreachable(&mut pair, 3);
-    pair.net.world.inject(End::A, &error);
+    pair.net.hosts.inject(End::A, &error);
     assert_eq!(pair.kinds(End::A), [EventKind::SoftError { icmp_type: 3, code: 3 }]);
 
     let mut net = Net::new();
@@ -233,8 +233,8 @@ fn a_hard_error_ends_the_opening_and_not_what_stands() {
     let syn = net.sent().remove(0);
     let mut message = Vec::new();
     icmp::emit_error(B, A, IcmpKind::Unreachable { code: 3 }, &syn.packet, &mut message);
-    net.world.inject(End::A, &packet(B, A, protocol::ICMP, &message));
-    assert_eq!(net.world.a.info(net.now(), id).expect("held").closed, Some(CloseReason::Unreachable));
+    net.hosts.inject(End::A, &packet(B, A, protocol::ICMP, &message));
+    assert_eq!(net.hosts.a.info(net.now(), id).expect("held").closed, Some(CloseReason::Unreachable));
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn an_error_that_quotes_no_segment_under_way_is_not_told() {
     pair.kinds(End::A);
     let error = unreachable(&mut pair, 1);
     pair.net.wait(ms(500)); // By now it is acknowledged.
-    pair.net.world.inject(End::A, &error);
+    pair.net.hosts.inject(End::A, &error);
     assert_eq!(pair.kinds(End::A), []);
-    assert_eq!(pair.net.world.a.drops(hopwise_core::trace::DropReason::IcmpUnverified), 1);
+    assert_eq!(pair.net.hosts.a.drops(hopwise_core::trace::DropReason::IcmpUnverified), 1);
 }
 
 #[test]
@@ -253,9 +253,9 @@ fn keep_alives_of_no_length_are_not_a_flood() {
     let mut pair = Pair::new();
     let none = KeepAlive { idle: ms(0), interval: ms(0), probes: 200 };
     let (now, id) = (pair.net.now(), pair.client);
-    let mut options = pair.net.world.a.options(id).expect("open");
+    let mut options = pair.net.hosts.a.options(id).expect("open");
     options.keep_alive = Some(none);
-    pair.net.world.a.set_options(now, id, options).expect("open");
+    pair.net.hosts.a.set_options(now, id, options).expect("open");
     pair.net.sent();
     pair.net.wait(secs(1));
     assert!(pair.net.sent_by(End::A).len() <= 100);
@@ -272,7 +272,7 @@ fn options_are_those_of_the_configuration_until_they_are_changed() {
         ..TcpConfig::modern()
     };
     let pair = Pair::with_tcp(&tcp);
-    let options = pair.net.world.b.options(pair.server).expect("open");
+    let options = pair.net.hosts.b.options(pair.server).expect("open");
     assert_eq!(
         (options.nagle, options.keep_alive, options.user_timeout),
         (false, Some(KEEP_ALIVE), secs(77))
@@ -301,7 +301,7 @@ fn a_connection_may_have_a_configuration_of_its_own() {
     assert!(!syn.tcp().options.sack_permitted && syn.tcp().options.timestamps.is_none());
     let other = pair.net.connect();
     pair.net.settle();
-    let info = pair.net.world.a.info(pair.net.now(), other).expect("open");
+    let info = pair.net.hosts.a.info(pair.net.now(), other).expect("open");
     assert!(info.has_sack && info.has_timestamps);
     assert_eq!(info.flow.remote, SocketAddr::new(B, super::net::PORT));
 }

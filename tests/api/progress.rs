@@ -23,7 +23,7 @@ fn fill(pair: &mut Pair, reads: bool) -> Info {
     while pair.net.now().since(begun) < secs(1) {
         pair.send(End::A, &[7; 100_000]);
         let until = begun + secs(1);
-        pair.net.world.step(until);
+        pair.net.hosts.step(until);
         if reads {
             pair.read(End::B);
         }

@@ -19,10 +19,10 @@ fn send_after_shutdown_is_refused_and_says_what_to_do() {
     let mut pair = Pair::new();
     pair.shutdown(End::A);
     let now = pair.net.now();
-    let refusal = pair.net.world.a.send(now, pair.client, b"late").expect_err("closed by us");
+    let refusal = pair.net.hosts.a.send(now, pair.client, b"late").expect_err("closed by us");
     assert_eq!(refusal, SendError::NotOpen);
     assert!(refusal.to_string().contains("open another one"), "{refusal}");
-    assert_eq!(pair.net.world.a.writable(pair.client), 0);
+    assert_eq!(pair.net.hosts.a.writable(pair.client), 0);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn nothing_can_be_done_by_name_after_close_or_abort() {
     for end in endings {
         let mut pair = Pair::new();
         end(&mut pair);
-        let (now, id, a) = (pair.net.now(), pair.client, &mut pair.net.world.a);
+        let (now, id, a) = (pair.net.now(), pair.client, &mut pair.net.hosts.a);
         assert_eq!(a.send(now, id, b"x"), Err(SendError::NoConnection));
         assert_eq!(a.send_urgent(now, id, b"x"), Err(SendError::NoConnection));
         assert_eq!(a.recv(now, id, &mut [0; 9]), Err(RecvError::NoConnection));
@@ -53,10 +53,10 @@ fn a_closed_connection_can_be_asked_about_until_it_is_forgotten() {
     assert_eq!(pair.info(End::A).state, StateName::FinWait2);
     pair.close(End::B);
     pair.net.settle();
-    let (now, id, a) = (pair.net.now(), pair.client, &pair.net.world.a);
+    let (now, id, a) = (pair.net.now(), pair.client, &pair.net.hosts.a);
     assert_eq!(a.info(now, id).expect("still there").state, StateName::TimeWait);
     pair.net.wait(secs(61));
-    let (now, id, a) = (pair.net.now(), pair.client, &pair.net.world.a);
+    let (now, id, a) = (pair.net.now(), pair.client, &pair.net.hosts.a);
     assert_eq!(a.info(now, id).err(), Some(AbortError::NoConnection));
     assert_eq!(a.options(id).err(), Some(AbortError::NoConnection));
     assert_eq!((a.trace_number(id), a.allocated(id), a.connections()), (None, None, 0));
@@ -71,8 +71,8 @@ fn a_name_of_old_does_not_reach_the_connection_that_took_its_place() {
     let new = pair.net.connect();
     assert_ne!(old, new);
     let now = pair.net.now();
-    assert_eq!(pair.net.world.a.abort(now, old), Err(AbortError::NoConnection));
-    assert_eq!(pair.net.world.a.ids().collect::<Vec<_>>(), [new]);
+    assert_eq!(pair.net.hosts.a.abort(now, old), Err(AbortError::NoConnection));
+    assert_eq!(pair.net.hosts.a.ids().collect::<Vec<_>>(), [new]);
 }
 
 // shows: MUST-46
@@ -91,11 +91,11 @@ fn a_connection_to_more_than_one_host_or_to_no_port_is_refused() {
     ];
     for place in places {
         let to: SocketAddr = place.parse().expect("an address");
-        let refusal = net.world.a.connect(now, to, &ConnectOptions::default()).expect_err(place);
+        let refusal = net.hosts.a.connect(now, to, &ConnectOptions::default()).expect_err(place);
         assert!(matches!(refusal, ConnectError::NotUnicast(said) if said == to), "{refusal:?}");
         assert!(refusal.to_string().contains(place), "{refusal}");
     }
-    assert_eq!(net.world.a.connections(), 0);
+    assert_eq!(net.hosts.a.connections(), 0);
     assert!(net.sent().is_empty());
 }
 
@@ -105,7 +105,7 @@ fn without_a_route_there_is_no_connection() {
     let now = net.now();
     for place in ["192.0.2.1:7", "[2001:db8::1]:7"] {
         let to: SocketAddr = place.parse().expect("an address");
-        let refusal = net.world.a.connect(now, to, &ConnectOptions::default()).expect_err(place);
+        let refusal = net.hosts.a.connect(now, to, &ConnectOptions::default()).expect_err(place);
         assert!(matches!(refusal, ConnectError::NoRoute(said) if said == to.ip()), "{refusal:?}");
         assert!(refusal.to_string().contains("add one"), "{refusal}");
     }
@@ -115,7 +115,7 @@ fn without_a_route_there_is_no_connection() {
 #[test]
 fn a_port_is_listened_on_once_at_each_address() {
     let mut net = Net::new();
-    let b = &mut net.world.b;
+    let b = &mut net.hosts.b;
     let mut listen = |local| b.listen(local, PORT, ListenOptions::default());
     for local in [None, Some(B), Some(v6(2))] {
         let first = listen(local).expect("not taken");
@@ -128,7 +128,7 @@ fn a_port_is_listened_on_once_at_each_address() {
 #[test]
 fn a_port_is_free_again_when_its_listener_has_gone() {
     let mut net = Net::new();
-    let (now, b) = (net.now(), &mut net.world.b);
+    let (now, b) = (net.now(), &mut net.hosts.b);
     let first = b.listen(None, PORT, ListenOptions::default()).expect("a free port");
     b.stop_listening(now, first);
     let second = b.listen(None, PORT, ListenOptions::default()).expect("free again");
@@ -143,10 +143,10 @@ fn a_port_is_free_again_when_its_listener_has_gone() {
 fn nobody_listens_at_a_strange_address_or_at_port_0() {
     let mut net = Net::new();
     let strange: IpAddr = "10.0.0.99".parse().expect("an address");
-    let refusal = net.world.b.listen(Some(strange), PORT, ListenOptions::default()).expect_err("not ours");
+    let refusal = net.hosts.b.listen(Some(strange), PORT, ListenOptions::default()).expect_err("not ours");
     assert!(matches!(refusal, ListenError::NotOurs(said) if said == strange), "{refusal:?}");
     assert!(refusal.to_string().contains("10.0.0.99 is no address of ours: give it to a link"), "{refusal}");
-    let refusal = net.world.b.listen(None, 0, ListenOptions::default()).expect_err("no port");
+    let refusal = net.hosts.b.listen(None, 0, ListenOptions::default()).expect_err("no port");
     assert!(refusal.to_string().contains("choose one from 1 to 65535"), "{refusal}");
 }
 
@@ -186,11 +186,11 @@ fn a_wrong_agent_at_connect_is_named_with_its_place() {
         let mut net = Net::new();
         let now = net.now();
         let options = ConnectOptions { agents, ..ConnectOptions::default() };
-        let Err(ConnectError::Agents(refusal)) = net.world.a.connect(now, SERVER, &options) else {
+        let Err(ConnectError::Agents(refusal)) = net.hosts.a.connect(now, SERVER, &options) else {
             panic!("{options:?} was taken");
         };
         assert_names(&*refusal, part);
-        assert_eq!(net.world.a.connections(), 0);
+        assert_eq!(net.hosts.a.connections(), 0);
     }
 }
 
@@ -199,7 +199,7 @@ fn a_wrong_agent_at_listen_is_named_with_its_place() {
     for (agents, part) in wrong_specs() {
         let mut net = Net::new();
         let options = ListenOptions { agents, ..ListenOptions::default() };
-        let Err(ListenError::Agents(refusal)) = net.world.b.listen(None, PORT, options) else {
+        let Err(ListenError::Agents(refusal)) = net.hosts.b.listen(None, PORT, options) else {
             panic!("it was taken");
         };
         assert_names(&*refusal, part);
@@ -230,10 +230,10 @@ fn a_full_table_says_which_setting_to_raise() {
     let mut net = Net::with(|_, config| config.most_connections = 2);
     let ids = [net.connect(), net.connect()];
     let now = net.now();
-    let refusal = net.world.a.connect(now, SERVER, &ConnectOptions::default()).expect_err("full");
+    let refusal = net.hosts.a.connect(now, SERVER, &ConnectOptions::default()).expect_err("full");
     assert!(matches!(refusal, ConnectError::TableFull { most: 2 }), "{refusal:?}");
     assert!(refusal.to_string().contains("raise `most_connections`"), "{refusal}");
-    net.world.a.abort(now, ids[0]).expect("open");
+    net.hosts.a.abort(now, ids[0]).expect("open");
     net.settle();
     net.connect();
 }

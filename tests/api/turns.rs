@@ -38,7 +38,7 @@ impl Flows {
     pub(super) fn new(tcp: &TcpConfig) -> Flows {
         let mut net = Net::with_tcp(tcp);
         for end in [End::A, End::B] {
-            net.world.path_from(end).impairment.bits_per_second = BITS_PER_SECOND;
+            net.hosts.path_from(end).impairment.bits_per_second = BITS_PER_SECOND;
         }
         let listener = net.listen(ListenOptions { agents: choice("[train]"), ..ListenOptions::default() });
         Flows {
@@ -62,7 +62,7 @@ impl Flows {
 
     pub(super) fn open(&mut self, senders: &str, to: std::net::IpAddr) -> ConnId {
         let options = ConnectOptions { agents: choice(senders), ..ConnectOptions::default() };
-        let id = self.net.world.a.connect(self.net.now(), (to, PORT).into(), &options).expect("a route");
+        let id = self.net.hosts.a.connect(self.net.now(), (to, PORT).into(), &options).expect("a route");
         self.clients.push(id);
         id
     }
@@ -76,18 +76,18 @@ impl Flows {
     fn run_seen(&mut self, time: Duration, mut look: impl FnMut(&Endpoint)) {
         let Flows { net, listener, clients, servers, got, is_bulk, unread } = self;
         let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
-        net.world.run(until, |world| {
-            look(&world.a);
-            let now = world.now();
+        net.hosts.run(until, |hosts| {
+            look(&hosts.a);
+            let now = hosts.now();
             for id in clients.iter().filter(|_| *is_bulk) {
-                while world.a.send(now, *id, &data).is_ok_and(|taken| taken > 0) {}
+                while hosts.a.send(now, *id, &data).is_ok_and(|taken| taken > 0) {}
             }
-            while let Some(id) = world.b.accept(now, *listener) {
+            while let Some(id) = hosts.b.accept(now, *listener) {
                 servers.push(id);
             }
             for id in servers.iter().filter(|id| *unread != Some(**id)) {
-                while let Ok(len @ 1..) = world.b.recv(now, *id, &mut sink) {
-                    let port = world.b.info(now, *id).expect("still named").flow.remote.port();
+                while let Ok(len @ 1..) = hosts.b.recv(now, *id, &mut sink) {
+                    let port = hosts.b.info(now, *id).expect("still named").flow.remote.port();
                     *got.entry(port).or_default() += len;
                 }
             }
@@ -96,7 +96,7 @@ impl Flows {
     }
 
     fn info(&self, id: ConnId) -> Info {
-        self.net.world.a.info(self.net.now(), id).expect("still named")
+        self.net.hosts.a.info(self.net.now(), id).expect("still named")
     }
 
     fn turn(&self, id: ConnId) -> Turn {
@@ -114,7 +114,7 @@ impl Flows {
 
     fn heal(&mut self) {
         for end in [End::A, End::B] {
-            self.net.world.path_from(end).is_down = false;
+            self.net.hosts.path_from(end).is_down = false;
         }
     }
 
@@ -126,7 +126,7 @@ impl Flows {
     fn server_of(&self, client: ConnId) -> ConnId {
         let (now, port) = (self.net.now(), self.port(client));
         let is_its =
-            |id: &&ConnId| self.net.world.b.info(now, **id).is_ok_and(|info| info.flow.remote.port() == port);
+            |id: &&ConnId| self.net.hosts.b.info(now, **id).is_ok_and(|info| info.flow.remote.port() == port);
         *self.servers.iter().find(is_its).expect("accepted")
     }
 
@@ -221,12 +221,12 @@ fn a_flow_that_is_left_alone_waits_no_more() {
     let now = flows.net.now();
     let (holder, mut others) = (flows.holder(), flows.clients.clone());
     others.retain(|id| *id != holder);
-    flows.net.world.a.abort(now, holder).expect("open");
+    flows.net.hosts.a.abort(now, holder).expect("open");
     flows.clients.clone_from(&others);
     let next = flows.holder();
     others.retain(|id| *id != next);
     assert_eq!(flows.turn(others[0]), Turn::Waiting);
-    flows.net.world.a.abort(now, next).expect("open");
+    flows.net.hosts.a.abort(now, next).expect("open");
     assert_eq!(flows.turn(others[0]), Turn::Alone);
     flows.clients = others;
     let before = flows.got.clone();
@@ -244,7 +244,7 @@ fn whoever_has_little_to_send_waits_for_nobody() {
     let id = flows.open("[train]", B);
     flows.run(ms(500));
     let (now, port) = (flows.net.now(), flows.port(id));
-    flows.net.world.a.send(now, id, &pattern(LITTLE, 1)).expect("open");
+    flows.net.hosts.a.send(now, id, &pattern(LITTLE, 1)).expect("open");
     assert_eq!(flows.turn(id), Turn::Free);
     // The queue of one train is before it, and no more.
     flows.run(ms(150));
@@ -259,7 +259,7 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
         flows.open("[train]", B);
     });
     flows.run(secs(10));
-    flows.net.world.path_from(End::B).is_down = true;
+    flows.net.hosts.path_from(End::B).is_down = true;
     flows.run(ms(50));
     let holder = flows.holder();
     for _ in 0..45 {
@@ -269,7 +269,7 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
         let info = flows.info(holder);
         let (peer, us) = (info.flow.remote, info.flow.local);
         let ack = segment(peer, us, Flags::ACK, info.rcv_nxt, info.snd_una + 1);
-        flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
+        flows.net.hosts.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
         flows.run(ms(100));
     }
     panic!("4 s are over, and it is still the holder's turn: {:?}", flows.turns());
@@ -284,7 +284,7 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
         flows.open("[train]", B);
     });
     flows.run(secs(10));
-    flows.net.world.path_from(End::B).is_down = true;
+    flows.net.hosts.path_from(End::B).is_down = true;
     let id = flows.holder();
     let step = (0..500).find(|_| {
         flows.run(ms(10));
@@ -294,7 +294,7 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
     let info = flows.info(id);
     let ack = segment(info.flow.remote, info.flow.local, Flags::ACK, info.rcv_nxt, info.snd_una + 1_000);
     flows.net.sent();
-    flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
+    flows.net.hosts.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
     assert_eq!(flows.turn(id), Turn::Waiting);
     flows.run(ms(500));
     let port = info.flow.local.port();
@@ -315,7 +315,7 @@ fn whoever_asked_first_comes_first() {
     let mut order = Vec::new();
     for nth in [2, 3, 0, 1] {
         let (now, id) = (flows.net.now(), flows.clients[nth]);
-        flows.net.world.a.send(now, id, &pattern(40_000, nth)).expect("open");
+        flows.net.hosts.a.send(now, id, &pattern(40_000, nth)).expect("open");
         flows.run(ms(1));
         order.push(id);
         assert_eq!(flows.holding_and_waiting().1, order.len() - 1, "one has the turn, the others wait");
@@ -370,11 +370,11 @@ fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
 fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
     let mut flows = Flows::of_trains(3);
     for end in [End::A, End::B] {
-        flows.net.world.path_from(end).impairment.delay = ms(20);
+        flows.net.hosts.path_from(end).impairment.delay = ms(20);
     }
     let (now, ids) = (flows.net.now(), flows.clients.clone());
     let look = |a: &Endpoint| ids.iter().map(|id| a.info(now, *id).expect("open")).collect::<Vec<_>>();
-    let (mut before, mut turns, mut told) = (look(&flows.net.world.a), 0, 0);
+    let (mut before, mut turns, mut told) = (look(&flows.net.hosts.a), 0, 0);
     flows.run_seen(secs(20), |a| {
         let after = look(a);
         let pairs = || before.iter().zip(&after);
@@ -408,7 +408,7 @@ fn a_holder_whose_window_closes_before_what_is_on_the_way_gives_its_turn_back() 
     assert!(info.flight.bytes > 0, "{info:?}");
     let between = (info.flow.remote, info.flow.local);
     let closed = segment_with_window(between, Flags::ACK, (info.rcv_nxt, info.snd_una), 0);
-    flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &closed));
+    flows.net.hosts.a.handle_packet(flows.net.now(), &Rx::new(LINK, &closed));
     assert_eq!(flows.info(holder).snd_wnd, 0);
     let step = (0..200).find(|_| {
         flows.run(ms(10));
@@ -436,7 +436,7 @@ fn a_holder_that_is_frozen_gives_its_turn_back() {
     flows.net.cut();
     flows.net.sent();
     let now = flows.net.now();
-    flows.net.world.a.handle_path(now, B, None, &PathEvent::RouteFailed, &Path::default());
+    flows.net.hosts.a.handle_path(now, B, None, &PathEvent::RouteFailed, &Path::default());
     assert!(flows.info(frozen).is_frozen);
     assert_eq!((flows.turn(frozen), flows.holding_and_waiting()), (Turn::Free, (1, 1)));
     let next = flows.holder();
@@ -451,13 +451,13 @@ fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
     let id = flows.open("[train]", B);
     flows.clients.pop();
     flows.run(ms(500));
-    flows.net.world.path_from(End::A).is_down = true;
+    flows.net.hosts.path_from(End::A).is_down = true;
     let now = flows.net.now();
-    flows.net.world.a.send(now, id, &pattern(1_000, 1)).expect("open");
+    flows.net.hosts.a.send(now, id, &pattern(1_000, 1)).expect("open");
     flows.run(ms(1));
     assert_eq!((flows.turn(id), flows.info(id).flight.segments), (Turn::Free, 1));
     flows.heal();
-    flows.net.world.a.send(flows.net.now(), id, &pattern(40_000, 1)).expect("open");
+    flows.net.hosts.a.send(flows.net.now(), id, &pattern(40_000, 1)).expect("open");
     assert_eq!(flows.turn(id), Turn::Waiting);
     flows.net.sent();
     (flows, id)
@@ -522,7 +522,7 @@ fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
     let (mut taken, mut aborted) = (vec![0; flows.clients.len()], vec![false; flows.clients.len()]);
     for act in acts {
         let now = flows.net.now();
-        let a = &mut flows.net.world.a;
+        let a = &mut flows.net.hosts.a;
         match *act {
             Act::Waits(time) => flows.run(ms(time)),
             Act::Sends { flow, bytes } => {
@@ -552,7 +552,7 @@ proptest! {
     ) {
         let mut flows = Flows::of_trains(6);
         flows.is_bulk = false;
-        flows.net.world.path_from(End::A).impairment.loss_ppm = loss_ppm;
+        flows.net.hosts.path_from(End::A).impairment.loss_ppm = loss_ppm;
         flows.run(secs(2));
         let ports: Vec<_> = flows.clients.iter().map(|id| flows.port(*id)).collect();
         let (taken, aborted) = play(&mut flows, &acts);
@@ -564,12 +564,12 @@ proptest! {
         }
         let now = flows.net.now();
         for id in flows.clients.clone() {
-            let _ = flows.net.world.a.close(now, id);
+            let _ = flows.net.hosts.a.close(now, id);
         }
         for id in flows.servers.clone() {
-            let _ = flows.net.world.b.close(now, id);
+            let _ = flows.net.hosts.b.close(now, id);
         }
         flows.run(secs(300));
-        prop_assert_eq!((flows.net.world.a.connections(), flows.net.world.next_at()), (0, None));
+        prop_assert_eq!((flows.net.hosts.a.connections(), flows.net.hosts.next_at()), (0, None));
     }
 }

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(150);
 fn carried(spec: &str, bulk: usize, little: usize) -> usize {
     let mut flows = Flows::new(&TcpConfig::modern());
     for end in [End::A, End::B] {
-        let path = flows.net.world.path_from(end);
+        let path = flows.net.hosts.path_from(end);
         (path.impairment.bits_per_second, path.impairment.delay) = (10_000_000, ms(50));
     }
     let little: Vec<_> = (0..little).map(|_| flows.open(spec, B)).collect();
@@ -32,7 +32,7 @@ fn carried(spec: &str, bulk: usize, little: usize) -> usize {
         for _ in 0..secs(10).div_duration_f64(EVERY) as u32 {
             let now = flows.net.now();
             for id in &little {
-                flows.net.world.a.send(now, *id, &pattern(LITTLE, 0)).expect("it is open");
+                flows.net.hosts.a.send(now, *id, &pattern(LITTLE, 0)).expect("it is open");
             }
             flows.run(EVERY);
         }

@@ -7,9 +7,9 @@ use hopwise_agents::StandardAgents;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::frames::Framing;
-use hopwise_air::medium::{Place, Radio};
+use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
-use hopwise_air::{Arp, Seat, World, WorldConfig};
+use hopwise_air::{Arp, StationConfig, World, WorldConfig};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError, Route,
 };
@@ -57,16 +57,22 @@ fn node(number: u32, hops: u32) -> Node {
 }
 
 fn chain(hops: u32) -> World<Node> {
-    let seat = |number: u32| {
-        let place = Some(Place { x: f64::from(number) * SPACING_M, y: 0.0 });
-        Seat { place, radio: RADIO, address: address(number), hears_all: false, framing: Framing::Packet }
+    let station = |number: u32| {
+        let position = Some(Position { x: f64::from(number) * SPACING_M, y: 0.0 });
+        StationConfig {
+            position,
+            radio: RADIO,
+            address: address(number),
+            hears_all: false,
+            framing: Framing::Packet,
+        }
     };
     let config = WorldConfig {
         phy: Phy::named("dsss-11mbps").expect("a profile"),
         mac: MacConfig::default(),
         radio: Radio::default(),
         channel: Channel::default(),
-        seats: (0..=hops).map(seat).collect(),
+        stations: (0..=hops).map(station).collect(),
         wires: Vec::new(),
         arp: Arp::Known,
         seed: 1,

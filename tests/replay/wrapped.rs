@@ -10,7 +10,7 @@ use hopwise_core::wire::{IpHeader, IpView};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::dsr::options::{DsrOption, Header};
-use hopwise_mesh::gpsr::{Places, Planar, Point};
+use hopwise_mesh::gpsr::{Planar, Point, Positions};
 use hopwise_mesh::{Cx, Order, Routed, Routing, Verdict, dsr, gpsr};
 
 const LINK: LinkId = LinkId(0);
@@ -28,7 +28,7 @@ impl PathSeam for Nobody {
 #[derive(Debug)]
 struct Grid;
 
-impl Places for Grid {
+impl Positions for Grid {
     fn locate(&mut self, _: Instant, node: Ipv4Addr) -> Option<Point> {
         let n = i32::from(node.octets()[3]);
         (n < 18).then_some(Point { x: n % 4 * 20_000, y: n / 4 * 20_000 })
@@ -58,7 +58,7 @@ fn router(byte: u8) -> (Box<dyn Routing>, u8) {
         most_neighbours: 32,
         ..gpsr::Settings::default()
     };
-    let config = gpsr::Config { settings, interfaces, places: Box::new(Grid), seed: 1 };
+    let config = gpsr::Config { settings, interfaces, positions: Box::new(Grid), seed: 1 };
     (Box::new(gpsr::Gpsr::new(config)), gpsr::PROTOCOL)
 }
 

@@ -42,7 +42,7 @@ fn observed(setup: &Setup) -> (Flow, Vec<String>) {
 
 fn stats(flow: &Flow) -> [ConnectionStats; 2] {
     let server = flow.server.expect("it was accepted");
-    let info = flow.world.b.info(flow.world.now(), server).expect("it is open");
+    let info = flow.hosts.b.info(flow.hosts.now(), server).expect("it is open");
     [flow.sender().stats, info.stats]
 }
 

@@ -14,7 +14,7 @@ use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant};
-use hopwise_testing::memory::{End, PathConfig, Tap, World};
+use hopwise_testing::memory::{End, PathConfig, Tap, TwoHosts};
 
 pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -96,8 +96,8 @@ impl Setup {
         Endpoint::new(config, Box::new(StandardAgents::new(self.profile))).expect("specs are right")
     }
 
-    pub(crate) fn world(&self) -> World<Endpoint> {
-        World::new(self.endpoint(0, A), self.endpoint(1, B), self.to_b, self.to_a, self.seed)
+    pub(crate) fn hosts(&self) -> TwoHosts<Endpoint> {
+        TwoHosts::new(self.endpoint(0, A), self.endpoint(1, B), self.to_b, self.to_a, self.seed)
     }
 
     pub(crate) fn start(&self) -> Flow {
@@ -105,16 +105,16 @@ impl Setup {
     }
 
     pub(crate) fn start_tapped(&self, tap: Option<Tap>) -> Flow {
-        let mut world = self.world();
+        let mut hosts = self.hosts();
         if let Some(tap) = tap {
-            world = world.with_tap(tap);
+            hosts = hosts.with_tap(tap);
         }
-        let listener = world.b.listen(None, PORT, ListenOptions::default()).expect("a free port");
-        let now = world.now();
+        let listener = hosts.b.listen(None, PORT, ListenOptions::default()).expect("a free port");
+        let now = hosts.now();
         let to = SocketAddr::new(B, PORT);
-        let client = world.a.connect(now, to, &ConnectOptions::default()).expect("a route");
+        let client = hosts.a.connect(now, to, &ConnectOptions::default()).expect("a route");
         Flow {
-            world,
+            hosts,
             setup: self.clone(),
             listener,
             client,
@@ -135,7 +135,7 @@ impl Setup {
 }
 
 pub(crate) struct Flow {
-    pub(crate) world: World<Endpoint>,
+    pub(crate) hosts: TwoHosts<Endpoint>,
     setup: Setup,
     listener: ListenerId,
     pub(crate) client: ConnId,
@@ -159,29 +159,29 @@ impl Flow {
             if self.ended.is_some() {
                 return true;
             }
-            if self.world.now() >= until {
+            if self.hosts.now() >= until {
                 return false;
             }
             let reads_by_the_clock = self.setup.read_bytes > 0 && self.server.is_some();
             let pause = if reads_by_the_clock { self.next_read.min(until) } else { until };
-            self.world.step(pause);
+            self.hosts.step(pause);
         }
     }
 
     /// Lets both applications act after any event.
     pub(crate) fn act(&mut self) {
-        let now = self.world.now();
+        let now = self.hosts.now();
         if self.server.is_none() {
-            self.server = self.world.b.accept(now, self.listener);
+            self.server = self.hosts.b.accept(now, self.listener);
         }
         while self.written < self.setup.bytes {
-            let room = u64::from(self.world.a.writable(self.client));
+            let room = u64::from(self.hosts.a.writable(self.client));
             let len = room.min(self.setup.bytes - self.written).min(65_536);
             if len == 0 {
                 break;
             }
             let data: Vec<u8> = (self.written..self.written + len).map(byte_at).collect();
-            let taken = self.world.a.send(now, self.client, &data).expect("open");
+            let taken = self.hosts.a.send(now, self.client, &data).expect("open");
             self.written += taken as u64;
             if taken == 0 {
                 break;
@@ -197,26 +197,26 @@ impl Flow {
     pub(crate) fn offer(&mut self, bytes: u64) {
         self.setup.bytes = self.written + bytes;
         self.act();
-        self.world.flush();
+        self.hosts.flush();
     }
 
     /// The same, but all its packets are lost.
     pub(crate) fn offer_and_lose(&mut self, bytes: u64) {
-        self.world.flush();
-        self.world.path_from(End::A).is_down = true;
+        self.hosts.flush();
+        self.hosts.path_from(End::A).is_down = true;
         self.offer(bytes);
-        self.world.path_from(End::A).is_down = false;
+        self.hosts.path_from(End::A).is_down = false;
     }
 
     /// Lets time pass, even if everything has arrived.
     pub(crate) fn wait(&mut self, time: Duration) {
-        let until = self.world.now() + time;
-        while self.world.now() < until {
+        let until = self.hosts.now() + time;
+        while self.hosts.now() < until {
             self.act();
-            self.world.step(until);
+            self.hosts.step(until);
         }
         self.act();
-        self.world.flush();
+        self.hosts.flush();
     }
 
     /// Runs until the connection is established at both ends and no packet is under way.
@@ -227,14 +227,14 @@ impl Flow {
 
     fn read(&mut self) {
         let Some(server) = self.server else { return };
-        let now = self.world.now();
+        let now = self.hosts.now();
         if self.setup.read_bytes > 0 && now < self.next_read {
             return;
         }
         self.next_read = now + self.setup.read_every;
         let most = if self.setup.read_bytes > 0 { self.setup.read_bytes } else { usize::MAX };
-        let mut out = vec![0; (self.world.b.readable(server) as usize).min(most)];
-        let read = self.world.b.recv(now, server, &mut out).unwrap_or(0);
+        let mut out = vec![0; (self.hosts.b.readable(server) as usize).min(most)];
+        let read = self.hosts.b.recv(now, server, &mut out).unwrap_or(0);
         for (offset, byte) in (self.received..).zip(&out[..read]) {
             assert_eq!(*byte, byte_at(offset), "byte {offset} of the stream");
         }
@@ -242,18 +242,18 @@ impl Flow {
     }
 
     pub(crate) fn sender(&self) -> Info {
-        self.world.a.info(self.world.now(), self.client).expect("a connection")
+        self.hosts.a.info(self.hosts.now(), self.client).expect("a connection")
     }
 
     pub(crate) fn trace(&mut self, end: End) -> Vec<TraceEvent> {
         let mut events = Vec::new();
-        self.world.drain_trace(end, &mut |event| events.push(*event));
+        self.hosts.drain_trace(end, &mut |event| events.push(*event));
         events
     }
 
     /// Payload bits per second until the end of the transfer, or until now.
     pub(crate) fn goodput(&self) -> u64 {
-        let time = self.ended.unwrap_or(self.world.now()).since(Instant::ZERO);
+        let time = self.ended.unwrap_or(self.hosts.now()).since(Instant::ZERO);
         (u128::from(self.received) * 8_000_000_000 / time.as_nanos().max(1)) as u64
     }
 

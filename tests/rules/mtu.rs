@@ -49,7 +49,7 @@ fn a_path_that_grows_is_used_after_a_probe_that_came_too_early() {
         flow.wait(secs(5));
     }
     assert_eq!(flow.sender().path_mtu, 1280);
-    flow.world.path_from(End::A).mtu = u16::MAX;
+    flow.hosts.path_from(End::A).mtu = u16::MAX;
     for _ in 0..130 {
         flow.offer(10_000);
         flow.wait(secs(5));
@@ -63,9 +63,9 @@ fn an_outage_leaves_no_small_packets_behind() {
     let mut flow = Setup::over(ms(20)).start();
     flow.settle();
     flow.offer_and_lose(20_000);
-    flow.world.path_from(End::A).is_down = true;
+    flow.hosts.path_from(End::A).is_down = true;
     flow.wait(secs(20));
-    flow.world.path_from(End::A).is_down = false;
+    flow.hosts.path_from(End::A).is_down = false;
     flow.wait(secs(30));
     for _ in 0..20 {
         flow.offer(20_000);
@@ -82,7 +82,7 @@ fn the_ns2_profile_never_changes_its_segments() {
     let mut flow = setup.start();
     flow.settle();
     flow.offer_and_lose(20_000);
-    flow.world.path_from(End::A).is_down = true;
+    flow.hosts.path_from(End::A).is_down = true;
     flow.wait(secs(60));
     assert_eq!(flow.sender().snd_mss, 1000);
 }

@@ -40,9 +40,9 @@ fn a_loss_stays_one_when_the_network_doubles_other_segments() {
     let mut flow = Setup::over(ms(40)).start();
     flow.settle();
     flow.offer_and_lose(MSS);
-    flow.world.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
+    flow.hosts.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
     flow.offer(6 * MSS);
-    flow.world.path_from(End::A).impairment.duplicate_ppm = 0;
+    flow.hosts.path_from(End::A).impairment.duplicate_ppm = 0;
     flow.wait(ms(500));
     let stats = flow.sender().stats;
     assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (7 * MSS, 1, 0));
@@ -56,7 +56,7 @@ fn a_loss_stays_one_when_the_network_doubles_segments_later() {
     flow.offer_and_lose(MSS);
     flow.offer(6 * MSS);
     flow.wait(ms(500));
-    flow.world.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
+    flow.hosts.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
     flow.offer(6 * MSS);
     flow.wait(ms(500));
     let stats = flow.sender().stats;
@@ -86,7 +86,7 @@ fn what_arrives_between_many_holes_is_kept() {
         (setup.senders, setup.tcp) = ("[newreno]", [tcp.clone(), tcp]);
         setup.bytes = 4_000_000;
         let mut flow = setup.run(Instant::from_secs(60));
-        let lost = flow.world.lost_from(End::A);
+        let lost = flow.hosts.lost_from(End::A);
         let refused = flow.count(End::B, |kind| *kind == TraceKind::Dropped(DropReason::TooManyHoles));
         assert!(lost > 100, "{lost}");
         assert_eq!(refused, 0);
@@ -101,7 +101,7 @@ fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
     flow.settle();
     flow.offer(40 * MSS);
     flow.wait(ms(500));
-    let began = flow.world.now();
+    let began = flow.hosts.now();
     for _ in 0..10 {
         flow.offer_and_lose(MSS);
         flow.offer(MSS);
@@ -110,7 +110,7 @@ fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
         flow.wait(ms(10));
     }
     assert_eq!(flow.sender().stats.timeouts, 1);
-    assert!(flow.world.now() < began + ms(900), "{}", flow.world.now());
+    assert!(flow.hosts.now() < began + ms(900), "{}", flow.hosts.now());
 }
 
 /// RFC 3522 §3.2: the ACK has to be for a retransmission of this recovery. Those of the one before are still under way

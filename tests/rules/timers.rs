@@ -12,9 +12,9 @@ fn rto_after_silence(setup: &Setup) -> std::time::Duration {
     let mut flow = setup.start();
     flow.settle();
     flow.offer(20 * MSS);
-    flow.world.path_from(End::B).is_down = true;
+    flow.hosts.path_from(End::B).is_down = true;
     flow.wait(ms(3000));
-    flow.world.path_from(End::B).is_down = false;
+    flow.hosts.path_from(End::B).is_down = false;
     while flow.sender().snd_una != flow.sender().snd_nxt {
         flow.wait(ms(10));
     }
@@ -40,10 +40,10 @@ fn a_lost_ack_before_it_does_not_stretch_a_sample() {
     let mut flow = setup.start();
     flow.settle();
     for _ in 0..20 {
-        flow.world.path_from(End::B).is_down = true;
+        flow.hosts.path_from(End::B).is_down = true;
         flow.offer(MSS);
         flow.wait(ms(70));
-        flow.world.path_from(End::B).is_down = false;
+        flow.hosts.path_from(End::B).is_down = false;
         flow.offer(MSS);
         flow.wait(ms(300));
     }
@@ -64,7 +64,7 @@ fn a_receiver_that_holds_is_waited_for() {
     }
     let info = flow.sender();
     assert!(info.rto >= ms(200) && info.path.rtt.smoothed > Some(ms(150)), "{:?}", info.path.rtt);
-    assert_eq!((flow.world.now() > Instant::ZERO, info.stats.timeouts), (true, 0));
+    assert_eq!((flow.hosts.now() > Instant::ZERO, info.stats.timeouts), (true, 0));
 }
 
 /// RFC 8985 §7.2: a probe that would come after the RTO takes its place.

@@ -70,9 +70,9 @@ fn a_train_is_all_that_is_ever_in_flight() {
         setup.to_b.impairment.loss_ppm = loss_ppm;
         let mut flow = setup.start();
         let until = Instant::from_secs(300);
-        while flow.ended.is_none() && flow.world.now() < until {
+        while flow.ended.is_none() && flow.hosts.now() < until {
             flow.act();
-            flow.world.step(until);
+            flow.hosts.step(until);
             let info = flow.sender();
             let train = info.gauges.iter().find(|(name, _)| *name == "train_segments");
             let train = train.map_or(64, |(_, segments)| *segments);
@@ -117,7 +117,7 @@ fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
     flow.offer(100_000);
     flow.wait(ms(300));
     flow.trace(End::A);
-    flow.world.path_from(End::A).is_down = true;
+    flow.hosts.path_from(End::A).is_down = true;
     flow.wait(ms(300_000));
     let mut waits = Vec::new();
     for event in flow.trace(End::A) {

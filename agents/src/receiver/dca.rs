@@ -160,7 +160,7 @@ impl Holds for Dca {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::{CEILING, Seat, check};
+    use crate::testkit::receiver::{CEILING, ReceiverBench, check};
 
     #[test]
     fn up_to_three_hops_a_whole_window_shares_an_ack() {
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn the_limits_are_those_of_table_1() {
         let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>| {
-            let mut seat = Seat::new(spec);
-            seat.show(cwnd, hops, None);
-            seat.play_line("in")
+            let mut bench = ReceiverBench::new(spec);
+            bench.show(cwnd, hops, None);
+            bench.play_line("in")
         };
         for (hops, large, small, untold) in
             [(1, 40, 2, 2), (3, 40, 2, 2), (4, 5, 2, 5), (9, 5, 2, 5), (10, 3, 2, 3)]
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn a_long_rtt_limits_what_shares_an_ack_and_hybrid_takes_the_smaller_limit() {
         let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>, rtt_ms: Option<u64>| {
-            let mut seat = Seat::new(spec);
-            seat.show(cwnd, hops, rtt_ms.map(std::time::Duration::from_millis));
-            seat.play_line("in").trim_start_matches("hold (count 1 of ").trim_end_matches(')').to_owned()
+            let mut bench = ReceiverBench::new(spec);
+            bench.show(cwnd, hops, rtt_ms.map(std::time::Duration::from_millis));
+            bench.play_line("in").trim_start_matches("hold (count 1 of ").trim_end_matches(')').to_owned()
         };
         for (cwnd, rtt, expected) in [
             (Some(40), Some(80), "40"),

@@ -79,7 +79,7 @@ impl ReceiverAgent for DupCount {
 mod tests {
     use hopwise_core::agent::Class;
 
-    use crate::testkit::receiver::{Carried, Seat, check};
+    use crate::testkit::receiver::{Carried, ReceiverBench, check};
 
     #[test]
     fn the_count_is_one_more_out_of_order_and_nought_in_order() {
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn the_count_stops_at_what_its_field_can_carry() {
-        let mut seat = Seat::new("dup-count(immediate)");
+        let mut bench = ReceiverBench::new("dup-count(immediate)");
         (0..300).for_each(|_| {
-            seat.arrive(Class::OutOfOrder, Carried::PLAIN);
+            bench.arrive(Class::OutOfOrder, Carried::PLAIN);
         });
-        assert_eq!(seat.agent.note().dup_count, Some(255));
-        assert_eq!(Seat::new("immediate").agent.note().dup_count, None);
+        assert_eq!(bench.agent.note().dup_count, Some(255));
+        assert_eq!(ReceiverBench::new("immediate").agent.note().dup_count, None);
     }
 
     #[test]
     fn it_asks_for_the_option() {
-        assert!(Seat::new("dup-count(immediate)").agent.needs().dup_count);
-        assert!(!Seat::new("immediate").agent.needs().dup_count);
+        assert!(ReceiverBench::new("dup-count(immediate)").agent.needs().dup_count);
+        assert!(!ReceiverBench::new("immediate").agent.needs().dup_count);
     }
 }

@@ -147,7 +147,7 @@ impl<R: Holds> ReceiverAgent for Host<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::receiver::{Carried, Seat};
+    use crate::testkit::receiver::{Carried, ReceiverBench};
 
     /// A segment waits one ms for each of its bytes. A segment with a push joins the hold that runs.
     #[derive(Debug)]
@@ -163,35 +163,35 @@ mod tests {
 
     #[test]
     fn a_hold_is_over_once_and_only_a_joining_segment_keeps_its_end() {
-        let mut seat = Seat::new("immediate");
-        seat.agent = host(ByBytes);
+        let mut bench = ReceiverBench::new("immediate");
+        bench.agent = host(ByBytes);
         let mut due_after = |bytes, push| {
-            seat.arrive(Class::InOrder, Carried { bytes, push, ..Carried::PLAIN });
-            seat.agent.deadline()
+            bench.arrive(Class::InOrder, Carried { bytes, push, ..Carried::PLAIN });
+            bench.agent.deadline()
         };
         let ms = |ms| Some(Instant::from_millis(ms));
         assert_eq!(due_after(5, true), ms(5));
         assert_eq!(due_after(9, true), ms(5));
         assert_eq!(due_after(7, false), ms(7));
         assert_eq!(due_after(8, false), ms(8));
-        let at = |seat: &mut Seat, ms| {
-            seat.now = Instant::from_millis(ms);
-            let now = seat.now;
-            seat.asked(|agent, view| agent.on_deadline(now, view))
+        let at = |bench: &mut ReceiverBench, ms| {
+            bench.now = Instant::from_millis(ms);
+            let now = bench.now;
+            bench.asked(|agent, view| agent.on_deadline(now, view))
         };
-        assert!(matches!(at(&mut seat, 7), AckVerdict::Hold(_)));
-        assert!(matches!(at(&mut seat, 8), AckVerdict::Now(_)));
-        assert!(matches!(at(&mut seat, 8), AckVerdict::Hold(_)));
+        assert!(matches!(at(&mut bench, 7), AckVerdict::Hold(_)));
+        assert!(matches!(at(&mut bench, 8), AckVerdict::Now(_)));
+        assert!(matches!(at(&mut bench, 8), AckVerdict::Hold(_)));
     }
 
     /// The basis of each hold, for segments that arrive at these times.
     fn basis(spec: &str, at_ms: &[u64]) -> Vec<Option<Basis>> {
-        let mut seat = Seat::new(spec);
+        let mut bench = ReceiverBench::new(spec);
         let mut found = Vec::new();
         for at in at_ms {
-            seat.now = Instant::from_millis(*at);
-            if seat.play_line("in").starts_with("hold") {
-                found.push(seat.basis());
+            bench.now = Instant::from_millis(*at);
+            if bench.play_line("in").starts_with("hold") {
+                found.push(bench.basis());
             }
         }
         found

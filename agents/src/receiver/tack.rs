@@ -164,17 +164,17 @@ mod tests {
     use hopwise_core::Instant;
     use hopwise_core::agent::Basis;
 
-    use crate::testkit::receiver::{Seat, check};
+    use crate::testkit::receiver::{ReceiverBench, check};
 
     /// The basis of each hold on a path of this RTT, with a segment each `gap_ms`.
     fn basis(spec: &str, rtt_ms: u64, gap_ms: u64) -> Vec<Option<Basis>> {
-        let mut seat = Seat::new(spec);
-        seat.show(None, None, Some(Duration::from_millis(rtt_ms)));
+        let mut bench = ReceiverBench::new(spec);
+        bench.show(None, None, Some(Duration::from_millis(rtt_ms)));
         let mut found = Vec::new();
         for nth in 0..8 {
-            seat.now = Instant::from_millis(nth * gap_ms);
-            if seat.play_line("in").starts_with("hold") {
-                found.push(seat.basis());
+            bench.now = Instant::from_millis(nth * gap_ms);
+            if bench.play_line("in").starts_with("hold") {
+                found.push(bench.basis());
             }
         }
         found

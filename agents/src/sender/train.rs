@@ -62,7 +62,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use constants::{Constants, Part};
 use gap::{Gap, Outcome};
-use pause::{Pause, Way};
+use pause::{Mode, Pause};
 use together::{Member, News};
 pub use together::{SharedPath, SharedPaths};
 
@@ -164,9 +164,9 @@ impl Train {
         if let Some(share) = self.gap.share() {
             return (share as u32).min(self.most);
         }
-        match self.pause.way() {
-            Way::Waiting => 0,
-            Way::Flowing => self.segments.max((self.set.held * self.gap.ratio()) as u32),
+        match self.pause.mode() {
+            Mode::Waiting => 0,
+            Mode::Flowing => self.segments.max((self.set.held * self.gap.ratio()) as u32),
         }
     }
 
@@ -190,7 +190,7 @@ impl Train {
     fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
         let end = self.end_of(began, view);
         let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
-        let is_filled = self.set.most_is_all && self.pause.way() == Way::Flowing && self.gap.is_long();
+        let is_filled = self.set.most_is_all && self.pause.mode() == Mode::Flowing && self.gap.is_long();
         if is_filled && is_most { end.min(view.snd_una) } else { end }
     }
 
@@ -256,19 +256,23 @@ impl Train {
     }
 
     fn weigh_pause(&mut self, news: &News, view: &SendView<'_>) {
-        let before = self.pause.way();
+        let before = self.pause.mode();
         if self.gap.share().is_some() {
             // A block would measure what others do, and not what the pause is worth.
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
-            self.pause.begin(if self.gap.is_long() && self.set.flows { Way::Flowing } else { Way::Waiting });
-        } else if before == Way::Flowing
+            self.pause.begin(if self.gap.is_long() && self.set.flows {
+                Mode::Flowing
+            } else {
+                Mode::Waiting
+            });
+        } else if before == Mode::Flowing
             && self.set.minds_others
             && self.gap.is_short()
             && !self.gap.is_alone()
         {
-            self.pause.begin(Way::Waiting);
+            self.pause.begin(Mode::Waiting);
         } else if let Some(bytes) = news.bytes {
             // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
@@ -276,8 +280,8 @@ impl Train {
         } else {
             self.pause.on_break();
         }
-        if self.pause.way() != before {
-            self.gap.turn(self.pause.way());
+        if self.pause.mode() != before {
+            self.gap.turn(self.pause.mode());
             self.segments = self.next_segments(view);
         }
     }
@@ -286,10 +290,10 @@ impl Train {
     /// pause unless it is short. A long path has none for good, and a short one has none while no other flow sends.
     fn worth(&self) -> Option<f64> {
         let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
-        let is_open = match self.pause.way() {
-            Way::Waiting if is_short => is_alone && self.set.tries_short,
-            Way::Waiting => self.gap.is_long() || self.gap.is_noisy(),
-            Way::Flowing => !self.gap.is_long() && !is_short,
+        let is_open = match self.pause.mode() {
+            Mode::Waiting if is_short => is_alone && self.set.tries_short,
+            Mode::Waiting => self.gap.is_long() || self.gap.is_noisy(),
+            Mode::Flowing => !self.gap.is_long() && !is_short,
         };
         (is_open && self.set.flows && (is_short || self.set.tries)).then_some(if is_short {
             self.set.short_worth
@@ -302,7 +306,7 @@ impl Train {
     /// waits for the ACK.
     fn has_said_all(&self, view: &SendView<'_>) -> bool {
         let ready = self.ready(view).bytes_since(view.snd_nxt);
-        self.pause.way() == Way::Flowing && self.has_asked && u64::from(ready) < mss_of(view)
+        self.pause.mode() == Mode::Flowing && self.has_asked && u64::from(ready) < mss_of(view)
     }
 
     /// The end of the data that may leave now: it is there, and the peer has room for it.
@@ -321,7 +325,7 @@ impl Train {
     /// A train that follows another one must fit into the peer's window, beside what a long path holds. A train that
     /// fills the window alone would wait for its ACK after all.
     fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
-        if self.pause.way() == Way::Waiting || !self.gap.is_long() || !self.set.fits_window {
+        if self.pause.mode() == Mode::Waiting || !self.gap.is_long() || !self.set.fits_window {
             return u32::MAX;
         }
         let window = view.snd_wnd / view.mss.max(1);

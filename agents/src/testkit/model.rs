@@ -12,7 +12,7 @@ use hopwise_core::agent::{
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::receiver::{Carried, Seat};
+use super::receiver::{Carried, ReceiverBench};
 use super::sender::Bench;
 use super::specs;
 use crate::descriptor::{Descriptor, Kind};
@@ -88,7 +88,7 @@ fn any_heard() -> impl Strategy<Value = Heard> {
     ]
 }
 
-impl Seat {
+impl ReceiverBench {
     fn hear(&mut self, heard: &Heard) {
         match *heard {
             Heard::Arrival { class, carried, after } => {
@@ -319,9 +319,9 @@ fn registered(kind: Kind) -> impl Iterator<Item = &'static Descriptor> {
 fn every_receiver_survives_any_order_of_events() {
     for agent in registered(Kind::Receiver) {
         survives(specs::any_of_receiver(agent), any_heard(), |spec, events| {
-            let mut seat = Seat::new(spec);
-            events.iter().for_each(|heard| seat.hear(heard));
-            seat.falls_silent();
+            let mut bench = ReceiverBench::new(spec);
+            events.iter().for_each(|heard| bench.hear(heard));
+            bench.falls_silent();
         });
     }
 }

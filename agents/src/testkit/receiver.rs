@@ -31,7 +31,7 @@ pub(crate) const MSS: u32 = 1_000;
 
 /// Plays `script` on a new agent, and compares it line by line with what really happened.
 pub(crate) fn check(spec: &str, script: &str) {
-    let mut seat = Seat::new(spec);
+    let mut bench = ReceiverBench::new(spec);
     let mut played = String::new();
     let mut expected = String::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -43,8 +43,8 @@ pub(crate) fn check(spec: &str, script: &str) {
         if matches!(event, "timer" | "ceiling") {
             continue;
         }
-        seat.wait_until(time_of(time), &mut |line| played.push_str(line));
-        let outcome = seat.play(event, words);
+        bench.wait_until(time_of(time), &mut |line| played.push_str(line));
+        let outcome = bench.play(event, words);
         let arrow = if outcome.is_empty() { "" } else { "-> " };
         writeln!(played, "{} {arrow}{outcome}", cause.split_whitespace().collect::<Vec<_>>().join(" "))
             .unwrap();
@@ -61,7 +61,7 @@ fn time_of(text: &str) -> Instant {
 
 /// One agent, with the state that the ledger keeps for it.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ReceiverBench {
     pub(crate) agent: Box<dyn ReceiverAgent>,
     pub(crate) now: Instant,
     pub(crate) owed: Owed,
@@ -88,9 +88,9 @@ impl Carried {
         Carried { bytes: MSS, push: false, ce: false, ack_request: None, rtt: None };
 }
 
-impl Seat {
-    pub(crate) fn new(spec: &str) -> Seat {
-        Seat {
+impl ReceiverBench {
+    pub(crate) fn new(spec: &str) -> ReceiverBench {
+        ReceiverBench {
             agent: spec::parse_receiver(spec).expect("a spec in a test").make(Profile::Modern),
             now: Instant::ZERO,
             owed: Owed::default(),

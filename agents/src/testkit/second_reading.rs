@@ -7,7 +7,7 @@ use hopwise_core::agent::{AckVerdict, Class, HopSource, PathEvent, PathReaction,
 use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
-use super::receiver::{Carried, Seat};
+use super::receiver::{Carried, ReceiverBench};
 use super::sender::Bench;
 
 /// The next arrival at a receiver, seen from outside.
@@ -128,26 +128,26 @@ impl Plain {
 
 /// The ACKs of the agent itself, on a seat of the ledger.
 fn acks_of(spec: &str, steps: &[Step]) -> Vec<Ack> {
-    let mut seat = Seat::new(spec);
+    let mut bench = ReceiverBench::new(spec);
     let mut acks = Vec::new();
-    let until = |seat: &mut Seat, at: Instant, acks: &mut Vec<Ack>| {
-        while let Some((due, who)) = seat.next_deadline().filter(|(due, _)| *due <= at) {
-            seat.now = seat.now.max(due);
+    let until = |bench: &mut ReceiverBench, at: Instant, acks: &mut Vec<Ack>| {
+        while let Some((due, who)) = bench.next_deadline().filter(|(due, _)| *due <= at) {
+            bench.now = bench.now.max(due);
             assert_eq!(who, "timer", "the agent's own hold ends in time");
-            let outcome = seat.time_out();
-            acks.extend(read(seat.now, &outcome));
+            let outcome = bench.time_out();
+            acks.extend(read(bench.now, &outcome));
         }
-        seat.now = at;
+        bench.now = at;
     };
     for step in steps {
-        let at = seat.now + Duration::from_micros(step.after_us);
-        until(&mut seat, at, &mut acks);
-        seat.show(step.cwnd, step.hops, None);
-        let outcome = seat.arrive(step.class, Carried::PLAIN);
-        acks.extend(read(seat.now, &outcome));
+        let at = bench.now + Duration::from_micros(step.after_us);
+        until(&mut bench, at, &mut acks);
+        bench.show(step.cwnd, step.hops, None);
+        let outcome = bench.arrive(step.class, Carried::PLAIN);
+        acks.extend(read(bench.now, &outcome));
     }
-    let end = seat.now + Duration::from_secs(60);
-    until(&mut seat, end, &mut acks);
+    let end = bench.now + Duration::from_secs(60);
+    until(&mut bench, end, &mut acks);
     acks
 }
 
@@ -385,10 +385,10 @@ proptest! {
 
 #[test]
 fn a_verdict_says_the_rule_that_the_paper_would_name() {
-    let mut seat = Seat::new("tda");
-    seat.show(Some(3), None, None);
-    assert_eq!(seat.arrive(Class::InOrder, Carried::PLAIN), "hold (window 1 of 3)");
-    let due = seat.next_deadline().expect("a hold").0;
-    let verdict = seat.asked(|agent, view| agent.on_deadline(due, view));
+    let mut bench = ReceiverBench::new("tda");
+    bench.show(Some(3), None, None);
+    assert_eq!(bench.arrive(Class::InOrder, Carried::PLAIN), "hold (window 1 of 3)");
+    let due = bench.next_deadline().expect("a hold").0;
+    let verdict = bench.asked(|agent, view| agent.on_deadline(due, view));
     assert!(matches!(verdict, AckVerdict::Now(why) if why.rule == Rule::Deadline));
 }

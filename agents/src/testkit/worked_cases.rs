@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{By, Class};
 
-use super::receiver::{CEILING, Carried, Seat, check};
+use super::receiver::{CEILING, Carried, ReceiverBench, check};
 use super::specs;
 use crate::descriptor::Kind;
 use crate::param::Value;
@@ -46,12 +46,12 @@ fn longest(spec: &str) -> Option<Duration> {
 }
 
 /// Segments arrive each ms over a path whose length cycles through 2, 12 and 6 hops.
-fn arrive(seat: &mut Seat, cwnd: u16, segments: u64) {
-    let from = seat.now;
+fn arrive(bench: &mut ReceiverBench, cwnd: u16, segments: u64) {
+    let from = bench.now;
     for nth in 0..segments {
-        seat.now = from + Duration::from_millis(nth);
-        seat.show(Some(cwnd), Some([2, 12, 6][nth as usize % 3]), None);
-        seat.arrive(Class::InOrder, Carried { push: nth + 1 == segments, ..Carried::PLAIN });
+        bench.now = from + Duration::from_millis(nth);
+        bench.show(Some(cwnd), Some([2, 12, 6][nth as usize % 3]), None);
+        bench.arrive(Class::InOrder, Carried { push: nth + 1 == segments, ..Carried::PLAIN });
     }
 }
 
@@ -60,20 +60,20 @@ fn arrive(seat: &mut Seat, cwnd: u16, segments: u64) {
 fn the_agent_itself_acknowledges_what_waits_when_nothing_follows() {
     for spec in specs::shortest(Kind::Receiver) {
         for (segments, cwnd) in (1..=6).flat_map(|segments| [(segments, 1), (segments, 40)]) {
-            let mut seat = Seat::new(&spec);
-            arrive(&mut seat, cwnd, segments);
-            while let Some(since) = seat.owed.since {
-                let (due, who) = seat.next_deadline().expect("something ends the wait");
+            let mut bench = ReceiverBench::new(&spec);
+            arrive(&mut bench, cwnd, segments);
+            while let Some(since) = bench.owed.since {
+                let (due, who) = bench.next_deadline().expect("something ends the wait");
                 assert_eq!(who, "timer", "{spec} leaves it to the ledger");
-                let newest = seat.now.since(since);
+                let newest = bench.now.since(since);
                 let hold = longest(&spec).unwrap_or_else(|| panic!("{spec} holds and has no `hold`"));
                 assert!(
                     due.since(since) <= hold + newest && hold <= CEILING,
                     "{spec}: {:?}",
                     due.since(since)
                 );
-                seat.now = due;
-                seat.time_out();
+                bench.now = due;
+                bench.time_out();
             }
         }
     }
@@ -85,13 +85,13 @@ fn an_answer_and_a_fin_take_along_what_waits() {
     for spec in specs::shortest(Kind::Receiver) {
         for (segments, by) in (1..=6).flat_map(|segments| [(segments, By::Piggyback), (segments, By::Forced)])
         {
-            let mut seat = Seat::new(&spec);
-            arrive(&mut seat, 40, segments);
-            seat.force(by);
-            assert_eq!((seat.owed.segments, seat.owed.since), (0, None), "{spec}");
-            if let Some(due) = seat.agent.deadline() {
-                seat.now = due;
-                let outcome = seat.time_out();
+            let mut bench = ReceiverBench::new(&spec);
+            arrive(&mut bench, 40, segments);
+            bench.force(by);
+            assert_eq!((bench.owed.segments, bench.owed.since), (0, None), "{spec}");
+            if let Some(due) = bench.agent.deadline() {
+                bench.now = due;
+                let outcome = bench.time_out();
                 assert!(outcome.starts_with("repeat"), "{spec}, after {segments}: {outcome}");
             }
         }

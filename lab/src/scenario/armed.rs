@@ -85,7 +85,7 @@ impl Armed {
             RateControl::Arf => phy.basic,
         };
         Ok(Plan {
-            places: nodes.places.clone(),
+            positions: nodes.positions.clone(),
             tracks: nodes.tracks.clone(),
             wires: nodes.wires.clone(),
             phy,

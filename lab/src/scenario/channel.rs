@@ -1,6 +1,6 @@
 //! Channel between the radios: `channel:`.
 
-use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said, Ways};
+use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said};
 use hopwise_air::phy::{Coding, Phy};
 
 use super::nodes::Nodes;
@@ -110,7 +110,7 @@ fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result
             to: end("to", &outage.to)?,
             begins_ns: outage.begins.0.as_nanos() as u64,
             ends_ns: outage.ends.0.as_nanos() as u64,
-            ways: if outage.one_way { Ways::One } else { Ways::Both },
+            is_one_way: outage.one_way,
         });
     }
     Ok(outages)

@@ -7,9 +7,9 @@ use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::tcp::TcpConfig;
 
 use super::nodes::Nodes;
-use super::schema::{DirectionName, Drawn, ScenarioFile, Traffic, TrafficKind};
+use super::schema::{Drawn, ScenarioFile, Traffic, TrafficKind};
 use crate::located::{Document, Place, Refusal};
-use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan, Ways};
+use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan};
 use crate::tcp::Tcp;
 use crate::units::{Size, Time};
 
@@ -57,17 +57,13 @@ pub(super) fn read(
 fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
     let bytes = traffic.segment_bytes_under(tcp);
     let datagrams = |every| TrafficPlan::datagrams(bytes, every, routing);
-    let ways = match traffic.direction.unwrap_or_default() {
-        DirectionName::Forth => Ways::Forth,
-        DirectionName::Back => Ways::Back,
-        DirectionName::Both => Ways::Both,
-    };
+    let directions = traffic.direction.unwrap_or_default();
     let (talk, times) = match (traffic.kind, traffic.bytes) {
         (TrafficKind::Cbr, _) => return datagrams(gaps(traffic, bytes)),
         (TrafficKind::Saturated, _) => return datagrams(None),
-        (TrafficKind::Bulk, None) => (Talk::Endless(ways), Some(1)),
+        (TrafficKind::Bulk, None) => (Talk::Endless(directions), Some(1)),
         (TrafficKind::Bulk, Some(bytes)) => {
-            (Talk::Transfers { bytes: sizes(bytes), ways }, Some(traffic.repeat.unwrap_or(1)))
+            (Talk::Transfers { bytes: sizes(bytes), directions }, Some(traffic.repeat.unwrap_or(1)))
         }
         (TrafficKind::Request, _) => {
             let size = |drawn: Option<Drawn<Size>>| drawn.map_or(Amount::NONE, sizes);

@@ -25,7 +25,7 @@ pub(super) fn read(
     let name = config.node.as_deref().unwrap_or("n0");
     let is_between = |node: u32| {
         let has_wire = nodes.wires.iter().any(|wire| wire.ends.0 == node || wire.ends.1 == node);
-        has_wire && nodes.places[node as usize].is_some()
+        has_wire && nodes.positions[node as usize].is_some()
     };
     let Some(node) = nodes.find(name).filter(|node| is_between(*node)) else {
         let problem = format!("`{name}` is no node with a wire and a radio");

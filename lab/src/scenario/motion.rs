@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 
-use hopwise_air::medium::Place as Spot;
+use hopwise_air::medium::Position;
 use hopwise_air::motion::{Track, Waypoint};
 
 use super::nodes::FARTHEST_M;
@@ -27,7 +27,7 @@ pub(super) fn read_text(name: &str) -> Result<String, Error> {
 pub(super) fn tracks(
     document: &Document,
     file: &ScenarioFile,
-    (names, places): (&[String], &mut [Option<Spot>]),
+    (names, places): (&[String], &mut [Option<Position>]),
     seed: u64,
 ) -> Result<Vec<Option<Track>>, Box<Refusal>> {
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
@@ -51,12 +51,12 @@ pub(super) fn tracks(
             None => Err(document.refuse_key(&place, format!("`{key}` is missing"), accepted)),
         }
     };
-    let area = Spot {
+    let area = Position {
         x: length("width_m", mobility.width_m, file.topology.width_m)?,
         y: length("height_m", mobility.height_m, file.topology.height_m)?,
     };
     let pause_ns = mobility.pause.0.as_nanos() as u64;
-    let track = |(place, node): (&Option<Spot>, u32)| {
+    let track = |(place, node): (&Option<Position>, u32)| {
         place.map(|start| {
             Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
         })
@@ -64,7 +64,7 @@ pub(super) fn tracks(
     let mut tracks: Vec<_> = places.iter().zip(0..).map(track).collect();
     for (name, spot) in &mobility.still {
         let node = still(document, &place.key("still").key(name), (name, *spot), names, area)?;
-        places[node] = Some(Spot { x: spot[0], y: spot[1] });
+        places[node] = Some(Position { x: spot[0], y: spot[1] });
         tracks[node] = None;
     }
     Ok(tracks)
@@ -76,7 +76,7 @@ fn still(
     place: &Place,
     (name, [x, y]): (&str, [f64; 2]),
     names: &[String],
-    area: Spot,
+    area: Position,
 ) -> Result<usize, Box<Refusal>> {
     let Some(node) = names.iter().position(|known| known == name) else {
         let accepted = format!("one of n0 to n{}", names.len() - 1);

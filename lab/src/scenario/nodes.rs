@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use hopwise_air::medium::Place as Spot;
+use hopwise_air::medium::Position;
 use hopwise_air::motion::{Movements, Track};
 use hopwise_air::random::{Purpose, Stream};
 
@@ -20,7 +20,7 @@ pub(super) const SPACING_M: f64 = 200.0;
 
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    pub places: Vec<Option<Spot>>,
+    pub positions: Vec<Option<Position>>,
     pub names: Vec<String>,
     pub wires: Vec<WirePlan>,
     /// Movement of each node; empty: no node moves.
@@ -67,22 +67,22 @@ pub(super) fn place(
         Shape::Movements => {
             let movements = keys.movements()?;
             tracks = movements.tracks.into_iter().map(Some).collect();
-            movements.places
+            movements.positions
         }
     };
     let names: Vec<_> = (0..spots.len()).map(|n| format!("n{n}")).collect();
-    let mut places: Vec<_> = spots.into_iter().map(Some).collect();
+    let mut positions: Vec<_> = spots.into_iter().map(Some).collect();
     if file.mobility.is_some() {
-        tracks = motion::tracks(document, file, (&names, &mut places), seed)?;
+        tracks = motion::tracks(document, file, (&names, &mut positions), seed)?;
     }
-    let mut nodes = Nodes { names, places, tracks, wires: Vec::new() };
+    let mut nodes = Nodes { names, positions, tracks, wires: Vec::new() };
     if let Some(wired) = topology.wired {
         let is_none = wired.rate.0 == 0 || wired.queue_packets == Some(0);
         if is_none || wired.delay.0 > Duration::from_secs(3600) {
             let accepted = "a rate above 0, a delay up to an hour, and room for a packet";
             return Err(document.refuse(&keys.place.key("wired"), "the wire is impossible", accepted));
         }
-        nodes.places.insert(0, None);
+        nodes.positions.insert(0, None);
         if !nodes.tracks.is_empty() {
             nodes.tracks.insert(0, None);
         }
@@ -124,9 +124,9 @@ impl Keys<'_> {
         ];
         match given.iter().find(|(key, is_given)| *is_given && !of_shape.contains(key)) {
             Some((key, _)) => {
-                let places = [key, "kind"].map(|key| self.place.key(key));
+                let positions = [key, "kind"].map(|key| self.place.key(key));
                 let problem = format!("`{key}` belongs to another kind");
-                Err(self.document.refuse_key_among(&places, problem, needs))
+                Err(self.document.refuse_key_among(&positions, problem, needs))
             }
             None => Ok(()),
         }
@@ -166,37 +166,39 @@ impl Keys<'_> {
         Err(self.document.refuse(&self.place.key(key), format!("that makes {nodes} nodes"), &accepted))
     }
 
-    fn chain(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn chain(&self) -> Result<Vec<Position>, Box<Refusal>> {
         let hops = self.count("hops", self.topology.hops, 1..=MOST_NODES - 1)?;
         let spacing_m = self.spacing()?;
-        Ok((0..=hops).map(|n| Spot { x: spacing_m * f64::from(n), y: 0.0 }).collect())
+        Ok((0..=hops).map(|n| Position { x: spacing_m * f64::from(n), y: 0.0 }).collect())
     }
 
     /// West to east first, then south to north without the centre, which both share.
-    fn cross(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn cross(&self) -> Result<Vec<Position>, Box<Refusal>> {
         let arm = self.count("arm", self.topology.arm, 1..=MOST_NODES)?;
         self.at_most("arm", 4 * u64::from(arm) + 1)?;
         let spacing_m = self.spacing()?;
         let steps = |n: u32| spacing_m * (f64::from(n) - f64::from(arm));
-        let row = (0..=2 * arm).map(|n| Spot { x: steps(n), y: 0.0 });
-        let column = (0..=2 * arm).filter(|n| *n != arm).map(|n| Spot { x: 0.0, y: steps(n) });
+        let row = (0..=2 * arm).map(|n| Position { x: steps(n), y: 0.0 });
+        let column = (0..=2 * arm).filter(|n| *n != arm).map(|n| Position { x: 0.0, y: steps(n) });
         Ok(row.chain(column).collect())
     }
 
     /// Row by row.
-    fn grid(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn grid(&self) -> Result<Vec<Position>, Box<Refusal>> {
         let rows = self.count("rows", self.topology.rows, 1..=MOST_NODES)?;
         let columns = self.count("columns", self.topology.columns, 1..=MOST_NODES)?;
         let of = if self.document.is_set("topology.columns") { "columns" } else { "rows" };
         self.at_most(of, u64::from(rows) * u64::from(columns))?;
         let spacing_m = self.spacing()?;
-        let spot =
-            |n: u32| Spot { x: spacing_m * f64::from(n % columns), y: spacing_m * f64::from(n / columns) };
+        let spot = |n: u32| Position {
+            x: spacing_m * f64::from(n % columns),
+            y: spacing_m * f64::from(n / columns),
+        };
         Ok((0..rows * columns).map(spot).collect())
     }
 
     /// Evenly over a rectangle, by the seed.
-    fn random(&self, seed: u64, draw: u32) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn random(&self, seed: u64, draw: u32) -> Result<Vec<Position>, Box<Refusal>> {
         let nodes = self.count("nodes", self.topology.nodes, 2..=MOST_NODES)?;
         let width_m = self.length("width_m", self.topology.width_m, None)?;
         let height_m = self.length("height_m", self.topology.height_m, None)?;
@@ -205,7 +207,7 @@ impl Keys<'_> {
             for _ in 0..2 * draw {
                 stream.next_u64();
             }
-            Spot { x: width_m * stream.unit(), y: height_m * stream.unit() }
+            Position { x: width_m * stream.unit(), y: height_m * stream.unit() }
         };
         Ok((0..nodes).map(spot).collect())
     }
@@ -225,15 +227,15 @@ impl Keys<'_> {
         let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
         let movements =
             Movements::parse(&text).map_err(|error| refuse(format!("{name}:{}: {error}", error.line)))?;
-        if movements.places.len() < 2 {
-            return Err(refuse(format!("{name} has {} nodes", movements.places.len())));
+        if movements.positions.len() < 2 {
+            return Err(refuse(format!("{name} has {} nodes", movements.positions.len())));
         }
-        self.at_most("file", movements.places.len() as u64)?;
+        self.at_most("file", movements.positions.len() as u64)?;
         Ok(movements)
     }
 
     /// A line `x y` for each node, in metres; `#` begins a comment.
-    fn file(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn file(&self) -> Result<Vec<Position>, Box<Refusal>> {
         let accepted = "a file with a line `x y` for each node, in metres";
         let (name, text) = self.text(accepted)?;
         let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
@@ -250,7 +252,7 @@ impl Keys<'_> {
                         && y.abs() <= FARTHEST_M
                         && line.split_whitespace().count() == 2 =>
                 {
-                    spots.push(Spot { x, y });
+                    spots.push(Position { x, y });
                 }
                 _ => return Err(refuse(format!("{name}:{number}: `{line}` is no place"))),
             }

@@ -21,7 +21,7 @@ pub(super) enum Field {
 
 pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Result<Field, Box<Refusal>> {
     let topology = Place::root().key("topology");
-    let links = medium::most_links(&plan.radio, &plan.channel, &plan.places);
+    let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
     if links > MOST_LINKS {
         let problem = format!("up to {links} pairs of nodes would hear each other");
         let accepted = format!("fewer nodes, or farther apart: at most {MOST_LINKS} pairs");
@@ -67,7 +67,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
 /// The shortest distance between the nodes that reach the end and the others.
 fn gap(plan: &Plan, hops: &[Option<u8>]) -> String {
     let places =
-        || plan.places.iter().zip(hops).filter_map(|(place, hops)| Some(((*place)?, hops.is_some())));
+        || plan.positions.iter().zip(hops).filter_map(|(place, hops)| Some(((*place)?, hops.is_some())));
     let near = places().filter(|(_, reaches)| *reaches);
     let distances = near.flat_map(|(here, _)| {
         let others = places().filter(|(_, reaches)| !*reaches);

@@ -29,7 +29,7 @@ pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<Routin
 
 /// Refuses GPSR where a node has no position.
 pub(super) fn check(document: &Document, routing: &RoutingPlan, nodes: &Nodes) -> Result<(), Box<Refusal>> {
-    if !matches!(routing, RoutingPlan::Gpsr(_)) || nodes.places.iter().all(Option::is_some) {
+    if !matches!(routing, RoutingPlan::Gpsr(_)) || nodes.positions.iter().all(Option::is_some) {
         return Ok(());
     }
     let problem = "a node on a wire stands nowhere, and GPSR needs to know where";

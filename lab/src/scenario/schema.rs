@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hopwise_air::dcf::{RateControl, Rules};
+use hopwise_air::dcf::{MacRules, RateControl};
 use hopwise_mesh::WhenFull;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -23,7 +23,7 @@ use crate::words::{Word, Words};
 pub(super) use arms::Arms;
 pub use claims::{Bound, Claim, Measure, Over};
 pub(super) use run::{MatrixConfig, RunConfig};
-pub(super) use traffic::{DirectionName, Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
+pub(super) use traffic::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 
 /// A scenario: positions of nodes, traffic, and the agents on trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -381,7 +381,7 @@ impl Default for GatewayConfig {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Mac {
     /// Rule set of the MAC (default standard).
-    pub(super) rules: Word<Rules>,
+    pub(super) rules: Word<MacRules>,
 }
 
 impl Words for RateControl {
@@ -410,11 +410,13 @@ impl Words for WhenFull {
     ];
 }
 
-impl Words for Rules {
+impl Words for MacRules {
     const NAME: &'static str = "RulesName";
     const ABOUT: &'static str = "Rule set of the MAC.";
-    const ALL: &'static [(&'static str, Rules, &'static str)] =
-        &[("standard", Rules::Standard, "The 802.11 standard."), ("ns2", Rules::Ns2, "The MAC of ns-2.")];
+    const ALL: &'static [(&'static str, MacRules, &'static str)] = &[
+        ("standard", MacRules::Standard, "The 802.11 standard."),
+        ("ns2", MacRules::Ns2, "The MAC of ns-2."),
+    ];
 }
 
 fn no_time() -> Time {

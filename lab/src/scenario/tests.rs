@@ -33,7 +33,7 @@ fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
     let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
     let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
-    assert_eq!((plan.places.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
+    assert_eq!((plan.positions.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
     assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
 }
@@ -244,7 +244,7 @@ fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
     let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
     let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
     assert_eq!(arms, ["every", "delayed", "far"]);
-    let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.places.len();
+    let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.positions.len();
     assert_eq!((nodes("every"), nodes("far")), (9, 13));
 }
 
@@ -255,14 +255,14 @@ fn shapes_put_nodes_where_they_belong() {
         let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
         scenario.plan(None, 1).expect("a plan").plan
     };
-    let cross = places("{ kind: cross, arm: 2 }").places;
+    let cross = places("{ kind: cross, arm: 2 }").positions;
     assert_eq!((cross.len(), cross[2].map(|p| (p.x, p.y))), (9, Some((0.0, 0.0))));
-    let grid = places("{ kind: grid, rows: 2, columns: 3, spacing_m: 100 }").places;
+    let grid = places("{ kind: grid, rows: 2, columns: 3, spacing_m: 100 }").positions;
     assert_eq!(grid[5].map(|p| (p.x, p.y)), Some((200.0, 100.0)));
-    let random = places("{ kind: random, nodes: 50, width_m: 1500, height_m: 300 }").places;
+    let random = places("{ kind: random, nodes: 50, width_m: 1500, height_m: 300 }").positions;
     assert!(random.iter().flatten().all(|p| (0.0..1500.0).contains(&p.x) && (0.0..300.0).contains(&p.y)));
     let hybrid = places("{ kind: chain, hops: 2, wired: { rate: 10mbit, delay: 50ms } }");
-    assert_eq!((hybrid.places.len(), hybrid.places[0], hybrid.wires.len()), (4, None, 1));
+    assert_eq!((hybrid.positions.len(), hybrid.positions[0], hybrid.wires.len()), (4, None, 1));
 }
 
 /// A file for the length of a test.
@@ -282,7 +282,7 @@ fn movement_files_are_read_and_refused_with_their_line() {
         let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
         let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
         let plan = scenario.plan(None, 1).expect("a plan").plan;
-        assert_eq!((plan.places.len(), plan.tracks.len()), (2, 2));
+        assert_eq!((plan.positions.len(), plan.tracks.len()), (2, 2));
     });
     let cut = &WALK[..WALK.len() - 8];
     with_file("cut.tcl", cut, |file| {
@@ -329,9 +329,9 @@ fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
         Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
     };
     let (all, some) = (plan(""), plan(", still: { n0: [0, 150], n2: [900, 20.5] }"));
-    let spot = |node: usize| some.places[node].map(|place| (place.x, place.y));
+    let spot = |node: usize| some.positions[node].map(|place| (place.x, place.y));
     assert_eq!((spot(0), spot(2)), (Some((0.0, 150.0)), Some((900.0, 20.5))));
-    assert_eq!((some.places[1], some.places.len()), (all.places[1], all.places.len()));
+    assert_eq!((some.positions[1], some.positions.len()), (all.positions[1], all.positions.len()));
     let stays: Vec<_> = (0..some.tracks.len()).filter(|node| some.tracks[*node].is_none()).collect();
     assert_eq!(stays, [0, 2]);
     for (still, problem) in
@@ -353,7 +353,7 @@ fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
     let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
     for seed in 1..6 {
         let plan = scenario.plan(Some("delayed"), seed).expect("a plan").plan;
-        assert_eq!((plan.places.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
+        assert_eq!((plan.positions.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
         assert_eq!(plan.channel.outages.len(), 1);
     }
 }

@@ -10,7 +10,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_air::frames::Framing;
 use hopwise_air::medium;
 use hopwise_air::random::{Purpose, Stream};
-use hopwise_air::{Seat, WireConfig, World, WorldConfig};
+use hopwise_air::{StationConfig, WireConfig, World, WorldConfig};
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
@@ -26,8 +26,8 @@ use super::gateway;
 use super::host::Host;
 use super::loads;
 use super::names::{RADIO, address_of};
-use super::places::Oracle;
 use super::plan::{Arm, Plan, RoutingPlan};
+use super::positions::Oracle;
 use super::programs::Flow;
 
 const MTU: u16 = 1500;
@@ -45,7 +45,7 @@ impl fmt::Display for Unbuildable {
 impl Error for Unbuildable {}
 
 pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
-    let count = plan.places.len() as u32;
+    let count = plan.positions.len() as u32;
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
         let endpoint = endpoint(plan, node).map_err(Unbuildable)?;
@@ -73,13 +73,14 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
 /// The world around the machines; `name` gives their addresses.
 pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
     let hears_all = plan.routing.is_promiscuous();
-    let seat = |(place, node)| Seat { place, radio: RADIO, address: name(node), hears_all, framing };
+    let station =
+        |(position, node)| StationConfig { position, radio: RADIO, address: name(node), hears_all, framing };
     WorldConfig {
         phy: plan.phy,
         mac: plan.mac,
         radio: plan.radio,
         channel: plan.channel.clone(),
-        seats: plan.places.iter().copied().zip(0..).map(seat).collect(),
+        stations: plan.positions.iter().copied().zip(0..).map(station).collect(),
         wires: wires(plan),
         arp: plan.arp,
         seed: plan.seed,
@@ -131,7 +132,7 @@ pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
         when_full: plan.when_full,
         is_shared,
     };
-    let radio = plan.places[node as usize].map(|_| interface(RADIO, plan.queue_packets, true));
+    let radio = plan.positions[node as usize].map(|_| interface(RADIO, plan.queue_packets, true));
     let wires = wire_links(plan, node).map(|(wire, link)| {
         interface(link, plan.wires[wire].queue_packets.unwrap_or(plan.queue_packets), false)
     });
@@ -140,7 +141,7 @@ pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 
 /// The nodes that each node reaches in one step: over wires, and by radio where frames can be decoded.
 pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
-    let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.places, plan.seed);
+    let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.positions, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {
             let ends = plan.wires[wire].ends;
@@ -201,7 +202,7 @@ fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::C
 }
 
 fn nodes(plan: &Plan) -> std::ops::Range<u32> {
-    0..plan.places.len() as u32
+    0..plan.positions.len() as u32
 }
 
 /// The interfaces that routing uses.
@@ -235,13 +236,13 @@ fn dsr_config(plan: &Plan, settings: &dsr::Settings, node: u32) -> dsr::Config {
 
 fn gpsr_config(plan: &Plan, settings: &gpsr::Settings, oracle: &Oracle, node: u32) -> gpsr::Config {
     let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
-    gpsr::Config { settings: settings.clone(), interfaces, places: Box::new(oracle.clone()), seed }
+    gpsr::Config { settings: settings.clone(), interfaces, positions: Box::new(oracle.clone()), seed }
 }
 
 /// Each node's first step towards every end of a flow.
 fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
     let neighbours = neighbours(plan);
-    let mut routes = vec![Vec::new(); plan.places.len()];
+    let mut routes = vec![Vec::new(); plan.positions.len()];
     let ends: BTreeSet<u32> = plan.flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();
     for end in ends {
         for (node, hop) in hopwise_mesh::towards(end as usize, &neighbours) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
-use hopwise_air::dcf::{MacConfig, Rules};
-use hopwise_air::medium::{Place, Radio};
+use hopwise_air::dcf::{MacConfig, MacRules};
+use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::{WhenFull, aodv};
@@ -36,7 +36,7 @@ pub struct Row {
 /// The parts of a row's plan.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    places: Vec<Option<Place>>,
+    positions: Vec<Option<Position>>,
     wires: Vec<WirePlan>,
     flows: Vec<FlowPlan>,
     radio: Radio,
@@ -87,7 +87,7 @@ pub fn topologies() -> impl Iterator<Item = Row> {
 impl Row {
     pub fn cell(&self) -> Cell {
         let mut cell = Cell {
-            places: Vec::new(),
+            positions: Vec::new(),
             wires: Vec::new(),
             flows: Vec::new(),
             radio: Radio::default(),
@@ -102,14 +102,14 @@ impl Row {
         match self.case.as_str() {
             "cell-udp" => self.circle(&mut cell),
             "cell-tcp" if self.text("lay") == Some("pair") => {
-                cell.places = chain(1);
+                cell.positions = chain(1);
                 cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, 1)).collect();
             }
             "cell-tcp" => self.circle(&mut cell),
             "hidden" => self.hidden(&mut cell),
             "chain-parallel" => {
                 let hops = self.number("hops");
-                cell.places = chain(hops);
+                cell.positions = chain(hops);
                 cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, hops)).collect();
             }
             "cross" => cross(&mut cell),
@@ -137,10 +137,10 @@ impl Row {
         let stations = self.number("n");
         let on_circle = |n: u32| {
             let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
-            Place { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
+            Position { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
         };
         let circle = (0..stations).map(on_circle);
-        cell.places = std::iter::once(Place::default()).chain(circle).map(Some).collect();
+        cell.positions = std::iter::once(Position::default()).chain(circle).map(Some).collect();
         let is_udp = self.case == "cell-udp";
         let flow = |n| if is_udp { cell.datagrams(n, n + 1, 0) } else { cell.bulk(n, n + 1, 0) };
         cell.flows = (0..stations).map(flow).collect();
@@ -156,7 +156,7 @@ impl Row {
     /// A, B, C on a line; A and C send to B.
     fn hidden(&self, cell: &mut Cell) {
         let (a, c) = (self.number("da"), self.number("dc"));
-        cell.places = [0, a, a + c].map(|x| Some(Place { x: x.into(), y: 0.0 })).to_vec();
+        cell.positions = [0, a, a + c].map(|x| Some(Position { x: x.into(), y: 0.0 })).to_vec();
         cell.flows = vec![cell.datagrams(0, 0, 1), cell.datagrams(1, 2, 1)];
         if self.number("cs") == 250 {
             cell.radio.sense_w = cell.radio.receive_w;
@@ -167,22 +167,22 @@ impl Row {
     /// A wired node, a base station, mobiles.
     fn hybrid(&self, cell: &mut Cell) {
         let hops = self.number("hops");
-        cell.places = std::iter::once(None).chain(chain(hops)).collect();
+        cell.positions = std::iter::once(None).chain(chain(hops)).collect();
         let (bits_per_second, delay) = (10_000_000, Duration::from_millis(50));
         cell.wires = vec![WirePlan { ends: (0, 1), bits_per_second, delay, queue_packets: None }];
         cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, hops + 1)).collect();
     }
 }
 
-fn chain(hops: u32) -> Vec<Option<Place>> {
-    (0..=hops).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect()
+fn chain(hops: u32) -> Vec<Option<Position>> {
+    (0..=hops).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect()
 }
 
 /// Row and column share the centre: 0..5 from west to east, 5, 6, 7, 8 from south to north without it.
 fn cross(cell: &mut Cell) {
-    cell.places = chain(4);
-    let column = [-400.0, -200.0, 200.0, 400.0].map(|y| Some(Place { x: 400.0, y }));
-    cell.places.extend(column);
+    cell.positions = chain(4);
+    let column = [-400.0, -200.0, 200.0, 400.0].map(|y| Some(Position { x: 400.0, y }));
+    cell.positions.extend(column);
     cell.flows = vec![cell.bulk(0, 0, 4), cell.bulk(1, 5, 8)];
 }
 
@@ -207,13 +207,17 @@ impl Cell {
             _ => ("immediate", "[newreno]"),
         };
         Plan {
-            places: self.places.clone(),
+            positions: self.positions.clone(),
             wires: self.wires.clone(),
             phy: Phy::named(&self.profile).expect("a profile"),
             radio: self.radio,
             channel: Channel::default(),
             tracks: Vec::new(),
-            mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
+            mac: MacConfig {
+                rules: MacRules::Ns2,
+                rts_threshold: self.rts_threshold,
+                ..MacConfig::default()
+            },
             arp: Arp::Known,
             queue_packets: 50,
             when_full: WhenFull::Drop,

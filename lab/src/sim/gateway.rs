@@ -151,13 +151,12 @@ fn fades(node: u32, outages: &[Outage]) -> Vec<(IpAddr, Instant, Instant)> {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_air::channel::Ways;
 
     use super::*;
 
     fn outage(from: u32, to: u32, begins_s: u64, ends_s: u64) -> Outage {
         let ns = |s: u64| s * 1_000_000_000;
-        Outage { from, to, begins_ns: ns(begins_s), ends_ns: ns(ends_s), ways: Ways::Both }
+        Outage { from, to, begins_ns: ns(begins_s), ends_ns: ns(ends_s), is_one_way: false }
     }
 
     fn of(forecast: Forecast, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {

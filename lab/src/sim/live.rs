@@ -49,7 +49,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
             devices: interfaces(plan, node).into_iter().map(device).collect(),
         }
     };
-    (0..plan.places.len() as u32).map(station).collect()
+    (0..plan.positions.len() as u32).map(station).collect()
 }
 
 /// The world without any program in it.
@@ -70,8 +70,8 @@ pub fn world(plan: &Plan) -> Live<Outside> {
 /// The shortest paths from each node to all others.
 pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
     let neighbours = build::neighbours(plan);
-    let mut routes = vec![Vec::new(); plan.places.len()];
-    for end in 0..plan.places.len() {
+    let mut routes = vec![Vec::new(); plan.positions.len()];
+    for end in 0..plan.positions.len() {
         let to = address_of(end as u32);
         for (node, hop) in towards(end, &neighbours) {
             let by = neighbours[node].iter().find(|next| next.link == hop.link && next.via == hop.via);

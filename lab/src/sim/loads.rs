@@ -1,6 +1,6 @@
 //! Kinds of packets, among which airtime is divided.
 
-use hopwise_air::ledger::Load;
+use hopwise_air::airtime::Load;
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_mesh::behind_routing;
 

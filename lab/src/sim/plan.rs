@@ -7,7 +7,7 @@ use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
-use hopwise_air::medium::{Place, Radio};
+use hopwise_air::medium::{Position, Radio};
 use hopwise_air::motion::Track;
 use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
@@ -15,6 +15,8 @@ use hopwise_core::endpoint::Rule;
 use hopwise_core::ip::UdpOptions;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::draw::Amount;
 use super::gateway::GatewayPlan;
@@ -22,7 +24,7 @@ use super::gateway::GatewayPlan;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The place of each node's radio; `None`: it has wires alone.
-    pub places: Vec<Option<Place>>,
+    pub positions: Vec<Option<Position>>,
     /// Movement of the nodes; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
     pub wires: Vec<WirePlan>,
@@ -158,36 +160,42 @@ pub struct TcpPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
     /// A connection that never runs out of data.
-    Endless(Ways),
+    Endless(Directions),
     /// A connection for each transfer.
-    Transfers { bytes: Amount, ways: Ways },
+    Transfers { bytes: Amount, directions: Directions },
     /// One connection, a request at a time.
     Requests { request: Amount, response: Amount },
 }
 
-/// The direction of data, seen from the opener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways {
+/// Direction of bulk data, seen from the node that opens the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "DirectionName")]
+pub enum Directions {
+    /// Data goes to the peer.
+    #[default]
     Forth,
+    /// Data comes from the peer.
     Back,
+    /// Data goes both ways.
     Both,
 }
 
-impl Ways {
+impl Directions {
     pub fn has_forth(self) -> bool {
-        self != Ways::Back
+        self != Directions::Back
     }
 
     pub fn has_back(self) -> bool {
-        self != Ways::Forth
+        self != Directions::Forth
     }
 }
 
 impl Talk {
-    pub fn ways(self) -> Ways {
+    pub fn directions(self) -> Directions {
         match self {
-            Talk::Endless(ways) | Talk::Transfers { ways, .. } => ways,
-            Talk::Requests { .. } => Ways::Both,
+            Talk::Endless(directions) | Talk::Transfers { directions, .. } => directions,
+            Talk::Requests { .. } => Directions::Both,
         }
     }
 }
@@ -195,7 +203,7 @@ impl Talk {
 impl TrafficPlan {
     /// One connection that never runs out of data.
     pub fn bulk(tcp: Arc<TcpConfig>) -> TrafficPlan {
-        let talk = Talk::Endless(Ways::Forth);
+        let talk = Talk::Endless(Directions::Forth);
         TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think: Amount::NONE, times: Some(1) }))
     }
 

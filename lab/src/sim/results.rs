@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use hopwise_air::World;
+use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
-use hopwise_air::ledger::{Ledger, Load};
 use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::ConnectionStats;
 
 use super::host::Host;
 use super::names::address_of;
-use super::plan::{FlowPlan, Plan, TrafficPlan, Ways};
+use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
 use super::programs::{AgentsAtEnd, Completions, Flow};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct NodeResult {
     pub stats: StationStats,
     pub queue_drops: u64,
     /// Airtime of the station, if that was booked.
-    pub ledger: Option<Ledger>,
+    pub airtime: Option<Airtime>,
 }
 
 /// One direction of a flow's data.
@@ -38,7 +38,7 @@ pub struct NodeResult {
 pub struct FlowResult {
     /// Its number in the plan.
     pub flow: u16,
-    pub way: Way,
+    pub direction: Direction,
     /// The source of this data, whichever end opened.
     pub from: u32,
     pub to: u32,
@@ -61,7 +61,7 @@ pub struct FlowResult {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// The only direction that has data, or the opener's.
     First,
     /// The other one.
@@ -110,14 +110,14 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     let counted = plan.duration.saturating_sub(plan.warmup);
     let counted_s = counted.as_micros() as f64 / 1e6;
     let rows = |(flow, index): (&FlowPlan, u16)| {
-        let ways = match &flow.traffic {
-            TrafficPlan::Tcp(tcp) => tcp.talk.ways(),
-            TrafficPlan::Datagrams { .. } => Ways::Forth,
+        let directions = match &flow.traffic {
+            TrafficPlan::Tcp(tcp) => tcp.talk.directions(),
+            TrafficPlan::Datagrams { .. } => Directions::Forth,
         };
-        let forth = ways.has_forth().then(|| row(world, flow, index, (Way::First, counted_s)));
-        let second = if ways == Ways::Both { Way::Back } else { Way::First };
+        let forth = directions.has_forth().then(|| row(world, flow, index, (Direction::First, counted_s)));
+        let second = if directions == Directions::Both { Direction::Back } else { Direction::First };
         let turned = FlowPlan { from: flow.to, to: flow.from, ..flow.clone() };
-        let back = ways.has_back().then(|| row(world, &turned, index, (second, counted_s)));
+        let back = directions.has_back().then(|| row(world, &turned, index, (second, counted_s)));
         forth.into_iter().chain(back)
     };
     let flows = plan.flows.iter().zip(0..).flat_map(rows);
@@ -130,7 +130,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     let node = |(host, station): (&Host, u32)| NodeResult {
         stats: *world.stats(station),
         queue_drops: host.node().queue_drops(),
-        ledger: world.ledger(station),
+        airtime: world.airtime(station),
     };
     Results {
         counted_s,
@@ -144,7 +144,12 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
 }
 
 /// Data from `from` to `to`.
-fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way, f64)) -> FlowResult {
+fn row(
+    world: &World<Host>,
+    flow: &FlowPlan,
+    index: u16,
+    (direction, counted_s): (Direction, f64),
+) -> FlowResult {
     let [from, to] = [flow.from, flow.to].map(|node| &world.machines()[node as usize]);
     let end = |host: &'_ Host| host.flows().iter().position(|flow| flow.index == index);
     let counted =
@@ -161,11 +166,11 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
         AgentsAtEnd { senders, senders_lack, ..to }
     });
     let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
-    let completions = opener.filter(|_| way == Way::First).and_then(Flow::completions);
+    let completions = opener.filter(|_| direction == Direction::First).and_then(Flow::completions);
     let at_end = from.node().path(address_of(flow.to)).hops_to_peer;
     FlowResult {
         flow: index,
-        way,
+        direction,
         from: flow.from,
         to: flow.to,
         hops: sends.and_then(Flow::hops).or(at_end),

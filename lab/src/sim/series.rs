@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hopwise_air::airtime::Spent;
 use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::{FrameEvent, Sees};
-use hopwise_air::ledger::Spent;
-use hopwise_air::medium::Place;
-use hopwise_air::motion::{Leg, Track};
+use hopwise_air::medium::Position;
+use hopwise_air::motion::Walker;
 use hopwise_core::Instant;
 
 use super::Simulation;
 use super::names::RADIO;
-use super::plan::{FlowPlan, TrafficPlan, Ways};
+use super::plan::{Directions, FlowPlan, TrafficPlan};
 
 /// The columns: the quantity, the flow, node or link, the time, and the value.
 pub const CSV_HEADER: &str = "what,who,at_s,value";
@@ -132,42 +132,21 @@ struct Writer<'a> {
     begins: Instant,
     /// The last value of each row.
     last: BTreeMap<(&'static str, String), String>,
-    ways: Vec<Option<Way>>,
+    /// Each node on a copy of its track.
+    walkers: Vec<Option<Walker>>,
     text: String,
-}
-
-/// Position of a node, from a copy of its track.
-struct Way {
-    leg: Leg,
-    following: Option<Leg>,
-    track: Track,
-}
-
-impl Way {
-    fn new(start: Place, mut track: Track) -> Way {
-        let following = track.next_leg();
-        Way { leg: Leg::standing(start), following, track }
-    }
-
-    fn at(&mut self, now: Instant) -> Place {
-        while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now.0) {
-            self.leg = leg;
-            self.following = self.track.next_leg();
-        }
-        self.leg.at(now.0)
-    }
 }
 
 impl<'a> Writer<'a> {
     fn new(simulation: &Simulation, names: &'a [String]) -> Writer<'a> {
         let plan = simulation.plan();
         let track = |node: usize| plan.tracks.get(node).cloned().flatten();
-        let way = |(node, place): (usize, &Option<Place>)| {
-            place.map(|place| Way::new(place, track(node).unwrap_or(Track::Legs([].into()))))
+        let walker = |(node, position): (usize, &Option<Position>)| {
+            position.map(|position| Walker::new(position, track(node)))
         };
-        let ways = plan.places.iter().enumerate().map(way).collect();
+        let walkers = plan.positions.iter().enumerate().map(walker).collect();
         let text = format!("{CSV_HEADER}\n");
-        let mut writer = Writer { names, begins: plan.begins(), last: BTreeMap::new(), ways, text };
+        let mut writer = Writer { names, begins: plan.begins(), last: BTreeMap::new(), walkers, text };
         for wire in &plan.wires {
             let who = format!("{}>{}", writer.name(wire.ends.0), writer.name(wire.ends.1));
             writer.write("wire", &who, Instant::ZERO, "1");
@@ -210,9 +189,9 @@ impl<'a> Writer<'a> {
             if let Some(queue) = host.node().queue(RADIO) {
                 self.note("queue_packets", &name, at, queue.len().to_string());
             }
-            if let Some(place) = self.ways[node].as_mut().map(|way| way.at(at)) {
-                self.note("x_m", &name, at, format!("{:.1}", place.x));
-                self.note("y_m", &name, at, format!("{:.1}", place.y));
+            if let Some(position) = self.walkers[node].as_mut().map(|walker| walker.at(at.0)) {
+                self.note("x_m", &name, at, format!("{:.1}", position.x));
+                self.note("y_m", &name, at, format!("{:.1}", position.y));
             }
         }
     }
@@ -241,7 +220,7 @@ impl<'a> Writer<'a> {
     /// Each radio's sent frames until now, and the frames for it that were lost to others.
     fn counts(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
-            if simulation.plan.places[node].is_some() {
+            if simulation.plan.positions[node].is_some() {
                 let (stats, name) = (*simulation.world.stats(node as u32), self.names[node].clone());
                 self.note("frames_sent", &name, at, stats.frames_sent.total().to_string());
                 self.note("frames_lost", &name, at, stats.collisions.to_string());
@@ -252,13 +231,13 @@ impl<'a> Writer<'a> {
     /// The uses of each radio's time in the whole run.
     fn airtime(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
-            let Some(ledger) = simulation.world.ledger(node as u32) else { continue };
-            if simulation.plan.places[node].is_none() {
+            let Some(airtime) = simulation.world.airtime(node as u32) else { continue };
+            if simulation.plan.positions[node].is_none() {
                 continue;
             }
             for spent in Spent::ALL {
                 let what = format!("airtime:{}", spent.name());
-                let seconds = format!("{:.3}", ledger.ns(spent) as f64 / 1e9);
+                let seconds = format!("{:.3}", airtime.ns(spent) as f64 / 1e9);
                 let name = self.names[node].clone();
                 self.write(&what, &name, at, &seconds);
             }
@@ -285,7 +264,7 @@ impl<'a> Writer<'a> {
 fn names_of(flow: &FlowPlan, index: usize) -> (String, String) {
     let (flow_itself, back) = (format!("f{index}"), format!("f{index}-back"));
     match &flow.traffic {
-        TrafficPlan::Tcp(tcp) if tcp.talk.ways() == Ways::Back => (back, flow_itself),
+        TrafficPlan::Tcp(tcp) if tcp.talk.directions() == Directions::Back => (back, flow_itself),
         _ => (flow_itself, back),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use hopwise_air::ledger;
+use hopwise_air::airtime;
 use hopwise_lab::cost::{Cost, Spent, host};
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::Prepared;
@@ -80,7 +80,7 @@ fn flows(result: &RunResult) -> String {
 /// A row for each node.
 fn air(results: &Results, prepared: &Prepared) -> String {
     let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops".to_owned();
-    for spent in ledger::Spent::ALL {
+    for spent in airtime::Spent::ALL {
         let _ = write!(text, ",{}_s", spent.name().replace('-', "_"));
     }
     text.push('\n');
@@ -105,6 +105,6 @@ fn air(results: &Results, prepared: &Prepared) -> String {
 }
 
 fn spent(node: &NodeResult) -> String {
-    let seconds = |spent| node.ledger.map_or(0.0, |ledger| ledger.ns(spent) as f64 / 1e9);
-    ledger::Spent::ALL.iter().map(|spent| format!(",{:.6}", seconds(*spent))).collect()
+    let seconds = |spent| node.airtime.map_or(0.0, |airtime| airtime.ns(spent) as f64 / 1e9);
+    airtime::Spent::ALL.iter().map(|spent| format!(",{:.6}", seconds(*spent))).collect()
 }

@@ -135,7 +135,7 @@ impl Files {
     fn create(wanted: Wanted, prepared: &Prepared, folder: &Path) -> io::Result<Files> {
         fs::create_dir_all(folder)?;
         let open = |name: String| begin_own(&folder.join(name), 0o644).map(BufWriter::new);
-        let (plan, count) = (&prepared.plan, prepared.plan.places.len() as u32);
+        let (plan, count) = (&prepared.plan, prepared.plan.positions.len() as u32);
         let mut files = Files {
             captures: None,
             ends: (0..count).map(|_| None).collect(),

@@ -53,7 +53,7 @@ pub(super) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
         let wanted = "expected letters, digits, dots and dashes, for names of namespaces";
         return Err(Failure::refused("--prefix", format_args!("`{prefix}`, {wanted}")));
     }
-    let count = prepared.plan.places.len();
+    let count = prepared.plan.positions.len();
     if count > MOST {
         let problem = format!("{count} nodes, expected at most {MOST}: each gets a namespace of its own");
         return Err(Failure::refused("topology", problem));

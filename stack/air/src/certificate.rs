@@ -7,9 +7,9 @@ mod papers;
 
 use std::fmt;
 
-use crate::dcf::{Dcf, MacConfig, News, Rules, answer_timeout_ns};
+use crate::dcf::{Dcf, MacConfig, MacRules, News, answer_timeout_ns};
 use crate::phy::Phy;
-use crate::place::Place;
+use crate::position::Position;
 use crate::radio::Radio;
 use crate::saturated::{Saturated, jain};
 
@@ -61,7 +61,7 @@ impl fmt::Display for Probe {
 }
 
 /// All probes of a profile under one set of rules; a probe of saturated stations runs for `seconds`.
-pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
+pub fn certify(phy: Phy, rules: MacRules, seconds: u64) -> Vec<Probe> {
     let phy = phy.under(rules);
     let mut probes = Vec::new();
     exchanges(phy, rules, &mut probes);
@@ -72,11 +72,11 @@ pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
     probes
 }
 
-fn with_rts(rules: Rules) -> MacConfig {
+fn with_rts(rules: MacRules) -> MacConfig {
     MacConfig { rules, ..MacConfig::default() }
 }
 
-fn without_rts(rules: Rules) -> MacConfig {
+fn without_rts(rules: MacRules) -> MacConfig {
     MacConfig { rts_threshold: None, ..with_rts(rules) }
 }
 
@@ -85,10 +85,10 @@ fn about(name: String, unit: &'static str, measured: f64, value: f64, percent: f
 }
 
 /// Measures an exchange from the RTS's first bit to the ACK's last, without propagation.
-fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
+fn exchanges(phy: Phy, rules: MacRules, probes: &mut Vec<Probe>) {
     for bytes in [40, 1_040] {
-        let places = [0.0, 150.0].map(|x| Some(Place { x, y: 0.0 }));
-        let mut dcf = Dcf::new(phy, with_rts(rules), Radio::default(), &places, 1);
+        let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 }));
+        let mut dcf = Dcf::new(phy, with_rts(rules), Radio::default(), &positions, 1);
         dcf.offer(1_000_000, 0, 1, bytes);
         let (began, mut ended) = (dcf.next(), 0);
         while !matches!(dcf.next_news(), Some(News::Done { .. })) {
@@ -103,11 +103,11 @@ fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
 }
 
 /// The time that all tries of one packet take when no station answers.
-fn tries(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
+fn tries(phy: Phy, rules: MacRules, probes: &mut Vec<Probe>) {
     const PACKETS: u64 = 2_000;
     let mac = with_rts(rules);
-    let places = [0.0, 1_000.0].map(|x| Some(Place { x, y: 0.0 }));
-    let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+    let positions = [0.0, 1_000.0].map(|x| Some(Position { x, y: 0.0 }));
+    let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
     let (mut now, mut done) = (0, 0);
     dcf.offer(0, 0, 1, 1_000);
     while done < PACKETS {
@@ -125,7 +125,7 @@ fn tries(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
     probes.push(about("mean backoff over 7 RTS".into(), "slots", slots, expected, 2.0));
 }
 
-fn saturation(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
+fn saturation(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<Probe>) {
     for (mac, how) in [(with_rts(rules), "with RTS"), (without_rts(rules), "without")] {
         for stations in [1, 2, 5, 10, 20, 50] {
             let cell = Saturated::cell(phy, mac, stations, 1);
@@ -144,7 +144,7 @@ fn saturation(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
 }
 
 /// Two stations that do not receive each other, beside two that do.
-fn hidden(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
+fn hidden(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<Probe>) {
     let deaf = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
     let line = |mac, radio, way| Saturated::line(phy, mac, radio, way, 1);
     let (with, without) = (with_rts(rules), without_rts(rules));
@@ -202,9 +202,9 @@ fn by_theory(value: f64) -> Expected {
 
 /// Half the distance is 12 dB stronger. Under the standard's rules fast rates need more than that; neither sender wins
 /// then.
-fn capture(phy: &Phy, rules: Rules) -> Expected {
+fn capture(phy: &Phy, rules: MacRules) -> Expected {
     let radio = Radio::default();
-    if rules == Rules::Ns2 || radio.power_w(100.0) >= phy.data.sinr * radio.power_w(200.0) {
+    if rules == MacRules::Ns2 || radio.power_w(100.0) >= phy.data.sinr * radio.power_w(200.0) {
         Expected::AtLeast(0.9)
     } else {
         Expected::About { value: 0.5, percent: 10.0 }
@@ -213,12 +213,12 @@ fn capture(phy: &Phy, rules: Rules) -> Expected {
 
 /// Two links of a chain of nodes 200 m apart. Links next but one share the air; links four hops on do not affect each
 /// other.
-fn reuse(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
-    let places: Vec<_> = (0..8).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+fn reuse(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<Probe>) {
+    let positions: Vec<_> = (0..8).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let chain = |flows: &[(u32, u32)]| {
-        let (places, flows) = (places.clone(), flows.to_vec());
+        let (positions, flows) = (positions.clone(), flows.to_vec());
         let mac = with_rts(rules);
-        Saturated { phy, mac, radio: Radio::default(), places, flows, seed: 1 }.kbps(seconds)
+        Saturated { phy, mac, radio: Radio::default(), positions, flows, seed: 1 }.kbps(seconds)
     };
     let alone = chain(&[(0, 1)]);
     let near = chain(&[(0, 1), (2, 3)]) / alone;
@@ -245,7 +245,7 @@ mod tests {
         for (profile, wins) in [("dsss-11mbps", true), ("ofdm-18mbps", true), ("ofdm-54mbps", false)] {
             let phy = Phy::named(profile).expect("a profile");
             let mut probes = Vec::new();
-            hidden(phy, Rules::Standard, 20, &mut probes);
+            hidden(phy, MacRules::Standard, 20, &mut probes);
             let capture = probes.iter().find(|probe| probe.name.starts_with("capture")).expect("a probe");
             assert!(capture.is_passed(), "{capture}");
             assert_eq!(capture.measured > 0.9, wins, "{profile}");
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_is_expected_of_two_stations_follows_from_the_profile() {
         for (profile, is_plain) in [("dsss-1mbps", true), ("dsss-5.5mbps", true), ("ofdm-54mbps", false)] {
-            for rules in [Rules::Ns2, Rules::Standard] {
+            for rules in [MacRules::Ns2, MacRules::Standard] {
                 let phy = Phy::named(profile).expect("a profile");
                 let mut probes = Vec::new();
                 hidden(phy, rules, 30, &mut probes);
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn both_profiles_pass_under_both_rules() {
         for profile in ["dsss-2mbps", "dsss-11mbps"] {
-            for rules in [Rules::Ns2, Rules::Standard] {
+            for rules in [MacRules::Ns2, MacRules::Standard] {
                 let phy = Phy::named(profile).expect("a profile");
                 let probes = certify(phy, rules, 30);
                 let failed: Vec<_> = probes.iter().filter(|probe| !probe.is_passed()).collect();

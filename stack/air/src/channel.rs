@@ -10,7 +10,7 @@ pub use curves::frame_error;
 pub use script::{Change, LinkChange, Said, ScriptError};
 
 use crate::phy::Rate;
-use crate::place::Place;
+use crate::position::Position;
 use crate::radio::Radio;
 use crate::random::{Purpose, Stream};
 
@@ -47,13 +47,8 @@ pub struct Outage {
     pub to: u32,
     pub begins_ns: u64,
     pub ends_ns: u64,
-    pub ways: Ways,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways {
-    Both,
-    One,
+    /// The outage is from `from` to `to` alone, and not back.
+    pub is_one_way: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,7 +105,7 @@ impl Channel {
     }
 
     /// The mean power of one station's frames at another.
-    pub(crate) fn power_w(&self, radio: &Radio, ends: [(u32, Place); 2], seed: u64) -> f64 {
+    pub(crate) fn power_w(&self, radio: &Radio, ends: [(u32, Position); 2], seed: u64) -> f64 {
         let [(from, here), (to, there)] = ends;
         let distance_m = here.distance_m(there);
         let power_w = match self.path_loss {
@@ -155,7 +150,7 @@ impl Channel {
     pub(crate) fn is_out(&self, from: u32, to: u32, at_ns: u64) -> bool {
         self.outages.iter().any(|outage| {
             let same = (outage.from, outage.to) == (from, to);
-            let back = outage.ways == Ways::Both && (outage.from, outage.to) == (to, from);
+            let back = !outage.is_one_way && (outage.from, outage.to) == (to, from);
             (same || back) && (outage.begins_ns..outage.ends_ns).contains(&at_ns)
         })
     }
@@ -225,8 +220,8 @@ impl Fader {
 mod tests {
     use super::*;
 
-    fn spots(distance_m: f64) -> [(u32, Place); 2] {
-        [(0, Place::default()), (1, Place { x: distance_m, y: 0.0 })]
+    fn spots(distance_m: f64) -> [(u32, Position); 2] {
+        [(0, Position::default()), (1, Position { x: distance_m, y: 0.0 })]
     }
 
     #[test]
@@ -243,7 +238,9 @@ mod tests {
         let radio = Radio::default();
         let mean_w = radio.power_w(100.0);
         let drawn: Vec<f64> = (0..4_000)
-            .map(|to| channel.power_w(&radio, [(0, Place::default()), (to, Place { x: 100.0, y: 0.0 })], 7))
+            .map(|to| {
+                channel.power_w(&radio, [(0, Position::default()), (to, Position { x: 100.0, y: 0.0 })], 7)
+            })
             .map(|power_w| 10.0 * libm::log10(power_w / mean_w))
             .collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
@@ -277,8 +274,8 @@ mod tests {
 
     #[test]
     fn outages_hold_for_their_time_and_their_ways() {
-        let outage = Outage { from: 3, to: 4, begins_ns: 10, ends_ns: 20, ways: Ways::Both };
-        let one_way = Outage { from: 5, to: 6, ways: Ways::One, ..outage };
+        let outage = Outage { from: 3, to: 4, begins_ns: 10, ends_ns: 20, is_one_way: false };
+        let one_way = Outage { from: 5, to: 6, is_one_way: true, ..outage };
         let channel = Channel { outages: vec![outage, one_way], ..Channel::default() };
         assert!(channel.is_out(3, 4, 10) && channel.is_out(4, 3, 19));
         assert!(!channel.is_out(3, 4, 20) && !channel.is_out(6, 5, 15) && channel.is_out(5, 6, 15));

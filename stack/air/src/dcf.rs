@@ -7,7 +7,7 @@
 //! An event that is applied ahead of its instant stays invisible until then. A station does not notice a first bit that
 //! arrives at the very instant when its backoff runs out: both send, and collide.
 //!
-//! [`Rules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
+//! [`MacRules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
 //! Not modelled: fragmentation, power saving, EDCA, A-MPDU and block ACKs, protection of OFDM from older stations,
 //! beacons.
 
@@ -22,7 +22,7 @@ mod transmission;
 mod written;
 
 pub use crate::frame::{EVERYONE, Frame, FrameKind};
-pub use crate::rules::Rules;
+pub use crate::rules::MacRules;
 pub use arf::RateControl;
 pub use stats::{FrameCounts, StationStats};
 
@@ -30,11 +30,11 @@ use std::collections::VecDeque;
 
 use hopwise_core::Cast;
 
+use crate::airtime::{Airtime, Load};
 use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{Ending, FrameEvent, Loss};
-use crate::ledger::{Ledger, Load};
-use crate::medium::{Medium, Place, Radio};
+use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
 use crate::phy::Phy;
 use crate::random::{Purpose, Stream};
@@ -42,7 +42,7 @@ use station::{Service, Station, Wait};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfig {
-    pub rules: Rules,
+    pub rules: MacRules,
     /// Packets of at least this many bytes are announced by RTS; `None` announces no packet.
     pub rts_threshold: Option<u32>,
     /// Transmissions of an RTS, or of a packet without RTS.
@@ -55,7 +55,7 @@ pub struct MacConfig {
 impl Default for MacConfig {
     fn default() -> MacConfig {
         MacConfig {
-            rules: Rules::Standard,
+            rules: MacRules::Standard,
             rts_threshold: Some(0),
             short_retries: 7,
             long_retries: 4,
@@ -112,7 +112,7 @@ pub struct Dcf {
     /// True if the channel changes with time.
     is_lively: bool,
     events: u64,
-    ledgers: Vec<Ledger>,
+    airtimes: Vec<Airtime>,
     /// The frames that stations send and receive, while they are watched.
     seen: Option<Vec<FrameEvent>>,
     /// While `seen` is kept: how each station's last frame was lost, if it was.
@@ -121,9 +121,9 @@ pub struct Dcf {
 }
 
 impl Dcf {
-    /// Stations without a place have no radio.
-    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Dcf {
-        Dcf::with_channel(phy, mac, radio, &Channel::default(), places, seed)
+    /// Stations without a position have no radio.
+    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, positions: &[Option<Position>], seed: u64) -> Dcf {
+        Dcf::with_channel(phy, mac, radio, &Channel::default(), positions, seed)
     }
 
     pub fn with_channel(
@@ -131,10 +131,10 @@ impl Dcf {
         mac: MacConfig,
         radio: Radio,
         channel: &Channel,
-        places: &[Option<Place>],
+        positions: &[Option<Position>],
         seed: u64,
     ) -> Dcf {
-        let medium = Medium::new(&radio, channel, places, seed);
+        let medium = Medium::new(&radio, channel, positions, seed);
         let phy = phy.under(mac.rules);
         let backoffs = |n| Stream::new(seed, n, Purpose::Backoff);
         let stations = (0..medium.stations() as u32).map(|n| Station::new(&phy, mac.rules, backoffs(n)));
@@ -146,7 +146,7 @@ impl Dcf {
             news: VecDeque::new(),
             is_lively: channel.is_lively(),
             events: 0,
-            ledgers: Vec::new(),
+            airtimes: Vec::new(),
             seen: None,
             losses: vec![None; medium.stations()],
             endings: Vec::new(),
@@ -158,8 +158,8 @@ impl Dcf {
     }
 
     /// Sets the stations' motion; a station without a track stays where it is. Call it before anything has happened.
-    pub fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
-        self.medium.set_motion(places, tracks);
+    pub fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+        self.medium.set_motion(positions, tracks);
     }
 
     /// Reports packets between other stations too.
@@ -229,12 +229,12 @@ impl Dcf {
 
     /// Books where the time of every station goes, from now on.
     pub fn keep_ledgers(&mut self) {
-        self.ledgers = vec![Ledger::default(); self.stations.len()];
+        self.airtimes = vec![Airtime::default(); self.stations.len()];
     }
 
     /// A station's book as of now; `None` where none are kept.
-    pub fn ledger(&self, now: u64, station: u32) -> Option<Ledger> {
-        self.ledgers.get(station as usize).map(|ledger| ledger.closed_at(now))
+    pub fn airtime(&self, now: u64, station: u32) -> Option<Airtime> {
+        self.airtimes.get(station as usize).map(|airtime| airtime.closed_at(now))
     }
 
     /// Keeps the frames that every station sends and receives, until they are taken.
@@ -282,14 +282,14 @@ impl Dcf {
 pub(crate) const NS2_PATIENCE_NS: u64 = 4_000;
 
 /// The wait for an answer that takes `answer_ns`, if nothing comes at all.
-pub(crate) fn answer_timeout_ns(phy: &Phy, rules: Rules, answer_ns: u64) -> u64 {
+pub(crate) fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u64 {
     match rules {
-        Rules::Ns2 => phy.sifs_ns + answer_ns + NS2_PATIENCE_NS,
-        Rules::Standard => phy.answer_timeout_ns(),
+        MacRules::Ns2 => phy.sifs_ns + answer_ns + NS2_PATIENCE_NS,
+        MacRules::Standard => phy.answer_timeout_ns(),
     }
 }
 
-fn times(phy: &Phy, rules: Rules) -> Times {
+fn times(phy: &Phy, rules: MacRules) -> Times {
     Times {
         slot: phy.slot_ns as u32,
         sifs: phy.sifs_ns,

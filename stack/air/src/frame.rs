@@ -1,7 +1,7 @@
 //! A frame of 802.11, as the DCF sends it.
 
+use crate::airtime::Load;
 use crate::frames::Access;
-use crate::ledger::Load;
 use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
 /// The receiver of a frame that is for all stations.

@@ -3,6 +3,7 @@
 //! The page of this room follows.
 #![doc = include_str!("../README.md")]
 
+pub mod airtime;
 mod arp;
 pub mod certificate;
 pub mod channel;
@@ -10,13 +11,12 @@ pub mod dcf;
 mod deadlines;
 pub mod frame;
 pub mod frames;
-pub mod ledger;
 mod live;
 pub mod medium;
 pub mod motion;
 mod outside;
 pub mod phy;
-pub mod place;
+pub mod position;
 pub mod radio;
 pub mod radiotap;
 pub mod random;
@@ -29,4 +29,4 @@ pub use arp::Arp;
 pub use live::{Lateness, Live, Progress};
 pub use outside::{Outside, Refused, name_of};
 pub use wire::WireConfig;
-pub use world::{EndingSink, FrameSink, Seat, TraceSink, World, WorldConfig};
+pub use world::{EndingSink, FrameSink, StationConfig, TraceSink, World, WorldConfig};

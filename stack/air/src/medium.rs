@@ -2,7 +2,7 @@
 //!
 //! If nodes move, a sender's links are computed again when it sends; between its frames no other part refers to them.
 
-pub use crate::place::Place;
+pub use crate::position::Position;
 pub use crate::radio::Radio;
 
 use crate::channel::{Channel, Fader, Fading, OnAir, frame_error};
@@ -48,15 +48,15 @@ pub(crate) struct Medium {
     radio: Radio,
     seed: u64,
     moving: Option<Moving>,
-    /// The stations that may be in range of the sender at hand, with their places.
-    near: Vec<(u32, Place)>,
+    /// The stations that may be in range of the sender at hand, with their positions.
+    near: Vec<(u32, Position)>,
     /// The greatest distance at which a station receives another; infinite with shadowing, which has no bound.
     reach_m: f64,
     fresh: Vec<(Link, Option<Fader>)>,
 }
 
 impl Medium {
-    pub(crate) fn new(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Medium {
+    pub(crate) fn new(radio: &Radio, channel: &Channel, positions: &[Option<Position>], seed: u64) -> Medium {
         let mut medium = Medium {
             links: Vec::new(),
             rooms: Vec::new(),
@@ -70,12 +70,12 @@ impl Medium {
             reach_m: if channel.shadowing_db == 0.0 { reach_m(radio, channel) } else { f64::INFINITY },
             fresh: Vec::new(),
         };
-        let grid = Grid::new(places, reach_m(radio, channel));
-        for from in 0..places.len() {
+        let grid = Grid::new(positions, reach_m(radio, channel));
+        for from in 0..positions.len() {
             let first = medium.links.len() as u32;
-            if let Some(here) = places[from] {
+            if let Some(here) = positions[from] {
                 for to in grid.around(here) {
-                    let Some(there) = places[to as usize] else { continue };
+                    let Some(there) = positions[to as usize] else { continue };
                     let ends = [(from as u32, here), (to, there)];
                     if let Some(link) = link(radio, channel, ends, seed) {
                         medium.faders.extend(channel.fader(link.from, to, seed));
@@ -92,8 +92,8 @@ impl Medium {
     }
 
     /// Sets the nodes' motion; a node without a track stays.
-    pub(crate) fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
-        self.moving = Some(Moving::new(places, tracks, reach_m(&self.radio, &self.channel)));
+    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+        self.moving = Some(Moving::new(positions, tracks, reach_m(&self.radio, &self.channel)));
     }
 
     /// Computes the receivers of a station before it sends. No other part refers to its links then, and they may move.
@@ -112,7 +112,7 @@ impl Medium {
         }
         *last = now;
         moving.advance(now);
-        let Some(here) = moving.place(station as u32, now) else { return };
+        let Some(here) = moving.position(station as u32, now) else { return };
         moving.around((station as u32, here), now, self.reach_m, &mut self.near);
         let Room { first, end, .. } = self.rooms[station];
         let old = &self.links[first as usize..end as usize];
@@ -207,18 +207,23 @@ fn luck(seed: u64, link: &Link) -> Stream {
 }
 
 /// The stations whose frames each station can decode.
-pub fn neighbours(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Vec<Vec<u32>> {
-    let medium = Medium::new(radio, channel, places, seed);
+pub fn neighbours(
+    radio: &Radio,
+    channel: &Channel,
+    positions: &[Option<Position>],
+    seed: u64,
+) -> Vec<Vec<u32>> {
+    let medium = Medium::new(radio, channel, positions, seed);
     let of = |station| {
         let links = &medium.links[medium.of(station)];
         links.iter().filter(|link| link.is_decodable).map(|link| link.to).collect()
     };
-    (0..places.len()).map(of).collect()
+    (0..positions.len()).map(of).collect()
 }
 
-/// The most links there can be between these places, counted by squares and not one by one.
-pub fn most_links(radio: &Radio, channel: &Channel, places: &[Option<Place>]) -> u64 {
-    let grid = Grid::new(places, reach_m(radio, channel));
+/// The most links there can be between these positions, counted by squares and not one by one.
+pub fn most_links(radio: &Radio, channel: &Channel, positions: &[Option<Position>]) -> u64 {
+    let grid = Grid::new(positions, reach_m(radio, channel));
     let near = |(x, y): (i64, i64)| {
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
         cells.filter_map(|cell| grid.cells.get(&cell)).map(|cell| cell.len() as u64).sum::<u64>()
@@ -227,7 +232,7 @@ pub fn most_links(radio: &Radio, channel: &Channel, places: &[Option<Place>]) ->
 }
 
 /// The link between two stations; `None` where no frame ever arrives.
-fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) -> Option<Link> {
+fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64) -> Option<Link> {
     let [(from, here), (to, there)] = ends;
     if from == to {
         return None;
@@ -260,7 +265,8 @@ fn reach_m(radio: &Radio, channel: &Channel) -> f64 {
     let plain = Channel { path_loss: channel.path_loss, ..Channel::default() };
     let most = 3.0 * channel.shadowing_db + channel.most_gain_db();
     let least_w = least_w(radio, channel) / libm::pow(10.0, most / 10.0);
-    let power_w = |m: f64| plain.power_w(radio, [(0, Place::default()), (1, Place { x: m, y: 0.0 })], 0);
+    let power_w =
+        |m: f64| plain.power_w(radio, [(0, Position::default()), (1, Position { x: m, y: 0.0 })], 0);
     let mut reach = 1.0;
     while power_w(reach) >= least_w && reach < 1e7 {
         reach *= 1.1;
@@ -275,22 +281,22 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(places: &[Option<Place>], width_m: f64) -> Grid {
+    fn new(positions: &[Option<Position>], width_m: f64) -> Grid {
         let mut grid = Grid { cells: std::collections::BTreeMap::new(), width_m };
-        for (station, place) in places.iter().enumerate() {
-            let Some(place) = *place else { continue };
-            grid.cells.entry(grid.cell(place)).or_default().push(station as u32);
+        for (station, position) in positions.iter().enumerate() {
+            let Some(position) = *position else { continue };
+            grid.cells.entry(grid.cell(position)).or_default().push(station as u32);
         }
         grid
     }
 
-    fn cell(&self, place: Place) -> (i64, i64) {
-        (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
+    fn cell(&self, position: Position) -> (i64, i64) {
+        (libm::floor(position.x / self.width_m) as i64, libm::floor(position.y / self.width_m) as i64)
     }
 
     /// Stations in the order of their numbers; nothing depends on the grid's lines.
-    fn around(&self, place: Place) -> Vec<u32> {
-        let (x, y) = self.cell(place);
+    fn around(&self, position: Position) -> Vec<u32> {
+        let (x, y) = self.cell(position);
         let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
         let mut near: Vec<u32> = cells.filter_map(|cell| self.cells.get(&cell)).flatten().copied().collect();
         near.sort_unstable();
@@ -302,8 +308,8 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn chain(spacing_m: f64, nodes: u32) -> Vec<Option<Place>> {
-        (0..nodes).map(|n| Some(Place { x: f64::from(n) * spacing_m, y: 0.0 })).collect()
+    fn chain(spacing_m: f64, nodes: u32) -> Vec<Option<Position>> {
+        (0..nodes).map(|n| Some(Position { x: f64::from(n) * spacing_m, y: 0.0 })).collect()
     }
 
     #[test]

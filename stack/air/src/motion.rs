@@ -1,6 +1,6 @@
 //! The motion of nodes: straight legs at a steady speed, with pauses between them.
 //!
-//! Places are as old as `STALE_NS` at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
+//! Positions are as old as `STALE_NS` at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
 //! acceleration, a frame that lasts while its sender moves on, Doppler shifts (fading has a setting of its own).
 
 mod setdest;
@@ -12,27 +12,27 @@ pub use waypoint::Waypoint;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::place::Place;
+use crate::position::Position;
 
 /// A sender's links are computed again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;
 
-/// The movement from one place to another; the node then stays until the next leg.
+/// The movement from one position to another; the node then stays until the next leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
     pub from_ns: u64,
     pub until_ns: u64,
-    pub start: Place,
-    pub end: Place,
+    pub start: Position,
+    pub end: Position,
 }
 
 impl Leg {
-    pub fn standing(at: Place) -> Leg {
+    pub fn standing(at: Position) -> Leg {
         Leg { from_ns: 0, until_ns: 0, start: at, end: at }
     }
 
     /// A leg that leaves at `from_ns`; a node with a speed of zero stays.
-    pub fn towards(from_ns: u64, start: Place, end: Place, speed_mps: f64) -> Leg {
+    pub fn towards(from_ns: u64, start: Position, end: Position, speed_mps: f64) -> Leg {
         let distance_m = start.distance_m(end);
         let takes_ns = distance_m / speed_mps * 1e9;
         if speed_mps <= 0.0 || takes_ns >= 1e18 {
@@ -41,14 +41,14 @@ impl Leg {
         Leg { from_ns, until_ns: from_ns.saturating_add(takes_ns as u64), start, end }
     }
 
-    pub fn at(&self, now: u64) -> Place {
+    pub fn at(&self, now: u64) -> Position {
         if now >= self.until_ns {
             return self.end;
         }
         let passed = now.saturating_sub(self.from_ns) as f64;
         let share = passed / (self.until_ns - self.from_ns) as f64;
         let along = |a: f64, b: f64| a + (b - a) * share;
-        Place { x: along(self.start.x, self.end.x), y: along(self.start.y, self.end.y) }
+        Position { x: along(self.start.x, self.end.x), y: along(self.start.y, self.end.y) }
     }
 }
 
@@ -70,16 +70,23 @@ impl Track {
     }
 }
 
-/// One moving node.
+/// A node on its track.
 #[derive(Clone, Debug)]
-struct Mover {
+pub struct Walker {
     leg: Leg,
     following: Option<Leg>,
     track: Track,
-    cell: Cell,
 }
 
-impl Mover {
+impl Walker {
+    /// A node without a track stays at its first position.
+    pub fn new(first: Position, track: Option<Track>) -> Walker {
+        let mut track = track.unwrap_or_else(|| Track::Legs(VecDeque::new()));
+        let following = track.next_leg();
+        Walker { leg: Leg::standing(first), following, track }
+    }
+
+    /// Begins the legs whose time has come.
     fn advance(&mut self, now: u64) {
         while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now) {
             self.leg = leg;
@@ -87,24 +94,40 @@ impl Mover {
         }
     }
 
+    /// The position at `now`, which must not be earlier than that of the last call.
+    pub fn at(&mut self, now: u64) -> Position {
+        self.advance(now);
+        self.leg.at(now)
+    }
+}
+
+/// A walker, and the square that it is in.
+#[derive(Clone, Debug)]
+struct Mover {
+    walker: Walker,
+    cell: Cell,
+}
+
+impl Mover {
     /// When the node may have left its square: it crosses a border, or sets out on its next leg.
     fn next_look(&self, now: u64, width_m: f64) -> Option<u64> {
-        let next_leg = self.following.map(|leg| leg.from_ns);
-        if now >= self.leg.until_ns || self.leg.from_ns == self.leg.until_ns {
+        let leg = &self.walker.leg;
+        let next_leg = self.walker.following.map(|leg| leg.from_ns);
+        if now >= leg.until_ns || leg.from_ns == leg.until_ns {
             return next_leg;
         }
-        let here = self.leg.at(now);
-        let lasts_ns = (self.leg.until_ns - self.leg.from_ns) as f64;
+        let here = leg.at(now);
+        let lasts_ns = (leg.until_ns - leg.from_ns) as f64;
         let border = |at: f64, cell: i64, way: f64| {
             let per_ns = way / lasts_ns;
             let border = (cell + i64::from(per_ns > 0.0)) as f64 * width_m;
             if per_ns == 0.0 { f64::INFINITY } else { ((border - at) / per_ns).max(0.0) }
         };
-        let by_x = border(here.x, self.cell.0, self.leg.end.x - self.leg.start.x);
-        let by_y = border(here.y, self.cell.1, self.leg.end.y - self.leg.start.y);
+        let by_x = border(here.x, self.cell.0, leg.end.x - leg.start.x);
+        let by_y = border(here.y, self.cell.1, leg.end.y - leg.start.y);
         // A microsecond beyond the border; rounding leaves no node on it.
         let crosses = now.saturating_add(by_x.min(by_y).min(1e18) as u64).saturating_add(1_000);
-        let crosses = Some(crosses).filter(|at| *at < self.leg.until_ns).unwrap_or(self.leg.until_ns);
+        let crosses = Some(crosses).filter(|at| *at < leg.until_ns).unwrap_or(leg.until_ns);
         Some(next_leg.map_or(crosses, |next| next.min(crosses)))
     }
 }
@@ -125,22 +148,19 @@ pub(crate) struct Moving {
 
 impl Moving {
     /// Makes squares of `width_m`; a node without a track stays.
-    pub(crate) fn new(places: &[Option<Place>], tracks: Vec<Option<Track>>, width_m: f64) -> Moving {
+    pub(crate) fn new(positions: &[Option<Position>], tracks: Vec<Option<Track>>, width_m: f64) -> Moving {
         let mut moving = Moving {
             movers: Vec::new(),
             cells: BTreeMap::new(),
             width_m,
             looks: BinaryHeap::new(),
-            looked: vec![u64::MAX; places.len()],
+            looked: vec![u64::MAX; positions.len()],
         };
         let tracks = tracks.into_iter().chain(std::iter::repeat_with(|| None));
-        for ((place, track), node) in places.iter().zip(tracks).zip(0..) {
-            let mover = place.map(|place| {
-                let mut track = track.unwrap_or_else(|| Track::Legs(VecDeque::new()));
-                let following = track.next_leg();
-                let mut mover = Mover { leg: Leg::standing(place), following, track, cell: (0, 0) };
-                mover.advance(0);
-                mover.cell = moving.cell_of(mover.leg.at(0));
+        for ((position, track), node) in positions.iter().zip(tracks).zip(0..) {
+            let mover = position.map(|position| {
+                let mut walker = Walker::new(position, track);
+                let mover = Mover { cell: moving.cell_of(walker.at(0)), walker };
                 moving.cells.entry(mover.cell).or_default().push(node);
                 moving.looks.extend(mover.next_look(0, width_m).map(|at| Reverse((at, node))));
                 mover
@@ -150,8 +170,8 @@ impl Moving {
         moving
     }
 
-    fn cell_of(&self, place: Place) -> Cell {
-        (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
+    fn cell_of(&self, position: Position) -> Cell {
+        (libm::floor(position.x / self.width_m) as i64, libm::floor(position.y / self.width_m) as i64)
     }
 
     /// Puts all nodes into their squares of now.
@@ -160,9 +180,8 @@ impl Moving {
         {
             self.looks.pop();
             let Some(mover) = &mut self.movers[node as usize] else { continue };
-            mover.advance(now);
-            let (old, place) = (mover.cell, mover.leg.at(now));
-            let new = self.cell_of(place);
+            let (old, position) = (mover.cell, mover.walker.at(now));
+            let new = self.cell_of(position);
             if new != old {
                 if let Some(cell) = self.cells.get_mut(&old) {
                     cell.retain(|other| *other != node);
@@ -179,12 +198,12 @@ impl Moving {
         }
     }
 
-    pub(crate) fn place(&self, node: u32, now: u64) -> Option<Place> {
-        let mover = self.movers[node as usize].as_ref()?;
+    pub(crate) fn position(&self, node: u32, now: u64) -> Option<Position> {
+        let walker = &self.movers[node as usize].as_ref()?.walker;
         // Its next leg may have begun since it was looked at.
-        match &mover.following {
+        match &walker.following {
             Some(leg) if leg.from_ns <= now => Some(leg.at(now)),
-            _ => Some(mover.leg.at(now)),
+            _ => Some(walker.leg.at(now)),
         }
     }
 
@@ -192,17 +211,17 @@ impl Moving {
     /// the nine squares around it.
     pub(crate) fn around(
         &self,
-        (node, here): (u32, Place),
+        (node, here): (u32, Position),
         now: u64,
         reach_m: f64,
-        near: &mut Vec<(u32, Place)>,
+        near: &mut Vec<(u32, Position)>,
     ) {
         near.clear();
         let Some(mover) = &self.movers[node as usize] else { return };
         let (x, y) = mover.cell;
         for (dx, dy) in (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (dx, dy))) {
             for other in self.cells.get(&(x + dx, y + dy)).into_iter().flatten() {
-                let Some(there) = self.place(*other, now) else { continue };
+                let Some(there) = self.position(*other, now) else { continue };
                 let (dx, dy) = (here.x - there.x, here.y - there.y);
                 // Most nodes are too far away for a logarithm or a place in the order.
                 if dx * dx + dy * dy <= reach_m * reach_m {

@@ -2,7 +2,7 @@
 //!
 //! Not modelled: EDCA, A-MPDU, 802.11n and later.
 
-use crate::rules::Rules;
+use crate::rules::MacRules;
 
 /// A rate, with the SINR that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,10 +125,10 @@ impl Phy {
 
     /// The same profile with the sizes of these rules.
     #[must_use]
-    pub fn under(self, rules: Rules) -> Phy {
+    pub fn under(self, rules: MacRules) -> Phy {
         let data_overhead = match rules {
-            Rules::Standard => DATA_OVERHEAD,
-            Rules::Ns2 => NS2_DATA_OVERHEAD,
+            MacRules::Standard => DATA_OVERHEAD,
+            MacRules::Ns2 => NS2_DATA_OVERHEAD,
         };
         Phy { data_overhead, ..self }
     }
@@ -220,7 +220,7 @@ mod tests {
 
     fn exchange_us(profile: &str, bytes: u32) -> [u64; 2] {
         let phy = Phy::named(profile).expect("a profile");
-        [Rules::Standard, Rules::Ns2].map(|rules| (phy.under(rules).exchange_ns(bytes) + 500) / 1_000)
+        [MacRules::Standard, MacRules::Ns2].map(|rules| (phy.under(rules).exchange_ns(bytes) + 500) / 1_000)
     }
 
     #[test]

@@ -153,7 +153,7 @@ mod tests {
             rate: phy("dsss-2mbps").data,
             bytes: 0,
             number: 3,
-            load: crate::ledger::Load::Other,
+            load: crate::airtime::Load::Other,
             is_announced: true,
             is_repeat: false,
             access: None,

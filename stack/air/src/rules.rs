@@ -2,7 +2,7 @@
 
 /// The rules that a station follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
+pub enum MacRules {
     #[default]
     Standard,
     Ns2,

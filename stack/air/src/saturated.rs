@@ -4,7 +4,7 @@ use hopwise_core::Cast;
 
 use crate::dcf::{Dcf, MacConfig, News};
 use crate::phy::Phy;
-use crate::place::Place;
+use crate::position::Position;
 use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -18,7 +18,7 @@ pub struct Saturated {
     pub phy: Phy,
     pub mac: MacConfig,
     pub radio: Radio,
-    pub places: Vec<Option<Place>>,
+    pub positions: Vec<Option<Position>>,
     /// The sender and the receiver of each flow.
     pub flows: Vec<(u32, u32)>,
     pub seed: u64,
@@ -29,11 +29,11 @@ impl Saturated {
     pub fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
         let on_circle = |n: u32| {
             let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
-            Place { x: 100.0 * libm::cos(angle), y: 100.0 * libm::sin(angle) }
+            Position { x: 100.0 * libm::cos(angle), y: 100.0 * libm::sin(angle) }
         };
-        let places = std::iter::once(Place::default()).chain((0..stations).map(on_circle)).map(Some);
+        let positions = std::iter::once(Position::default()).chain((0..stations).map(on_circle)).map(Some);
         let flows = (1..=stations).map(|station| (station, 0)).collect();
-        Saturated { phy, mac, radio: Radio::default(), places: places.collect(), flows, seed }
+        Saturated { phy, mac, radio: Radio::default(), positions: positions.collect(), flows, seed }
     }
 
     /// A, B and C on a line; A and C have packets for B, which is the second.
@@ -44,15 +44,15 @@ impl Saturated {
         (to_b_m, to_c_m): (f64, f64),
         seed: u64,
     ) -> Saturated {
-        let places = [0.0, to_b_m, to_b_m + to_c_m].map(|x| Some(Place { x, y: 0.0 })).to_vec();
-        Saturated { phy, mac, radio, places, flows: vec![(0, 1), (2, 1)], seed }
+        let positions = [0.0, to_b_m, to_b_m + to_c_m].map(|x| Some(Position { x, y: 0.0 })).to_vec();
+        Saturated { phy, mac, radio, positions, flows: vec![(0, 1), (2, 1)], seed }
     }
 
     /// The payload that each flow delivered, in kbit/s, after a second of warming up.
     pub fn kbps_each(&self, seconds: u64) -> Vec<f64> {
-        let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.places, self.seed);
+        let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.positions, self.seed);
         let mut arrived = vec![0_u64; self.flows.len()];
-        let mut flow_of = vec![None; self.places.len()];
+        let mut flow_of = vec![None; self.positions.len()];
         for (flow, (from, to)) in self.flows.iter().enumerate() {
             flow_of[*from as usize] = Some((flow, *to));
             dcf.offer(u64::from(*from) * 1_000_000, *from, *to, PACKET);

@@ -13,15 +13,15 @@ use std::net::IpAddr;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Rx};
 
+use crate::airtime::{Airtime, Load};
 use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{Ending, FrameEvent, Framing};
-use crate::ledger::{Ledger, Load};
 use crate::motion::Track;
 use crate::phy::Phy;
-use crate::place::Place;
+use crate::position::Position;
 use crate::radio::Radio;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
@@ -29,11 +29,11 @@ use resolve::Resolver;
 /// The most timers of one instant; with more, one of them never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
 
-/// A machine's place, and its name for others.
+/// A machine's position, and its name for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seat {
+pub struct StationConfig {
     /// `None` for a machine without a radio.
-    pub place: Option<Place>,
+    pub position: Option<Position>,
     /// The machine's own name for its radio.
     pub radio: LinkId,
     pub address: IpAddr,
@@ -48,8 +48,8 @@ pub struct WorldConfig {
     pub mac: MacConfig,
     pub radio: Radio,
     pub channel: Channel,
-    /// The seats, one for each machine.
-    pub seats: Vec<Seat>,
+    /// The stations, one for each machine.
+    pub stations: Vec<StationConfig>,
     pub wires: Vec<WireConfig>,
     pub arp: Arp,
     pub seed: u64,
@@ -95,7 +95,7 @@ struct Held {
 
 pub struct World<M: Machine> {
     machines: Vec<M>,
-    seats: Vec<Seat>,
+    stations: Vec<StationConfig>,
     by_address: BTreeMap<IpAddr, u32>,
     dcf: Dcf,
     held: Vec<Held>,
@@ -121,26 +121,26 @@ pub struct World<M: Machine> {
 
 impl<M: Machine> World<M> {
     pub fn new(config: WorldConfig, machines: Vec<M>) -> World<M> {
-        assert_eq!(config.seats.len(), machines.len(), "every machine has a seat");
-        let places: Vec<_> = config.seats.iter().map(|seat| seat.place).collect();
+        assert_eq!(config.stations.len(), machines.len(), "every machine has a station");
+        let positions: Vec<_> = config.stations.iter().map(|station| station.position).collect();
         let mut dcf =
-            Dcf::with_channel(config.phy, config.mac, config.radio, &config.channel, &places, config.seed);
+            Dcf::with_channel(config.phy, config.mac, config.radio, &config.channel, &positions, config.seed);
         let mut wires_of = vec![Vec::new(); machines.len()];
         for (wire, config) in config.wires.iter().enumerate() {
             for (end, (machine, _)) in config.ends.iter().enumerate() {
                 wires_of[*machine as usize].push((wire as u32, end as u8));
             }
         }
-        for (station, seat) in config.seats.iter().enumerate() {
-            dcf.set_hears_all(station as u32, seat.hears_all);
+        for (number, station) in config.stations.iter().enumerate() {
+            dcf.set_hears_all(number as u32, station.hears_all);
         }
         let resolver = (config.arp == Arp::Asked).then(|| Resolver::new(machines.len(), config.mac.rules));
         let mut world = World {
-            by_address: config.seats.iter().zip(0..).map(|(seat, n)| (seat.address, n)).collect(),
+            by_address: config.stations.iter().zip(0..).map(|(station, n)| (station.address, n)).collect(),
             held: machines.iter().map(|_| Held::default()).collect(),
             timers: Deadlines::new(machines.len()),
             wires: config.wires.into_iter().map(Wire::new).collect(),
-            seats: config.seats,
+            stations: config.stations,
             machines,
             dcf,
             wires_of,
@@ -188,8 +188,8 @@ impl<M: Machine> World<M> {
 
     /// Sets the machines' motion; a machine without a track stays where it is. Call it before anything has happened.
     pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
-        let places: Vec<_> = self.seats.iter().map(|seat| seat.place).collect();
-        self.dcf.set_motion(&places, tracks);
+        let positions: Vec<_> = self.stations.iter().map(|station| station.position).collect();
+        self.dcf.set_motion(&positions, tracks);
     }
 
     /// Books where the time of every station goes. Call it before anything has happened.
@@ -198,8 +198,8 @@ impl<M: Machine> World<M> {
     }
 
     /// The uses of a station's time until now, if they are booked.
-    pub fn ledger(&self, station: u32) -> Option<Ledger> {
-        self.dcf.ledger(self.now, station)
+    pub fn airtime(&self, station: u32) -> Option<Airtime> {
+        self.dcf.airtime(self.now, station)
     }
 
     pub fn now(&self) -> Instant {
@@ -297,8 +297,8 @@ impl<M: Machine> World<M> {
             News::Arrived { from, to, cast } => {
                 let n = to as usize;
                 let rx = Rx {
-                    link: self.seats[n].radio,
-                    from: Some(self.seats[from as usize].address),
+                    link: self.stations[n].radio,
+                    from: Some(self.stations[from as usize].address),
                     cast,
                     segment_bytes: None,
                     packet: &self.held[from as usize].packet,
@@ -316,7 +316,7 @@ impl<M: Machine> World<M> {
                     }
                     _ => LinkEvent::Delivered { id: held.id },
                 };
-                self.machines[n].handle_link_event(now, self.seats[n].radio, &event);
+                self.machines[n].handle_link_event(now, self.stations[n].radio, &event);
                 self.serve(n);
             }
         }
@@ -355,7 +355,7 @@ impl<M: Machine> World<M> {
 
     /// After a mutation: takes the machine's packets where there is room, its trace, its next deadline.
     fn serve(&mut self, n: usize) {
-        if self.seats[n].place.is_some() {
+        if self.stations[n].position.is_some() {
             self.serve_radio(n);
         }
         for index in 0..self.wires_of[n].len() {
@@ -385,7 +385,7 @@ impl<M: Machine> World<M> {
                 continue;
             }
             let held = &self.held[n];
-            let payload = self.seats[n].framing.payload(&held.packet);
+            let payload = self.stations[n].framing.payload(&held.packet);
             let load = if held.is_arp { Load::Other } else { (self.loads)(payload) };
             let bytes = payload.len() as u32;
             match held.station {
@@ -400,7 +400,7 @@ impl<M: Machine> World<M> {
         let (now, held) = (Instant(self.now), &mut self.held[n]);
         held.packet.clear();
         let Some(transmit) =
-            self.machines[n].poll_transmit(now, self.seats[n].radio, Payload::Inline, &mut held.packet)
+            self.machines[n].poll_transmit(now, self.stations[n].radio, Payload::Inline, &mut held.packet)
         else {
             return false;
         };
@@ -423,7 +423,7 @@ impl<M: Machine> World<M> {
         let held = std::mem::take(&mut self.held[n]);
         if let Some(to) = held.to {
             let event = LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet };
-            self.machines[n].handle_link_event(Instant(self.now), self.seats[n].radio, &event);
+            self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
         }
     }
 

@@ -35,7 +35,7 @@ pub use settings::Settings;
 pub const PROTOCOL: u8 = 254;
 
 /// Knows the positions of nodes.
-pub trait Places: Debug + Send {
+pub trait Positions: Debug + Send {
     /// `now` never decreases.
     fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point>;
 }
@@ -46,7 +46,7 @@ pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
-    pub places: Box<dyn Places>,
+    pub positions: Box<dyn Positions>,
     /// Seed of all random draws.
     pub seed: u64,
 }
@@ -56,7 +56,7 @@ pub struct Gpsr {
     settings: Settings,
     interfaces: Vec<Interface>,
     own: Ipv4Addr,
-    places: Box<dyn Places>,
+    positions: Box<dyn Positions>,
     neighbours: Neighbours,
     outbox: Outbox,
     next_beacon: Instant,
@@ -102,13 +102,13 @@ impl<'a> Parcel<'a> {
 
 impl Gpsr {
     pub fn new(config: Config) -> Gpsr {
-        let Config { settings, interfaces, places, seed } = config;
+        let Config { settings, interfaces, positions, seed } = config;
         // GPSR builds its own packets, so that the outbox needs no port.
         let mut outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         Gpsr {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
             interfaces,
-            places,
+            positions,
             neighbours: Neighbours::new(settings.most_neighbours),
             next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
             outbox,
@@ -126,7 +126,7 @@ impl Gpsr {
 
     fn send_beacon(&mut self, now: Instant) {
         self.put_beacon_off(now);
-        let Some(sender) = self.places.locate(now, self.own) else { return };
+        let Some(sender) = self.positions.locate(now, self.own) else { return };
         let beacon = Header { next: NOTHING, sender, body: Body::Beacon }.bytes();
         self.packets = self.packets.wrapping_add(1);
         let ip = IpHeader {
@@ -157,7 +157,7 @@ impl Gpsr {
         to: (Ipv4Addr, Point),
         around: Option<(header::Around, Point)>,
     ) -> Option<(Point, Step)> {
-        let here = self.places.locate(now, self.own)?;
+        let here = self.positions.locate(now, self.own)?;
         self.neighbours.forget(now);
         let ground = Ground {
             own: self.own,
@@ -347,7 +347,7 @@ impl Gpsr {
     /// A packet of our own with its destination's position, and its first hop.
     fn wrap(&mut self, now: Instant, packet: &Routed<'_>) -> Option<(Ipv4Addr, Vec<u8>)> {
         let dst = v4(packet.dst)?;
-        let destination = self.places.locate(now, dst)?;
+        let destination = self.positions.locate(now, dst)?;
         let (sender, Step { via, around }) = self.step(now, (dst, destination), None)?;
         let view = IpView::parse(packet.packet).ok()?;
         let body = Body::Data { destination, around };

@@ -1,4 +1,4 @@
-//! Two machines and a path in memory between them, in virtual time: the smallest world there is.
+//! Two machines and a path in memory between them, in virtual time: without a simulator.
 //!
 //! The path delays, limits, loses, repeats, reorders and spoils packets as configured. Its choices come from a seed,
 //! and a run can be repeated to the byte. It knows nothing of TCP.
@@ -49,7 +49,7 @@ struct InFlight {
 }
 
 /// Two machines, the path from A to B and the path from B to A.
-pub struct World<M: Machine> {
+pub struct TwoHosts<M: Machine> {
     pub a: M,
     pub b: M,
     now: Instant,
@@ -64,10 +64,10 @@ pub struct World<M: Machine> {
 /// Receives every packet that an end hands to the path: the time, the sender, the packet, and its fate.
 pub type Tap = Box<dyn FnMut(Instant, End, &[u8], Fate)>;
 
-impl<M: Machine> World<M> {
+impl<M: Machine> TwoHosts<M> {
     /// `to_b` and `to_a` are the two directions; both draw from `seed`, each from a stream of its own.
-    pub fn new(a: M, b: M, to_b: PathConfig, to_a: PathConfig, seed: u64) -> World<M> {
-        World {
+    pub fn new(a: M, b: M, to_b: PathConfig, to_a: PathConfig, seed: u64) -> TwoHosts<M> {
+        TwoHosts {
             a,
             b,
             now: Instant::ZERO,
@@ -84,7 +84,7 @@ impl<M: Machine> World<M> {
     }
 
     #[must_use]
-    pub fn with_tap(mut self, tap: Tap) -> World<M> {
+    pub fn with_tap(mut self, tap: Tap) -> TwoHosts<M> {
         self.tap = Some(tap);
         self
     }
@@ -254,7 +254,7 @@ impl<M: Machine> World<M> {
 
     /// Steps until `done` returns true or `until` is reached; returns the last result of `done`. `done` is called
     /// before the first step and after each, and may act on the machines.
-    pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut World<M>) -> bool) -> bool {
+    pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut TwoHosts<M>) -> bool) -> bool {
         loop {
             if done(self) {
                 return true;
@@ -286,9 +286,9 @@ fn index(end: End) -> usize {
     }
 }
 
-impl<M: Machine> std::fmt::Debug for World<M> {
+impl<M: Machine> std::fmt::Debug for TwoHosts<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World")
+        f.debug_struct("TwoHosts")
             .field("now", &self.now)
             .field("in_flight", &self.in_flight.len())
             .finish_non_exhaustive()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::constants::Constants;
 use super::crowd::Crowd;
-use super::pause::Way;
+use super::pause::Mode;
 
 /// No gap is shorter: a driver's clock is no finer.
 const LEAST_S: f64 = 0.00005;
@@ -48,7 +48,7 @@ pub(super) struct Gap {
     hops: Option<u8>,
     /// The least round trip of all segments and handshakes.
     least_s: Option<f64>,
-    way: Way,
+    mode: Mode,
     /// The last gap of the other mode.
     others_s: Option<f64>,
     /// Segments that may queue on a long path without pauses.
@@ -71,7 +71,7 @@ impl Gap {
             crowd: competes.then(Crowd::default),
             hops: None,
             least_s: None,
-            way: Way::Waiting,
+            mode: Mode::Waiting,
             others_s: None,
             room: FLOWING_QUEUE,
             last_s: None,
@@ -101,7 +101,7 @@ impl Gap {
 
     /// Returns whether no other flow sends: the gap is what the empty path takes. Beside other flows it is longer.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > if self.way == Way::Waiting { self.set.alone } else { self.set.not_alone }
+        self.ratio() > if self.mode == Mode::Waiting { self.set.alone } else { self.set.not_alone }
     }
 
     /// Segments that the empty path holds.
@@ -115,10 +115,10 @@ impl Gap {
     }
 
     /// Switches the mode. Each mode has its own gap, except on a long path, where the narrowest part sets the gap.
-    pub(super) fn turn(&mut self, way: Way) {
-        if self.way != way {
+    pub(super) fn turn(&mut self, mode: Mode) {
+        if self.mode != mode {
             let is_long = self.is_long();
-            self.way = way;
+            self.mode = mode;
             if is_long || !self.set.has_two_gaps {
                 return;
             }
@@ -206,7 +206,7 @@ impl Gap {
         let part = self
             .hops
             .map_or(self.set.part_served, |hops| (self.set.reuse_hops / f64::from(hops.max(1))).min(1.0));
-        let trains = if self.way == Way::Waiting { 1.0 } else { 2.0 };
+        let trains = if self.mode == Mode::Waiting { 1.0 } else { 2.0 };
         let own = (rtt_s / self.seconds).min(trains * train.segments);
         crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
         if let Some(share) = crowd.share() {
@@ -215,7 +215,7 @@ impl Gap {
     }
 
     fn hear_noise(&mut self, train: &Outcome) {
-        if let (Some(rtt_s), Phase::Steady, Way::Waiting) = (train.rtt_s, self.phase, self.way) {
+        if let (Some(rtt_s), Phase::Steady, Mode::Waiting) = (train.rtt_s, self.phase, self.mode) {
             let is_calm = !train.lost && rtt_s - self.base_s < self.set.calm * self.seconds;
             self.calm += (f64::from(u8::from(is_calm)) - self.calm) / 16.0;
         }
@@ -224,18 +224,18 @@ impl Gap {
     /// The weight of a train. A train that ends before its round trip is over shows only part of its effect.
     fn weight(&self, train: &Outcome) -> f64 {
         let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
-        match self.way {
+        match self.mode {
             _ if !self.set.weighs => 1.0,
-            Way::Waiting => 1.0,
-            Way::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
+            Mode::Waiting => 1.0,
+            Mode::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
         }
     }
 
     /// Without pauses each train stands behind the one before. The growth of the queue between them shows how much too
     /// quick they were.
     fn growth_s(&self, rtt_s: f64) -> f64 {
-        match (self.way, self.last_s) {
-            (Way::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
+        match (self.mode, self.last_s) {
+            (Mode::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
             _ => 0.0,
         }
     }
@@ -271,23 +271,23 @@ impl Gap {
     fn steer(&mut self, train: &Outcome) {
         let gap_s = self.seconds;
         let weight = self.weight(train);
-        if self.way == Way::Flowing && self.is_long() {
+        if self.mode == Mode::Flowing && self.is_long() {
             self.make_room(train, weight);
         }
         let ratio = self.set.queue_factor * gap_s / self.base_s;
-        let (may_queue, most_down) = match self.way {
-            Way::Waiting => {
+        let (may_queue, most_down) = match self.mode {
+            Mode::Waiting => {
                 let least = self.set.least_queue.max(self.set.too_short * train.segments);
                 let queue = (if self.set.queue_by_gap { ratio * ratio } else { 0.0 })
                     .max(least)
                     .min(self.set.most_queue);
                 (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
             }
-            Way::Flowing if self.is_short() && self.set.has_short_queue => {
+            Mode::Flowing if self.is_short() && self.set.has_short_queue => {
                 (self.set.short_queue, self.set.flowing_down)
             }
-            Way::Flowing if self.is_long() => (self.room, self.set.flowing_down),
-            Way::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
+            Mode::Flowing if self.is_long() => (self.room, self.set.flowing_down),
+            Mode::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
         };
         // The queue answers after a round trip. If every train until then made good as much, the gap would swing.
         let (of_queue, of_growth) =

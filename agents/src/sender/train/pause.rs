@@ -17,18 +17,18 @@ const BLOCK_TIME: Duration = Duration::from_secs(2);
 
 /// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Mode {
     /// A train, its ACK, the next train.
     Waiting,
     /// The next train follows at once; the one after it waits.
     Flowing,
 }
 
-impl Way {
-    fn other(self) -> Way {
+impl Mode {
+    fn other(self) -> Mode {
         match self {
-            Way::Waiting => Way::Flowing,
-            Way::Flowing => Way::Waiting,
+            Mode::Waiting => Mode::Flowing,
+            Mode::Flowing => Mode::Waiting,
         }
     }
 }
@@ -44,7 +44,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
     set: &'static Constants,
-    way: Way,
+    mode: Mode,
     stage: Stage,
     /// The goodput of the kept mode, in bytes per second.
     rate: Option<f64>,
@@ -66,7 +66,7 @@ impl Pause {
     pub(super) fn new(set: &'static Constants) -> Pause {
         Pause {
             set,
-            way: Way::Waiting,
+            mode: Mode::Waiting,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
@@ -76,13 +76,13 @@ impl Pause {
         }
     }
 
-    pub(super) fn way(&self) -> Way {
-        self.way
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Begins with the mode that suits what is known of the path.
-    pub(super) fn begin(&mut self, way: Way) {
-        *self = Pause { way, ..Pause::new(self.set) };
+    pub(super) fn begin(&mut self, mode: Mode) {
+        *self = Pause { mode, ..Pause::new(self.set) };
     }
 
     /// A train had too little data: the block that holds it proves nothing.
@@ -101,7 +101,7 @@ impl Pause {
         self.block.lossy += u32::from(is_lossy);
         self.block.bytes += bytes;
         self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / 16.0;
-        if self.way == Way::Flowing && self.is_too_lossy() {
+        if self.mode == Mode::Flowing && self.is_too_lossy() {
             return self.turn_back();
         }
         if self.stage == Stage::Warming && self.block.trains >= self.set.warm_trains {
@@ -133,9 +133,9 @@ impl Pause {
         }
         let kept = self.rate.unwrap_or(0.0);
         let worth = worth.unwrap_or(1.0);
-        let is_better = match self.way {
-            Way::Flowing => rate > worth * kept,
-            Way::Waiting => rate * worth > kept,
+        let is_better = match self.mode {
+            Mode::Flowing => rate > worth * kept,
+            Mode::Waiting => rate * worth > kept,
         };
         if is_better {
             (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), self.set.first_interval);
@@ -154,7 +154,7 @@ impl Pause {
     }
 
     fn turn(&mut self, stage: Stage) {
-        (self.way, self.stage, self.lossy_share) = (self.way.other(), stage, 0.0);
+        (self.mode, self.stage, self.lossy_share) = (self.mode.other(), stage, 0.0);
         self.block = Block::default();
     }
 }
@@ -178,15 +178,15 @@ mod tests {
             Road { pause: Pause::new(&FITTED), now: Instant::ZERO, flowing }
         }
 
-        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Way {
+        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
             self.now += Duration::from_millis(500);
-            let bytes = if self.pause.way() == Way::Flowing { self.flowing } else { 10_000 };
+            let bytes = if self.pause.mode() == Mode::Flowing { self.flowing } else { 10_000 };
             self.pause.on_train(self.now, bytes, is_lossy, worth);
-            self.pause.way()
+            self.pause.mode()
         }
 
         fn trains(&mut self, trains: u32) -> usize {
-            (0..trains).filter(|_| self.train(false, OPEN) == Way::Flowing).count()
+            (0..trains).filter(|_| self.train(false, OPEN) == Mode::Flowing).count()
         }
     }
 
@@ -202,13 +202,13 @@ mod tests {
     fn what_brought_less_is_tried_again_after_twice_as_long() {
         let mut road = Road::new(9_000);
         let mut began = Vec::new();
-        let mut before = Way::Waiting;
+        let mut before = Mode::Waiting;
         for nth in 0..600 {
-            let way = road.train(false, OPEN);
-            if (before, way) == (Way::Waiting, Way::Flowing) {
+            let mode = road.train(false, OPEN);
+            if (before, mode) == (Mode::Waiting, Mode::Flowing) {
                 began.push(nth / BLOCK_TRAINS);
             }
-            before = way;
+            before = mode;
         }
         assert_eq!(began, [6, 19, 45]);
     }
@@ -216,25 +216,25 @@ mod tests {
     #[test]
     fn nothing_is_tried_where_the_answer_is_known() {
         let mut road = Road::new(99_000);
-        assert!((0..400).all(|_| road.train(false, None) == Way::Waiting));
+        assert!((0..400).all(|_| road.train(false, None) == Mode::Waiting));
     }
 
     #[test]
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
-        while road.train(false, OPEN) == Way::Waiting {}
+        while road.train(false, OPEN) == Mode::Waiting {}
         // Time counts from the first train on.
         road.train(false, OPEN);
         road.train(true, OPEN);
-        assert_eq!(road.pause.way(), Way::Flowing);
+        assert_eq!(road.pause.mode(), Mode::Flowing);
         road.train(true, OPEN);
-        assert_eq!(road.pause.way(), Way::Waiting);
+        assert_eq!(road.pause.mode(), Mode::Waiting);
 
         road.trains(200);
-        assert_eq!(road.pause.way(), Way::Flowing);
-        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Way::Flowing).count();
+        assert_eq!(road.pause.mode(), Mode::Flowing);
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Mode::Flowing).count();
         assert_eq!(flowing, 100);
-        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Way::Waiting));
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Mode::Waiting));
     }
 
     /// When other flows come or go, the other mode may be better, so it is tried from time to time.
@@ -254,6 +254,6 @@ mod tests {
             road.trains(5);
             road.pause.on_break();
         }
-        assert_eq!(road.pause.way(), Way::Waiting);
+        assert_eq!(road.pause.mode(), Mode::Waiting);
     }
 }

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::sim::Directions;
 use crate::tcp::Tcp;
 use crate::units::{Rate, Size, Time};
 
@@ -40,7 +41,7 @@ pub(in crate::scenario) struct Traffic {
     #[serde(default)]
     pub(in crate::scenario) background: bool,
     /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
-    pub(in crate::scenario) direction: Option<DirectionName>,
+    pub(in crate::scenario) direction: Option<Directions>,
     /// Size of one transfer, 1B to 1GiB, each on its own connection (kind: bulk; default: endless data).
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
     /// Size of a request, 8B to 1GiB (kind: request, which requires it).
@@ -70,19 +71,6 @@ pub(in crate::scenario) enum TrafficKind {
     Cbr,
     /// UDP datagrams as fast as they leave.
     Saturated,
-}
-
-/// Direction of bulk data, seen from the node that opens the connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::scenario) enum DirectionName {
-    /// Data goes to the peer.
-    #[default]
-    Forth,
-    /// Data comes from the peer.
-    Back,
-    /// Data goes both ways.
-    Both,
 }
 
 /// A fixed value or a random one: `2s`, `{ mean: 2s }` (exponential), `{ from: 1s, to: 3s }` (uniform).

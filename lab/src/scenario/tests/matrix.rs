@@ -26,7 +26,7 @@ fn paths_are_crossed_the_last_fastest() {
     }
     let cells = scenario.asked().expect("it can be asked").cells;
     let there = scenario.at(&cells[3]).and_then(|there| there.under("x")?.prepare(1)).expect("a plan").plan;
-    assert_eq!((there.places.len(), there.phy.name), (5, "dsss-11mbps"));
+    assert_eq!((there.positions.len(), there.phy.name), (5, "dsss-11mbps"));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn what_is_set_varies_no_more_and_a_run_needs_one_point() {
     };
     assert!(shown(&refusal).contains("--set radio.profile=… --set topology.hops=…"), "{}", shown(&refusal));
     let one = with_matrix(CROSSED, &["topology.hops=7", "radio.profile=dsss-1mbps"]);
-    assert_eq!(one.plan(None, 1).expect("one point").plan.places.len(), 8);
+    assert_eq!(one.plan(None, 1).expect("one point").plan.positions.len(), 8);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn what_chance_draws_is_the_same_for_every_arm_and_another_for_every_seed() {
     let drawn = |arm: &str, seed| {
         let plan = scenario.plan(Some(arm), seed).expect("a plan").plan;
         let starts: Vec<_> = plan.flows.iter().map(|flow| flow.start).collect();
-        (format!("{:?}", plan.places), starts)
+        (format!("{:?}", plan.positions), starts)
     };
     assert_eq!(drawn("x", 1), drawn("y", 1));
     assert_ne!(drawn("x", 1).0, drawn("x", 2).0);

@@ -11,7 +11,7 @@ use hopwise_mesh::Node;
 
 use super::message::{ENDLESS, HEADER, Header, Message, Then};
 use super::{Completions, Counted, Seen};
-use crate::sim::plan::{Talk, TcpPlan, Ways};
+use crate::sim::plan::{Directions, Talk, TcpPlan};
 
 /// The least pause after a connection that failed.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -125,16 +125,16 @@ impl Client {
             (Some(Header { bytes, answer }), u64::from(bytes), u64::from(answer))
         };
         match self.plan.talk {
-            Talk::Endless(ways) => {
-                let bytes = if ways.has_forth() { ENDLESS } else { 0 };
+            Talk::Endless(directions) => {
+                let bytes = if directions.has_forth() { ENDLESS } else { 0 };
                 (Message::new(None, bytes, Then::StaysOpen), 0)
             }
-            Talk::Transfers { bytes, ways } => {
+            Talk::Transfers { bytes, directions } => {
                 let bytes = bytes.draw(&mut self.sizes).max(1);
-                match ways {
-                    Ways::Forth => (Message::new(None, bytes, Then::Shuts), 0),
+                match directions {
+                    Directions::Forth => (Message::new(None, bytes, Then::Shuts), 0),
                     _ => {
-                        let forth = if ways == Ways::Both { bytes } else { 0 };
+                        let forth = if directions == Directions::Both { bytes } else { 0 };
                         let (header, len, answer) = header(forth, bytes);
                         (Message::new(header, len, Then::Shuts), answer)
                     }

@@ -8,7 +8,7 @@ use hopwise_mesh::Node;
 
 use super::message::{ENDLESS, Header, Message, Then};
 use super::{Counted, Seen};
-use crate::sim::plan::{Talk, TcpPlan, Ways};
+use crate::sim::plan::{Directions, Talk, TcpPlan};
 
 #[derive(Debug)]
 pub(super) struct Server {
@@ -65,7 +65,9 @@ impl Server {
             self.seen.note_hops(node, peer);
         }
         let message = match self.plan.talk {
-            Talk::Endless(ways) if ways.has_back() => Message::new(None, ENDLESS, Then::StaysOpen),
+            Talk::Endless(directions) if directions.has_back() => {
+                Message::new(None, ENDLESS, Then::StaysOpen)
+            }
             _ => Message::nothing(),
         };
         self.open.push(Open { conn, message, unread: 0, answer: 0, has_end: false });
@@ -111,7 +113,7 @@ impl Server {
     fn is_asked(&self) -> bool {
         match self.plan.talk {
             Talk::Endless(_) => false,
-            Talk::Transfers { ways, .. } => ways != Ways::Forth,
+            Talk::Transfers { directions, .. } => directions != Directions::Forth,
             Talk::Requests { .. } => true,
         }
     }

@@ -32,11 +32,11 @@ fn a_run_with_a_series_is_the_run_without_it() {
     let prepared = prepared(&[]);
     let plain = super::super::run(&prepared.plan).expect("a world");
     let (with_frames, results) = series(&prepared, Frames::Keep);
-    let ledgers = |mut results: super::super::Results| {
-        results.nodes.iter_mut().for_each(|node| node.ledger = None);
+    let airtimes = |mut results: super::super::Results| {
+        results.nodes.iter_mut().for_each(|node| node.airtime = None);
         results
     };
-    assert_eq!(ledgers(results), plain);
+    assert_eq!(airtimes(results), plain);
     let (without, _) = series(&prepared, Frames::Leave);
     let of_frames = |line: &&str| line.contains(':') || line.starts_with("stretch,");
     let sampled: Vec<_> = with_frames.lines().filter(|line| !of_frames(line)).collect();

@@ -13,13 +13,13 @@ use hopwise_air::frames::{Ending, FrameEvent, Framing, Sees, mac_of};
 use hopwise_air::radiotap::Monitor;
 use hopwise_core::Instant;
 use hopwise_core::trace::comments::Comment;
-use hopwise_host::{Frames, finish_checksum};
+use hopwise_host::{Direction, Frames, finish_checksum};
 use hopwise_lab::scenario::Prepared;
 use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 
 use super::Epoch;
-use super::pcapng::{CaptureFile, Interface, Way};
+use super::pcapng::{CaptureFile, Interface};
 use super::words;
 
 /// The largest number of reasons for packets that left an endpoint and may still go on the air; the oldest give way.
@@ -50,7 +50,7 @@ struct Station {
 
 struct Record {
     at: Duration,
-    way: Way,
+    direction: Direction,
     bytes: Vec<u8>,
     /// The trace's text; the MAC's text follows it.
     reason: String,
@@ -99,7 +99,7 @@ impl Captures {
         station.frames += 1;
         station.waiting.push_back(Record {
             at: self.epoch.at(event.from_ns),
-            way: if is_sent { Way::Out } else { Way::In },
+            direction: if is_sent { Direction::Out } else { Direction::In },
             bytes,
             reason: reason.cloned().unwrap_or_default(),
             words: words::of_frame(&self.names, frame),
@@ -162,8 +162,10 @@ impl Station {
 
     fn write_complete(&mut self) -> io::Result<()> {
         while self.waiting.front().is_some_and(|record| !record.is_open) {
-            let Some(Record { at, way, bytes, reason, words, .. }) = self.waiting.pop_front() else { break };
-            self.file.push(at, way, &bytes, &[&reason, &words])?;
+            let Some(Record { at, direction, bytes, reason, words, .. }) = self.waiting.pop_front() else {
+                break;
+            };
+            self.file.push(at, direction, &bytes, &[&reason, &words])?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use pcap_file::DataLink;
 
 use super::Files;
-use super::pcapng::{CaptureFile, Interface, Way};
+use super::pcapng::{CaptureFile, Interface};
 
 /// The file of one node.
 pub(super) struct End {
@@ -42,9 +42,9 @@ impl End {
         self.scratch.extend_from_slice(seen.packet);
         finish_checksum(&mut self.scratch, behind_routing);
         let text = comment.with_frames(|packet| self.frames.of(0, packet));
-        let way = if seen.direction == Direction::In { Way::In } else { Way::Out };
-        let frame = self.file.push(Duration::from_nanos(seen.at.0), way, &self.scratch, &[&text])?;
-        if way == Way::In {
+        let frame =
+            self.file.push(Duration::from_nanos(seen.at.0), seen.direction, &self.scratch, &[&text])?;
+        if seen.direction == Direction::In {
             self.frames.note(0, seen.id, frame);
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use hopwise_host::Direction;
 use hopwise_host::own_file::begin_own;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -26,11 +27,12 @@ pub(super) struct Interface<'a> {
     pub(super) link: DataLink,
 }
 
-/// A packet's direction, in pcapng's flags word (section 4.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    In = 1,
-    Out = 2,
+/// The lowest bits of pcapng's flags word (section 4.3.1).
+fn flags(direction: Direction) -> u32 {
+    match direction {
+        Direction::In => 1,
+        Direction::Out => 2,
+    }
 }
 
 pub(super) struct CaptureFile {
@@ -65,11 +67,11 @@ impl CaptureFile {
     pub(super) fn push(
         &mut self,
         at: Duration,
-        way: Way,
+        direction: Direction,
         packet: &[u8],
         comments: &[&str],
     ) -> io::Result<u64> {
-        let mut options = vec![EnhancedPacketOption::Flags(way as u32)];
+        let mut options = vec![EnhancedPacketOption::Flags(flags(direction))];
         let said = comments.iter().filter(|comment| !comment.is_empty());
         options.extend(said.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
         let block = EnhancedPacketBlock {

@@ -75,7 +75,7 @@ fn kind_name(kind: FrameKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_air::ledger::Load;
+    use hopwise_air::airtime::Load;
     use hopwise_air::phy::Phy;
 
     use super::*;

@@ -7,7 +7,7 @@
 //! on. Under the standard's no station understood a header, and the others go on after DIFS. Those that collided find
 //! out later, when their answer is overdue.
 
-use crate::dcf::{MacConfig, Rules};
+use crate::dcf::{MacConfig, MacRules};
 use crate::phy::Phy;
 use crate::saturated::{PACKET, PAYLOAD};
 
@@ -28,8 +28,8 @@ fn windows(phy: &Phy, mac: &MacConfig) -> Vec<f64> {
 }
 
 /// 0..cw by the standard, 0..cw − 1 by ns-2.
-pub(super) fn drawn_from(cw: u16, rules: Rules) -> u32 {
-    u32::from(cw) + u32::from(rules == Rules::Standard)
+pub(super) fn drawn_from(cw: u16, rules: MacRules) -> u32 {
+    u32::from(cw) + u32::from(rules == MacRules::Standard)
 }
 
 fn power(base: f64, exponent: u32) -> f64 {
@@ -37,10 +37,10 @@ fn power(base: f64, exponent: u32) -> f64 {
 }
 
 /// Slots of the others that go by before a station knows that it has collided.
-fn lag_slots(phy: &Phy, rules: Rules) -> f64 {
+fn lag_slots(phy: &Phy, rules: MacRules) -> f64 {
     match rules {
-        Rules::Ns2 => 0.0,
-        Rules::Standard => phy.answer_timeout_ns() as f64 / phy.slot_ns as f64,
+        MacRules::Ns2 => 0.0,
+        MacRules::Standard => phy.answer_timeout_ns() as f64 / phy.slot_ns as f64,
     }
 }
 
@@ -95,15 +95,15 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
     let slot = us(phy.slot_ns);
     let (success, first) = times_us(phy, mac);
     let collision = match mac.rules {
-        Rules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
-        Rules::Standard => first + us(phy.difs_ns()),
+        MacRules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
+        MacRules::Standard => first + us(phy.difs_ns()),
     };
     // A station that succeeded draws 0 again with the probability 1/window. Under ns-2's rules two of the stations that
     // collided may do this, too, from their next window.
     let again = 1.0 / windows[0];
     let after_collision = match mac.rules {
-        Rules::Ns2 => 2.0 / windows.get(1).copied().unwrap_or(windows[0]),
-        Rules::Standard => 0.0,
+        MacRules::Ns2 => 2.0 / windows.get(1).copied().unwrap_or(windows[0]),
+        MacRules::Standard => 0.0,
     };
     let row = 1.0 / (1.0 - again);
     let packets = one * row + many * after_collision;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Outage, Ways};
+use super::Outage;
 
 /// A statement that was understood.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,8 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkChange {
     pub ends: (u32, u32),
-    pub ways: Ways,
+    /// The change applies to frames from the first end to the second, and not back.
+    pub is_one_way: bool,
     pub change: Change,
 }
 
@@ -66,9 +67,9 @@ impl Said {
         // Units may stand apart from their numbers.
         let words: Vec<&str> = text.split_whitespace().collect();
         let ["link", link, verb, ref rest @ ..] = words[..] else { return Err(ScriptError::NotUnderstood) };
-        let (ends, ways) = match (link.split_once("->"), link.split_once('-')) {
-            (Some(ends), _) => (ends, Ways::One),
-            (None, Some(ends)) => (ends, Ways::Both),
+        let (ends, is_one_way) = match (link.split_once("->"), link.split_once('-')) {
+            (Some(ends), _) => (ends, true),
+            (None, Some(ends)) => (ends, false),
             (None, None) => return Err(ScriptError::NotUnderstood),
         };
         let number = |name: &str| node(name).ok_or_else(|| ScriptError::NoNode(name.to_owned()));
@@ -78,15 +79,15 @@ impl Said {
         }
         if verb == "down" {
             let (begins_ns, ends_ns) = times(rest)?;
-            return Ok(Said::Outage(Outage { from: ends.0, to: ends.1, begins_ns, ends_ns, ways }));
+            return Ok(Said::Outage(Outage { from: ends.0, to: ends.1, begins_ns, ends_ns, is_one_way }));
         }
-        Ok(Said::Change(LinkChange { ends, ways, change: change(verb, rest)? }))
+        Ok(Said::Change(LinkChange { ends, is_one_way, change: change(verb, rest)? }))
     }
 }
 
 impl LinkChange {
     pub(super) fn is_of(&self, from: u32, to: u32) -> bool {
-        self.ends == (from, to) || (self.ways == Ways::Both && self.ends == (to, from))
+        self.ends == (from, to) || (!self.is_one_way && self.ends == (to, from))
     }
 
     /// Returns whether the change differs from frame to frame: a gain does not.
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn sentences_say_which_link_and_what_of_it() {
         let (begins_ns, ends_ns) = (10_000_000_000, 20_000_000_000);
-        let outage = Outage { from: 3, to: 4, begins_ns, ends_ns, ways: Ways::Both };
+        let outage = Outage { from: 3, to: 4, begins_ns, ends_ns, is_one_way: false };
         assert_eq!(parse("link n3-n4 down from 10 s to 20 s"), Ok(Said::Outage(outage)));
         assert_eq!(parse("link n3-n4 down from 10s to 20000 ms"), Ok(Said::Outage(outage)));
         let Ok(Said::Change(change)) = parse("link n3->n4 loses 5%") else { panic!("a loss") };

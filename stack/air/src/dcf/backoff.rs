@@ -1,7 +1,7 @@
 //! When a station may begin an exchange: backoffs drawn, interrupted and resumed.
 
 use super::station::{Backoff, Hears, Phase, Wait};
-use super::{Dcf, Rules};
+use super::{Dcf, MacRules};
 use crate::deadlines::NEVER;
 
 impl Dcf {
@@ -13,7 +13,7 @@ impl Dcf {
             return;
         }
         let is_idle = st.reception.hears == Hears::Nothing && st.nav_end() <= now && st.busy_until <= now;
-        st.is_undrawn = self.mac.rules == Rules::Standard && is_idle;
+        st.is_undrawn = self.mac.rules == MacRules::Standard && is_idle;
         st.drawn = None;
         // Access at once on a medium that has been idle for DIFS is the standard's; ns-2 draws always.
         st.slots = if st.is_undrawn { 0 } else { st.draw() };

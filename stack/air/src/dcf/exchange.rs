@@ -4,9 +4,9 @@ use hopwise_core::Cast;
 
 use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
-use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
+use super::{Dcf, Frame, FrameKind, MacRules, News, Outcome};
+use crate::airtime::Load;
 use crate::frames::Loss;
-use crate::ledger::Load;
 
 /// The fields that a station reads of a frame for it.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl Dcf {
         let is_expected = match (frame.is_announced, st.phase) {
             (true, Phase::AwaitsData) => true,
             (is_announced, Phase::Idle) => {
-                let is_late = is_announced && self.mac.rules == Rules::Ns2;
+                let is_late = is_announced && self.mac.rules == MacRules::Ns2;
                 !is_late && st.wait == Wait::Nothing
             }
             _ => false,
@@ -98,8 +98,8 @@ impl Dcf {
         let st = &self.stations[n];
         let is_held_up = match (owed.kind, self.mac.rules) {
             // ns-2 wants carrier and NAV idle, the standard the NAV alone.
-            (FrameKind::Cts, Rules::Ns2) => st.nav > now || st.hears_anything(now),
-            (FrameKind::Cts, Rules::Standard) => st.nav_end() > now,
+            (FrameKind::Cts, MacRules::Ns2) => st.nav > now || st.hears_anything(now),
+            (FrameKind::Cts, MacRules::Standard) => st.nav_end() > now,
             _ => false,
         };
         if is_held_up {
@@ -108,7 +108,7 @@ impl Dcf {
             return;
         }
         let (airtime_ns, phase) = match owed.kind {
-            FrameKind::Cts if self.mac.rules == Rules::Ns2 => (self.times.cts, Phase::AwaitsData),
+            FrameKind::Cts if self.mac.rules == MacRules::Ns2 => (self.times.cts, Phase::AwaitsData),
             FrameKind::Cts => (self.times.cts, Phase::Sends),
             _ => (self.times.ack, Phase::Sends),
         };
@@ -136,7 +136,7 @@ impl Dcf {
     pub(super) fn on_time_to_send_data(&mut self, now: u64, n: usize) {
         self.settle_what_is_over(now, n);
         let st = &mut self.stations[n];
-        let is_busy = self.mac.rules == Rules::Ns2 && (st.nav > now || st.hears_anything(now));
+        let is_busy = self.mac.rules == MacRules::Ns2 && (st.nav > now || st.hears_anything(now));
         if !is_busy {
             self.send_data(now, n);
             return;
@@ -157,7 +157,7 @@ impl Dcf {
         if st.wait != Wait::Answer {
             return;
         }
-        if self.mac.rules == Rules::Standard && st.hears_since(now) {
+        if self.mac.rules == MacRules::Standard && st.hears_since(now) {
             // The station listens to the end of a frame that began in time (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9).
             let until = st.reception.until;
             self.wait(n, Wait::Answer, until);

@@ -24,12 +24,12 @@ fn carried_with(
     spacing_m: f64,
     seconds: u64,
 ) -> Vec<u32> {
-    let places = [Some(Place::default()), Some(Place { x: spacing_m, y: 0.0 })];
+    let positions = [Some(Position::default()), Some(Position { x: spacing_m, y: 0.0 })];
     let mac = MacConfig { rts_threshold: None, rate, ..MacConfig::default() };
     let phy = Phy::named(profile).expect("a profile");
     let over = |noise_w| Radio::default().over_noise(noise_w, phy.basic);
     let radio = channel.noise_w.map_or(Radio::default(), over);
-    let mut dcf = Dcf::with_channel(phy, mac, radio, channel, &places, 1);
+    let mut dcf = Dcf::with_channel(phy, mac, radio, channel, &positions, 1);
     dcf.offer(0, 0, 1, 1_000);
     let mut each = vec![0; seconds as usize];
     while dcf.next() < seconds * SECOND {
@@ -67,8 +67,8 @@ fn lost_acks_bring_frames_again_and_none_is_passed_up_twice() {
 #[test]
 fn a_link_may_be_weaker_in_one_direction() {
     let channel = changed("link n0->n1 gains -20 dB");
-    let places = [Some(Place::default()), Some(Place { x: 200.0, y: 0.0 })];
-    let near = crate::medium::neighbours(&Radio::default(), &channel, &places, 1);
+    let positions = [Some(Position::default()), Some(Position { x: 200.0, y: 0.0 })];
+    let near = crate::medium::neighbours(&Radio::default(), &channel, &positions, 1);
     assert_eq!(near, [vec![], vec![0]]);
     assert_eq!(carried(&channel, "dsss-2mbps", 200.0, 2), [0, 0]);
 }
@@ -91,8 +91,8 @@ fn curves_let_slow_rates_reach_farther_than_fast_ones() {
     let phy = Phy::named("ofdm-54mbps").expect("a profile");
     let radio = Radio::default().over_noise(4e-13, phy.data);
     let neighbours = |x| {
-        let places = [Some(Place::default()), Some(Place { x, y: 0.0 })];
-        crate::medium::neighbours(&radio, &channel, &places, 1)[0].len()
+        let positions = [Some(Position::default()), Some(Position { x, y: 0.0 })];
+        crate::medium::neighbours(&radio, &channel, &positions, 1)[0].len()
     };
     assert_eq!((neighbours(slow), neighbours(fast - 100.0)), (0, 1));
 }
@@ -119,11 +119,11 @@ fn a_rate_that_falls_back_reaches_as_far_as_slow_ones_and_is_as_fast_as_fast_one
 
 #[test]
 fn stations_at_the_same_place_talk_to_each_other() {
-    for rules in [Rules::Ns2, Rules::Standard] {
-        let places = [Some(Place::default()); 3];
+    for rules in [MacRules::Ns2, MacRules::Standard] {
+        let positions = [Some(Position::default()); 3];
         let mac = MacConfig { rules, ..MacConfig::default() };
         let mut dcf =
-            Dcf::new(Phy::named("dsss-2mbps").expect("a profile"), mac, Radio::default(), &places, 1);
+            Dcf::new(Phy::named("dsss-2mbps").expect("a profile"), mac, Radio::default(), &positions, 1);
         let mut arrived = [0; 3];
         (0..3).for_each(|n| dcf.offer(0, n, (n + 1) % 3, 500));
         while dcf.next() < 2 * SECOND {

@@ -4,7 +4,7 @@ use hopwise_core::Cast;
 
 use super::exchange::Own;
 use super::station::{Hears, Reception};
-use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
+use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, News};
 use crate::channel::OnAir;
 use crate::deadlines::NEVER;
 use crate::frames::Loss;
@@ -39,8 +39,8 @@ impl Dcf {
         let (link, power_w) = (link_index as u32, link.power_w);
         let new = Reception { hears, link, started, from, began: from, until, power_w };
         match self.mac.rules {
-            Rules::Ns2 => self.hear_ns2(n, new),
-            Rules::Standard => self.hear_standard(n, new),
+            MacRules::Ns2 => self.hear_ns2(n, new),
+            MacRules::Standard => self.hear_standard(n, new),
         }
         self.interrupt(n, from);
     }
@@ -147,7 +147,7 @@ impl Dcf {
         if !st.was_sending_at(heard.until) {
             if heard.hears == Hears::Frame {
                 self.take(n, &heard);
-            } else if self.mac.rules == Rules::Ns2 {
+            } else if self.mac.rules == MacRules::Ns2 {
                 st.extend_nav(heard.until + self.times.eifs);
             } else if heard.started <= heard.until {
                 // PHY-RXEND.indication reported an error (IEEE 802.11-2016 §10.3.2.3.7). Energy alone makes no such
@@ -174,7 +174,7 @@ impl Dcf {
         if is_longer && duration_ns > 0 {
             st.nav = heard.until + duration_ns;
             // The standard takes the NAV of an RTS back when no frame follows it.
-            let is_rts = kind == FrameKind::Rts && self.mac.rules == Rules::Standard;
+            let is_rts = kind == FrameKind::Rts && self.mac.rules == MacRules::Standard;
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
         }
         let hears_all = st.hears_all;

@@ -8,10 +8,10 @@ fn phy() -> Phy {
     Phy::named("dsss-2mbps").expect("a profile")
 }
 
-fn pair(rules: Rules, spacing_m: f64, channel: &Channel) -> Dcf {
-    let places = [Some(Place::default()), Some(Place { x: spacing_m, y: 0.0 })];
+fn pair(rules: MacRules, spacing_m: f64, channel: &Channel) -> Dcf {
+    let positions = [Some(Position::default()), Some(Position { x: spacing_m, y: 0.0 })];
     let mac = MacConfig { rules, ..MacConfig::default() };
-    Dcf::with_channel(phy(), mac, Radio::default(), channel, &places, 1)
+    Dcf::with_channel(phy(), mac, Radio::default(), channel, &positions, 1)
 }
 
 fn losing(link: &str) -> Channel {
@@ -25,7 +25,7 @@ fn losing(link: &str) -> Channel {
 /// §10.3.3.
 #[test]
 fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
-    for (rules, most) in [(Rules::Standard, 31), (Rules::Ns2, 30)] {
+    for (rules, most) in [(MacRules::Standard, 31), (MacRules::Ns2, 30)] {
         let mut station = Station::new(&phy(), rules, Stream::new(1, 0, Purpose::Backoff));
         let mut drawn: Vec<u32> = (0..4_000).map(|_| station.draw()).collect();
         drawn.sort_unstable();
@@ -36,7 +36,7 @@ fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
 
 /// The time from the end of station 0's broadcast to station 1's own frame, less whole slots.
 fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
-    let mut dcf = pair(Rules::Standard, spacing_m, channel);
+    let mut dcf = pair(MacRules::Standard, spacing_m, channel);
     let is_broadcast = |event: &FrameEvent| event.sender == 0;
     dcf.watch_frames();
     dcf.offer(0, 0, EVERYONE, 1_000);
@@ -74,10 +74,10 @@ fn eifs_follows_frames_that_err_and_not_energy_alone() {
 #[test]
 fn a_collision_counts_as_an_error_where_a_header_was_understood() {
     for (later_us, is_error) in [(0, false), (100, false), (300, true)] {
-        let places = [0.0, 200.0, 400.0].map(|x| Some(Place { x, y: 0.0 }));
+        let positions = [0.0, 200.0, 400.0].map(|x| Some(Position { x, y: 0.0 }));
         // The ends do not receive each other.
         let radio = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
-        let mut dcf = Dcf::new(phy(), MacConfig::default(), radio, &places, 1);
+        let mut dcf = Dcf::new(phy(), MacConfig::default(), radio, &positions, 1);
         dcf.offer(SECOND, 0, EVERYONE, 1_000);
         dcf.offer(SECOND + later_us * 1_000, 2, EVERYONE, 1_000);
         while dcf.next() < 2 * SECOND {
@@ -90,7 +90,7 @@ fn a_collision_counts_as_an_error_where_a_header_was_understood() {
 /// §10.3.2.7: a station answers an RTS if its NAV is idle. A CTS does not set its sender's own NAV.
 #[test]
 fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
-    for (rules, all) in [(Rules::Standard, true), (Rules::Ns2, false)] {
+    for (rules, all) in [(MacRules::Standard, true), (MacRules::Ns2, false)] {
         let mut dcf = pair(rules, 200.0, &losing("n1->n0"));
         dcf.offer(0, 0, 1, 1_000);
         while dcf.next() < SECOND {
@@ -105,7 +105,7 @@ fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
 /// §10.3.2.7: SIFS, a slot and aRxPHYStartDelay after the RTS the station knows that no answer comes.
 #[test]
 fn who_is_not_answered_knows_it_when_a_preamble_is_overdue() {
-    let mut dcf = pair(Rules::Standard, 1_000.0, &Channel::default());
+    let mut dcf = pair(MacRules::Standard, 1_000.0, &Channel::default());
     dcf.offer(SECOND, 0, 1, 1_000);
     dcf.fire();
     assert_eq!(dcf.next(), SECOND + phy().rts_ns(), "its end");

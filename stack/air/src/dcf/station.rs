@@ -1,6 +1,6 @@
 //! The state of one station.
 
-use super::Rules;
+use super::MacRules;
 use super::arf::Ladder;
 use crate::deadlines::NEVER;
 use crate::frames::Drawn;
@@ -79,7 +79,7 @@ pub(super) struct Service {
     pub(super) number: u32,
     pub(super) airtime_ns: u64,
     pub(super) rate: Rate,
-    pub(super) load: crate::ledger::Load,
+    pub(super) load: crate::airtime::Load,
     pub(super) is_announced: bool,
     /// The CTS was received: data is next.
     pub(super) is_cleared: bool,
@@ -136,7 +136,7 @@ pub(super) struct Station {
 }
 
 impl Station {
-    pub(super) fn new(phy: &Phy, rules: Rules, stream: Stream) -> Station {
+    pub(super) fn new(phy: &Phy, rules: MacRules, stream: Stream) -> Station {
         Station {
             reception: Reception {
                 hears: Hears::Nothing,
@@ -162,7 +162,7 @@ impl Station {
             wait: Wait::Nothing,
             cw: phy.cw.0,
             cw_range: phy.cw,
-            beyond_cw: u32::from(rules == Rules::Standard),
+            beyond_cw: u32::from(rules == MacRules::Standard),
             short_tries: 0,
             long_tries: 0,
             owed: None,
@@ -175,7 +175,7 @@ impl Station {
                 rate: phy.basic,
                 bytes: 0,
                 number: 0,
-                load: crate::ledger::Load::Other,
+                load: crate::airtime::Load::Other,
                 is_announced: false,
                 is_repeat: false,
                 access: None,

@@ -1,7 +1,7 @@
 //! The counters of each station.
 
 use super::FrameKind;
-use crate::ledger::Load;
+use crate::airtime::Load;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {

@@ -12,10 +12,10 @@ struct Cell {
 pub(super) const SECOND: u64 = 1_000_000_000;
 
 impl Cell {
-    fn new(profile: &str, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Cell {
+    fn new(profile: &str, mac: MacConfig, radio: Radio, positions: &[Option<Position>], seed: u64) -> Cell {
         let phy = Phy::named(profile).expect("a profile");
-        let dcf = Dcf::new(phy, mac, radio, places, seed);
-        Cell { dcf, arrived: vec![0; places.len()], senders: 1..places.len() as u32 }
+        let dcf = Dcf::new(phy, mac, radio, positions, seed);
+        Cell { dcf, arrived: vec![0; positions.len()], senders: 1..positions.len() as u32 }
     }
 
     fn kbps_each(mut self, seconds: u64) -> Vec<f64> {
@@ -37,16 +37,16 @@ impl Cell {
     }
 }
 
-fn circle(stations: u32) -> Vec<Option<Place>> {
+fn circle(stations: u32) -> Vec<Option<Position>> {
     let on_circle = |n: u32| {
         let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
-        Place { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
+        Position { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
     };
-    std::iter::once(Place::default()).chain((0..stations).map(on_circle)).map(Some).collect()
+    std::iter::once(Position::default()).chain((0..stations).map(on_circle)).map(Some).collect()
 }
 
 fn ns2(rts_threshold: Option<u32>) -> MacConfig {
-    MacConfig { rules: Rules::Ns2, rts_threshold, ..MacConfig::default() }
+    MacConfig { rules: MacRules::Ns2, rts_threshold, ..MacConfig::default() }
 }
 
 /// Checks that `got` is within `percent` of `expected`, and prints it if not.
@@ -77,8 +77,8 @@ fn saturated_cells_carry_what_ns2_measured() {
     }
 }
 
-fn line(to_b_m: f64, to_c_m: f64) -> [Option<Place>; 3] {
-    let at = |x| Some(Place { x, y: 0.0 });
+fn line(to_b_m: f64, to_c_m: f64) -> [Option<Position>; 3] {
+    let at = |x| Some(Position { x, y: 0.0 });
     [at(to_b_m), at(0.0), at(to_b_m + to_c_m)]
 }
 
@@ -139,10 +139,10 @@ fn one_exchange_takes_the_time_of_its_frames() {
 #[test]
 fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
     let phy = Phy::named("dsss-2mbps").expect("a profile");
-    let places = [Some(Place::default()), Some(Place { x: 300.0, y: 0.0 })];
-    for rules in [Rules::Ns2, Rules::Standard] {
+    let positions = [Some(Position::default()), Some(Position { x: 300.0, y: 0.0 })];
+    for rules in [MacRules::Ns2, MacRules::Standard] {
         let mac = MacConfig { rules, ..MacConfig::default() };
-        let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
         dcf.offer(0, 0, 1, 1_000);
         while dcf.next() != u64::MAX {
             dcf.fire();
@@ -164,11 +164,11 @@ fn standard_rules_let_an_idle_medium_be_used_at_once() {
 }
 
 /// FNV-1a over the frame log of two seconds of a chain whose ends send to each other.
-fn digest(rules: Rules, channel: &Channel, seed: u64) -> u64 {
+fn digest(rules: MacRules, channel: &Channel, seed: u64) -> u64 {
     let phy = Phy::named("dsss-11mbps").expect("a profile");
-    let places: Vec<_> = (0..5).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let mac = MacConfig { rules, ..MacConfig::default() };
-    let mut dcf = Dcf::with_channel(phy, mac, Radio::default(), channel, &places, seed);
+    let mut dcf = Dcf::with_channel(phy, mac, Radio::default(), channel, &positions, seed);
     dcf.watch_frames();
     let to = |station: u32| if station < 2 { station + 1 } else { station - 1 };
     (0..5).for_each(|station| dcf.offer(0, station, to(station), 1_000));
@@ -196,9 +196,9 @@ fn what_flies_is_the_same_to_the_byte_on_every_machine() {
     let fading = Fading::Rayleigh { doppler_hz: 5.0 };
     let lively = Channel { fading, shadowing_db: 3.0, loss_ppm: 10_000, ..Channel::default() };
     let drawn = [
-        digest(Rules::Ns2, &Channel::default(), 1),
-        digest(Rules::Standard, &Channel::default(), 1),
-        digest(Rules::Standard, &lively, 1),
+        digest(MacRules::Ns2, &Channel::default(), 1),
+        digest(MacRules::Standard, &Channel::default(), 1),
+        digest(MacRules::Standard, &lively, 1),
     ];
     let pinned = [13_442_272_561_343_040_989, 18_389_971_517_650_532_069, 2_004_614_686_231_318_186];
     assert_eq!(drawn, pinned);
@@ -212,11 +212,11 @@ fn random_cell(seed: u64) -> Dcf {
     let side_m = [0.0, 150.0, 600.0, 2_000.0][draw.below(4) as usize];
     let stations = 2 + draw.below(12);
     let mut spot = |_| {
-        let place = Place { x: side_m * draw.unit(), y: side_m * draw.unit() };
-        Some(place).filter(|_| draw.below(12) > 0)
+        let position = Position { x: side_m * draw.unit(), y: side_m * draw.unit() };
+        Some(position).filter(|_| draw.below(12) > 0)
     };
-    let places: Vec<_> = (0..stations).map(&mut spot).collect();
-    let rules = if draw.below(2) == 0 { Rules::Ns2 } else { Rules::Standard };
+    let positions: Vec<_> = (0..stations).map(&mut spot).collect();
+    let rules = if draw.below(2) == 0 { MacRules::Ns2 } else { MacRules::Standard };
     let rts_threshold = [Some(0), Some(500), None][draw.below(3) as usize];
     let fading =
         [Fading::None, Fading::Rayleigh { doppler_hz: 20.0 }, Fading::Rician { k: 4.0, doppler_hz: 3.0 }];
@@ -228,7 +228,7 @@ fn random_cell(seed: u64) -> Dcf {
         ..Channel::default()
     };
     let mac = MacConfig { rules, rts_threshold, ..MacConfig::default() };
-    Dcf::with_channel(phy, mac, Radio::default(), &channel, &places, seed)
+    Dcf::with_channel(phy, mac, Radio::default(), &channel, &positions, seed)
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
         // A station that has a packet waits for something.
         assert_eq!(given - done, u64::from(stations), "seed {seed}");
         for station in 0..stations {
-            let booked = dcf.ledger(SECOND / 5, station).map(|ledger| ledger.total_ns());
+            let booked = dcf.airtime(SECOND / 5, station).map(|airtime| airtime.total_ns());
             assert_eq!(booked, Some(SECOND / 5), "seed {seed}");
         }
         assert!(done > 0, "seed {seed}: nothing was done by {stations} stations");
@@ -279,9 +279,10 @@ struct Chain {
 impl Chain {
     fn new(mac: MacConfig) -> Chain {
         const STATIONS: u32 = 8;
-        let places: Vec<_> = (0..STATIONS).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+        let positions: Vec<_> =
+            (0..STATIONS).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
         let phy = Phy::named("dsss-2mbps").expect("a profile");
-        let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
         dcf.watch_frames();
         (0..STATIONS - 1).for_each(|n| dcf.offer(u64::from(n) * 1_000_000, n, n + 1, 1_028));
         Chain { dcf, seen: Vec::new(), endings: Vec::new() }
@@ -311,7 +312,7 @@ fn seen_in_a_chain(mac: MacConfig, seconds: u64) -> Vec<FrameEvent> {
 
 #[test]
 fn a_frame_begins_with_its_own_first_bit_wherever_it_is_seen() {
-    for rules in [Rules::Standard, Rules::Ns2] {
+    for rules in [MacRules::Standard, MacRules::Ns2] {
         let seen = seen_in_a_chain(MacConfig { rules, ..MacConfig::default() }, 20);
         let mut sends_until = [0; 8];
         for event in &seen {
@@ -356,7 +357,8 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
 /// it.
 #[test]
 fn whoever_watches_hears_what_became_of_each_frame_and_whose_fault_it_was() {
-    for (rules, rts_threshold) in [(Rules::Standard, Some(0)), (Rules::Standard, None), (Rules::Ns2, Some(0))]
+    for (rules, rts_threshold) in
+        [(MacRules::Standard, Some(0)), (MacRules::Standard, None), (MacRules::Ns2, Some(0))]
     {
         let mut chain = Chain::new(MacConfig { rules, rts_threshold, ..MacConfig::default() });
         let (mut open, mut sent, mut losses) = ([None; 8], Vec::<FrameEvent>::new(), 0);

@@ -1,7 +1,7 @@
 //! Frames go on the air.
 
 use super::station::{Hears, Phase, Wait};
-use super::{Dcf, EVERYONE, Frame, FrameKind, NS2_PATIENCE_NS, Rules};
+use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, NS2_PATIENCE_NS};
 use crate::deadlines::NEVER;
 
 impl Dcf {
@@ -100,7 +100,7 @@ impl Dcf {
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
             // The duration of a CTS is SIFS, the data, SIFS, the ACK. Under ns-2's rules the station does nothing else
             // until the data ends; the standard has no such wait.
-            (FrameKind::Cts, _) if self.mac.rules == Rules::Ns2 => {
+            (FrameKind::Cts, _) if self.mac.rules == MacRules::Ns2 => {
                 let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }

@@ -1,23 +1,23 @@
-//! Records of the frames in flight: ledgers, and the frames of each station.
+//! Records of the frames in flight: the airtime, and the frames, of each station.
 
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, FrameKind};
+use crate::airtime::{Load, Spent};
 use crate::frames::{FrameEvent, Sees};
-use crate::ledger::{Load, Spent};
 
 impl Dcf {
     #[inline]
     pub(super) fn is_written_down(&self) -> bool {
-        !self.ledgers.is_empty() || self.seen.is_some()
+        !self.airtimes.is_empty() || self.seen.is_some()
     }
 
     pub(super) fn write_sent(&mut self, now: u64, n: usize) {
         let frame = self.stations[n].frame;
         let until = now + frame.airtime_ns;
-        if let Some(ledger) = self.ledgers.get_mut(n) {
+        if let Some(airtime) = self.airtimes.get_mut(n) {
             let reception = &self.stations[n].reception;
             if reception.hears != Hears::Nothing && reception.from < now {
-                ledger.book(Spent::Noise, reception.from, now);
+                airtime.book(Spent::Noise, reception.from, now);
             }
             let spent = match frame.kind {
                 FrameKind::Rts => Spent::SendsRts,
@@ -26,7 +26,7 @@ impl Dcf {
                 FrameKind::Data => Spent::SendsData,
                 FrameKind::Ack => Spent::SendsAck,
             };
-            ledger.book(spent, now, until);
+            airtime.book(spent, now, until);
         }
         if let Some(seen) = &mut self.seen {
             seen.push(FrameEvent {
@@ -45,7 +45,7 @@ impl Dcf {
     pub(super) fn write_heard(&mut self, n: usize, heard: &Reception) {
         let sender = self.medium.links[heard.link as usize].from;
         let frame = self.stations[sender as usize].frame;
-        if let Some(ledger) = self.ledgers.get_mut(n) {
+        if let Some(airtime) = self.airtimes.get_mut(n) {
             let is_own = frame.to == n as u32 || frame.to == EVERYONE;
             let spent = match heard.hears {
                 Hears::Frame if is_own => Spent::Receives,
@@ -53,7 +53,7 @@ impl Dcf {
                 Hears::Collision => Spent::Collision,
                 Hears::Noise | Hears::Nothing => Spent::Noise,
             };
-            ledger.book(spent, heard.from, heard.until);
+            airtime.book(spent, heard.from, heard.until);
         }
         if let Some(seen) = &mut self.seen {
             let sees = match heard.hears {

@@ -10,17 +10,17 @@ use crate::dcf::MacConfig;
 use crate::frames::{Framing, Mac, mac_of};
 use crate::outside::{Outside, Refused, name_of};
 use crate::phy::Phy;
-use crate::place::Place;
+use crate::position::Position;
 use crate::radio::Radio;
 use crate::wire::WireConfig;
-use crate::world::{Seat, WorldConfig};
+use crate::world::{StationConfig, WorldConfig};
 const RADIO: LinkId = LinkId(0);
 const WIRE: LinkId = LinkId(1);
 
 /// Stations on a line; the first two have a wire between them too.
 fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
-    let seat = |n: u32| Seat {
-        place: Some(Place { x: spacing_m * f64::from(n), y: 0.0 }),
+    let station = |n: u32| StationConfig {
+        position: Some(Position { x: spacing_m * f64::from(n), y: 0.0 }),
         radio: RADIO,
         address: name_of(mac_of(n)),
         hears_all: false,
@@ -31,7 +31,7 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
         mac: MacConfig::default(),
         radio: Radio::default(),
         channel: Channel::default(),
-        seats: (0..stations).map(seat).collect(),
+        stations: (0..stations).map(station).collect(),
         wires: vec![WireConfig {
             ends: [(0, WIRE), (1, WIRE)],
             bits_per_second: 10_000_000,

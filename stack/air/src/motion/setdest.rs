@@ -1,4 +1,4 @@
-//! ns-2's movement files, as its `setdest` writes them: the first places, then each node's movements with their times.
+//! ns-2's movement files, as its `setdest` writes them: the first positions, then the movements with their times.
 //!
 //! Other lines of such files are skipped: comments, heights (`Z_`), and the distances for `$god_`.
 
@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::{Leg, Track};
-use crate::place::Place;
+use crate::position::Position;
 
 /// A larger number is a mistake and not a node's.
 const MOST_NODES: u32 = 1_000_000;
 const FARTHEST_M: f64 = 1e7;
 const LATEST_S: f64 = 1e9;
 
-/// The first places and the movements of all nodes.
+/// The first positions and the movements of all nodes.
 #[derive(Clone, Debug)]
 pub struct Movements {
-    pub places: Vec<Place>,
+    pub positions: Vec<Position>,
     pub tracks: Vec<Track>,
 }
 
@@ -67,7 +67,7 @@ struct Draft {
     x: Option<f64>,
     y: Option<f64>,
     /// The time, the destination and the speed.
-    orders: Vec<(u64, Place, f64)>,
+    orders: Vec<(u64, Position, f64)>,
     /// The first line that names the node.
     line: usize,
 }
@@ -86,7 +86,7 @@ impl Movements {
         if drafts.is_empty() {
             return Err(MovementError { line: last, problem: Problem::NoNodes });
         }
-        let mut movements = Movements { places: Vec::new(), tracks: Vec::new() };
+        let mut movements = Movements { positions: Vec::new(), tracks: Vec::new() };
         for ((node, mut draft), expected) in drafts.into_iter().zip(0..) {
             let (Some(x), Some(y), true) = (draft.x, draft.y, node == expected) else {
                 return Err(MovementError {
@@ -94,17 +94,17 @@ impl Movements {
                     problem: Problem::NoPlace(node.min(expected)),
                 });
             };
-            let start = Place { x, y };
+            let start = Position { x, y };
             draft.orders.sort_by_key(|(at, ..)| *at);
             movements.tracks.push(Track::Legs(legs(start, &draft.orders)));
-            movements.places.push(start);
+            movements.positions.push(start);
         }
         Ok(movements)
     }
 }
 
 /// An order interrupts the leg that is under way.
-fn legs(start: Place, orders: &[(u64, Place, f64)]) -> VecDeque<Leg> {
+fn legs(start: Position, orders: &[(u64, Position, f64)]) -> VecDeque<Leg> {
     let mut legs = VecDeque::new();
     let mut leg = Leg::standing(start);
     for (at, to, speed_mps) in orders {
@@ -139,8 +139,8 @@ fn read_line(line: &str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Re
             };
             let node = node_of(node).ok_or_else(not_understood)??;
             let seconds = number_in("time in seconds", at, 0.0, LATEST_S)?;
-            let place = |text| number_in("place in metres", text, -FARTHEST_M, FARTHEST_M);
-            let to = Place { x: place(x)?, y: place(y)? };
+            let position = |text| number_in("place in metres", text, -FARTHEST_M, FARTHEST_M);
+            let to = Position { x: position(x)?, y: position(y)? };
             let speed_mps = number_in("speed in m/s", speed, 0.0, FARTHEST_M)?;
             let draft = draft_of(drafts, node, number);
             draft.orders.push(((seconds * 1e9) as u64, to, speed_mps));
@@ -203,15 +203,15 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
     #[test]
     fn nodes_head_where_they_are_told_and_orders_interrupt_each_other() {
         let movements = Movements::parse(SCENE).expect("a movement file");
-        assert_eq!(movements.places[0], Place { x: 100.0, y: 50.0 });
+        assert_eq!(movements.positions[0], Position { x: 100.0, y: 50.0 });
         assert_eq!(legs_of(&movements, 0), []);
         let [first, second] = legs_of(&movements, 1)[..] else { panic!("two legs") };
         assert_eq!((first.from_ns, first.until_ns), (2_000_000_000, 12_000_000_000));
-        assert_eq!(first.at(3_000_000_000), Place { x: 0.0, y: 10.0 });
+        assert_eq!(first.at(3_000_000_000), Position { x: 0.0, y: 10.0 });
         // The node is half the distance up when the second order comes.
-        assert_eq!(second.start, Place { x: 0.0, y: 50.0 });
+        assert_eq!(second.start, Position { x: 0.0, y: 50.0 });
         assert_eq!(second.until_ns, 17_000_000_000);
-        assert_eq!(second.at(u64::MAX), Place { x: 50.0, y: 50.0 });
+        assert_eq!(second.at(u64::MAX), Position { x: 50.0, y: 50.0 });
     }
 
     #[test]
@@ -246,7 +246,7 @@ $ns_ at 7.0 \"$node_(1) setdest 50.0 50.0 5.0\"
             let cut = &SCENE[..end];
             if let Ok(movements) = Movements::parse(cut) {
                 assert!(cut.ends_with('\n'), "{cut}");
-                assert!(!movements.places.is_empty());
+                assert!(!movements.positions.is_empty());
             }
         }
     }

@@ -1,22 +1,22 @@
-//! Random waypoint: a node goes to a place in a rectangle at a speed, both drawn evenly, rests, and goes on.
+//! Random waypoint: a node goes to a position in a rectangle at a speed, both drawn evenly, rests, and goes on.
 //!
-//! Nodes begin with a leg at time 0 and at their given places, not in the model's steady state. The mean speed
+//! Nodes begin with a leg at time 0 and at their given positions, not in the model's steady state. The mean speed
 //! therefore falls during the first legs. The slowest speed must be above zero, or it would fall for ever (Yoon, Liu
 //! and Noble, 2003).
 
 use super::Leg;
-use crate::place::Place;
+use crate::position::Position;
 use crate::random::{Purpose, Stream};
 
 #[derive(Clone, Debug)]
 pub struct Waypoint {
     stream: Stream,
     /// The corner of the rectangle opposite to (0, 0).
-    area: Place,
+    area: Position,
     slowest_mps: f64,
     fastest_mps: f64,
     pause_ns: u64,
-    at: Place,
+    at: Position,
     leaves_ns: u64,
 }
 
@@ -24,8 +24,8 @@ impl Waypoint {
     /// Speeds are above zero, the slowest first.
     pub fn new(
         (seed, node): (u64, u32),
-        start: Place,
-        area: Place,
+        start: Position,
+        area: Position,
         speeds_mps: (f64, f64),
         pause_ns: u64,
     ) -> Waypoint {
@@ -36,7 +36,7 @@ impl Waypoint {
     }
 
     pub(super) fn next_leg(&mut self) -> Leg {
-        let to = Place { x: self.area.x * self.stream.unit(), y: self.area.y * self.stream.unit() };
+        let to = Position { x: self.area.x * self.stream.unit(), y: self.area.y * self.stream.unit() };
         let speed_mps = self.slowest_mps + (self.fastest_mps - self.slowest_mps) * self.stream.unit();
         let mut leg = Leg::towards(self.leaves_ns, self.at, to, speed_mps);
         // A leg of no length must not be followed by another at the same instant.

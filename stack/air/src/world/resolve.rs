@@ -7,7 +7,7 @@ use hopwise_core::{Instant, LinkEvent, Machine};
 
 use super::{Filed, Held, World};
 use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
-use crate::dcf::{EVERYONE, Rules};
+use crate::dcf::{EVERYONE, MacRules};
 
 /// Each station's ARP table, and the radios' ARP packets, which go before all others.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(super) struct Resolver {
 
 impl Resolver {
     /// ns-2 keeps one packet for each neighbour that is sought; present stacks keep a few.
-    pub(super) fn new(stations: usize, rules: Rules) -> Resolver {
-        let most_held = if rules == Rules::Ns2 { 1 } else { 8 };
+    pub(super) fn new(stations: usize, rules: MacRules) -> Resolver {
+        let most_held = if rules == MacRules::Ns2 { 1 } else { 8 };
         let empty = |_| VecDeque::new();
         Resolver {
             tables: (0..stations).map(|_| Table::default()).collect(),
@@ -61,7 +61,7 @@ impl<M: Machine> World<M> {
     }
 
     fn say(&mut self, n: usize, operation: Operation, to: IpAddr, station: Option<u32>) {
-        let (IpAddr::V4(sender), IpAddr::V4(target)) = (self.seats[n].address, to) else { return };
+        let (IpAddr::V4(sender), IpAddr::V4(target)) = (self.stations[n].address, to) else { return };
         let mut packet = Vec::new();
         arp::write(&Said { operation, sender, target }, n as u32, station, &mut packet);
         let station = Some(station.unwrap_or(EVERYONE));
@@ -76,7 +76,7 @@ impl<M: Machine> World<M> {
         let said = arp::read(&self.held[from as usize].packet);
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
-        let is_for_us = target == self.seats[n].address;
+        let is_for_us = target == self.stations[n].address;
         for Waiting { id, packet } in resolver.tables[n].learn(sender, is_for_us) {
             let held = Held { packet, to: Some(sender), station: Some(from), id, is_arp: false };
             resolver.outboxes[n].push_back(held);
@@ -100,7 +100,7 @@ impl<M: Machine> World<M> {
             for Waiting { id, packet } in waiting {
                 self.unresolved += 1;
                 let event = LinkEvent::NotDelivered { to, id, packet: &packet };
-                self.machines[n].handle_link_event(Instant(now), self.seats[n].radio, &event);
+                self.machines[n].handle_link_event(Instant(now), self.stations[n].radio, &event);
             }
         }
         self.serve(n);

@@ -8,7 +8,7 @@ use hopwise_core::Transmit;
 use super::*;
 use crate::arp::Arp;
 use crate::frames::Sees;
-use crate::rules::Rules;
+use crate::rules::MacRules;
 
 const RADIO: LinkId = LinkId(0);
 
@@ -71,9 +71,9 @@ fn to(n: u32) -> NextHop {
     NextHop::Neighbour(address(n))
 }
 
-fn chain(stations: u32, arp: Arp, rules: Rules, all_ears: Option<u32>) -> World<Talker> {
-    let seat = |n: u32| Seat {
-        place: Some(Place { x: 200.0 * f64::from(n), y: 0.0 }),
+fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> World<Talker> {
+    let station = |n: u32| StationConfig {
+        position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
         radio: RADIO,
         address: address(n),
         hears_all: all_ears == Some(n),
@@ -84,7 +84,7 @@ fn chain(stations: u32, arp: Arp, rules: Rules, all_ears: Option<u32>) -> World<
         mac: MacConfig { rules, ..MacConfig::default() },
         radio: Radio::default(),
         channel: Channel::default(),
-        seats: (0..stations).map(seat).collect(),
+        stations: (0..stations).map(station).collect(),
         wires: Vec::new(),
         arp,
         seed: 1,
@@ -114,7 +114,7 @@ fn heard(world: &World<Talker>, n: usize) -> Vec<u64> {
 
 #[test]
 fn a_neighbour_is_asked_for_once_and_answers_and_the_packet_follows() {
-    let mut world = chain(2, Arp::Asked, Rules::Standard, None);
+    let mut world = chain(2, Arp::Asked, MacRules::Standard, None);
     let sent = watch(&mut world);
     say(&mut world, 0, &[(to(1), 7)]);
     world.run_until(Instant::from_secs(1));
@@ -136,7 +136,7 @@ fn a_neighbour_is_asked_for_once_and_answers_and_the_packet_follows() {
 
 #[test]
 fn without_arp_packets_leave_at_once() {
-    let mut world = chain(2, Arp::Known, Rules::Standard, None);
+    let mut world = chain(2, Arp::Known, MacRules::Standard, None);
     let sent = watch(&mut world);
     say(&mut world, 0, &[(to(1), 7)]);
     world.run_until(Instant::from_secs(1));
@@ -145,7 +145,7 @@ fn without_arp_packets_leave_at_once() {
 
 #[test]
 fn packets_for_others_do_not_wait_for_a_neighbour_that_is_sought() {
-    let mut world = chain(4, Arp::Asked, Rules::Standard, None);
+    let mut world = chain(4, Arp::Asked, MacRules::Standard, None);
     // The request does not reach a node 600 m away.
     say(&mut world, 0, &[(to(3), 1), (to(1), 2), (NextHop::All, 3), (to(3), 4)]);
     world.run_until(Instant::from_millis(500));
@@ -159,7 +159,7 @@ fn packets_for_others_do_not_wait_for_a_neighbour_that_is_sought() {
 
 #[test]
 fn ns2_lets_one_packet_wait_and_others_let_a_few() {
-    for (rules, arrived, lost) in [(Rules::Ns2, vec![3], 2), (Rules::Standard, vec![1, 2, 3], 0)] {
+    for (rules, arrived, lost) in [(MacRules::Ns2, vec![3], 2), (MacRules::Standard, vec![1, 2, 3], 0)] {
         let mut world = chain(2, Arp::Asked, rules, None);
         say(&mut world, 0, &[(to(1), 1), (to(1), 2), (to(1), 3)]);
         world.run_until(Instant::from_secs(1));
@@ -169,7 +169,7 @@ fn ns2_lets_one_packet_wait_and_others_let_a_few() {
 
 #[test]
 fn who_asks_hears_packets_between_others_and_nobody_else_does() {
-    let mut world = chain(4, Arp::Known, Rules::Standard, Some(2));
+    let mut world = chain(4, Arp::Known, MacRules::Standard, Some(2));
     say(&mut world, 0, &[(to(1), 5)]);
     say(&mut world, 1, &[(to(0), 6)]);
     world.run_until(Instant::from_secs(1));

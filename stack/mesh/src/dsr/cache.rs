@@ -15,7 +15,7 @@ pub(super) enum Learned {
 }
 
 #[derive(Clone, Debug)]
-struct Way {
+struct CachedRoute {
     /// From the first neighbour to the last node.
     nodes: Vec<Ipv4Addr>,
     learned: Learned,
@@ -27,7 +27,7 @@ struct Way {
 #[derive(Debug)]
 pub(super) struct Cache {
     own: Ipv4Addr,
-    ways: Vec<Way>,
+    routes: Vec<CachedRoute>,
     most_asked: usize,
     most_overheard: usize,
     time: Duration,
@@ -39,7 +39,7 @@ impl Cache {
     pub(super) fn new(own: Ipv4Addr, most_asked: u32, most_overheard: u32, time: Duration) -> Cache {
         Cache {
             own,
-            ways: Vec::new(),
+            routes: Vec::new(),
             most_asked: most_asked.max(1) as usize,
             most_overheard: most_overheard as usize,
             time,
@@ -56,24 +56,24 @@ impl Cache {
         }
         self.stamps += 1;
         let (until, stamp) = (now + self.time, self.stamps);
-        let known = self.ways.iter_mut().find(|way| {
-            let shared = way.nodes.len().min(nodes.len());
-            way.nodes[..shared] == nodes[..shared]
+        let known = self.routes.iter_mut().find(|route| {
+            let shared = route.nodes.len().min(nodes.len());
+            route.nodes[..shared] == nodes[..shared]
         });
-        if let Some(way) = known {
+        if let Some(route) = known {
             // A shorter part of a known route says nothing new of the rest.
-            if nodes.len() >= way.nodes.len() {
-                self.has_changed |= nodes.len() > way.nodes.len() || way.until <= now;
-                way.nodes = nodes.to_vec();
-                way.until = until;
+            if nodes.len() >= route.nodes.len() {
+                self.has_changed |= nodes.len() > route.nodes.len() || route.until <= now;
+                route.nodes = nodes.to_vec();
+                route.until = until;
             }
-            way.stamp = stamp;
+            route.stamp = stamp;
             if learned == Learned::Asked {
-                way.learned = learned;
+                route.learned = learned;
             }
         } else {
             self.has_changed = true;
-            self.ways.push(Way { nodes: nodes.to_vec(), learned, until, stamp });
+            self.routes.push(CachedRoute { nodes: nodes.to_vec(), learned, until, stamp });
         }
         self.make_room(Learned::Asked, self.most_asked);
         self.make_room(Learned::Overheard, self.most_overheard);
@@ -81,49 +81,49 @@ impl Cache {
 
     /// Removes the routes that were used or learned longest ago.
     fn make_room(&mut self, learned: Learned, most: usize) {
-        while self.ways.iter().filter(|way| way.learned == learned).count() > most {
-            let of_kind = self.ways.iter().enumerate().filter(|(_, way)| way.learned == learned);
-            let Some((oldest, _)) = of_kind.min_by_key(|(_, way)| way.stamp) else { return };
-            self.ways.remove(oldest);
+        while self.routes.iter().filter(|route| route.learned == learned).count() > most {
+            let of_kind = self.routes.iter().enumerate().filter(|(_, route)| route.learned == learned);
+            let Some((oldest, _)) = of_kind.min_by_key(|(_, route)| route.stamp) else { return };
+            self.routes.remove(oldest);
         }
     }
 
     fn best(&self, now: Instant, dst: Ipv4Addr) -> Option<(usize, usize)> {
-        let hops = |way: &Way| way.nodes.iter().position(|node| *node == dst).map(|at| at + 1);
-        let alive = self.ways.iter().enumerate().filter(|(_, way)| way.until > now);
-        let reaching = alive.filter_map(|(n, way)| Some((n, hops(way)?)));
+        let hops = |route: &CachedRoute| route.nodes.iter().position(|node| *node == dst).map(|at| at + 1);
+        let alive = self.routes.iter().enumerate().filter(|(_, route)| route.until > now);
+        let reaching = alive.filter_map(|(n, route)| Some((n, hops(route)?)));
         // Among equally short routes, the one learned last.
-        reaching.min_by_key(|(n, hops)| (*hops, u64::MAX - self.ways[*n].stamp))
+        reaching.min_by_key(|(n, hops)| (*hops, u64::MAX - self.routes[*n].stamp))
     }
 
     /// The shortest route to `dst`: from the first neighbour to `dst`, both included.
     pub(super) fn find(&self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
-        self.best(now, dst).map(|(n, hops)| &self.ways[n].nodes[..hops])
+        self.best(now, dst).map(|(n, hops)| &self.routes[n].nodes[..hops])
     }
 
     /// The same for a packet of our own: the route is now in use and counts as requested.
     pub(super) fn take(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
         let (n, hops) = self.best(now, dst)?;
         self.stamps += 1;
-        let way = &mut self.ways[n];
-        (way.stamp, way.learned) = (self.stamps, Learned::Asked);
-        Some(&self.ways[n].nodes[..hops])
+        let route = &mut self.routes[n];
+        (route.stamp, route.learned) = (self.stamps, Learned::Asked);
+        Some(&self.routes[n].nodes[..hops])
     }
 
     pub(super) fn hops(&self, now: Instant, dst: Ipv4Addr) -> Option<u8> {
-        self.find(now, dst).map(|way| way.len() as u8)
+        self.find(now, dst).map(|route| route.len() as u8)
     }
 
     /// Cuts every route off before that link, in either direction: 802.11 needs both.
     pub(super) fn lose_link(&mut self, a: Ipv4Addr, b: Ipv4Addr) {
         let own = self.own;
         let is_lost = |from: Ipv4Addr, to: Ipv4Addr| (from, to) == (a, b) || (from, to) == (b, a);
-        for way in &mut self.ways {
-            let steps = std::iter::once(&own).chain(&way.nodes).zip(&way.nodes);
+        for route in &mut self.routes {
+            let steps = std::iter::once(&own).chain(&route.nodes).zip(&route.nodes);
             let sound = steps.take_while(|(from, to)| !is_lost(**from, **to)).count();
-            way.nodes.truncate(sound);
+            route.nodes.truncate(sound);
         }
-        self.ways.retain(|way| !way.nodes.is_empty());
+        self.routes.retain(|route| !route.nodes.is_empty());
         self.join();
         self.has_changed = true;
     }
@@ -131,14 +131,14 @@ impl Cache {
     /// Removes routes that are the beginning of another one.
     fn join(&mut self) {
         let mut n = 0;
-        while n < self.ways.len() {
-            let nodes = &self.ways[n].nodes;
-            let others = self.ways.iter().enumerate().filter(|(other, _)| *other != n);
-            let is_part = |(other, way): (usize, &Way)| {
-                way.nodes.starts_with(nodes) && (way.nodes.len() > nodes.len() || other < n)
+        while n < self.routes.len() {
+            let nodes = &self.routes[n].nodes;
+            let others = self.routes.iter().enumerate().filter(|(other, _)| *other != n);
+            let is_part = |(other, route): (usize, &CachedRoute)| {
+                route.nodes.starts_with(nodes) && (route.nodes.len() > nodes.len() || other < n)
             };
             if others.into_iter().any(is_part) {
-                self.ways.remove(n);
+                self.routes.remove(n);
             } else {
                 n += 1;
             }
@@ -152,7 +152,7 @@ impl Cache {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.ways.len()
+        self.routes.len()
     }
 }
 
@@ -176,8 +176,8 @@ mod tests {
     }
 
     fn found(cache: &Cache, dst: u8) -> Option<Vec<u8>> {
-        let way = cache.find(Instant::ZERO, node(dst))?;
-        Some(way.iter().map(|node| node.octets()[3]).collect())
+        let route = cache.find(Instant::ZERO, node(dst))?;
+        Some(route.iter().map(|node| node.octets()[3]).collect())
     }
 
     #[test]

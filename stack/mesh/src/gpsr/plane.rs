@@ -72,12 +72,12 @@ pub(super) fn is_kept(
     !others.into_iter().any(is_witness)
 }
 
-/// The first of `places`, counterclockwise about `here` from the line to `reference`.
+/// The first of `positions`, counterclockwise about `here` from the line to `reference`.
 pub(super) fn first_counterclockwise<K: Copy>(
     here: Point,
     reference: Point,
     alike: Alike,
-    places: impl Iterator<Item = (K, Point)>,
+    positions: impl Iterator<Item = (K, Point)>,
 ) -> Option<K> {
     let from = here.to(reference);
     // 1 to 4: in its direction, to its left, behind it, to its right; 5: last of all.
@@ -95,7 +95,7 @@ pub(super) fn first_counterclockwise<K: Copy>(
             _ => same_side(),
         })
     };
-    places.map(|(key, place)| (key, here.to(place))).min_by(order).map(|(key, _)| key)
+    positions.map(|(key, place)| (key, here.to(place))).min_by(order).map(|(key, _)| key)
 }
 
 /// The point where two line segments cross, to the nearest centimetre; parallel ones do not.
@@ -131,8 +131,8 @@ mod tests {
         Point { x, y }
     }
 
-    fn first(reference: Point, alike: Alike, places: &[Point]) -> Option<Point> {
-        first_counterclockwise(at(0, 0), reference, alike, places.iter().map(|place| (*place, *place)))
+    fn first(reference: Point, alike: Alike, positions: &[Point]) -> Option<Point> {
+        first_counterclockwise(at(0, 0), reference, alike, positions.iter().map(|place| (*place, *place)))
     }
 
     #[test]
@@ -189,15 +189,15 @@ mod tests {
 
         /// No two edges of either graph cross: perimeter mode needs that.
         #[test]
-        fn no_two_edges_that_are_kept_cross(places in points(), is_gabriel in any::<bool>()) {
+        fn no_two_edges_that_are_kept_cross(positions in points(), is_gabriel in any::<bool>()) {
             let planar = if is_gabriel { Planar::Gabriel } else { Planar::RelativeNeighbourhood };
-            let mut places = places;
-            places.sort_unstable_by_key(|place| (place.x, place.y));
-            places.dedup();
+            let mut positions = positions;
+            positions.sort_unstable_by_key(|place| (place.x, place.y));
+            positions.dedup();
             let mut edges = Vec::new();
-            for (n, here) in places.iter().enumerate() {
-                for there in &places[n + 1..] {
-                    let others = places.iter().filter(|other| *other != here && *other != there).copied();
+            for (n, here) in positions.iter().enumerate() {
+                for there in &positions[n + 1..] {
+                    let others = positions.iter().filter(|other| *other != here && *other != there).copied();
                     if is_kept(planar, *here, *there, others) {
                         edges.push((*here, *there));
                     }
@@ -212,9 +212,9 @@ mod tests {
         }
 
         #[test]
-        fn who_comes_first_does_not_depend_on_the_order_of_asking(places in points(), x in 1..9, y in -9..9) {
-            let chosen = first(at(x, y), Alike::Last, &places);
-            let reversed: Vec<_> = places.iter().rev().copied().collect();
+        fn who_comes_first_does_not_depend_on_the_order_of_asking(positions in points(), x in 1..9, y in -9..9) {
+            let chosen = first(at(x, y), Alike::Last, &positions);
+            let reversed: Vec<_> = positions.iter().rev().copied().collect();
             let other = first(at(x, y), Alike::Last, &reversed);
             let (Some(a), Some(b)) = (chosen, other) else { panic!("there are some") };
             // Two in the same direction are equally good.

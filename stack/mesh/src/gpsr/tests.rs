@@ -9,14 +9,14 @@ use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short
 /// The positions of nodes, in metres, and their settings.
 #[derive(Clone, Debug)]
 struct Field {
-    places: Vec<(i32, i32)>,
+    positions: Vec<(i32, i32)>,
     settings: Settings,
 }
 
 #[derive(Debug)]
 struct Standing(Vec<(i32, i32)>);
 
-impl Places for Standing {
+impl Positions for Standing {
     fn locate(&mut self, _now: Instant, node: Ipv4Addr) -> Option<Point> {
         let (x, y) = *self.0.get(usize::from(node.octets()[3]) - 1)?;
         Some(Point { x: 100 * x, y: 100 * y })
@@ -62,25 +62,25 @@ impl Protocol for Field {
 }
 
 impl Field {
-    fn new(places: &[(i32, i32)]) -> Field {
-        Field { places: places.to_vec(), settings: Settings::default() }
+    fn new(positions: &[(i32, i32)]) -> Field {
+        Field { positions: positions.to_vec(), settings: Settings::default() }
     }
 
     fn node(&self, address: Ipv4Addr, seed: u64) -> Gpsr {
         let interfaces = vec![Interface { link: LINK, address }];
-        let places = Box::new(Standing(self.places.clone()));
-        Gpsr::new(Config { settings: self.settings.clone(), interfaces, places, seed })
+        let positions = Box::new(Standing(self.positions.clone()));
+        Gpsr::new(Config { settings: self.settings.clone(), interfaces, positions, seed })
     }
 
     fn is_in_range(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.places[a], self.places[b]);
+        let (a, b) = (self.positions[a], self.positions[b]);
         (a.0 - b.0).pow(2) + (a.1 - b.1).pow(2) <= 250 * 250
     }
 
     /// A network where all nodes within 250 m are neighbours and have sent a beacon.
     fn net(&self, seed: u64) -> Net {
-        let mut net = Net::new(self.places.len(), self, seed);
-        for a in 0..self.places.len() {
+        let mut net = Net::new(self.positions.len(), self, seed);
+        for a in 0..self.positions.len() {
             (0..a).filter(|b| self.is_in_range(a, *b)).for_each(|b| net.connect(a, b));
         }
         net.run_for(Duration::from_secs(3));
@@ -140,13 +140,13 @@ fn without_the_perimeter_a_packet_ends_where_nobody_is_closer() {
 fn both_planar_graphs_lead_around_a_void_through_a_crowd() {
     // Four nodes for each one of the arch.
     let crowd = |(x, y): &(i32, i32)| [(*x, *y), (x + 20, y + 15), (x - 25, y + 30), (x + 5, y + 45)];
-    let mut places = vec![VOID[0]];
-    places.extend(VOID[1..6].iter().flat_map(crowd));
-    places.push(VOID[6]);
+    let mut positions = vec![VOID[0]];
+    positions.extend(VOID[1..6].iter().flat_map(crowd));
+    positions.push(VOID[6]);
     for planar in [Planar::Gabriel, Planar::RelativeNeighbourhood] {
-        let mut field = Field::new(&places);
+        let mut field = Field::new(&positions);
         field.settings.planar = planar;
-        let (way, arrived) = way(&mut field.net(1), places.len() - 1);
+        let (way, arrived) = way(&mut field.net(1), positions.len() - 1);
         assert!(arrived, "{planar:?}: {way:?}");
         assert!(way.iter().any(|line| line.contains("around")), "{planar:?}: {way:?}");
     }
@@ -155,9 +155,9 @@ fn both_planar_graphs_lead_around_a_void_through_a_crowd() {
 #[test]
 fn an_end_that_cannot_be_reached_is_given_up_after_one_tour() {
     // 6 is out of range of all others.
-    let mut places = VOID.to_vec();
-    places[6] = (2_000, 0);
-    let (way, arrived) = way(&mut Field::new(&places).net(1), 6);
+    let mut positions = VOID.to_vec();
+    positions[6] = (2_000, 0);
+    let (way, arrived) = way(&mut Field::new(&positions).net(1), 6);
     assert!(!arrived);
     assert!((5..=20).contains(&way.len()), "{way:?}");
     // In a net of three the tour is there and back.
@@ -306,21 +306,21 @@ fn messages_that_lie_are_refused_and_neighbours_take_bounded_memory() {
 fn in_connected_fields_every_packet_arrives_within_its_hops() {
     for seed in 0..20 {
         let mut chance = Net::new(0, &Field::new(&[]), seed);
-        let places: Vec<_> =
+        let positions: Vec<_> =
             (0..30).map(|_| (chance.below(1_200) as i32, chance.below(900) as i32)).collect();
-        let mut field = Field::new(&places);
+        let mut field = Field::new(&positions);
         field.settings.data_hop_limit = 255;
         if seed % 2 == 1 {
             field.settings.planar = Planar::RelativeNeighbourhood;
         }
         let mut net = field.net(seed);
         let reached = reached(&field);
-        for to in 1..places.len() {
+        for to in 1..positions.len() {
             let (way, arrived) = way(&mut net, to);
             assert_eq!(
                 arrived, reached[to],
                 "seed {seed}: from {:?} to {:?}: {way:#?}",
-                places[0], places[to]
+                positions[0], positions[to]
             );
             assert!(way.len() < 200, "seed {seed}: {way:?}");
         }
@@ -329,7 +329,7 @@ fn in_connected_fields_every_packet_arrives_within_its_hops() {
 
 /// For each node, whether a path leads to it from the first.
 fn reached(field: &Field) -> Vec<bool> {
-    let mut reached = vec![false; field.places.len()];
+    let mut reached = vec![false; field.positions.len()];
     reached[0] = true;
     let mut edge = vec![0];
     while let Some(at) = edge.pop() {
@@ -347,9 +347,9 @@ fn reached(field: &Field) -> Vec<bool> {
 fn in_fields_that_change_no_packet_goes_on_for_ever() {
     for seed in 0..8 {
         let mut chance = Net::new(0, &Field::new(&[]), seed);
-        let places: Vec<_> =
+        let positions: Vec<_> =
             (0..20).map(|_| (chance.below(1_000) as i32, chance.below(800) as i32)).collect();
-        let field = Field::new(&places);
+        let field = Field::new(&positions);
         let mut net = field.net(seed);
         for _ in 0..40 {
             let (a, b) = (net.below(20), net.below(20));

@@ -17,7 +17,7 @@ use super::draw::Purpose;
 use super::mood::Moody;
 use super::scenario::{ChangeKind, Family, Scenario};
 use super::show::Watcher;
-use crate::memory::{End, World};
+use crate::memory::{End, TwoHosts};
 use programs::Programs;
 
 /// The port of the listeners at both ends.
@@ -128,7 +128,7 @@ impl fmt::Display for Failure {
 
 pub(super) struct Run<'a> {
     scenario: &'a Scenario,
-    world: World<Moody>,
+    hosts: TwoHosts<Moody>,
     programs: Programs,
     /// The number of the scenario's changes that have happened.
     changed: usize,
@@ -163,24 +163,24 @@ impl<'a> Run<'a> {
         });
         let mut world_seed = Purpose::World.stream(scenario.seed);
         let [to_b, to_a] = scenario.paths;
-        let mut world = World::new(a, b, to_b, to_a, world_seed.next_u64());
+        let mut hosts = TwoHosts::new(a, b, to_b, to_a, world_seed.next_u64());
         let watcher = sink.map(Watcher::new);
         if let Some(watcher) = &watcher {
-            world = world.with_tap(watcher.tap());
+            hosts = hosts.with_tap(watcher.tap());
         }
         let programs = Programs::new(scenario, [listeners[0], listeners[1]]);
-        Run { scenario, world, programs, changed: 0, has_healed: false, watcher, steps: 0 }
+        Run { scenario, hosts, programs, changed: 0, has_healed: false, watcher, steps: 0 }
     }
 
     fn all(&mut self) -> Result<Summary, Failure> {
         let delivered_by = self.scenario.delivered_by();
         self.go_on(delivered_by, Programs::are_done)?;
-        self.programs.give_up_orphans(self.scenario, &mut self.world);
+        self.programs.give_up_orphans(self.scenario, &mut self.hosts);
         self.judge_stalls()?;
-        self.go_on(self.world.now() + self.lingering(), |_| false)?;
+        self.go_on(self.hosts.now() + self.lingering(), |_| false)?;
         // A connection that was accepted only now, after its opener had left, is one more.
-        self.programs.give_up_orphans(self.scenario, &mut self.world);
-        self.go_on(self.world.now() + self.lingering(), |_| false)?;
+        self.programs.give_up_orphans(self.scenario, &mut self.hosts);
+        self.go_on(self.hosts.now() + self.lingering(), |_| false)?;
         self.judge_outcomes()?;
         self.judge_remains()?;
         Ok(self.summary(delivered_by))
@@ -190,21 +190,21 @@ impl<'a> Run<'a> {
     fn go_on(&mut self, until: Instant, is_done: impl Fn(&Programs) -> bool) -> Result<(), Failure> {
         loop {
             self.change_path();
-            self.programs.act(self.scenario, &mut self.world)?;
+            self.programs.act(self.scenario, &mut self.hosts)?;
             let next = self.next_action().unwrap_or(Instant::FAR).min(until);
-            if is_done(&self.programs) || self.world.now() >= until {
+            if is_done(&self.programs) || self.hosts.now() >= until {
                 return Ok(());
             }
-            self.world.flush();
-            let is_quiet = self.world.next_at().is_none() && next >= until;
+            self.hosts.flush();
+            let is_quiet = self.hosts.next_at().is_none() && next >= until;
             if is_quiet && self.programs.are_done() {
                 return Ok(());
             }
-            self.world.step(next);
+            self.hosts.step(next);
             self.steps += 1;
             self.watch();
             if self.steps > MOST_STEPS {
-                return Err(Failure::Storm { at: self.world.now() });
+                return Err(Failure::Storm { at: self.hosts.now() });
             }
             if self.steps.is_multiple_of(LOOK_EVERY) {
                 self.judge_memory()?;
@@ -215,14 +215,14 @@ impl<'a> Run<'a> {
     fn next_action(&self) -> Option<Instant> {
         let change = self.scenario.changes.get(self.changed).map(|change| change.at);
         let heal = (!self.has_healed).then_some(self.scenario.heal_at);
-        let programs = self.programs.next_at(self.world.now());
+        let programs = self.programs.next_at(self.hosts.now());
         [change, heal, programs].into_iter().flatten().min()
     }
 
     fn change_path(&mut self) {
-        let now = self.world.now();
+        let now = self.hosts.now();
         while let Some(change) = self.scenario.changes.get(self.changed).filter(|change| change.at <= now) {
-            let path = self.world.path_from(change.from);
+            let path = self.hosts.path_from(change.from);
             match change.what {
                 ChangeKind::Down => path.is_down = true,
                 ChangeKind::Up => path.is_down = false,
@@ -234,9 +234,9 @@ impl<'a> Run<'a> {
         if !self.has_healed && self.scenario.heal_at <= now {
             self.has_healed = true;
             for end in [End::A, End::B] {
-                let path = self.world.path_from(end);
+                let path = self.hosts.path_from(end);
                 *path = path.healed(self.scenario.mtu_stays[end as usize]);
-                self.world.machine(end).calm_down();
+                self.hosts.machine(end).calm_down();
             }
         }
     }
@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
     fn watch(&mut self) {
         if let Some(watcher) = &mut self.watcher {
             for end in [End::A, End::B] {
-                self.world.drain_trace(end, &mut |event| watcher.take(end, event));
+                self.hosts.drain_trace(end, &mut |event| watcher.take(end, event));
             }
             watcher.show();
         }

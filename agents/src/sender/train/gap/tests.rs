@@ -72,14 +72,14 @@ fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
 fn each_way_has_a_gap_of_its_own() {
     let mut gap = steady(64.0, 4);
     let waiting = gap.seconds;
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     assert_eq!(gap.seconds, waiting, "as a beginning");
     (0..9).for_each(|_| gap.on_train(&train(64.0, 99.0)));
     assert!(gap.seconds < 0.5 * waiting, "a tenth quicker each time: {gap:?}");
     let flowing = gap.seconds;
-    gap.turn(Way::Waiting);
+    gap.turn(Mode::Waiting);
     assert_eq!(gap.seconds, waiting);
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     assert_eq!(gap.seconds, flowing);
 }
 
@@ -87,7 +87,7 @@ fn each_way_has_a_gap_of_its_own() {
 #[test]
 fn a_flowing_gap_settles_where_a_wire_serves() {
     let mut gap = begun(100.0);
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     let (service_s, mut queue_s, mut late) = (0.002, 0.0_f64, [0.1; 3]);
     for _ in 0..300 {
         late = [late[1], late[2], 0.1 + queue_s];
@@ -133,7 +133,7 @@ fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
     assert!(!gap.is_noisy());
     (0..40).for_each(|_| gap.on_train(&train(84.0, 20.0)));
     assert!(gap.is_noisy());
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     (0..40).for_each(|_| gap.on_train(&train(64.0, 20.0)));
     assert!(gap.is_noisy(), "who does not wait cannot tell");
 }
@@ -219,7 +219,7 @@ fn another_path_is_learnt_from_its_first_round_trip() {
 /// A path of 100 ms with a gap of 2 ms, without pauses.
 fn filled() -> Gap {
     let mut gap = Gap { seconds: 0.002, ..steady(100.0, 3) };
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     assert!(gap.is_long() && gap.seconds == 0.002);
     gap
 }
@@ -228,7 +228,7 @@ fn filled() -> Gap {
 #[test]
 fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
     let mut gap = Gap { seconds: 0.0017, ..steady(400.0, 3) };
-    gap.turn(Way::Flowing);
+    gap.turn(Mode::Flowing);
     let (service_s, mut queue_s, mut late) = (0.0016, 0.0_f64, [0.4; 4]);
     let mut is_empty = false;
     for nth in 0..600 {
@@ -263,7 +263,7 @@ fn on_a_long_path_both_ways_have_one_gap() {
     (0..5).for_each(|_| gap.on_train(&train(110.0, 64.0)));
     let before = gap.seconds;
     assert!(before < 0.002);
-    gap.turn(Way::Waiting);
+    gap.turn(Mode::Waiting);
     assert_eq!(gap.seconds, before);
 }
 

@@ -24,7 +24,7 @@ impl Run<'_> {
     }
 
     pub(super) fn judge_stalls(&mut self) -> Result<(), Failure> {
-        let now = self.world.now();
+        let now = self.hosts.now();
         for (connection, pair) in self.programs.connections.iter().enumerate() {
             for side in [0, 1] {
                 let (this, other) = (&pair.sides[side], &pair.sides[1 - side]);
@@ -32,7 +32,7 @@ impl Run<'_> {
                     continue;
                 }
                 let info = match this.phase() {
-                    Phase::Open(id) => self.world.machine(pair.end(side)).endpoint.info(now, id).ok(),
+                    Phase::Open(id) => self.hosts.machine(pair.end(side)).endpoint.info(now, id).ok(),
                     _ => None,
                 };
                 let state = info.map(|info| info.state);
@@ -69,13 +69,13 @@ impl Run<'_> {
     /// Without cookies a listener with few places forgets the oldest handshake for a new one. Its opener may have had a
     /// SYN-ACK already, and gets a RST for its first data.
     fn gave_way_to_a_handshake(&self, pair: &Pair) -> bool {
-        let ends = [&self.world.a, &self.world.b];
+        let ends = [&self.hosts.a, &self.hosts.b];
         let accepter = ends[pair.plan.opener.other() as usize];
         accepter.endpoint.gave_way(Scarce::Handshakes) > 0 && pair.was_never_accepted()
     }
 
     pub(super) fn judge_remains(&self) -> Result<(), Failure> {
-        let ends = [&self.world.a, &self.world.b];
+        let ends = [&self.hosts.a, &self.hosts.b];
         let connections = ends.map(|end| end.endpoint.connections());
         let deadlines = ends.map(Machine::poll_timeout);
         if connections != [0; 2] || deadlines != [None; 2] {
@@ -89,7 +89,7 @@ impl Run<'_> {
             for side in [0, 1] {
                 let end = pair.end(side);
                 let Phase::Open(id) = pair.sides[side].phase() else { continue };
-                let bytes = self.world.machine(end).endpoint.allocated(id).unwrap_or(0);
+                let bytes = self.hosts.machine(end).endpoint.allocated(id).unwrap_or(0);
                 let most = most_bytes(&self.scenario.hosts[end as usize], pair.plan.sides[side].send_bytes);
                 if bytes > most {
                     return Err(Failure::TooMuchMemory { connection, end, bytes, most });
@@ -101,8 +101,8 @@ impl Run<'_> {
 
     pub(super) fn summary(&self, delivered_by: Instant) -> Summary {
         let mut summary = Summary {
-            steps: self.world.events(),
-            ended_at_us: self.world.now().0 / 1000,
+            steps: self.hosts.events(),
+            ended_at_us: self.hosts.now().0 / 1000,
             ..Summary::default()
         };
         let from = self.scenario.may_go_on_at();

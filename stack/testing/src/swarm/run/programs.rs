@@ -9,7 +9,7 @@ use hopwise_core::endpoint::{ConnId, ConnectError, ConnectOptions, Event, Listen
 use hopwise_core::{Endpoint, Instant};
 
 use super::{Failure, PORT, address};
-use crate::memory::{End, World};
+use crate::memory::{End, TwoHosts};
 use crate::swarm::application::{Outcome, Phase, Side};
 use crate::swarm::mood::Moody;
 use crate::swarm::scenario::{ConnectionPlan, Opening, Scenario};
@@ -104,22 +104,22 @@ impl Programs {
     }
 
     /// Does all that programs want to do now.
-    pub(super) fn act(&mut self, scenario: &Scenario, world: &mut World<Moody>) -> Result<(), Failure> {
+    pub(super) fn act(&mut self, scenario: &Scenario, hosts: &mut TwoHosts<Moody>) -> Result<(), Failure> {
         for end in [End::A, End::B] {
-            self.hear(scenario, world, end)?;
+            self.hear(scenario, hosts, end)?;
         }
         for number in 0..self.connections.len() {
-            self.open_if_due(scenario, world, number)?;
+            self.open_if_due(scenario, hosts, number)?;
             for side in [0, 1] {
-                self.visit(world, number, side)?;
+                self.visit(hosts, number, side)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, scenario: &Scenario, world: &mut World<Moody>, end: End) -> Result<(), Failure> {
-        let now = world.now();
-        while let Some(event) = world.machine(end).endpoint.poll_event() {
+    fn hear(&mut self, scenario: &Scenario, hosts: &mut TwoHosts<Moody>, end: End) -> Result<(), Failure> {
+        let now = hosts.now();
+        while let Some(event) = hosts.machine(end).endpoint.poll_event() {
             match event {
                 Event::Incoming(_) => {
                     let wait = scenario.hosts[end as usize].accept_every;
@@ -135,7 +135,7 @@ impl Programs {
         }
         if self.accepts_at[end as usize].is_some_and(|at| at <= now) {
             self.accepts_at[end as usize] = None;
-            self.accept(scenario, now, &mut world.machine(end).endpoint, end)?;
+            self.accept(scenario, now, &mut hosts.machine(end).endpoint, end)?;
         }
         Ok(())
     }
@@ -177,10 +177,10 @@ impl Programs {
     fn open_if_due(
         &mut self,
         scenario: &Scenario,
-        world: &mut World<Moody>,
+        hosts: &mut TwoHosts<Moody>,
         number: usize,
     ) -> Result<(), Failure> {
-        let now = world.now();
+        let now = hosts.now();
         if self.connections[number].opens_at.is_none_or(|at| at > now) {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Programs {
             }
             port = Some(before.port);
         }
-        self.open(scenario, world, number, port)
+        self.open(scenario, hosts, number, port)
     }
 
     fn skip(&mut self, number: usize) {
@@ -212,11 +212,11 @@ impl Programs {
     fn open(
         &mut self,
         scenario: &Scenario,
-        world: &mut World<Moody>,
+        hosts: &mut TwoHosts<Moody>,
         number: usize,
         port: Option<u16>,
     ) -> Result<(), Failure> {
-        let now = world.now();
+        let now = hosts.now();
         let pair = &mut self.connections[number];
         let is_simultaneous = pair.plan.opening == Opening::Simultaneous;
         let own = port.unwrap_or(pair.port);
@@ -225,7 +225,7 @@ impl Programs {
             let to = if is_simultaneous { own } else { PORT };
             let remote = SocketAddr::new(address(scenario.family, end.other()), to);
             let options = ConnectOptions { local_port: Some(own), ..ConnectOptions::default() };
-            match world.machine(end).endpoint.connect(now, remote, &options) {
+            match hosts.machine(end).endpoint.connect(now, remote, &options) {
                 Ok(id) => pair.sides[side].opens(id),
                 Err(ConnectError::InUse(_)) if port.is_some() => {
                     pair.opens_at = Some(now + ASK_AGAIN);
@@ -245,8 +245,8 @@ impl Programs {
         Ok(())
     }
 
-    fn visit(&mut self, world: &mut World<Moody>, number: usize, side: usize) -> Result<(), Failure> {
-        let now = world.now();
+    fn visit(&mut self, hosts: &mut TwoHosts<Moody>, number: usize, side: usize) -> Result<(), Failure> {
+        let now = hosts.now();
         let pair = &mut self.connections[number];
         let is_woken = pair.alarms[side].is_some_and(|at| at <= now);
         if !pair.is_dirty[side] && !is_woken {
@@ -254,7 +254,7 @@ impl Programs {
         }
         let end = pair.end(side);
         pair.is_dirty[side] = false;
-        let visited = pair.sides[side].visit(now, &mut world.machine(end).endpoint);
+        let visited = pair.sides[side].visit(now, &mut hosts.machine(end).endpoint);
         visited.map_err(|what| Failure::Violated { connection: number, end, what })?;
         pair.alarms[side] = pair.sides[side].alarm(now);
         pair.done_at = now;
@@ -269,8 +269,8 @@ impl Programs {
 
     /// Ends the wait for a side that has gone. A program that lets go in good order has not gone yet. A side that was
     /// not reached yet will be, unless the endpoints are impatient.
-    pub(super) fn give_up_orphans(&mut self, scenario: &Scenario, world: &mut World<Moody>) {
-        let now = world.now();
+    pub(super) fn give_up_orphans(&mut self, scenario: &Scenario, hosts: &mut TwoHosts<Moody>) {
+        let now = hosts.now();
         let is_patient = scenario.is_patient();
         let has_gone = |side: &Side| match side.phase() {
             Phase::NotOpen => !is_patient,
@@ -289,7 +289,7 @@ impl Programs {
                 let is_orphan = has_gone(&pair.sides[1 - side]);
                 if let (Phase::Open(id), true) = (pair.sides[side].phase(), is_orphan) {
                     pair.sides[side].end(Outcome::GaveUp);
-                    let _ = world.machine(pair.end(side)).endpoint.abort(now, id);
+                    let _ = hosts.machine(pair.end(side)).endpoint.abort(now, id);
                 }
             }
         }

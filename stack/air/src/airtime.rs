@@ -67,13 +67,13 @@ impl Spent {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct Airtime {
     until: u64,
     last: usize,
     ns: [u64; Spent::ALL.len()],
 }
 
-impl Ledger {
+impl Airtime {
     /// Books a stretch that is not booked already; the time before it was idle.
     pub(crate) fn book(&mut self, spent: Spent, from: u64, until: u64) {
         let from = from.max(self.until);
@@ -87,7 +87,7 @@ impl Ledger {
 
     /// The book as of `now`, which is no earlier than the start of any event.
     #[must_use]
-    pub(crate) fn closed_at(mut self, now: u64) -> Ledger {
+    pub(crate) fn closed_at(mut self, now: u64) -> Airtime {
         if now >= self.until {
             self.ns[Spent::Idle as usize] += now - self.until;
         } else {
@@ -112,16 +112,16 @@ mod tests {
 
     #[test]
     fn overlapping_stretches_are_booked_once_and_all_sums_to_the_clock() {
-        let mut ledger = Ledger::default();
-        ledger.book(Spent::SendsData, 10, 20);
-        ledger.book(Spent::Noise, 15, 30);
-        ledger.book(Spent::Collision, 12, 18);
-        ledger.book(Spent::SendsAck, 40, 60);
-        let closed = ledger.closed_at(50);
+        let mut airtime = Airtime::default();
+        airtime.book(Spent::SendsData, 10, 20);
+        airtime.book(Spent::Noise, 15, 30);
+        airtime.book(Spent::Collision, 12, 18);
+        airtime.book(Spent::SendsAck, 40, 60);
+        let closed = airtime.closed_at(50);
         assert_eq!(closed.total_ns(), 50);
         let of = |spent| closed.ns(spent);
         assert_eq!((of(Spent::SendsData), of(Spent::Noise), of(Spent::Collision)), (10, 10, 0));
         assert_eq!((of(Spent::SendsAck), of(Spent::Idle)), (10, 20));
-        assert_eq!(ledger.closed_at(100).total_ns(), 100);
+        assert_eq!(airtime.closed_at(100).total_ns(), 100);
     }
 }

@@ -1,65 +1,43 @@
-//! The places of nodes, given to routing at no cost: the oracle that GPSR's paper has for a location service.
+//! The positions of nodes, given to routing at no cost: the oracle that GPSR's paper has for a location service.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use hopwise_air::medium::Place;
-use hopwise_air::motion::{Leg, Track};
+use hopwise_air::medium::Position;
+use hopwise_air::motion::{Track, Walker};
 use hopwise_core::Instant;
-use hopwise_mesh::gpsr::{Places, Point};
+use hopwise_mesh::gpsr::{Point, Positions};
 
 use super::plan::Plan;
 
 /// The oracle follows the plan: a copy of a track gives the node's own legs.
 #[derive(Clone, Debug)]
 pub(super) struct Oracle {
-    places: Arc<[Option<Place>]>,
+    positions: Arc<[Option<Position>]>,
     tracks: Arc<[Option<Track>]>,
     /// The nodes that were looked up, as far as they have come.
     followed: BTreeMap<u32, Walker>,
 }
 
-#[derive(Clone, Debug)]
-struct Walker {
-    leg: Leg,
-    following: Option<Leg>,
-    track: Option<Track>,
-}
-
-impl Walker {
-    fn new(place: Place, mut track: Option<Track>) -> Walker {
-        let following = track.as_mut().and_then(Track::next_leg);
-        Walker { leg: Leg::standing(place), following, track }
-    }
-
-    fn at(&mut self, now_ns: u64) -> Place {
-        while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now_ns) {
-            self.leg = leg;
-            self.following = self.track.as_mut().and_then(Track::next_leg);
-        }
-        self.leg.at(now_ns)
-    }
-}
-
 impl Oracle {
     pub(super) fn of(plan: &Plan) -> Oracle {
-        let (places, tracks) = (plan.places.clone().into(), plan.tracks.clone().into());
-        Oracle { places, tracks, followed: BTreeMap::new() }
+        let (positions, tracks) = (plan.positions.clone().into(), plan.tracks.clone().into());
+        Oracle { positions, tracks, followed: BTreeMap::new() }
     }
 }
 
-impl Places for Oracle {
+impl Positions for Oracle {
     fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point> {
         let number = node.to_bits().checked_sub(0x0a00_0001)?;
-        let place = (*self.places.get(number as usize)?)?;
+        let position = (*self.positions.get(number as usize)?)?;
         let tracks = &self.tracks;
-        let begin = || Walker::new(place, tracks.get(number as usize).cloned().flatten());
+        let begin = || Walker::new(position, tracks.get(number as usize).cloned().flatten());
         let walker = self.followed.entry(number).or_insert_with(begin);
-        let place = walker.at(now.0);
+        let position = walker.at(now.0);
         // Rounded to the nearest centimetre; fields end at 10,000 km.
         let centimetres = |metres: f64| libm::round(metres * 100.0) as i32;
-        Some(Point { x: centimetres(place.x), y: centimetres(place.y) })
+        Some(Point { x: centimetres(position.x), y: centimetres(position.y) })
     }
 }
 
@@ -70,10 +48,10 @@ mod tests {
 
     #[test]
     fn nodes_are_where_their_tracks_lead_whenever_they_are_asked_for() {
-        let (start, area) = (Place { x: 10.0, y: 20.0 }, Place { x: 500.0, y: 400.0 });
+        let (start, area) = (Position { x: 10.0, y: 20.0 }, Position { x: 500.0, y: 400.0 });
         let track = Track::Waypoint(Waypoint::new((7, 1), start, area, (1.0, 20.0), 1_000_000_000));
         let mut oracle = Oracle {
-            places: vec![None, Some(start), Some(area)].into(),
+            positions: vec![None, Some(start), Some(area)].into(),
             tracks: vec![None, Some(track)].into(),
             followed: BTreeMap::new(),
         };
