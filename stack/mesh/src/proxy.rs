@@ -14,6 +14,7 @@ mod room;
 mod rtt;
 mod seats;
 mod store;
+mod syns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -36,6 +37,7 @@ use relays::Relays;
 use room::Sweeps;
 use seats::Seats;
 use store::Store;
+use syns::Syns;
 
 /// The largest number of mobiles whose links are known not to be up.
 const MOST_LINKS: usize = 4_096;
@@ -134,6 +136,7 @@ pub struct Proxy {
     flows: BTreeMap<FlowKey, Flow>,
     /// Flows that are cut in two; none of them is in `flows`.
     relays: Relays,
+    syns: Syns,
     /// The agents' deadlines, equal to `Flow::due`.
     deadlines: BTreeSet<(Instant, FlowKey)>,
     /// Links that are not up, with the last news of them.
@@ -162,6 +165,7 @@ impl Proxy {
             rules,
             flows: BTreeMap::new(),
             relays: Relays::default(),
+            syns: Syns::default(),
             deadlines: BTreeSet::new(),
             links: BTreeMap::new(),
             out,
@@ -312,7 +316,7 @@ impl Proxy {
         if let Some(flow) = self.flows.get_mut(&read.key) {
             let is_another = is_opening && flow.facts.opened != Some((from, read.tcp.seq));
             if is_another && !flow.has_ended() {
-                flow.may_reopen(from, packet);
+                self.syns.note(from, read, packet);
             }
             if !is_another || !flow.has_ended() {
                 return true;
@@ -338,7 +342,7 @@ impl Proxy {
     fn reopen(&mut self, now: Instant, from: Side, answer: &Read<'_>) {
         let key = answer.key;
         let Some(flow) = self.flows.get_mut(&key) else { return };
-        let Some(packet) = flow.reopens(from, &answer.tcp) else { return };
+        let Some(packet) = self.syns.answered(from, answer, flow.facts.opened) else { return };
         let Some(syn) = read::read(&packet, from.other(), Checksums::Trust) else { return };
         flow.let_go(now, Because::NoWaiting, &mut self.out);
         self.forget(&key);

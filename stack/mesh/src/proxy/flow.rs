@@ -62,8 +62,6 @@ pub(super) struct Flow {
     has_finished: [bool; 2],
     /// By side: it sent a segment other than a RST.
     has_spoken: [bool; 2],
-    /// A later SYN with other numbers, without its data, and its side.
-    reopening: Option<(Side, Box<[u8]>)>,
     pub(super) seat: Seat,
     /// Its memory for waiting packets, as the seats count it.
     pub(super) claim: Claim,
@@ -120,7 +118,6 @@ impl Flow {
             was_reset: false,
             has_finished: [false; 2],
             has_spoken: [false; 2],
-            reopening: None,
             seat: Seat::Brief(now),
             claim: Claim::NONE,
             due: None,

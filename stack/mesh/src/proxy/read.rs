@@ -63,16 +63,31 @@ pub(super) fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
 pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
     let (ip, tcp) = parse(packet)?;
     let segment = ip.payload.get(..ip.payload.len() - tcp.payload.len())?;
-    let header = IpHeader { hop_limit: ip.hop_limit, ..IpHeader::plain(ip.src, ip.dst, protocol::TCP) };
     let mut bare = Vec::with_capacity(MOST_HEADERS);
-    header.emit(segment.len(), &mut bare);
-    let at = bare.len();
-    bare.extend_from_slice(segment);
+    let at = emit(&ip, segment, 0, &mut bare);
     bare[at + CHECKSUM..at + CHECKSUM + 2].fill(0);
     let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment.len() as u32).add(&bare[at..]);
     bare[at + CHECKSUM..at + CHECKSUM + 2].copy_from_slice(&sum.finish().to_be_bytes());
     bare.shrink_to_fit();
     Some(bare)
+}
+
+/// A packet [without data](without_data), with so many zeros behind it. Its checksum is not right then.
+pub(super) fn with_zeros(bare: &[u8], data: usize) -> Option<Vec<u8>> {
+    let (ip, _) = parse(bare)?;
+    let mut packet = Vec::with_capacity(bare.len() + data);
+    emit(&ip, ip.payload, data, &mut packet);
+    packet.resize(packet.len() + data, 0);
+    Some(packet)
+}
+
+/// Writes the headers of a packet with so much data; returns the place of its TCP header.
+fn emit(ip: &IpView<'_>, segment: &[u8], data: usize, out: &mut Vec<u8>) -> usize {
+    let header = IpHeader { hop_limit: ip.hop_limit, ..IpHeader::plain(ip.src, ip.dst, protocol::TCP) };
+    header.emit(segment.len() + data, out);
+    let at = out.len();
+    out.extend_from_slice(segment);
+    at
 }
 
 /// The headers of IPv6 and TCP, without options of IP.

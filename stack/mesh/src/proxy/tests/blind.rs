@@ -240,6 +240,25 @@ fn what_was_made_up_before_a_syn_is_forgotten_when_it_is_answered() {
     }
 }
 
+/// Any of them can be the one that the other end answers.
+#[test]
+fn made_up_syns_beside_that_of_a_flow_do_not_hide_its_beginning() {
+    for (opener, many) in ENDS.into_iter().flat_map(|opener| [2, 3, 4_000].map(|many| (opener, many))) {
+        for (data, ack) in [(0, 1), (SEGMENT, 1), (SEGMENT, 500), (SEGMENT, SEGMENT as u32 + 1)] {
+            let mut path = Path::new("m-tcp");
+            carry_at(&mut path, opener, (1 << 30, 0), Flags::SYN, 0);
+            carry_at(&mut path, opener, (0, 0), Flags::SYN, data);
+            for nth in 1..many {
+                carry_at(&mut path, opener, ((1 << 30) + nth, 0), Flags::SYN, 0);
+            }
+            carry_at(&mut path, opener.other(), (0, ack), ANSWER, 0);
+            let is_whole = path.proxy.flows.values().all(|flow| flow.facts.is_whole());
+            assert!(is_whole, "{opener:?} opened, {many} SYNs, {data} bytes, {ack} acknowledged");
+            check_that_it_is_followed(&mut path, opener);
+        }
+    }
+}
+
 /// RFC 7413 §4: some of the data of a SYN can be acknowledged with it.
 #[test]
 fn an_answer_may_acknowledge_the_data_of_a_syn_or_leave_it_out() {
