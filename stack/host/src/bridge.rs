@@ -28,7 +28,7 @@ use crate::raw::tag::Tag;
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
-use addresses::{Flow, Learned, Way, tcp_ends};
+use addresses::{Flow, Learned, Way, goes_on, tcp_ends};
 use block::Block;
 use ports::Bridge;
 
@@ -156,7 +156,8 @@ impl Bridged {
             return Received::Dropped;
         };
         let Some(flow) = self.flow(&frame, &into[packet_at..bytes]) else { return Received::Dropped };
-        self.shared.lock().learned.learn(flow, self.arriving(), &frame);
+        let goes_on = goes_on(frame.protocol, &into[packet_at..bytes]);
+        self.shared.lock().learned.learn(flow, self.arriving(), &frame, goes_on);
         into.copy_within(packet_at..bytes, 0);
         let bytes = bytes - packet_at;
         if vnet.gso_size == 0 && vnet.flags & NEEDS_CHECKSUM == 0 {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use hopwise_core::wire::protocol;
+use hopwise_core::wire::{Flags, protocol};
 
 use crate::raw::ethernet::{Frame, Mac, Protocol};
 
@@ -43,34 +43,73 @@ pub(super) type Addresses = (Mac, Mac);
 struct Ways {
     to_mobile: Option<Addresses>,
     from_mobile: Option<Addresses>,
+    /// By direction: a segment was seen that neither opens a connection nor refuses one.
+    goes_on: [bool; 2],
 }
 
-/// The addresses of known flows. A flow is forgotten after frames of `MOST` to twice as many other flows.
+impl Ways {
+    fn see(&mut self, way: Way, frame: &Frame, goes_on: bool) {
+        let addresses = Some((frame.to, frame.from));
+        match way {
+            Way::ToMobile => self.to_mobile = addresses,
+            Way::FromMobile => self.from_mobile = addresses,
+        }
+        self.goes_on[way as usize] |= goes_on;
+    }
+
+    /// Returns whether both ends go on with it. Other segments may be made up, or answer one that is.
+    fn is_mutual(&self) -> bool {
+        self.goes_on == [true; 2]
+    }
+}
+
+/// A flow is forgotten after frames of `MOST` to twice as many other flows.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
+struct Recent {
     fresh: BTreeMap<Flow, Ways>,
     old: BTreeMap<Flow, Ways>,
 }
 
 const MOST: usize = 16_384;
 
-impl Learned {
-    pub(super) fn learn(&mut self, flow: Flow, way: Way, frame: &Frame) {
+impl Recent {
+    fn get(&self, flow: &Flow) -> Option<&Ways> {
+        self.fresh.get(flow).or_else(|| self.old.get(flow))
+    }
+
+    fn put(&mut self, flow: Flow, ways: Ways) {
         if self.fresh.len() >= MOST && !self.fresh.contains_key(&flow) {
             self.old = std::mem::take(&mut self.fresh);
         }
-        let old = &self.old;
-        let ways = self.fresh.entry(flow).or_insert_with(|| old.get(&flow).copied().unwrap_or_default());
-        let addresses = Some((frame.to, frame.from));
-        match way {
-            Way::ToMobile => ways.to_mobile = addresses,
-            Way::FromMobile => ways.from_mobile = addresses,
+        self.fresh.insert(flow, ways);
+    }
+}
+
+/// The addresses of known flows. Flows with which both ends go on are apart from all others, which may be made up: no
+/// number of the latter makes one of the former forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    mutual: Recent,
+    others: Recent,
+}
+
+impl Learned {
+    pub(super) fn learn(&mut self, flow: Flow, way: Way, frame: &Frame, goes_on: bool) {
+        if let Some(ways) = self.mutual.fresh.get_mut(&flow) {
+            return ways.see(way, frame, goes_on);
         }
+        let mut ways = self.get(&flow).copied().unwrap_or_default();
+        ways.see(way, frame, goes_on);
+        if ways.is_mutual() { &mut self.mutual } else { &mut self.others }.put(flow, ways);
+    }
+
+    fn get(&self, flow: &Flow) -> Option<&Ways> {
+        self.mutual.get(flow).or_else(|| self.others.get(flow))
     }
 
     /// The addresses of a direction. Before its first frame, those of the other direction serve, swapped.
     pub(super) fn of(&self, flow: Flow, way: Way) -> Option<Addresses> {
-        let Ways { to_mobile, from_mobile } = self.fresh.get(&flow).or_else(|| self.old.get(&flow))?;
+        let Ways { to_mobile, from_mobile, .. } = self.get(&flow)?;
         let (same, other) = match way {
             Way::ToMobile => (to_mobile, from_mobile),
             Way::FromMobile => (from_mobile, to_mobile),
@@ -79,22 +118,37 @@ impl Learned {
     }
 }
 
-/// The source and destination of a TCP packet. Like the kernel's block, it reads the first header alone.
+/// The source and destination of a TCP packet.
 pub(super) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> {
-    let (tcp, src, dst): (usize, IpAddr, IpAddr) = match protocol {
-        Protocol::Ipv4 if *packet.get(9)? == protocol::TCP => {
-            let header = usize::from(packet[0] & 0xf) * 4;
-            let is_first = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff == 0;
-            let tcp = if is_first { header } else { usize::MAX };
-            (tcp, bytes::<4>(packet, 12)?.into(), bytes::<4>(packet, 16)?.into())
-        }
-        Protocol::Ipv6 if *packet.get(6)? == protocol::TCP => {
-            (40, bytes::<16>(packet, 8)?.into(), bytes::<16>(packet, 24)?.into())
-        }
-        _ => return None,
+    let tcp = tcp_at(protocol, packet)?;
+    let (src, dst): (IpAddr, IpAddr) = match protocol {
+        Protocol::Ipv4 => (bytes::<4>(packet, 12)?.into(), bytes::<4>(packet, 16)?.into()),
+        _ => (bytes::<16>(packet, 8)?.into(), bytes::<16>(packet, 24)?.into()),
     };
     let port = |at: usize| bytes(packet, at).map_or(0, u16::from_be_bytes);
     Some(((src, port(tcp)), (dst, port(tcp.saturating_add(2)))))
+}
+
+/// Returns whether a TCP packet goes on with a connection: it is no SYN and no RST.
+pub(super) fn goes_on(protocol: Protocol, packet: &[u8]) -> bool {
+    let flags = tcp_at(protocol, packet).and_then(|tcp| packet.get(tcp.checked_add(FLAGS)?));
+    flags.is_some_and(|flags| !Flags(*flags).intersects(Flags::SYN | Flags::RST))
+}
+
+/// The place of the flags in a TCP header (RFC 9293 §3.1).
+const FLAGS: usize = 13;
+
+/// The place of the TCP header, beyond all packets for a later fragment. Like the kernel's block, it reads the first
+/// header alone.
+fn tcp_at(protocol: Protocol, packet: &[u8]) -> Option<usize> {
+    match protocol {
+        Protocol::Ipv4 if *packet.get(9)? == protocol::TCP => {
+            let is_first = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff == 0;
+            Some(if is_first { usize::from(packet[0] & 0xf) * 4 } else { usize::MAX })
+        }
+        Protocol::Ipv6 if *packet.get(6)? == protocol::TCP => Some(40),
+        _ => None,
+    }
 }
 
 fn bytes<const N: usize>(packet: &[u8], at: usize) -> Option<[u8; N]> {
@@ -119,10 +173,10 @@ mod tests {
         assert_eq!(flow, Way::FromMobile.flow((end(2, 4_000), end(1, 80))));
         let mut learned = Learned::default();
         assert_eq!(learned.of(flow, Way::ToMobile), None);
-        learned.learn(flow, Way::FromMobile, &frame(1, 2));
+        learned.learn(flow, Way::FromMobile, &frame(1, 2), true);
         assert_eq!(learned.of(flow, Way::FromMobile), Some(([1; 6], [2; 6])));
         assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [1; 6])));
-        learned.learn(flow, Way::ToMobile, &frame(2, 3));
+        learned.learn(flow, Way::ToMobile, &frame(2, 3), true);
         assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [3; 6])));
         assert_eq!(learned.of(flow, Way::FromMobile), Some(([1; 6], [2; 6])));
     }
@@ -131,28 +185,69 @@ mod tests {
     fn what_somebody_else_sends_in_a_mobile_s_name_moves_no_packet_to_it() {
         let flow = Way::ToMobile.flow((end(1, 80), end(2, 4_000)));
         let mut learned = Learned::default();
-        learned.learn(flow, Way::ToMobile, &frame(2, 1));
+        learned.learn(flow, Way::ToMobile, &frame(2, 1), true);
         // First to another end, then to the same one.
         for fixed in [end(222, 6), end(1, 80)] {
-            learned.learn(Flow { fixed, ..flow }, Way::FromMobile, &frame(0xde, 0xad));
+            learned.learn(Flow { fixed, ..flow }, Way::FromMobile, &frame(0xde, 0xad), true);
             assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [1; 6])));
         }
     }
 
+    fn nth_flow(nth: usize) -> Flow {
+        Flow { mobile: (IpAddr::from((nth as u128).to_be_bytes()), 1), fixed: end(1, 2) }
+    }
+
     #[test]
     fn flows_that_are_heard_stay_and_there_is_room_for_no_more_than_twice_as_many() {
-        let mut learned = Learned::default();
-        let flow =
-            |nth: usize| Flow { mobile: (IpAddr::from((nth as u128).to_be_bytes()), 1), fixed: end(1, 2) };
-        for nth in 0..5 * MOST {
-            learned.learn(flow(nth), Way::ToMobile, &frame(1, 2));
-            if nth % (MOST / 2) == 0 {
-                learned.learn(flow(0), Way::FromMobile, &frame(3, 4));
+        for is_mutual in [false, true] {
+            let mut learned = Learned::default();
+            for nth in 0..5 * MOST {
+                learned.learn(nth_flow(nth), Way::ToMobile, &frame(1, 2), is_mutual);
+                learned.learn(nth_flow(nth), Way::FromMobile, &frame(3, 4), is_mutual);
+                if nth % (MOST / 2) == 0 {
+                    learned.learn(nth_flow(0), Way::FromMobile, &frame(3, 4), is_mutual);
+                }
+            }
+            assert_eq!(learned.of(nth_flow(0), Way::ToMobile), Some(([1; 6], [2; 6])));
+            assert_eq!(learned.of(nth_flow(1), Way::ToMobile), None);
+            for recent in [learned.mutual, learned.others] {
+                assert!(recent.fresh.len() <= MOST && recent.old.len() <= MOST);
             }
         }
-        assert_eq!(learned.of(flow(0), Way::ToMobile), Some(([1; 6], [2; 6])));
-        assert_eq!(learned.of(flow(1), Way::ToMobile), None);
-        assert!(learned.fresh.len() <= MOST && learned.old.len() <= MOST);
+    }
+
+    /// A made-up ACK is answered by a RST, and a made-up SYN by a SYN.
+    #[test]
+    fn made_up_flows_do_not_push_out_a_quiet_one_with_which_both_ends_go_on() {
+        let mut learned = Learned::default();
+        learned.learn(nth_flow(0), Way::ToMobile, &frame(1, 2), false);
+        learned.learn(nth_flow(0), Way::FromMobile, &frame(3, 4), true);
+        learned.learn(nth_flow(0), Way::ToMobile, &frame(1, 2), true);
+        for nth in 1..5 * MOST {
+            let (made_up, answer) = if nth % 2 == 0 { (true, false) } else { (false, false) };
+            learned.learn(nth_flow(nth), Way::FromMobile, &frame(5, 6), made_up);
+            learned.learn(nth_flow(nth), Way::ToMobile, &frame(7, 8), answer);
+        }
+        assert_eq!(learned.of(nth_flow(0), Way::ToMobile), Some(([1; 6], [2; 6])));
+        assert_eq!(learned.of(nth_flow(0), Way::FromMobile), Some(([3; 6], [4; 6])));
+    }
+
+    #[test]
+    fn a_segment_goes_on_with_a_connection_unless_it_opens_or_refuses_one() {
+        let mut v4 = vec![0; 40];
+        (v4[0], v4[9]) = (0x45, 6);
+        let mut v6 = vec![0; 60];
+        (v6[0], v6[6]) = (0x60, 6);
+        for (flags, goes) in [(Flags::ACK, true), (Flags::SYN, false), (Flags::RST | Flags::ACK, false)] {
+            (v4[20 + FLAGS], v6[40 + FLAGS]) = (flags.0, flags.0);
+            assert_eq!(goes_on(Protocol::Ipv4, &v4), goes);
+            assert_eq!(goes_on(Protocol::Ipv6, &v6), goes);
+        }
+        v4[20 + FLAGS] = Flags::ACK.0;
+        assert!(!goes_on(Protocol::Ipv4, &v4[..30]));
+        // Where a later fragment has this byte, there is data.
+        v4[7] = 9;
+        assert!(!goes_on(Protocol::Ipv4, &v4));
     }
 
     #[test]
