@@ -1,7 +1,7 @@
 //! All cut flows of a proxy: their deadlines, those with something to send, and their memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -26,15 +26,22 @@ struct Filed {
     seat: Seat,
     claim: Claim,
     due: Option<Instant>,
+    /// Its place in `Relays::still`.
+    still: Still,
     /// By side: its turn among the relays that may have something to send.
     turns: [Option<NonZeroU64>; 2],
 }
+
+/// A mobile, whether its relay holds bytes, and the last time that some moved.
+type Still = (IpAddr, bool, Instant);
 
 #[derive(Debug, Default)]
 pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
     all: BTreeMap<FlowKey, Box<Filed>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
+    /// All relays. Of each mobile those that hold nothing come first, then those whose data stands still for longest.
+    still: BTreeSet<(Still, FlowKey)>,
     /// By side: the relays that may have something to send, each once, in the order of their turns.
     waiting: [BTreeMap<NonZeroU64, FlowKey>; 2],
     turns: u64,
@@ -45,16 +52,19 @@ impl Relays {
         self.all.len()
     }
 
-    /// The relays of a mobile.
-    pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
-        let filed = self.all.range(FlowKey::first_of(mobile)..);
-        filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
+    /// The relay of a mobile whose data has stood still for longest, among those that hold bytes or those that hold none.
+    pub(super) fn stillest(&self, mobile: IpAddr, holds: bool) -> Option<(Instant, FlowKey)> {
+        let first = ((mobile, holds, Instant::ZERO), FIRST);
+        let ((of, is_holder, since), key) = self.still.range(first..).next()?;
+        (*of == mobile && *is_holder == holds).then_some((*since, *key))
     }
 
     /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
-        let filed = Filed { relay, seat: Seat::Brief(now), claim: Claim::NONE, due: None, turns: [None; 2] };
-        books.seats.sit(key, filed.seat);
+        let (seat, still) = (Seat::Brief(now), (key.mobile.ip(), false, relay.moved_at));
+        let filed = Filed { relay, seat, claim: Claim::NONE, due: None, still, turns: [None; 2] };
+        books.seats.sit(key, seat);
+        self.still.insert((still, key));
         let before = self.all.insert(key, Box::new(filed));
         debug_assert!(before.is_none(), "a flow has one relay");
         self.settle(now, key, books);
@@ -167,6 +177,7 @@ impl Relays {
 
     fn forget(&mut self, key: &FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.remove(key) else { return };
+        self.still.remove(&(filed.still, *key));
         books.seats.leave(*key, filed.seat);
         books.seats.hold(*key, filed.claim, Claim::NONE);
         if let Some(due) = filed.due {
@@ -202,12 +213,17 @@ impl Relays {
             return self.forget(&key, books);
         }
         let (seat, due) = (relay.seat(now, filed.seat), relay.deadline());
-        let claim = Claim::new(seat, relay.held());
+        let held = relay.held();
+        let (claim, still) = (Claim::new(seat, held), (key.mobile.ip(), held > 0, relay.moved_at));
         if seat != filed.seat {
             books.seats.leave(key, std::mem::replace(&mut filed.seat, seat));
             books.seats.sit(key, seat);
         }
         books.seats.hold(key, std::mem::replace(&mut filed.claim, claim), claim);
+        if still != filed.still {
+            self.still.remove(&(std::mem::replace(&mut filed.still, still), key));
+            self.still.insert((still, key));
+        }
         if due != filed.due {
             if let Some(old) = std::mem::replace(&mut filed.due, due) {
                 self.deadlines.remove(&(old, key));
@@ -219,6 +235,12 @@ impl Relays {
 
 #[cfg(test)]
 impl Relays {
+    /// The relays of a mobile.
+    pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
+        let filed = self.all.range(FlowKey::first_of(mobile)..);
+        filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
+    }
+
     pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
         self.all.get(key).map(|filed| &filed.relay)
     }
@@ -230,10 +252,17 @@ impl Relays {
         for waiting in &self.waiting {
             assert!(waiting.len() <= self.all.len(), "{} wait of {}", waiting.len(), self.all.len());
         }
+        let still = |(key, filed): (&FlowKey, &Box<Filed>)| {
+            ((key.mobile.ip(), filed.relay.held() > 0, filed.relay.moved_at), *key)
+        };
+        assert_eq!(self.still, self.all.iter().map(still).collect());
         self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
     }
 }
 
+/// A key before every flow.
+const FIRST: FlowKey = FlowKey { mobile: FIRST_SOCKET, fixed: FIRST_SOCKET };
+const FIRST_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 /// A key after every flow of one instant.
 const LAST: FlowKey = FlowKey { mobile: LAST_SOCKET, fixed: LAST_SOCKET };
 const LAST_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)), u16::MAX);

@@ -72,10 +72,9 @@ impl Proxy {
                 Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
                 continue;
             }
-            let holders = self.relays.of(mobile).filter(|(_, relay)| relay.held() > 0);
-            let stillest = holders.min_by_key(|(_, relay)| relay.moved_at).map(|(key, _)| *key);
+            let stillest = self.relays.stillest(mobile, true);
             self.gave_way += 1;
-            self.let_go_of(now, &stillest.unwrap_or(key));
+            self.let_go_of(now, &stillest.map_or(key, |(_, key)| key));
         }
     }
 
@@ -93,7 +92,7 @@ impl Proxy {
         let flows = self.flows.range(FlowKey::first_of(mobile)..);
         let flows = flows.take_while(|(key, _)| key.mobile.ip() == mobile);
         let silent = flows.map(|(key, flow)| (flow.seen_at, *key));
-        let cut = self.relays.of(mobile).map(|(key, relay)| (relay.moved_at, *key));
+        let cut = [false, true].into_iter().filter_map(|holds| self.relays.stillest(mobile, holds));
         silent.chain(cut).min().map(|(_, key)| key)
     }
 
