@@ -1,5 +1,6 @@
 //! Sets devices, addresses and routes in the kernel over rtnetlink.
 
+pub(crate) mod ask;
 mod carrier;
 mod detour;
 pub(crate) mod links;

@@ -8,12 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
-};
+use rustix::net::{RecvFlags, bind, recv};
 
-use crate::netlink::message::{self, ACK, DONE, DUMP, Heard, Message, REQUEST, attribute, attributes, word};
-use crate::poller::wait_to_read;
+use crate::netlink::ask::{ask, open};
+use crate::netlink::message::{self, DUMP, Message, attribute, attributes, word};
 use crate::sys;
 
 /// The family that lists the others (GENL_ID_CTRL), its request for one, and the attributes of the reply.
@@ -38,8 +36,6 @@ const PACKETS_LOST: u16 = 4;
 const GENERIC_HEADER: usize = 4;
 const ADD_MEMBERSHIP: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
 const BUFFER: usize = 32 << 10;
-/// The limit for a reply.
-const WITHIN: Duration = Duration::from_secs(2);
 
 /// A station's Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,59 +107,29 @@ pub struct Nl80211 {
     family: u16,
     /// The group of notifications about stations ("mlme").
     group: Option<u32>,
-    number: u32,
 }
 
 impl Nl80211 {
     /// Fails with `NotFound` if this kernel has no Wi-Fi.
     pub fn open() -> io::Result<Nl80211> {
-        let socket =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
-        bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-        let mut asking = Nl80211 { socket, family: CONTROL, group: None, number: 0 };
-        let name = b"nl80211\0";
-        let question = |number| {
-            let message = Message::new(CONTROL, REQUEST | ACK, number).fixed(&[GET_FAMILY, 1, 0, 0]);
-            message.attribute(FAMILY_NAME, name).finish()
-        };
+        let socket = open(Some(GENERIC))?;
+        let question = Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]);
         let mut found = None;
-        asking.ask(question, &mut |heard| found = found.or_else(|| family(heard.body)))?;
+        ask(&socket, question.attribute(FAMILY_NAME, b"nl80211\0"), |heard| {
+            found = found.or_else(|| family(heard.body));
+        })?;
         let (family, group) = found.ok_or(io::ErrorKind::NotFound)?;
-        (asking.family, asking.group) = (family, group);
-        Ok(asking)
+        Ok(Nl80211 { socket, family, group })
     }
 
     /// All stations of an interface, by its number.
     pub fn stations(&mut self, interface: u32) -> io::Result<Vec<Station>> {
-        let family = self.family;
-        let question = |number| {
-            let message = Message::new(family, REQUEST | DUMP, number).fixed(&[GET_STATION, 0, 0, 0]);
-            message.attribute(INTERFACE, &interface.to_ne_bytes()).finish()
-        };
+        let question = Message::new(self.family, DUMP, 0).fixed(&[GET_STATION, 0, 0, 0]);
         let mut stations = Vec::new();
-        self.ask(question, &mut |heard| stations.extend(station(heard.body)))?;
+        ask(&self.socket, question.attribute(INTERFACE, &interface.to_ne_bytes()), |heard| {
+            stations.extend(station(heard.body));
+        })?;
         Ok(stations)
-    }
-
-    /// Sends a request and hands on its replies until they end.
-    fn ask(&mut self, question: impl Fn(u32) -> Vec<u8>, sink: &mut dyn FnMut(&Heard<'_>)) -> io::Result<()> {
-        self.number = self.number.wrapping_add(1);
-        let number = self.number;
-        send(&self.socket, &question(number), SendFlags::empty())?;
-        let mut buffer = vec![0; BUFFER];
-        loop {
-            wait_to_read(self.socket.as_fd(), WITHIN)?;
-            let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-            // Skips late replies to an earlier request.
-            for heard in message::messages(&buffer[..bytes]).filter(|heard| heard.number == number) {
-                match heard.errno() {
-                    Some(0) => return Ok(()),
-                    Some(code) => return Err(io::Error::from_raw_os_error(code)),
-                    None if heard.kind == DONE => return Ok(()),
-                    None => sink(&heard),
-                }
-            }
-        }
     }
 }
 
@@ -179,8 +145,8 @@ impl StationWatch {
     pub fn open(interface: u32) -> io::Result<StationWatch> {
         let Nl80211 { family, group, .. } = Nl80211::open()?;
         let group = group.ok_or(io::ErrorKind::Unsupported)?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
+        let socket = open(Some(GENERIC))?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
         bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         sys::set_option(socket.as_fd(), ADD_MEMBERSHIP, group as libc::c_int)?;
         Ok(StationWatch { socket, family, interface })

@@ -7,10 +7,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
-};
+use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
 
+use super::ask;
 use super::links::{GET_LINK, HEADER, NEW_LINK};
 use super::message::{Heard, Message, REQUEST, attribute, messages, word};
 use super::{NetlinkError, index_of};
@@ -37,13 +36,12 @@ pub struct CarrierWatch {
 impl CarrierWatch {
     pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
         index_of(device)?;
-        let system = |doing| move |error: Errno| NetlinkError::System { doing, error: error.into() };
-        // NETLINK_ROUTE is protocol 0.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
-            .map_err(system("open a netlink socket"))?;
-        bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK)).map_err(system("listen for links"))?;
+        let system = |doing| move |error| NetlinkError::System { doing, error };
+        let socket = ask::open(None).map_err(system("open a netlink socket"))?;
+        let bound = bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK));
+        bound.map_err(|error| system("listen for links")(error.into()))?;
         let watch = CarrierWatch { socket, device: device.to_owned(), is_up: true };
-        watch.ask().map_err(|error| NetlinkError::System { doing: "ask for a carrier", error })?;
+        watch.ask().map_err(system("ask for a carrier"))?;
         Ok(watch)
     }
 

@@ -7,12 +7,12 @@ const ATTRIBUTE: usize = 4;
 const TYPE_MASK: u16 = 0x3fff;
 
 pub(crate) const REQUEST: u16 = 1;
-pub(crate) const ACK: u16 = 4;
+const ACK: u16 = 4;
 pub(crate) const DUMP: u16 = 0x300;
 /// The kernel's reply that a request failed or succeeded (NLMSG_ERROR).
 pub(crate) const ERROR: u16 = 2;
 /// A dump has ended (NLMSG_DONE).
-pub(crate) const DONE: u16 = 3;
+pub(super) const DONE: u16 = 3;
 
 /// A message that is being written.
 #[derive(Clone, Debug)]
@@ -43,6 +43,14 @@ impl Message {
         self
     }
 
+    /// Finishes it as a question with that number, whose replies end with an acknowledgement or with a dump.
+    pub(super) fn asking(mut self, number: u32) -> Vec<u8> {
+        let flags = half(&self.0, 6).unwrap_or(0) | REQUEST | ACK;
+        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        self.0[8..12].copy_from_slice(&number.to_ne_bytes());
+        self.finish()
+    }
+
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let len = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[..4].copy_from_slice(&len.to_ne_bytes());
@@ -59,9 +67,10 @@ pub(crate) struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// The error of an [`ERROR`] reply; 0 means success.
+    /// The error in the last reply to a question; 0 means success.
     pub(crate) fn errno(&self) -> Option<i32> {
-        (self.kind == ERROR).then(|| word(self.body, 0).map_or(0, |code| (code as i32).wrapping_neg()))
+        matches!(self.kind, ERROR | DONE)
+            .then(|| word(self.body, 0).map_or(0, |code| (code as i32).wrapping_neg()))
     }
 }
 
@@ -122,7 +131,9 @@ mod tests {
         let no = Message::new(ERROR, 0, 1).fixed(&(-22_i32).to_ne_bytes()).finish();
         assert_eq!(messages(&no).next().and_then(|heard| heard.errno()), Some(22));
         let done = Message::new(DONE, 0, 1).finish();
-        assert_eq!(messages(&done).next().and_then(|heard| heard.errno()), None);
+        assert_eq!(messages(&done).next().and_then(|heard| heard.errno()), Some(0));
+        let other = Message::new(DONE + 1, 0, 1).fixed(&[1; 4]).finish();
+        assert_eq!(messages(&other).next().and_then(|heard| heard.errno()), None);
     }
 
     proptest! {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io;
 
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::netlink::SOCK_DIAG;
 
-use super::message::{DONE, DUMP, Message, REQUEST, attribute, messages, word};
-use super::sockets::{BY_FAMILY, open};
+use super::ask::{ask, open};
+use super::message::{DUMP, Message, attribute, word};
+use super::sockets::BY_FAMILY;
 
 /// The requested facts about each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
 const SHOW: u32 = 0x41;
@@ -16,7 +17,6 @@ const USER: u16 = 7;
 const ANSWER: usize = 16;
 /// The offset in that struct.
 const TYPE: usize = 1;
-const BUFFER: usize = 32 << 10;
 /// The same names in text, without their users.
 const TEXT: &str = "/proc/thread-self/net/unix";
 
@@ -31,37 +31,26 @@ pub(crate) struct Named {
 /// The names that begin with `prefix`.
 pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
     // A kernel may be built without this family.
-    let mut names = ask().or_else(|_| read())?;
+    let mut names = asked().or_else(|_| read())?;
     names.retain(|named| named.name.starts_with(prefix));
     Ok(names)
 }
 
-fn ask() -> io::Result<Vec<Named>> {
-    let socket = open()?;
+fn asked() -> io::Result<Vec<Named>> {
     // A struct unix_diag_req: a socket in any state, with any number and cookie.
-    let question = Message::new(BY_FAMILY, REQUEST | DUMP, 1)
+    let question = Message::new(BY_FAMILY, DUMP, 0)
         .fixed(&[libc::AF_UNIX as u8, 0, 0, 0])
         .fixed(&u32::MAX.to_ne_bytes())
         .fixed(&[0; 4])
         .fixed(&SHOW.to_ne_bytes())
         .fixed(&[0; 8]);
-    send(&socket, &question.finish(), SendFlags::empty())?;
-    let (mut names, mut buffer) = (Vec::new(), vec![0; BUFFER]);
-    loop {
-        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        for heard in messages(&buffer[..bytes]) {
-            if heard.kind == BY_FAMILY {
-                names.extend(read_answer(heard.body));
-            } else if heard.kind == DONE {
-                return Ok(names);
-            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
-                return Err(io::Error::from_raw_os_error(code));
-            }
+    let mut names = Vec::new();
+    ask(open(Some(SOCK_DIAG))?, question, |heard| {
+        if heard.kind == BY_FAMILY {
+            names.extend(read_answer(heard.body));
         }
-        if bytes == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
+    })?;
+    Ok(names)
 }
 
 fn read_answer(body: &[u8]) -> Option<Named> {

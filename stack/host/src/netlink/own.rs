@@ -3,10 +3,9 @@
 use std::io;
 use std::net::IpAddr;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
-
+use super::ask::{ask, open};
 use super::links::each_link;
-use super::message::{Message, REQUEST, messages, word};
+use super::message::{Message, word};
 
 /// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
 const NEW_ROUTE: u16 = 24;
@@ -17,7 +16,6 @@ const LOCAL: u8 = 2;
 const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
-const BUFFER: usize = 32 << 10;
 
 /// Returns whether packets to an address lead to this machine itself.
 pub fn is_own_address(address: IpAddr) -> bool {
@@ -33,14 +31,12 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
     let mut header = [0; 12];
     header[0] = family as u8;
     header[1] = (bytes.len() * 8) as u8;
-    // Protocol 0 is rtnetlink.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let question = Message::new(GET_ROUTE, REQUEST, 1).fixed(&header).attribute(DESTINATION, &bytes);
-    send(&socket, &question.finish(), SendFlags::empty())?;
-    let mut buffer = vec![0; BUFFER];
-    let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-    let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == NEW_ROUTE);
-    Ok(answers.any(|heard| heard.body.get(ROUTE_TYPE) == Some(&LOCAL)))
+    let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+    let mut is_local = false;
+    ask(open(None)?, question, |heard| {
+        is_local |= heard.kind == NEW_ROUTE && heard.body.get(ROUTE_TYPE) == Some(&LOCAL);
+    })?;
+    Ok(is_local)
 }
 
 /// The numbers of all interfaces. The loopback usually has the smallest number, and comes first.

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::SOCK_DIAG;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use super::message::{Message, REQUEST, messages, word};
+use super::ask::{ask, open};
+use super::message::{Message, word};
 use super::own::{interfaces, is_own_address};
 
 /// The type of a request for sockets of a family, and of its replies (SOCK_DIAG_BY_FAMILY).
@@ -25,41 +25,34 @@ const USER: usize = 64;
 const INODE: usize = 68;
 /// The offset of the number of bytes that are written and not acknowledged.
 const WRITE_QUEUE: usize = 60;
-const LONGEST_ANSWER: usize = 4096;
 
 /// Returns whether all programs that held the TCP socket have closed it. The FIN alone does not show this: it is the
 /// same after a shutdown for writing. Sockets of other machines or namespaces are unknown here, and count as open.
 pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
-    ask(local, remote, [INODE]).is_ok_and(|inode| inode == Some([0]))
+    asked(local, remote, [INODE]).is_ok_and(|inode| inode == Some([0]))
 }
 
 /// The user whose program made the TCP socket. `None` for sockets of other machines or namespaces. Older kernels report
 /// root as the user of a closed socket, which also gives `None`.
 pub fn user_of(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-    let [user, inode] = ask(local, remote, [USER, INODE]).ok()??;
+    let [user, inode] = asked(local, remote, [USER, INODE]).ok()??;
     (inode != 0 || user != 0).then_some(user)
 }
 
 /// Returns whether the TCP socket has data that its peer has not acknowledged.
 pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
-    ask(local, remote, [WRITE_QUEUE]).is_ok_and(|bytes| bytes.is_some_and(|[bytes]| bytes > 0))
-}
-
-/// A socket for such requests.
-pub(super) fn open() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
-    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?)
+    asked(local, remote, [WRITE_QUEUE]).is_ok_and(|bytes| bytes.is_some_and(|[bytes]| bytes > 0))
 }
 
 /// Reads words of a socket's facts, if it exists. A socket that is bound to an interface is found by that interface
 /// only.
-fn ask<const WORDS: usize>(
+fn asked<const WORDS: usize>(
     local: SocketAddr,
     remote: SocketAddr,
     at: [usize; WORDS],
 ) -> io::Result<Option<[u32; WORDS]>> {
-    let socket = open()?;
-    let ask_at = |interface| ask_at(&socket, &question(local, remote, interface), at);
+    let socket = open(Some(SOCK_DIAG))?;
+    let ask_at = |interface| ask_at(&socket, question(local, remote, interface), at);
     // 0 matches any interface; a link-local address is found by its own only.
     let known = match remote {
         SocketAddr::V6(remote) => remote.scope_id(),
@@ -80,26 +73,29 @@ fn ask<const WORDS: usize>(
 
 fn ask_at<const WORDS: usize>(
     socket: &OwnedFd,
-    question: &[u8],
+    question: Message,
     at: [usize; WORDS],
 ) -> io::Result<Option<[u32; WORDS]>> {
-    send(socket, question, SendFlags::empty())?;
-    // The kernel replies before `send` returns.
-    let mut buffer = [0; LONGEST_ANSWER];
-    let (bytes, _) = recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-    let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == BY_FAMILY);
-    let answer = answers.find(|heard| heard.body.get(STATE) != Some(&LISTEN));
-    let Some(answer) = answer else { return Ok(None) };
-    let words: Option<Vec<u32>> = at.iter().map(|at| word(answer.body, *at)).collect();
-    Ok(words.and_then(|words| words.try_into().ok()))
+    let mut words = None;
+    let asked = ask(socket, question, |heard| {
+        if heard.kind == BY_FAMILY && heard.body.get(STATE) != Some(&LISTEN) {
+            let all: Option<Vec<u32>> = at.iter().map(|at| word(heard.body, *at)).collect();
+            words = all.and_then(|words| words.try_into().ok());
+        }
+    });
+    match asked {
+        // There is no such socket.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        asked => asked.map(|()| words),
+    }
 }
 
 /// A struct inet_diag_req_v2.
-fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Vec<u8> {
+fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Message {
     // A listener for both families has IPv4 clients with IPv6 addresses.
     let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
     let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    Message::new(BY_FAMILY, REQUEST, 1)
+    Message::new(BY_FAMILY, 0, 0)
         .fixed(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0])
         .fixed(&ANY_STATE.to_ne_bytes())
         .fixed(&local.port().to_be_bytes())
@@ -108,7 +104,6 @@ fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Vec<u8> {
         .fixed(&in_16_bytes(to))
         .fixed(&interface.to_ne_bytes())
         .fixed(&NO_COOKIE)
-        .finish()
 }
 
 fn in_16_bytes(address: IpAddr) -> [u8; 16] {
@@ -129,7 +124,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::time::Duration;
 
-    use rustix::net::sockopt;
+    use rustix::net::{AddressFamily, SocketType, sockopt};
 
     use super::*;
 
@@ -189,7 +184,7 @@ mod tests {
         rustix::net::connect(&client, &at).expect("it listens");
         let (served, theirs) = listener.accept().expect("it has come");
         let ours = served.local_addr().expect("it is open");
-        let (inode, own) = (ask(theirs, ours, [INODE]), rustix::process::geteuid().as_raw());
+        let (inode, own) = (asked(theirs, ours, [INODE]), rustix::process::geteuid().as_raw());
         assert!(inode.is_ok_and(|inode| inode.is_some_and(|[inode]| inode != 0)));
         assert_eq!(user_of(theirs, ours), Some(own));
         assert!(!is_abandoned(theirs, ours));

@@ -3,16 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::netlink::{NETFILTER, SocketAddrNetlink};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
-};
+use rustix::net::netlink::NETFILTER;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::netlink::message::{ACK, Message, REQUEST, attribute, messages};
-use crate::poller::wait_to_read;
+use crate::netlink::ask::{ask, open};
+use crate::netlink::message::{Message, REQUEST, attribute, messages};
 use crate::sys;
 
 /// The subsystem of queues, and its messages (linux/netfilter/nfnetlink_queue.h).
@@ -67,14 +64,12 @@ fn message(kind: u16, flags: u16, queue: u16) -> Message {
 impl Queue {
     /// Binds a queue, which has one user. It fails with `ResourceBusy` if another program has it.
     pub(super) fn bind(number: u16) -> io::Result<Queue> {
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(NETFILTER))?;
-        bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        let socket = open(Some(NETFILTER))?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
         let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
         let queue = Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] };
-        let configure = || message(CONFIGURE, REQUEST | ACK, number);
+        let configure = || message(CONFIGURE, 0, number);
         queue.ask(configure().attribute(COMMAND, &[BIND, 0, 0, 0]))?;
         let parameters = [&0xffff_u32.to_be_bytes()[..], &[COPY_PACKET]].concat();
         queue.ask(configure().attribute(PARAMETERS, &parameters))?;
@@ -85,18 +80,13 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Sends a request and reads its reply. It may skip packets, but there are none: no rule leads to the queue yet.
+    /// Sends a request. It may skip packets, but there are none: no rule leads to the queue yet.
     fn ask(&self, question: Message) -> io::Result<()> {
-        send(&*self.socket, &question.finish(), SendFlags::empty())?;
-        let mut buffer = [0_u8; 4 << 10];
-        wait_to_read(self.socket.as_fd(), Duration::from_secs(2))?;
-        let (bytes, _) = recv(&*self.socket, &mut buffer[..], RecvFlags::empty())?;
-        match messages(&buffer[..bytes]).find_map(|heard| heard.errno()) {
-            None | Some(0) => Ok(()),
+        ask(&*self.socket, question, |_| {}).map_err(|error| match error.raw_os_error() {
             // Another program has the queue.
-            Some(libc::EPERM) => Err(io::ErrorKind::ResourceBusy.into()),
-            Some(code) => Err(io::Error::from_raw_os_error(code)),
-        }
+            Some(libc::EPERM) => io::ErrorKind::ResourceBusy.into(),
+            _ => error,
+        })
     }
 
     pub(super) fn number(&self) -> u16 {

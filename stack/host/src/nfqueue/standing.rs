@@ -2,16 +2,11 @@
 //! none.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::time::Duration;
 
-use rustix::net::netlink::{NETFILTER, SocketAddrNetlink};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
-};
+use rustix::net::netlink::NETFILTER;
 
-use crate::netlink::message::{Message, REQUEST, attribute, messages};
-use crate::poller::wait_to_read;
+use crate::netlink::ask::{ask, open};
+use crate::netlink::message::{Message, attribute};
 
 /// The subsystem of nftables, and its messages (linux/netfilter/nf_tables.h).
 const SUBSYSTEM: u16 = 10 << 8;
@@ -22,7 +17,6 @@ const NAME: u16 = 3;
 const USES: u16 = 6;
 /// Of a message of netfilter's: family, version, and a number that means nothing here.
 const HEADER: usize = 4;
-const WITHIN: Duration = Duration::from_secs(2);
 
 /// Families as netfilter numbers them.
 pub(super) const INET: u8 = 1;
@@ -59,49 +53,41 @@ impl Standing {
 
 /// `None`: there is no such chain.
 fn uses(chain: &Chain) -> io::Result<Option<u32>> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(NETFILTER))?;
-    bind(&socket, &SocketAddrNetlink::new(0, 0))?;
     let terminated = |text: &str| [text.as_bytes(), &[0]].concat();
-    let question = Message::new(GET_CHAIN, REQUEST, 1)
+    let question = Message::new(GET_CHAIN, 0, 0)
         .fixed(&[chain.family, 0, 0, 0])
         .attribute(TABLE, &terminated(&chain.table))
         .attribute(NAME, &terminated(&chain.name));
-    send(&socket, &question.finish(), SendFlags::empty())?;
-    let mut buffer = [0_u8; 4 << 10];
-    wait_to_read(socket.as_fd(), WITHIN)?;
-    let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-    read(&buffer[..bytes])
+    let mut found = None;
+    let asked = ask(open(Some(NETFILTER))?, question, |heard| {
+        if heard.kind == NEW_CHAIN {
+            found = read(heard.body);
+        }
+    });
+    match asked {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => found.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
+    }
 }
 
-fn read(bytes: &[u8]) -> io::Result<Option<u32>> {
-    for heard in messages(bytes) {
-        match heard.errno() {
-            Some(libc::ENOENT) => return Ok(None),
-            Some(code) if code != 0 => return Err(io::Error::from_raw_os_error(code)),
-            _ => {}
-        }
-        if heard.kind == NEW_CHAIN {
-            let uses = heard.body.get(HEADER..).and_then(|attributes| attribute(attributes, USES));
-            let uses = uses.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
-            return uses.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into());
-        }
-    }
-    Err(io::ErrorKind::InvalidData.into())
+/// The number of a chain's uses, by its description.
+fn read(body: &[u8]) -> Option<u32> {
+    let uses = attribute(body.get(HEADER..)?, USES)?;
+    uses.try_into().ok().map(u32::from_be_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::message::ERROR;
+    use crate::netlink::message::messages;
 
     #[test]
-    fn an_answer_tells_the_uses_of_a_chain_or_that_there_is_none() {
+    fn a_description_tells_the_uses_of_a_chain() {
         let told = Message::new(NEW_CHAIN, 0, 1).fixed(&[2, 0, 0, 0]).attribute(NAME, b"forwarded\0");
         let bytes = told.attribute(USES, &5_u32.to_be_bytes()).finish();
-        assert_eq!(read(&bytes).expect("an answer"), Some(5));
-        assert!((0..bytes.len()).all(|len| read(&bytes[..len]).is_err()));
-        let refused = |code: i32| Message::new(ERROR, 0, 1).fixed(&(-code).to_ne_bytes()).finish();
-        assert_eq!(read(&refused(libc::ENOENT)).expect("an answer"), None);
-        assert!(read(&refused(libc::EPERM)).is_err());
+        let body = messages(&bytes).next().expect("it is whole").body;
+        assert_eq!(read(body), Some(5));
+        assert!((0..body.len()).all(|len| read(&body[..len]).is_none()));
     }
 }
