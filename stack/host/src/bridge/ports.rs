@@ -15,6 +15,7 @@ const NAME: u16 = 3;
 const LOWER: u16 = 5;
 const MASTER: u16 = 10;
 const INFO: u16 = 18;
+const NAMESPACE_OF_LOWER: u16 = 37;
 /// Attributes within `INFO`.
 const KIND: u16 = 1;
 const DATA: u16 = 2;
@@ -121,7 +122,8 @@ fn read(heard: &Heard<'_>) -> Option<Device> {
         index: word(heard.body, 4)?,
         name: String::from_utf8_lossy(attribute(attributes, NAME)?.strip_suffix(&[0])?).into_owned(),
         mac: attribute(attributes, ADDRESS).and_then(|mac| mac.try_into().ok()),
-        lower: number(LOWER),
+        // A device of another namespace may have the number of one here.
+        lower: number(LOWER).filter(|_| attribute(attributes, NAMESPACE_OF_LOWER).is_none()),
         master: number(MASTER),
         is_bridge,
         filters_vlans: is_bridge && flag(DATA, VLAN_FILTERING),
@@ -132,6 +134,7 @@ fn read(heard: &Heard<'_>) -> Option<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::message::{Message, messages};
 
     fn device(index: u32, name: &str, master: Option<u32>) -> Device {
         Device { index, name: name.to_owned(), mac: Some([index as u8; 6]), master, ..Device::default() }
@@ -153,6 +156,21 @@ mod tests {
         assert!(bridge.to_string().starts_with("br0 of radio wire, with 01:01:01:01:01:01 02:"), "{bridge}");
         assert_eq!(among(&devices, "lan"), None);
         assert_eq!(among(&devices, "nosuch"), None);
+    }
+
+    #[test]
+    fn a_device_on_top_of_one_in_another_namespace_does_not_stand_on_the_bridge() {
+        let told = |elsewhere: Option<u32>| {
+            let told = Message::new(16, 0, 0).fixed(&[0; HEADER]).attribute(NAME, b"far\0");
+            let told = told.attribute(LOWER, &1_u32.to_ne_bytes());
+            let told = elsewhere
+                .into_iter()
+                .fold(told, |told, namespace| told.attribute(NAMESPACE_OF_LOWER, &namespace.to_ne_bytes()));
+            let bytes = told.finish();
+            messages(&bytes).next().and_then(|heard| read(&heard)).expect("a device").lower
+        };
+        assert_eq!(told(None), Some(1));
+        assert_eq!(told(Some(0)), None);
     }
 
     #[test]
