@@ -2,7 +2,8 @@
 //!
 //! The owner is an `nft -i` that we start and that ends with its standard input. A shell writes our script there and
 //! holds it open until we end, for any reason. An attacker who takes over this process can end the table, but cannot
-//! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root.
+//! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root. They ignore
+//! the signals that end a daemon: a service manager may send these to each process, and we still need the table then.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -19,6 +20,8 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Attempts while a table's owner, left by a killed process, is still ending.
 const TRIES: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// Makes a shell, and the program that it becomes, ignore the signals that end a daemon.
+pub(crate) const DEAF: &str = "trap '' HUP INT QUIT TERM;";
 
 #[derive(Debug)]
 pub(crate) struct OwnedTable {
@@ -45,17 +48,18 @@ impl OwnedTable {
         // One line, because nft runs each line as a step of its own.
         let script = format!("table {table} {{ flags owner; {chains}}}\nlist table {table}\n");
         let mut holder = Command::new("sh")
-            .args(["-c", "printf %s \"$1\"; read -r _", "sh", &script])
+            .args(["-c", &format!("{DEAF} printf %s \"$1\"; read -r _"), "sh", &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Signals of a terminal are for the daemon, which still needs the table while it ends.
+            // A terminal stops and ends the daemon alone.
             .process_group(0)
             .spawn()?;
         let (input, script) = (holder.stdin.take(), holder.stdout.take());
         let script = script.map_or_else(Stdio::null, Stdio::from);
-        let mut nft = Command::new("nft");
-        nft.arg("-i").process_group(0).stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut nft = Command::new("sh");
+        nft.args(["-c", &format!("{DEAF} exec nft -i")]).process_group(0);
+        nft.stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
         let nft = nft.spawn().inspect_err(|_| {
             // Without nft the holder's next line has no reader.
             let _ = holder.kill();

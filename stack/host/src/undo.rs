@@ -7,6 +7,8 @@ use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
+use crate::nft::DEAF;
+
 #[derive(Debug)]
 pub(crate) struct Undo {
     shell: Child,
@@ -17,7 +19,7 @@ impl Undo {
     /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
     pub(crate) fn by(script: &str) -> io::Result<Undo> {
         let mut shell = Command::new("sh")
-            .args(["-c", &format!("trap '' HUP INT TERM; read -r _ && {{ {script}; }}")])
+            .args(["-c", &format!("{DEAF} read -r _ && {{ {script}; }}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -27,6 +27,47 @@ fn queues(test: &str) -> bool {
     ways(test).contains(&By::Nfqueue)
 }
 
+/// The processes that a proxy has started, by their names.
+fn helpers(running: &Running) -> Vec<(Pid, String)> {
+    let id = running.0.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
+    let helper = |id: &str| {
+        let name = fs::read_to_string(format!("/proc/{id}/comm")).expect("it runs");
+        (Pid::from_raw(id.parse().expect("a number")).expect("a process"), name.trim().to_owned())
+    };
+    children.split_whitespace().map(helper).collect()
+}
+
+#[test]
+fn signals_to_the_helpers_of_a_proxy_take_nothing_from_it() {
+    for by in ways("signals_to_the_helpers_of_a_proxy_take_nothing_from_it") {
+        let network = Network::by("proxy-helpers", by);
+        let mut running = network.proxy("ack-hold", "none");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        // The watcher ends by a signal. It is the last one, and the proxy says when it has gone.
+        let (watchers, others): (Vec<_>, Vec<_>) =
+            helpers(&running).into_iter().partition(|(_, name)| !["nft", "sh"].contains(&name.as_str()));
+        assert!(watchers.len() == 1 && !others.is_empty(), "{by:?}: {watchers:?} {others:?}");
+        for (helper, _) in others.iter().chain(&watchers) {
+            for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+                kill_process(*helper, signal).expect("it runs");
+            }
+        }
+        within_patience(until(|| {
+            let ended = running.0.try_wait().expect("a child");
+            assert!(ended.is_none(), "{by:?}: {}", network.log());
+            network.log().contains("nothing watches any more")
+        }));
+        transfer.wait_for(1_000_000);
+        let left = network.left_behind().to_lowercase();
+        assert!(left.contains("hopwise"), "{by:?}: {left}");
+        running.interrupt();
+        assert_eq!(network.left_behind(), "", "{by:?}");
+        transfer.wait_for(1_000_000);
+    }
+}
+
 #[test]
 fn a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one() {
     if !queues("a_radio_that_is_made_anew_ends_a_proxy_that_sends_by_the_old_one") {
@@ -53,12 +94,7 @@ fn rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them() {
             continue;
         }
         // A table with an owner is not flushed. It goes with the owner.
-        let id = running.0.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
-        let is_nft =
-            |id: &&str| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.trim() == "nft");
-        let owner = children.split_whitespace().find(is_nft).expect("an owner");
-        let owner = Pid::from_raw(owner.parse().expect("a number")).expect("a process");
+        let (owner, _) = helpers(&running).into_iter().find(|(_, name)| name == "nft").expect("an owner");
         kill_process(owner, Signal::KILL).expect("it is killed");
         ends_with(&mut running, &network, "nft has ended");
     }
