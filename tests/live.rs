@@ -62,6 +62,8 @@ mod runtime;
 mod seats;
 #[path = "live/shards.rs"]
 mod shards;
+#[path = "live/stopping.rs"]
+mod stopping;
 #[path = "live/stream.rs"]
 mod stream;
 #[path = "live/unmet.rs"]

@@ -13,8 +13,29 @@ use std::time::Duration;
 /// The time within which systemd has to read a start or an end; it may be busy.
 const WITHIN: Duration = Duration::from_secs(5);
 
+/// Says at the drop that the daemon ends, for whatever reason.
+#[derive(Debug)]
+pub(crate) struct Service(());
+
+/// Notifies systemd that the daemon is ready.
+pub(crate) fn ready() -> Service {
+    tell(Notice::Ready);
+    Service(())
+}
+
+/// Notifies systemd's watchdog that the daemon works.
+pub(crate) fn alive() {
+    tell(Notice::Alive);
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        tell(Notice::Stopping);
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+enum Notice {
     Ready,
     /// Sent repeatedly. The next one replaces a lost one, so that the sender never waits.
     Alive,
@@ -32,7 +53,7 @@ impl Notice {
 }
 
 /// Notifies systemd, if there is one.
-pub(crate) fn tell(notice: Notice) {
+fn tell(notice: Notice) {
     let Some(name) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
     match send(&name, notice, WITHIN) {
         Ok(()) => {}

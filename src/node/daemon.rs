@@ -37,7 +37,7 @@ use super::users::Users;
 use super::{confined, descriptors, forward, links, paths};
 use crate::daemon::confine::confine;
 use crate::daemon::control;
-use crate::daemon::notify::{Notice, tell};
+use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
@@ -198,10 +198,10 @@ impl Daemon {
             forward::start(bound, &context, &mut relays, &stage)?;
         }
         self.begin_capture()?;
-        tell(Notice::Ready);
+        let service = notify::ready();
         tracing::info!(node = self.config.node.name, "ready");
         let ended = self.watch(&mut signals).await;
-        tell(Notice::Stopping);
+        drop(service);
         self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
         ended
@@ -216,7 +216,7 @@ impl Daemon {
                 () = sleep(LOOK_EVERY) => {
                     let counters = self.shards.counters();
                     // Each stack has just answered.
-                    tell(Notice::Alive);
+                    notify::alive();
                     if let Some(lost) = counters.into_iter().find(|link| link.is_gone) {
                         let problem = format_args!("the device is gone; whoever removed it also ended this node");
                         return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));

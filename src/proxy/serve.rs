@@ -29,7 +29,7 @@ use super::watchdog::{BEAT_EVERY, Watcher};
 use super::{devices, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
-use crate::daemon::notify::{self, Notice};
+use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
@@ -104,10 +104,12 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
     }
     keep_time(teller, config, &bound, ending)?;
-    notify::tell(Notice::Ready);
+    let service = notify::ready();
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
     let ended = drive(driver, &told, forecast, watcher, detour);
+    // Packets go their ordinary way by now: none waits for systemd.
+    drop(service);
     drop(bound);
     ended
 }
@@ -191,7 +193,7 @@ fn drive(
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::Beat => {
-                    notify::tell(Notice::Alive);
+                    notify::alive();
                     if detour.as_mut().is_some_and(|detour| !detour.stands()) {
                         let problem = "nft has ended, which marks them";
                         return Err(Failure::failed("lead packets through the proxy", problem));

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -218,10 +218,10 @@ fn who_is_not_connected_in_time_hears_no_clean_end() {
 }
 
 /// A socket like systemd's own: a daemon is no longer root when it reports ready.
-fn systemd(field: &Field) -> UnixDatagram {
-    let systemd = UnixDatagram::bind(field.path("notify")).expect("the folder can be written");
+pub(crate) fn systemd(path: impl AsRef<Path>) -> UnixDatagram {
+    let systemd = UnixDatagram::bind(&path).expect("the folder can be written");
     let anybody = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(field.path("notify"), anybody).expect("it is ours");
+    fs::set_permissions(path, anybody).expect("it is ours");
     systemd.set_read_timeout(Some(PATIENCE)).expect("it can wait");
     systemd
 }
@@ -233,7 +233,7 @@ fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
         return;
     }
     let field = Field::new("deaf");
-    let _deaf = systemd(&field);
+    let _deaf = systemd(field.path("notify"));
     let other = UnixDatagram::unbound().expect("a socket");
     other.set_nonblocking(true).expect("it is open");
     let full = std::iter::repeat_with(|| other.send_to(b"STATUS=busy", field.path("notify")));
@@ -252,7 +252,7 @@ fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
         return;
     }
     let field = Field::new("notify");
-    let systemd = systemd(&field);
+    let systemd = systemd(field.path("notify"));
     let heard = || {
         let mut told = [0; 64];
         // A process that was stopped meanwhile has to call again: the kernel does not resume a call with a timeout.

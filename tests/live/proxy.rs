@@ -188,6 +188,9 @@ impl Network {
         let log = fs::File::create(self.path("proxy.log")).expect("a file");
         let mut command = self.router.command(&[env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
         command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        if self.path("notify").exists() {
+            command.env("NOTIFY_SOCKET", self.path("notify"));
+        }
         let mut running = Running(command.spawn().expect("it starts"));
         within_patience(until(|| {
             assert!(running.0.try_wait().expect("a child").is_none(), "it ended: {}", self.log());

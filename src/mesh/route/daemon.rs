@@ -30,7 +30,7 @@ use super::speaks::Birth;
 use super::state::{Kept, State};
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
-use crate::daemon::notify::{Notice, tell};
+use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
@@ -96,9 +96,10 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
     caught.0.tell().and_then(|()| caught.1.tell()).map_err(system)?;
     daemon.nodes.begin()?;
-    tell(Notice::Ready);
+    let service = notify::ready();
     tracing::info!(address = %daemon.config.address, "ready");
     let ended = daemon.serve(&ends);
+    drop(service);
     daemon.mark();
     ended
 }
@@ -195,7 +196,7 @@ impl Daemon {
                 self.check_devices()?;
                 self.mark();
                 self.forwarding.follow(&self.config.serves);
-                tell(Notice::Alive);
+                notify::alive();
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
                 }

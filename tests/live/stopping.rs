@@ -1,0 +1,88 @@
+//! `hopwise proxy` and `hopwise route` under systemd: it learns when they are ready, and when they end.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use crate::field::HOPWISE;
+use crate::namespace::{Namespace, Running, can_run};
+use crate::node::systemd;
+use crate::proxy::{By, Network};
+use crate::world::{until, within_patience};
+
+/// The first notice, and the first one after it that tells more than that the daemon lives.
+fn told(systemd: &UnixDatagram, end: impl FnOnce()) -> [String; 2] {
+    let heard = || {
+        let mut told = [0; 64];
+        let bytes = systemd.recv(&mut told).expect("it is told");
+        String::from_utf8_lossy(&told[..bytes]).trim().to_owned()
+    };
+    let first = heard();
+    end();
+    let last = std::iter::repeat_with(heard).find(|told| told != "WATCHDOG=1");
+    [first, last.expect("it never ends")]
+}
+
+const WANTED: [&str; 2] = ["READY=1", "STOPPING=1"];
+
+#[test]
+fn systemd_is_told_when_a_proxy_ends() {
+    if !can_run("systemd_is_told_when_a_proxy_ends", &["nft", "ethtool"]) {
+        return;
+    }
+    let network = Network::by("proxy-notify", By::Tun);
+    let systemd = systemd(network.path("notify"));
+    let mut running = network.proxy("none", "none");
+    assert_eq!(told(&systemd, || running.interrupt()), WANTED);
+    // It says so as well when it ends by itself.
+    let _running = network.proxy("none", "none");
+    assert_eq!(told(&systemd, || network.router.ip(&["link", "del", "hopm"])), WANTED);
+}
+
+#[test]
+fn systemd_is_told_when_a_routing_daemon_ends() {
+    if !can_run("systemd_is_told_when_a_routing_daemon_ends", &["ip", "sysctl"]) {
+        return;
+    }
+    let node = Namespace::new();
+    node.ip(&["link", "add", "air0", "type", "veth", "peer", "name", "air1"]);
+    node.ip(&["link", "set", "air0", "up"]);
+    let folder = Folder::new();
+    let systemd = systemd(folder.0.join("notify"));
+    let (config, log) = (folder.0.join("route.yaml"), folder.0.join("log"));
+    let state = folder.0.join("state");
+    let text = format!(
+        "address: 10.77.0.1\nnetwork: 10.77.0.0/24\ninterfaces: [air0]\nstate: {}\n\
+         routing: {{ protocol: aodv }}\n",
+        state.display()
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let mut command = node.command(&[HOPWISE, "route", &config.to_string_lossy()]);
+    command.env("NOTIFY_SOCKET", folder.0.join("notify")).stdin(Stdio::null());
+    command.stderr(fs::File::create(&log).expect("the folder can be written"));
+    let mut running = Running(command.spawn().expect("ip netns exec runs"));
+    within_patience(until(|| {
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        assert!(running.0.try_wait().expect("a child").is_none(), "it ended: {log}");
+        log.contains("ready address")
+    }));
+    assert_eq!(told(&systemd, || running.interrupt()), WANTED);
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = std::env::temp_dir().join(format!("hopwise-stopping-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
