@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::field::assert_none_refused;
 use crate::namespace::{Namespace, Running, can_run, missing};
-use crate::world::{until, within_patience};
+use crate::world::{PATIENCE, until, within_patience};
 
 #[path = "proxy/bridge.rs"]
 mod bridge;
@@ -205,6 +205,7 @@ impl Network {
 
     pub(crate) fn tell(&self, line: &str) -> String {
         let mut client = UnixStream::connect(self.socket()).expect("the proxy answers");
+        client.set_read_timeout(Some(PATIENCE)).expect("it can be set");
         writeln!(client, "{line}").expect("it reads");
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("it answers");

@@ -48,13 +48,13 @@ fn text(bytes: &[u8]) -> String {
 fn a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag() {
     if !can_run(
         "a_frame_with_a_vlan_tag_crosses_the_bridge_once_and_keeps_its_tag",
-        &["nft", "ethtool", "python3"],
+        &["nft", "ethtool", "python3", "timeout"],
     ) {
         return;
     }
     let network = Network::by("proxy-vlan", By::Bridge);
     let _running = network.proxy("none", "none");
-    let mut hears = network.fixed.command(&["python3", "-c", HEAR]);
+    let mut hears = network.fixed.command(&["timeout", "300", "python3", "-c", HEAR]);
     let mut hears = hears.stdout(Stdio::piped()).spawn().expect("python runs");
     let mut heard = BufReader::new(hears.stdout.take().expect("its output"));
     let mut ready = String::new();
@@ -77,7 +77,7 @@ impl Network {
         let config = self.path("proxy.yaml");
         let words = [env!("CARGO_BIN_EXE_hopwise"), "proxy", config.to_str().expect("a path in UTF-8")];
         // One that starts after all is ended.
-        let ended = ["timeout", "-s", "INT", "20"].into_iter().chain(words);
+        let ended = ["timeout", "-s", "INT", "300"].into_iter().chain(words);
         self.router.output(&ended.collect::<Vec<_>>())
     }
 }

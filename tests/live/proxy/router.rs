@@ -13,20 +13,28 @@ const BYTES: usize = 200_000;
 /// A host in a namespace, by its address.
 type Host<'a> = (&'a Namespace, &'a str);
 
+/// No read or write of it lasts for ever.
+fn patient(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("it can be set");
+    stream
+}
+
 /// Connects, sends some data each way, and answers which address the listener saw. It panics with `what`.
 fn carries(what: &str, (client, from): Host<'_>, (server, to): Host<'_>) -> IpAddr {
     let listener = server.run(|| TcpListener::bind((to, 0))).expect("a port");
     let address: SocketAddr = listener.local_addr().expect("bound");
     let accepted = thread::spawn(move || {
-        let (mut stream, peer) = listener.accept().expect("it is accepted");
+        let (stream, peer) = listener.accept().expect("it is accepted");
+        let mut stream = patient(stream);
         stream.write_all(&[7; BYTES]).expect("it is taken");
         stream.shutdown(std::net::Shutdown::Write).expect("it is open");
         let mut read = Vec::new();
         stream.read_to_end(&mut read).expect("it comes");
         (read.len(), peer.ip())
     });
-    let stream = client.run(|| TcpStream::connect_timeout(&address, PATIENCE / 10));
-    let mut stream = stream.unwrap_or_else(|error| panic!("{what}, from {from}: {error}"));
+    let stream = client.run(|| TcpStream::connect_timeout(&address, PATIENCE));
+    let mut stream = patient(stream.unwrap_or_else(|error| panic!("{what}, from {from}: {error}")));
     stream.write_all(&[3; BYTES]).expect("it is taken");
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     let mut read = Vec::new();
