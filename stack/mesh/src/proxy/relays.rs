@@ -252,10 +252,10 @@ impl Relays {
         for waiting in &self.waiting {
             assert!(waiting.len() <= self.all.len(), "{} wait of {}", waiting.len(), self.all.len());
         }
-        let still = |(key, filed): (&FlowKey, &Box<Filed>)| {
-            ((key.mobile.ip(), filed.relay.held() > 0, filed.relay.moved_at), *key)
-        };
-        assert_eq!(self.still, self.all.iter().map(still).collect());
+        let relays = self.all.iter().map(|(key, filed)| (key, &filed.relay));
+        let still =
+            |(key, relay): (&FlowKey, &Relay)| ((key.mobile.ip(), relay.held() > 0, relay.moved_at), *key);
+        assert_eq!(self.still, relays.map(still).collect());
         self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
     }
 }
