@@ -120,7 +120,7 @@ impl Facts {
         // the ends has continued from it.
         let is_new = tcp.flags.contains(Flags::SYN) && !own.is_settled();
         let answered = self.opened.filter(|(opener, _)| is_new && *opener != from);
-        let is_next = answered.is_some() || own.can_be_sent(tcp.seq);
+        let is_next = answered.is_some() || !self.is_ignored(from, tcp) && own.can_be_sent(tcp.seq);
         if is_next && other.can_be_acknowledged(ack) && answered.is_none_or(|(_, syn)| syn < ack) {
             return true;
         }
@@ -138,6 +138,18 @@ impl Facts {
         false
     }
 
+    /// Returns whether the other end ignores this segment. An opener in SYN-SENT takes nothing but SYNs and RSTs (RFC 9293
+    /// §3.10.7.3). Data may overtake the answer to its SYN. Once it has gone on, it has got an answer, maybe around us.
+    fn is_ignored(&self, from: Side, tcp: &TcpView<'_>) -> bool {
+        let has_gone_on = self.ways[from.other() as usize].has_gone_on();
+        !tcp.flags.intersects(Flags::SYN | Flags::RST) && self.is_to_answer(from) && !has_gone_on
+    }
+
+    /// Returns whether the other end has sent a SYN that this end has not acknowledged.
+    fn is_to_answer(&self, from: Side) -> bool {
+        self.opened.is_some_and(|(opener, _)| opener != from && self.ways[opener as usize].is_unanswered())
+    }
+
     /// Only a SYN and a RST come without ACK. A SYN changes nothing in a connection (RFC 5961 §4). An opener ignores
     /// such a RST before its SYN is acknowledged (RFC 9293 §3.10.7.3). If both ends open at once, the answers decide.
     fn fits_without_ack(&self, from: Side, tcp: &TcpView<'_>) -> bool {
@@ -145,8 +157,7 @@ impl Facts {
         let is_believed = if tcp.flags.contains(Flags::SYN) {
             self.opened.map_or(!own.is_known(), |opened| opened == (from, tcp.seq))
         } else {
-            let is_asked = |(opener, _)| opener != from && self.ways[opener as usize].is_unanswered();
-            tcp.flags.contains(Flags::RST) && !self.opened.is_some_and(is_asked)
+            tcp.flags.contains(Flags::RST) && !self.is_to_answer(from)
         };
         is_believed && own.can_be_sent(tcp.seq)
     }

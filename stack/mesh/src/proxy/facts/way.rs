@@ -72,6 +72,11 @@ impl Way {
         self.syn.is_some()
     }
 
+    /// Returns whether it has sent something else than a SYN.
+    pub(super) fn has_gone_on(&self) -> bool {
+        self.has_gone_on
+    }
+
     fn reach(&self) -> u32 {
         self.widest.max(u16::MAX.into())
     }

@@ -259,6 +259,29 @@ fn made_up_syns_beside_that_of_a_flow_do_not_hide_its_beginning() {
     }
 }
 
+/// RFC 9293 §3.10.7.3: the opener ignores such data, and gets it again.
+#[test]
+fn an_answer_that_data_of_its_side_overtakes_is_one_all_the_same() {
+    for opener in ENDS {
+        let mut path = Path::new("m-tcp");
+        carry_at(&mut path, opener, (0, 0), Flags::SYN, 0);
+        carry_at(&mut path, opener.other(), (1, 1), Flags::ACK, SEGMENT);
+        carry_at(&mut path, opener.other(), (0, 1), ANSWER, 0);
+        assert!(path.proxy.flows.values().all(|flow| flow.facts.is_whole()), "{opener:?} opened");
+        check_that_it_is_followed(&mut path, opener);
+    }
+}
+
+#[test]
+fn a_flow_whose_answer_passed_by_is_followed_once_its_opener_has_gone_on() {
+    for opener in ENDS {
+        let mut path = Path::new("m-tcp");
+        carry_at(&mut path, opener, (0, 0), Flags::SYN, 0);
+        carry_at(&mut path, opener.other(), (1, 1), Flags::ACK, SEGMENT);
+        check_that_it_is_followed(&mut path, opener);
+    }
+}
+
 /// RFC 7413 §4: some of the data of a SYN can be acknowledged with it.
 #[test]
 fn an_answer_may_acknowledge_the_data_of_a_syn_or_leave_it_out() {
