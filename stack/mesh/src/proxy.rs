@@ -74,7 +74,8 @@ pub struct ProxyConfig {
     /// cut flows. Each mobile has a share of it.
     pub most_kept_bytes: usize,
     pub most_kept_bytes_a_flow: usize,
-    /// The largest number of departing packets that wait for room, on each side.
+    /// The largest number of departing packets that wait for room, on each side. They have as many bytes as
+    /// `most_kept_bytes` at most, or 16 MiB.
     pub most_queued: usize,
     pub checksums: Checksums,
     pub trace_events: usize,
@@ -158,7 +159,7 @@ impl Proxy {
     ) -> Result<Proxy, Box<dyn Error + Send + Sync>> {
         let read = |rule: &ProxyRule| Ok((rule.clone(), maker.base_station(&rule.agent)?));
         let rules = config.rules.iter().map(read).collect::<Result<_, BadSpec>>()?;
-        let out = Outbox::new(config.most_queued, config.trace_events);
+        let out = Outbox::new(config.most_queued, config.most_kept_bytes, config.trace_events);
         let seats = Seats::new(config.most_kept_bytes);
         Ok(Proxy {
             config,

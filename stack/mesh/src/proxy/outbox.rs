@@ -10,6 +10,8 @@ use queue::Queue;
 
 /// The largest number of spare buffers for later packets.
 const SPARE: usize = 256;
+/// The bytes that may always wait for a link.
+const LEAST_BYTES: usize = 16 << 20;
 
 /// A packet that leaves as soon as its link is polled.
 #[derive(Debug)]
@@ -26,7 +28,9 @@ pub(super) struct Leaving {
 pub(super) struct Outbox {
     to_fixed: Queue,
     to_mobile: Queue,
+    /// The largest number of packets, and of their bytes, that wait for each link.
     most_queued: usize,
+    most_bytes: usize,
     pub(super) trace: TraceRing,
     spare: Vec<Vec<u8>>,
     ids: u64,
@@ -39,11 +43,13 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(most_queued: usize, trace_events: usize) -> Outbox {
+    /// As many bytes as may be kept may wait for a link: all kept packets can leave at once.
+    pub(super) fn new(most_queued: usize, most_kept_bytes: usize, trace_events: usize) -> Outbox {
         Outbox {
             to_fixed: Queue::default(),
             to_mobile: Queue::default(),
             most_queued,
+            most_bytes: most_kept_bytes.max(LEAST_BYTES),
             trace: TraceRing::new(trace_events),
             spare: Vec::new(),
             ids: 0,
@@ -79,7 +85,9 @@ impl Outbox {
     }
 
     pub(super) fn send(&mut self, now: Instant, to: Side, leaving: Leaving) {
-        if self.queue(to).len() >= self.most_queued {
+        let (most_queued, most_bytes) = (self.most_queued, self.most_bytes);
+        let queue = self.queue(to);
+        if queue.len() >= most_queued || queue.bytes() + leaving.packet.len() > most_bytes {
             self.dropped(now, 0, leaving.id, DropReason::QueueFull);
             self.recycle(leaving.packet);
             return;
@@ -96,9 +104,7 @@ impl Outbox {
     /// Takes the place of the flow's last waiting pure ACK, or the end of the queue.
     pub(super) fn replace(&mut self, now: Instant, flow: u32, to: Side, id: u64, packet: &[u8]) {
         let mut packet = self.copy(packet);
-        if let Some(older) = self.queue(to).last_of(flow) {
-            std::mem::swap(&mut older.packet, &mut packet);
-            let replaced = std::mem::replace(&mut older.id, id);
+        if let Some(replaced) = self.queue(to).replace_last_of(flow, id, &mut packet) {
             self.dropped(now, flow, replaced, DropReason::Replaced);
             self.recycle(packet);
             return;
@@ -133,5 +139,29 @@ impl Label {
     pub(super) fn released(self) -> TraceKind {
         let Label { from, number, len, because } = self;
         TraceKind::Released { from, number, len, because }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_bytes_wait_for_a_link_than_a_bound_and_the_other_link_has_its_own() {
+        let (now, most) = (Instant::ZERO, LEAST_BYTES + 1_000);
+        let mut out = Outbox::new(65_536, most, 10);
+        for id in 0..1_000 {
+            out.pass(now, Side::Mobile, id, &[0; 60_000]);
+            assert!(out.queue(Side::Mobile).bytes() <= most);
+        }
+        let waiting = most / 60_000;
+        assert_eq!(out.queue(Side::Mobile).len(), waiting);
+        assert_eq!(out.trace.drops(DropReason::QueueFull), 1_000 - waiting as u64);
+        out.pass(now, Side::Fixed, 1_000, &[0; 60_000]);
+        assert_eq!(out.queue(Side::Fixed).len(), 1);
+        // A packet that leaves makes room for one.
+        assert!(out.queue(Side::Mobile).pop().is_some());
+        out.pass(now, Side::Mobile, 1_001, &[0; 60_000]);
+        assert_eq!(out.queue(Side::Mobile).len(), waiting);
     }
 }

@@ -147,7 +147,7 @@ mod tests {
     /// A device may hand in more than the packet: Ethernet pads short frames.
     #[test]
     fn a_pattern_for_acks_has_nothing_that_comes_after_the_packet() {
-        let (mut flow, mut out) = (flow(), Outbox::new(10, 0));
+        let (mut flow, mut out) = (flow(), Outbox::new(10, 0, 0));
         let mut longer = ack();
         longer.extend([0; 1_000]);
         let read = read::read(&longer, Side::Mobile, Checksums::Verify).expect("a segment");
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_ack_with_extension_headers_is_no_pattern_when_it_was_held_either() {
-        let (mut flow, mut out) = (flow(), Outbox::new(10, 0));
+        let (mut flow, mut out) = (flow(), Outbox::new(10, 0, 0));
         let mut longer = ack();
         // Destination options: one that pads (RFC 8200 §4.2).
         let mut options = vec![0; 256];

@@ -7,6 +7,8 @@ use super::Leaving;
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Queue {
     waiting: VecDeque<Leaving>,
+    /// The bytes of these packets.
+    bytes: usize,
     /// The number of packets that have left.
     gone: u64,
     /// By flow: how many packets came before the last replaceable one.
@@ -18,6 +20,10 @@ impl Queue {
         self.waiting.len()
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(in crate::proxy) fn front(&self) -> Option<&Leaving> {
         self.waiting.front()
     }
@@ -25,11 +31,13 @@ impl Queue {
     pub(super) fn push(&mut self, leaving: Leaving) {
         let before = self.gone + self.waiting.len() as u64;
         self.replaceable.extend(leaving.replaceable.map(|flow| (flow, before)));
+        self.bytes += leaving.packet.len();
         self.waiting.push_back(leaving);
     }
 
     pub(in crate::proxy) fn pop(&mut self) -> Option<Leaving> {
         let leaving = self.waiting.pop_front()?;
+        self.bytes -= leaving.packet.len();
         if let Some(flow) = leaving.replaceable
             && self.replaceable.get(&flow) == Some(&self.gone)
         {
@@ -39,10 +47,13 @@ impl Queue {
         Some(leaving)
     }
 
-    /// The last packet of this flow that can be replaced.
-    pub(super) fn last_of(&mut self, flow: u32) -> Option<&mut Leaving> {
+    /// Puts a packet in place of the last one of this flow that can be replaced; returns the id of that.
+    pub(super) fn replace_last_of(&mut self, flow: u32, id: u64, packet: &mut Vec<u8>) -> Option<u64> {
         let before = self.replaceable.get(&flow)? - self.gone;
-        self.waiting.get_mut(usize::try_from(before).ok()?)
+        let last = self.waiting.get_mut(usize::try_from(before).ok()?)?;
+        self.bytes = self.bytes - last.packet.len() + packet.len();
+        std::mem::swap(&mut last.packet, packet);
+        Some(std::mem::replace(&mut last.id, id))
     }
 }
 
@@ -51,7 +62,7 @@ mod tests {
     use super::*;
 
     fn leaving(id: u64, replaceable: Option<u32>) -> Leaving {
-        Leaving { id, is_passing: false, replaceable, packet: Vec::new() }
+        Leaving { id, is_passing: false, replaceable, packet: vec![0; id as usize] }
     }
 
     proptest::proptest! {
@@ -69,8 +80,11 @@ mod tests {
                 for flow in 0..4 {
                     let last = queue.waiting.iter().rev().find(|other| other.replaceable == Some(flow));
                     let last = last.map(|leaving| leaving.id);
-                    proptest::prop_assert_eq!(queue.last_of(flow).map(|leaving| leaving.id), last);
+                    let mut other = vec![0; id as usize + 7];
+                    proptest::prop_assert_eq!(queue.replace_last_of(flow, id, &mut other), last);
                 }
+                let bytes = queue.waiting.iter().map(|leaving| leaving.packet.len()).sum::<usize>();
+                proptest::prop_assert_eq!(queue.bytes(), bytes);
             }
             while queue.pop().is_some() {}
             proptest::prop_assert!(queue.replaceable.is_empty());
