@@ -6,6 +6,9 @@ use hopwise_core::Seq;
 
 /// The largest window (RFC 7323 §2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
+/// The largest number of claims. A host that knows no numbers needs as many segments for each one of the sender to have
+/// the sender's claim forgotten.
+const MOST_CLAIMS: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Way {
@@ -21,8 +24,8 @@ pub(super) struct Way {
     edge: Option<Seq>,
     /// The widest window (MAX.SND.WND).
     widest: u32,
-    /// The last gapless data of its sender that did not fit: its beginning and its end.
-    claim: Option<(Seq, Seq)>,
+    /// Gapless data of its sender that did not fit: its beginning and its end. The latest comes first.
+    claims: [Option<(Seq, Seq)>; MOST_CLAIMS],
 }
 
 impl Way {
@@ -93,7 +96,7 @@ impl Way {
 
     /// Notes a segment that fits, so that no claim is needed.
     pub(super) fn sent(&mut self, end: Seq) {
-        self.claim = None;
+        self.claims = Default::default();
         self.end = Some(self.end.map_or(end, |known| known.max(end)));
     }
 
@@ -112,20 +115,23 @@ impl Way {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
 
-    /// Notes a segment that did not fit. It joins the earlier claim, unless there is a gap between them.
+    /// Notes a segment that did not fit. It joins an earlier claim, unless there is a gap between them.
     pub(super) fn claim(&mut self, seq: Seq, end: Seq) {
-        let (first, last) = match self.claim {
-            Some((first, last)) if seq <= last && first <= end => (first.min(seq), last.max(end)),
-            _ => (seq, end),
-        };
-        self.claim = Some((first.max(last - LARGEST_WINDOW), last));
+        let touches =
+            |claim: &Option<(Seq, Seq)>| claim.is_some_and(|(first, last)| seq <= last && first <= end);
+        let joined = self.claims.iter().position(touches);
+        let claim = joined.and_then(|place| self.claims[place]);
+        let (first, last) = claim.map_or((seq, end), |(first, last)| (first.min(seq), last.max(end)));
+        self.claims[..=joined.unwrap_or(MOST_CLAIMS - 1)].rotate_right(1);
+        self.claims[0] = Some((first.max(last - LARGEST_WINDOW), last));
     }
 
     /// Returns whether the other end acknowledges claimed data. Packets have then passed by, and numbers continue from
     /// here.
     pub(super) fn agree(&mut self, ack: Seq) -> bool {
-        let Some((_, end)) = self.claim.filter(|(seq, end)| *seq < ack && ack <= *end) else { return false };
-        *self = Way { end: Some(end), acked: Some(ack), ..Way::default() };
+        let mut claims = self.claims.iter().flatten();
+        let Some((_, end)) = claims.find(|(seq, end)| *seq < ack && ack <= *end) else { return false };
+        *self = Way { end: Some(*end), acked: Some(ack), ..Way::default() };
         true
     }
 
@@ -200,15 +206,15 @@ mod tests {
         for seq in [0, u32::MAX - 999, u32::MAX - 1_999, 1_000, 0] {
             way.claim(Seq(seq), Seq(seq) + 1_000);
         }
-        assert_eq!(way.claim, Some((Seq(u32::MAX - 1_999), Seq(2_000))));
+        assert_eq!(way.claims[0], Some((Seq(u32::MAX - 1_999), Seq(2_000))));
         way.claim(Seq(2_001), Seq(3_001));
-        assert_eq!(way.claim, Some((Seq(2_001), Seq(3_001))), "there was a gap");
+        assert_eq!(way.claims[0], Some((Seq(2_001), Seq(3_001))), "there was a gap");
         let mut end = Seq(3_001);
         for _ in 0..3 * (LARGEST_WINDOW >> 16) {
             way.claim(end, end + (1 << 16));
             end += 1 << 16;
         }
-        assert_eq!(way.claim, Some((end - LARGEST_WINDOW, end)));
+        assert_eq!(way.claims[0], Some((end - LARGEST_WINDOW, end)));
         // Its end continues as before: the data that did not fit was made up.
         way.sent(Seq(500));
         assert!(!way.agree(end));

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::*;
 
 /// Numbers spread over the whole space, by an odd multiplier.
-fn guesses() -> impl Iterator<Item = u32> {
+fn guesses() -> impl Iterator<Item = u32> + Clone {
     (1_u32..40)
         .map(|nth| nth.wrapping_mul(0x9e37_79b9))
         .filter(|guess| (1 << 20..u32::MAX - (1 << 20)).contains(guess))
@@ -386,6 +386,15 @@ impl Bulk {
         }
     }
 
+    /// Beside each step another host sends a segment in the sender's name.
+    fn run_beside_a_blind_host(&mut self, path: &mut Path, steps: usize) {
+        for guess in guesses().cycle().take(steps) {
+            let packet = path.segment(self.sender, guess, guess.rotate_left(9), Flags::ACK, SEGMENT);
+            path.carry(ms(1), self.sender, &packet);
+            self.run(path, 1);
+        }
+    }
+
     fn pass_by(&mut self, steps: u32) {
         (0..steps).for_each(|_| self.step(|_, _, _| {}));
     }
@@ -467,6 +476,26 @@ fn where_packets_of_a_bulk_flow_have_passed_by_both_ends_are_believed_again() {
             path.carry(ms(2), Side::Mobile, &ack);
             assert_eq!(fade(&mut path), [(said_in(&ack).0, 0)], "{label}");
         }
+    }
+}
+
+#[test]
+fn made_up_data_beside_that_of_a_bulk_flow_does_not_hide_what_both_ends_say() {
+    for (opener, sender) in ENDS.into_iter().flat_map(|opener| ENDS.map(|sender| (opener, sender))) {
+        let mut path = Path::new("m-tcp");
+        carry_at(&mut path, opener, (0, 0), Flags::SYN, 0);
+        carry_at(&mut path, opener.other(), (0, 1), ANSWER, 0);
+        for from in [opener, opener.other()] {
+            carry_at(&mut path, from, (1, 1), Flags::ACK, 0);
+        }
+        let mut bulk = Bulk::new(sender);
+        bulk.run(&mut path, 100);
+        bulk.pass_by(400);
+        bulk.run_beside_a_blind_host(&mut path, 200);
+        let unfit = path.proxy.counts().unfit;
+        bulk.run_beside_a_blind_host(&mut path, 100);
+        let more = path.proxy.counts().unfit - unfit;
+        assert_eq!(more, 100, "made-up ones alone: {opener:?} opened, {sender:?} sends");
     }
 }
 
