@@ -9,7 +9,6 @@ use crate::failure::Failure;
 mod arrivals;
 mod config;
 mod daemon;
-mod drops;
 mod kernel;
 mod keys;
 mod neighbours;

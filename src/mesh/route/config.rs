@@ -1,7 +1,7 @@
 //! Configuration of `hopwise route`.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use hopwise_core::ip::Prefix;
@@ -76,12 +76,6 @@ impl Config {
             file.read().map_err(|problem| Failure::refused(file.path.display().to_string(), problem))
         };
         self.keys.as_ref().map(read).transpose()
-    }
-
-    /// The previous hop of a packet from that source, unless the packet is this machine's own.
-    pub(super) fn previous(&self, src: IpAddr) -> Option<IpAddr> {
-        let is_own = |own: &Ipv4Addr| IpAddr::V4(*own) == src;
-        (!is_own(&self.address) && !self.serves.iter().any(is_own)).then_some(src)
     }
 }
 
@@ -311,15 +305,6 @@ mod tests {
     fn the_file_that_comes_with_us_is_accepted() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/route.yaml");
         assert!(load(Path::new(path)).is_ok());
-    }
-
-    #[test]
-    fn a_source_of_this_machine_has_no_hop_before() {
-        let served = GOOD.replace("[wlan0]", "[wlan0]\nserves: [10.0.0.11]");
-        let config = read(&Document::parse("route.yaml", &served).expect("YAML")).expect("accepted");
-        let previous = |last| config.previous(IpAddr::from([10, 0, 0, last]));
-        assert_eq!([1, 11].map(previous), [None, None]);
-        assert!(previous(2).is_some());
     }
 
     #[test]

@@ -1,32 +1,28 @@
 //! The daemon's loop: messages, waiting packets, timers, and the kernel's table after each of them.
 
-mod packets;
-
 use std::io;
-use std::net::{IpAddr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use caps::Capability;
 use hopwise_core::ip::Prefix;
 use hopwise_core::trace::DropReason;
-use hopwise_core::wire::{IpView, UdpView};
-use hopwise_core::{Cast, Instant, NextHop, QueueClass};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
-use hopwise_host::routing::{KernelRoutes, forget_gone, has_route};
-use hopwise_host::{Clock, Link, Tun, TunConfig, random_key, wait_for};
+use hopwise_host::routing::{ControlSocket, KernelRoutes, forget_gone, has_route, is_link_lost};
+use hopwise_host::{Answers, Clock, Driver, Interest, Link, Poller, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Trust, first_stamp};
-use rustix::event::{PollFd, PollFlags};
+use hopwise_mesh::{Forward, Keys, OnDemand, Router, RouterConfig, Trust, first_stamp};
+use rustix::io::Errno;
 
 use super::config::Config;
-use super::drops::Drops;
 use super::kernel::Installed;
 use super::neighbours::Port;
 use super::nodes::Nodes;
-use super::speaks::Birth;
+use super::speaks::{Birth, Speaks};
 use super::state::{Kept, State};
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
@@ -35,7 +31,6 @@ use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
 use crate::signals::Caught;
-use packets::Turn;
 
 /// The kernel's switches, and its table as text.
 const SWITCHES: &str = "/proc/sys/net";
@@ -43,9 +38,10 @@ const ROUTES: &str = "/proc/thread-self/net";
 /// The interval at which the addresses of passing packets are read: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
-const LARGEST: usize = 65_535;
-/// Messages of one interface, or packets, between two checks of timers: a flood must not delay these.
-const MOST_AT_ONCE: usize = 256;
+/// The poller's indexes for descriptors that are no links.
+const ENDS: usize = usize::MAX >> 1;
+const HANGUPS: usize = ENDS - 1;
+const WATCHES: usize = ENDS - 2;
 
 #[derive(Debug)]
 struct Daemon {
@@ -55,18 +51,19 @@ struct Daemon {
     /// Reads the keys anew.
     reader: Option<Reader>,
     clock: Clock,
-    router: Box<dyn OnDemand>,
-    /// The nodes that are polled for arrivals. The kernel's own connections are unknown here.
-    nodes: Nodes,
+    /// Its nodes are polled for arrivals. The kernel's own connections are unknown here.
+    driver: Driver<Router<Nodes>>,
+    poller: Arc<Poller>,
+    /// The descriptors that have something to read.
+    ready: Vec<usize>,
     ports: Vec<Port>,
-    tun: Tun,
     tun_index: u32,
     installed: Installed,
-    drops: Drops,
+    /// Passing packets are looked at no sooner; until then nothing watches for them.
     look_at: Instant,
+    is_watching: bool,
     next_mark: Instant,
     stations_at: Instant,
-    buffer: Vec<u8>,
     // Last, so that routes are gone before the kernel stops forwarding.
     forwarding: Forwarding,
 }
@@ -93,12 +90,14 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     }
     let hangups = caught.1.descriptor().map_err(system)?;
     let mut daemon = Daemon::open(config, keys, hangups, reader)?;
+    daemon.poller.add(ends.as_fd(), ENDS, Interest::Read).map_err(system)?;
+    daemon.poller.add(daemon.hangups.as_fd(), HANGUPS, Interest::Read).map_err(system)?;
     let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
     caught.0.tell().and_then(|()| caught.1.tell()).map_err(system)?;
-    daemon.nodes.begin()?;
+    daemon.driver.machine_mut().seam().begin()?;
     let service = notify::ready();
     tracing::info!(address = %daemon.config.address, "ready");
-    let ended = daemon.serve(&ends);
+    let ended = daemon.serve();
     drop(service);
     daemon.mark();
     ended
@@ -117,9 +116,10 @@ impl Daemon {
         reader: Option<Reader>,
     ) -> Result<Daemon, Failure> {
         let clock = Clock::start();
-        let opened =
-            config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name, &config.speaks));
+        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
         let ports = opened.collect::<Result<Vec<_>, _>>()?;
+        let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
+        let mut links = listening.collect::<Result<Vec<_>, _>>()?;
         let kernel = KernelRoutes::open(config.address)
             .map_err(|error| Failure::failed("open the kernel's table", error))?;
         let mtu = least_mtu(&kernel, &ports)?;
@@ -145,7 +145,7 @@ impl Daemon {
         }
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
         let trust = Trust { network: Some(config.network), mtu, keys };
-        let router = config.speaks.router(Birth {
+        let protocol = config.speaks.router(Birth {
             interfaces: ports.iter().map(interface).collect(),
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
@@ -154,22 +154,23 @@ impl Daemon {
             wakes_at,
             trust: trust.clone(),
         });
+        links.push(Box::new(tun));
+        let driver = drive(&config, protocol, links)?.with_clock(clock);
         Ok(Daemon {
             hangups,
             reader,
             state,
             clock,
-            router,
-            nodes: Nodes::new(&config.nodes, config.speaks.says_arrivals()),
+            poller: driver.poller(),
+            driver,
+            ready: Vec::new(),
             ports,
-            tun,
             tun_index,
             installed: Installed::new(kernel, trust),
-            drops: Drops::default(),
             look_at: Instant::ZERO,
+            is_watching: false,
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
-            buffer: vec![0; LARGEST],
             forwarding,
             config,
         })
@@ -188,36 +189,40 @@ impl Daemon {
         }
     }
 
-    fn serve(&mut self, ends: &OwnedFd) -> Result<(), Failure> {
+    fn serve(&mut self) -> Result<(), Failure> {
+        let system = |error| Failure::failed("wait for packets", error);
         loop {
             let now = self.clock.now();
-            self.router.set_clock(now, wall());
             if self.next_mark <= now {
                 self.check_devices()?;
+                self.driver.machine_mut().protocol().set_clock(now, wall());
                 self.mark();
                 self.forwarding.follow(&self.config.serves);
                 notify::alive();
-                for (reason, count) in self.drops.news() {
+                for (reason, count) in self.driver.machine_mut().drops().news() {
                     tracing::info!(reason, count, "dropped so far");
                 }
                 self.next_mark = now + Duration::from_secs(1);
             }
-            self.router.handle_timeout(&Cx { now, endpoint: &self.nodes });
-            self.obey(now);
-            if self.wait(ends).map_err(|error| Failure::failed("wait for packets", error))? {
+            // Routes that packets use do not expire.
+            self.look(now).map_err(system)?;
+            self.look_at_stations(now);
+            self.driver.listen(|link| self.ready.contains(&link));
+            self.obey();
+            self.wait().map_err(system)?;
+            if self.ready.contains(&ENDS) {
                 tracing::info!("ends");
                 return Ok(());
             }
-            self.take_hangups();
-            self.take_messages();
-            self.look_at_stations();
-            self.take_packets();
-            self.look();
+            if self.ready.contains(&HANGUPS) {
+                self.take_hangup();
+            }
         }
     }
 
-    fn mark(&self) {
-        self.state.mark(self.router.number(), self.router.last_stamp());
+    fn mark(&mut self) {
+        let protocol = self.driver.machine_mut().protocol();
+        self.state.mark(protocol.number(), protocol.last_stamp());
     }
 
     /// A device with the name of a lost one has none of its sockets, routes and switches.
@@ -243,35 +248,19 @@ impl Daemon {
         Ok(())
     }
 
-    /// Waits for an event or a timer. Returns whether the daemon is to end.
-    fn wait(&self, ends: &OwnedFd) -> io::Result<bool> {
-        let now = self.clock.now();
-        let mut fds = vec![PollFd::new(ends, PollFlags::IN), PollFd::new(&self.hangups, PollFlags::IN)];
-        fds.extend(self.tun.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        for port in &self.ports {
-            fds.push(PollFd::from_borrowed_fd(port.control.as_fd(), PollFlags::IN));
-            if self.look_at <= now {
-                fds.push(PollFd::from_borrowed_fd(port.watch.as_fd(), PollFlags::IN));
-            }
-        }
-        let look = Some(self.look_at).filter(|at| *at > now);
+    /// Waits for an event or a timer.
+    fn wait(&mut self) -> io::Result<()> {
+        let look = Some(self.look_at).filter(|_| !self.is_watching);
         let has_stations = self.ports.iter().any(|port| port.stations.is_some());
-        let stations = has_stations.then_some(self.stations_at);
-        let due =
-            [self.router.poll_timeout(), look, stations, Some(self.next_mark)].into_iter().flatten().min();
-        let rest = due.unwrap_or(self.next_mark).since(now);
-        match wait_for(&mut fds, rest) {
-            Ok(_) => Ok(fds[0].revents().contains(PollFlags::IN)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-            Err(error) => Err(error),
-        }
+        let stations = Some(self.stations_at).filter(|_| has_stations);
+        let due = [self.driver.poll_timeout(), look, stations, Some(self.next_mark)];
+        self.driver.rest();
+        self.poller.wait(&self.clock, due.into_iter().flatten().min(), &mut self.ready)
     }
 
     /// Reads the keys anew. They stay unchanged if that fails.
-    fn take_hangups(&mut self) {
-        if rustix::io::read(&self.hangups, &mut [0; 8]).is_err() {
-            return;
-        }
+    fn take_hangup(&mut self) {
+        let _ = rustix::io::read(&self.hangups, &mut [0; 8]);
         let (Some(reader), Some(file)) = (&mut self.reader, &self.config.keys) else {
             tracing::info!("there are no keys to read anew");
             return;
@@ -279,58 +268,15 @@ impl Daemon {
         let found = reader.read().map_err(|error| error.to_string());
         match found.and_then(|found| file.take(&found)) {
             Ok(keys) => {
-                self.router.change_keys(keys);
+                self.driver.machine_mut().protocol().change_keys(keys);
                 tracing::info!("the keys were read anew");
             }
             Err(error) => tracing::warn!(%error, "the keys stay as they are"),
         }
     }
 
-    fn take_messages(&mut self) {
-        for nth in 0..self.ports.len() {
-            for _ in 0..MOST_AT_ONCE {
-                let port = &self.ports[nth];
-                let heard = match port.control.receive(&mut self.buffer) {
-                    Ok(Some(heard)) => heard,
-                    Ok(None) => break,
-                    Err(error) => {
-                        tracing::debug!(device = port.name, %error, "nothing was received");
-                        break;
-                    }
-                };
-                // A broadcast message comes back to its sender.
-                if heard.from == self.config.address {
-                    continue;
-                }
-                // Routers send from the port that they listen on, which a user of their machine cannot use.
-                if heard.port != self.config.speaks.port() {
-                    self.drops.count(DropReason::RoutingRefused);
-                    continue;
-                }
-                let now = self.clock.now();
-                let cast = if heard.to == self.config.speaks.everyone() { Cast::ToAll } else { Cast::ToUs };
-                let control = Control {
-                    link: port.link,
-                    from: None,
-                    cast,
-                    src: heard.from.into(),
-                    dst: heard.to.into(),
-                    hop_limit: heard.ttl,
-                    message: &self.buffer[..heard.bytes],
-                };
-                if !self.config.network.contains(heard.from.into()) {
-                    self.drops.count(DropReason::RoutingRefused);
-                } else {
-                    self.router.handle_control(&Cx { now, endpoint: &self.nodes }, &control);
-                    self.obey(now);
-                }
-            }
-        }
-    }
-
     /// On Wi-Fi the driver knows first which stations frames do not reach.
-    fn look_at_stations(&mut self) {
-        let now = self.clock.now();
+    fn look_at_stations(&mut self, now: Instant) {
         if self.stations_at > now {
             return;
         }
@@ -349,67 +295,110 @@ impl Daemon {
             for station in lost {
                 let Some(neighbour) = self.installed.who_has(device, station.0) else { continue };
                 tracing::info!(%neighbour, %station, "does not hear us");
-                self.router.lose(now, link, neighbour);
-                self.obey(now);
+                let gone = LinkEvent::Gone { peer: neighbour.into() };
+                self.driver.machine_mut().handle_link_event(now, link, &gone);
             }
         }
     }
 
-    /// Carries out the protocol's orders. The kernel's table is updated first, so that packets find their routes in it.
-    fn obey(&mut self, now: Instant) {
-        self.follow(now);
-        while let Some(order) = self.router.poll_order(now) {
-            match order {
-                Order::Send { link, to, class: QueueClass::Routing, packet } => {
-                    self.say(usize::from(link.0), to, &packet);
-                }
-                Order::Send { link, to: NextHop::Neighbour(via), packet, .. } => {
-                    self.send_on(now, (link, via), Turn::Last, &packet);
-                }
-                Order::Dropped { reason, .. } => self.drops.count(reason),
-                Order::Tell { peer, ports, event, path } => self.nodes.tell(peer, ports, event, &path),
-                Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } => {}
-            }
-            self.follow(now);
+    /// Does the kernel's part of what the router has decided. Packets and messages find its table up to date.
+    fn obey(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let router = self.driver.machine_mut();
+            let forward = router.poll_forward(now);
+            self.installed.follow(now, router.protocol(), &self.ports);
+            let Some(forward) = forward else { break };
+            self.send_on(now, &forward);
         }
+        self.driver.answer();
     }
 
-    fn follow(&mut self, now: Instant) {
-        self.installed.follow(now, &mut *self.router, &self.ports);
-    }
-
-    /// Sends a message, which the protocol has made a whole packet.
-    fn say(&self, port: usize, to: NextHop, packet: &[u8]) {
-        let Some(port) = self.ports.get(port) else { return };
-        let Ok(view) = IpView::parse(packet) else { return };
-        let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload) else { return };
-        let to = match to {
-            NextHop::Neighbour(IpAddr::V4(address)) => address,
-            _ => self.config.speaks.everyone(),
-        };
-        let to = SocketAddrV4::new(to, self.config.speaks.port());
-        if let Err(error) = port.control.send(self.config.address, to, view.hop_limit, udp.payload) {
-            tracing::debug!(device = port.name, %to, %error, "message not sent");
+    /// Sends by the kernel's route. A device that no longer sends is a lost link. Other errors cost one packet.
+    fn send_on(&mut self, now: Instant, forward: &Forward) {
+        let Forward { link, via, dst, has_waited, ref packet } = *forward;
+        let Some(port) = self.ports.get(usize::from(link.0)) else { return };
+        let router = self.driver.machine_mut();
+        // The kernel did not take the route, or the protocol has given it up since.
+        if !self.installed.has(dst) {
+            return router.drops().count(DropReason::NoRoute);
         }
+        let is_there = if has_waited { Ok(()) } else { self.installed.restore(now, dst) };
+        let Err(error) = is_there.and_then(|()| port.resender.send(dst, packet)) else { return };
+        if !is_link_lost(&error) {
+            return router.drops().count(reason(&error));
+        }
+        tracing::info!(%dst, %via, device = port.name, %error, "link gone");
+        self.installed.lose(dst);
+        router.lose(now, forward);
     }
 
     /// Keeps routes alive that packets use, those of other programs and forwarded ones.
-    fn look(&mut self) {
-        let now = self.clock.now();
+    fn look(&mut self, now: Instant) -> io::Result<()> {
         if self.look_at > now {
-            return;
+            return Ok(());
         }
-        let (router, network, look_at) = (&mut self.router, &self.config.network, &mut self.look_at);
+        let (protocol, network) = (self.driver.machine_mut().protocol(), &self.config.network);
+        let mut has_seen = false;
         for port in &self.ports {
             port.watch.look(&mut |passing| {
-                *look_at = now + LOOK_EVERY;
+                has_seen = true;
                 let is_mesh = [passing.src, passing.dst].iter().all(|end| network.contains((*end).into()));
                 if is_mesh {
-                    router.note_use(now, passing.src, passing.dst);
+                    protocol.note_use(now, passing.src, passing.dst);
                 }
             });
         }
+        if has_seen {
+            self.look_at = now + LOOK_EVERY;
+        }
+        self.watch(!has_seen)
     }
+
+    /// Sets whether passing packets end a wait.
+    fn watch(&mut self, is_watching: bool) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_watching, is_watching) == is_watching {
+            return Ok(());
+        }
+        self.ports.iter().map(|port| port.watch.as_fd()).try_for_each(|fd| {
+            if is_watching { self.poller.add(fd, WATCHES, Interest::Read) } else { self.poller.remove(fd) }
+        })
+    }
+}
+
+/// The reason why a device did not take a packet.
+fn reason(error: &io::Error) -> DropReason {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MSGSIZE) => DropReason::TooBig,
+        Some(Errno::NOBUFS | Errno::AGAIN) => DropReason::QueueFull,
+        _ => DropReason::Undelivered,
+    }
+}
+
+/// A driver of the protocol over its interfaces, and the TUN device as the last link.
+fn drive(
+    config: &Config,
+    protocol: Box<dyn OnDemand>,
+    links: Vec<Box<dyn Link>>,
+) -> Result<Driver<Router<Nodes>>, Failure> {
+    let of_router = RouterConfig {
+        address: config.address,
+        serves: config.serves.clone(),
+        network: config.network,
+        unrouted: LinkId(config.interfaces.len() as u16),
+    };
+    let nodes = Nodes::new(&config.nodes, config.speaks.says_arrivals());
+    let driver = Driver::new(Router::new(of_router, protocol, nodes), links, Vec::new());
+    let driver = driver.map_err(|error| Failure::failed("drive the devices", error))?;
+    // Messages wait for the kernel's table in any case.
+    Ok(driver.with_answers(Answers::EachTurn))
+}
+
+/// The link for messages on an interface.
+fn listen(name: &str, speaks: &Speaks) -> Result<Box<dyn Link>, Failure> {
+    let socket = ControlSocket::open(name, speaks.port(), speaks.everyone())
+        .map_err(|error| Failure::failed("open a socket for messages", format_args!("{name}: {error}")))?;
+    Ok(Box::new(socket))
 }
 
 /// The largest packet that all interfaces carry.

@@ -61,9 +61,19 @@ impl Nodes {
         }
         self.arrivals.iter_mut().try_for_each(Arrivals::begin)
     }
+}
 
-    pub(super) fn tell(&self, peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: &Path) {
-        let what = match event {
+/// It never waits: threads tell and ask the nodes.
+impl PathSeam for Nodes {
+    fn handle_path(
+        &mut self,
+        _: Instant,
+        peer: IpAddr,
+        ports: Option<(u16, u16)>,
+        event: &PathEvent,
+        path: &Path,
+    ) {
+        let what = match *event {
             PathEvent::RouteFound => PathWhat::RouteFound,
             PathEvent::RouteFailed => PathWhat::RouteFailed,
             PathEvent::HopsChanged => PathWhat::HopsChanged,
@@ -83,11 +93,6 @@ impl Nodes {
             let _ = teller.bell.try_send(());
         }
     }
-}
-
-/// The protocol polls for arrivals here; path news travels in its orders.
-impl PathSeam for Nodes {
-    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
     fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         self.arrivals.iter().for_each(|node| node.of(peer, sink));

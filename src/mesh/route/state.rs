@@ -69,10 +69,7 @@ impl State {
     }
 
     /// The rest that is left to a node that routed a moment ago and has lost its numbers. It waits until no node routes
-    /// by them (RFC 3561 §6.13).
-    /// 3561 §6.13).
-    /// `now` counts from 1970, as the file's time does.
-    /// `now` counts from 1970, as the file's time does.
+    /// by them (RFC 3561 §6.13). `now` counts from 1970, as the file's time does.
     pub(super) fn rest_left(&self, rest: Duration, now: Duration) -> Duration {
         self.marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }

@@ -8,7 +8,7 @@ mod resend;
 mod switches;
 mod watch;
 
-pub use control::{ControlSocket, Heard};
+pub use control::ControlSocket;
 pub use kernel::{KernelRoutes, Way};
 pub use reach::{device_towards, has_route};
 pub use resend::{Resender, is_link_lost};

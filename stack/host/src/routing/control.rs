@@ -1,4 +1,5 @@
-//! A UDP socket on one interface, for messages to single neighbours and to all.
+//! A UDP socket on one interface, for messages to single neighbours and to all. Its packets show them with IP and UDP
+//! headers, because a message's TTL and addresses matter to routing.
 #![expect(
     unsafe_code,
     reason = "a datagram's TTL and destination come as control messages that no crate here reads"
@@ -6,31 +7,42 @@
 
 use std::io;
 use std::mem;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use hopwise_core::endpoint::Neighbours;
+use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
+use hopwise_core::{Cast, Instant, LinkEvent, Transmit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
+use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
 use crate::{netlink, sys};
 
 /// Room for a TTL and a destination.
 const CONTROL_BYTES: usize = 128;
+/// The longest message of UDP over IPv4.
+const MOST_BYTES: usize = 65_535 - 28;
 
 #[derive(Debug)]
 pub struct ControlSocket {
+    device: String,
+    port: u16,
+    everyone: Ipv4Addr,
     socket: UdpSocket,
+    message: Vec<u8>,
+    packet: Vec<u8>,
+    tally: Tally,
 }
 
 /// The facts about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
-    pub bytes: usize,
-    pub from: Ipv4Addr,
-    /// The port of the sender.
-    pub port: u16,
+struct Heard {
+    bytes: usize,
+    from: SocketAddrV4,
     /// The destination address in the packet: ours, or that of all neighbours.
-    pub to: Ipv4Addr,
-    pub ttl: u8,
+    to: Ipv4Addr,
+    ttl: u8,
 }
 
 impl ControlSocket {
@@ -51,11 +63,20 @@ impl ControlSocket {
         }
         let socket = UdpSocket::from(fd);
         socket.set_broadcast(true)?;
-        Ok(ControlSocket { socket })
+        Ok(ControlSocket {
+            device: device.to_owned(),
+            port,
+            everyone,
+            socket,
+            message: vec![0; MOST_BYTES],
+            packet: Vec::with_capacity(MAX_PACKET),
+            tally: Tally::new(),
+        })
     }
 
-    /// The next message, if one has come.
-    pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<Heard>> {
+    /// Reads the next message, if one has come.
+    fn read(&mut self) -> io::Result<Option<Heard>> {
+        let into = &mut self.message;
         let mut slice = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let mut control = [0_u64; CONTROL_BYTES / 8];
         // SAFETY: both are plain data for which zeros are a value.
@@ -76,12 +97,23 @@ impl ControlSocket {
         }
         let from = Ipv4Addr::from_bits(u32::from_be(name.sin_addr.s_addr));
         let (ttl, to) = read_control(&header);
-        let port = u16::from_be(name.sin_port);
-        Ok(Some(Heard { bytes: bytes as usize, from, port, to, ttl }))
+        let from = SocketAddrV4::new(from, u16::from_be(name.sin_port));
+        Ok(Some(Heard { bytes: bytes as usize, from, to, ttl }))
     }
 
-    /// Sends from `from`, an address of this machine on any interface.
-    pub fn send(&self, from: Ipv4Addr, to: SocketAddrV4, ttl: u8, message: &[u8]) -> io::Result<()> {
+    /// Sends the message of a packet with its addresses, ports and TTL. The source is an address of this machine on any
+    /// interface.
+    fn send_packet(&self, packet: &[u8]) -> io::Result<()> {
+        let refused = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let ip = IpView::parse(packet).map_err(refused)?;
+        let udp = UdpView::parse(ip.src, ip.dst, ip.payload).map_err(refused)?;
+        let (IpAddr::V4(from), IpAddr::V4(to)) = (ip.src, ip.dst) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        self.send(from, SocketAddrV4::new(to, udp.dst_port), ip.hop_limit, udp.payload)
+    }
+
+    fn send(&self, from: Ipv4Addr, to: SocketAddrV4, ttl: u8, message: &[u8]) -> io::Result<()> {
         self.socket.set_ttl(ttl.into())?;
         self.socket.set_multicast_ttl_v4(ttl.into())?;
         let mut slice = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
@@ -141,8 +173,74 @@ fn read_control(header: &libc::msghdr) -> (u8, Ipv4Addr) {
     (ttl, to)
 }
 
-impl AsFd for ControlSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+/// A message as the packet that it came in, to that port.
+fn write_packet(heard: Heard, port: u16, message: &[u8], packet: &mut Vec<u8>) {
+    let (src, dst) = ((*heard.from.ip()).into(), heard.to.into());
+    let header = IpHeader { hop_limit: heard.ttl, ..IpHeader::plain(src, dst, protocol::UDP) };
+    packet.clear();
+    header.emit(8 + message.len(), packet);
+    udp::emit(src, dst, (heard.from.port(), port), message, packet);
+}
+
+impl Link for ControlSocket {
+    fn name(&self) -> &str {
+        &self.device
+    }
+
+    fn mtu(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Named
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        let heard = match self.read() {
+            Ok(Some(heard)) => heard,
+            Ok(None) => return Received::Nothing,
+            Err(error) => {
+                tracing::debug!(device = self.device, %error, "nothing was received");
+                return Received::Nothing;
+            }
+        };
+        write_packet(heard, self.port, &self.message[..heard.bytes], &mut self.packet);
+        into[..self.packet.len()].copy_from_slice(&self.packet);
+        self.tally.received.count(self.packet.len());
+        let cast = if heard.to == self.everyone { Cast::ToAll } else { Cast::ToUs };
+        Received::Packet(Arrived { cast, ..Arrived::new(self.packet.len()) })
+    }
+
+    fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
+        match self.send_packet(packet) {
+            Ok(()) => {
+                self.tally.sent.count(packet.len());
+                Sent::Taken
+            }
+            // A message is worth nothing later: it does not wait for room.
+            Err(error) => {
+                tracing::debug!(device = self.device, to = ?transmit.to, %error, "message not sent");
+                self.tally.dropped(LinkDrop::Refused);
+                Sent::Refused(LinkDrop::Refused)
+            }
+        }
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn counters(&self) -> LinkCounters {
+        self.tally.show(&self.device)
     }
 }

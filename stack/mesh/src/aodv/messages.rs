@@ -221,7 +221,7 @@ impl Rerr {
 }
 
 /// The bytes of a message, and the extensions behind it.
-pub(super) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
     bytes.extend(extensions);

@@ -60,7 +60,6 @@ impl Aodvv2 {
                 self.searches.fail(cx.now, dst, |_, _| rest);
                 self.give_search_up(dst);
             }
-            self.take_turns(cx);
         }
         self.take_turns(cx);
     }

@@ -142,7 +142,6 @@ impl Aodv {
                     self.give_search_up(now, dst, plan);
                 }
             }
-            self.take_turns(cx);
         }
         self.take_turns(cx);
     }

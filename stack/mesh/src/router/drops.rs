@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use hopwise_core::trace::DropReason;
 
 #[derive(Debug, Default)]
-pub(super) struct Drops {
+pub struct Drops {
     /// For each reason the count, and the count at the last log line.
     counts: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Drops {
-    pub(super) fn count(&mut self, reason: DropReason) {
+    pub fn count(&mut self, reason: DropReason) {
         self.counts.entry(reason.name()).or_default().0 += 1;
     }
 
     /// The reasons counted since the last call, with the sum since the start.
-    pub(super) fn news(&mut self) -> Vec<(&'static str, u64)> {
+    pub fn news(&mut self) -> Vec<(&'static str, u64)> {
         let mut news = Vec::new();
         for (reason, (count, said)) in &mut self.counts {
             if count != said {
