@@ -26,7 +26,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Row {
-        Row { name: name.into(), unit, ours, peer: None, goal: None }.told()
+        Row { name: name.into(), unit, ours, peer: None, goal: None }.printed()
     }
 
     pub(crate) fn beside(
@@ -40,7 +40,7 @@ impl Row {
             Better::More => ours / theirs,
             Better::Less => theirs / ours,
         };
-        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.told()
+        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.printed()
     }
 
     /// Sets the least ratio; without a peer, the largest figure of ours.
@@ -60,7 +60,7 @@ impl Row {
     }
 
     /// Prints the row as progress.
-    fn told(self) -> Row {
+    fn printed(self) -> Row {
         let Row { name, unit, ours, peer, .. } = &self;
         match peer {
             Some((peer, theirs, ratio)) => {

@@ -59,7 +59,7 @@ fn rows_of(sender: &str, names: &[&str], whole: &[Mean], without: &[Mean]) -> Ve
     }
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
     rows.push(row(format!("{sender}, mean of all scenes"), "ratio", mean, 1.0));
-    rows.into_iter().map(Row::told).collect()
+    rows.into_iter().map(Row::printed).collect()
 }
 
 fn row(name: String, unit: &'static str, ours: f64, theirs: f64) -> Row {

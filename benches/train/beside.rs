@@ -30,7 +30,12 @@ pub(crate) fn newreno() -> Vec<Row> {
         })
         .unzip();
     let measured = measure::all(&cells);
-    names.iter().zip(&measured).flat_map(|(name, means)| newreno_rows(name, means)).map(Row::told).collect()
+    names
+        .iter()
+        .zip(&measured)
+        .flat_map(|(name, means)| newreno_rows(name, means))
+        .map(Row::printed)
+        .collect()
 }
 
 pub(crate) fn others() -> Vec<Row> {
@@ -57,7 +62,7 @@ pub(crate) fn others() -> Vec<Row> {
             ),
         ]
     });
-    rows.map(Row::told).collect()
+    rows.map(Row::printed).collect()
 }
 
 fn places() -> impl Iterator<Item = (&'static str, u32)> {

@@ -108,7 +108,7 @@ fn rows(wanted: &[(Chain, f64)]) -> Vec<Row> {
             goal: Some(1.0 + percent / 100.0),
             jain: (chain.flows > 1).then_some(means[0].jain),
         }
-        .told()
+        .printed()
     };
     wanted.iter().zip(&measured).map(row).collect()
 }
@@ -178,5 +178,5 @@ fn of_the_best(name: &str, cells: &[Cell], goal: Option<f64>) -> Row {
     let (ours, datagrams) = carried.split_last().expect("a cell of our own");
     let theirs = datagrams.iter().copied().fold(0.0, f64::max);
     let name = name.to_owned();
-    Row { name, unit: "kbit/s", ours: *ours, peer: "datagrams", theirs, goal, jain: None }.told()
+    Row { name, unit: "kbit/s", ours: *ours, peer: "datagrams", theirs, goal, jain: None }.printed()
 }

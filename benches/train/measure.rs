@@ -50,7 +50,7 @@ pub(crate) fn all(cells: &[Cell]) -> Vec<Vec<Mean>> {
         progress.step();
         answer
     });
-    progress.told();
+    progress.printed();
     let mut answers = answers.chunks(SEEDS as usize).map(mean);
     cells.iter().map(|cell| answers.by_ref().take(cell.arms.len()).collect()).collect()
 }

@@ -1,5 +1,5 @@
 //! Prints the progress.
-#![expect(clippy::disallowed_methods, reason = "what is told is how long it really takes")]
+#![expect(clippy::disallowed_methods, reason = "progress shows how long it really takes")]
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Progress {
         }
     }
 
-    pub(crate) fn told(&self) {
+    pub(crate) fn printed(&self) {
         eprintln!("  {} runs in {} s", self.runs, self.began.elapsed().as_secs());
     }
 }

@@ -33,7 +33,7 @@ impl Row {
     }
 
     /// Prints the row as progress.
-    pub(crate) fn told(self) -> Row {
+    pub(crate) fn printed(self) -> Row {
         let Row { name, unit, ours, peer, theirs, .. } = &self;
         let goal = match (self.goal, self.met()) {
             (Some(goal), Some(met)) => format!(" of {goal:.2}: {met}"),
@@ -74,7 +74,7 @@ pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
         goal: Some(goal),
         jain: None,
     }
-    .told()
+    .printed()
 }
 
 /// The number of these rows that meet their goals.
@@ -82,7 +82,7 @@ pub(crate) fn count(name: &str, rows: &[Row]) -> Row {
     let met = rows.iter().filter(|row| row.met() == Some("met")).count();
     let (ours, theirs) = (met as f64, rows.len() as f64);
     let name = format!("goals met: {name}");
-    Row { name, unit: "goals", ours, peer: "all", theirs, goal: Some(1.0), jain: None }.told()
+    Row { name, unit: "goals", ours, peer: "all", theirs, goal: Some(1.0), jain: None }.printed()
 }
 
 /// The one object that goes to standard output.

@@ -65,7 +65,7 @@ pub(crate) fn rows(set: &str) -> Vec<Row> {
                 goal: Some(LEAST),
                 jain: place.is_alike.then_some(means[0].jain),
             }
-            .told()
+            .printed()
         })
         .collect();
     rows.push(row::mean(&format!("mean of the {set} set"), &rows, LEAST_MEAN));

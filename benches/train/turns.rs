@@ -20,7 +20,7 @@ const WIRES: [(&str, &str, u32); 6] = [
 pub(crate) fn rows() -> Vec<Row> {
     let (names, cells): (Vec<_>, Vec<_>) = chains().chain(WIRES.map(wire)).unzip();
     let measured = measure::all(&cells);
-    names.iter().zip(&measured).flat_map(|(name, means)| rows_of(name, means)).map(Row::told).collect()
+    names.iter().zip(&measured).flat_map(|(name, means)| rows_of(name, means)).map(Row::printed).collect()
 }
 
 /// Frames that are lost, and rates at which a train is many segments.

@@ -18,14 +18,15 @@ const MOMENT: Duration = Duration::from_secs(60);
 /// A station's devices, rules, routes, rules of nft and switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    told: Vec<(&'static str, Vec<String>)>,
+    listed: Vec<(&'static str, Vec<String>)>,
     switches: Vec<(String, String)>,
 }
 
 impl Facts {
     pub(crate) fn of(place: &Namespace) -> Facts {
         let lines = |words: &[&str]| {
-            let mut lines: Vec<_> = place.told(words).lines().map(|line| line.trim().to_owned()).collect();
+            let mut lines: Vec<_> =
+                place.output_of(words).lines().map(|line| line.trim().to_owned()).collect();
             lines.sort();
             lines
         };
@@ -33,7 +34,7 @@ impl Facts {
         // Numbers and states are left out, as they change with the radio.
         let devices = devices.iter().filter_map(|line| line.split(['@', ' ']).next());
         Facts {
-            told: vec![
+            listed: vec![
                 ("device", devices.map(str::to_owned).collect()),
                 ("address", lines(&["sh", "-c", "ip -4 -o addr | cut -d ' ' -f 2-"])),
                 ("rule", lines(&["ip", "rule"])),
@@ -48,7 +49,7 @@ impl Facts {
     /// The differences, in words.
     fn differences(&self, after: &Facts) -> Vec<String> {
         let mut found = Vec::new();
-        for ((what, before), (_, after)) in self.told.iter().zip(&after.told) {
+        for ((what, before), (_, after)) in self.listed.iter().zip(&after.listed) {
             let news = after.iter().filter(|line| !before.contains(line));
             found.extend(news.map(|line| format!("{what} that was not there before: {line}")));
             let lost = before.iter().filter(|line| !after.contains(line));

@@ -34,8 +34,9 @@ impl Namespace {
     }
 
     /// The output of a command inside.
-    pub(crate) fn told(&self, words: &[&str]) -> String {
-        self.output(words).map_or(String::new(), |told| String::from_utf8_lossy(&told.stdout).into_owned())
+    pub(crate) fn output_of(&self, words: &[&str]) -> String {
+        self.output(words)
+            .map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Runs `work` on a thread inside.

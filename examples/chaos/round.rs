@@ -65,7 +65,7 @@ pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Res
 fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -> Result<(), String> {
     let clock = Clock::start();
     let mut events = Events::new(clock);
-    let mut told = Duration::ZERO;
+    let mut shown = Duration::ZERO;
     while elapsed(&clock) < lasts && run.tally.is_sound() && !is_told_to_end() {
         let event = events.draw(random, sites);
         let gap = Duration::from_millis(random.between(100, 2500));
@@ -81,9 +81,9 @@ fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -
                 run.tally.violated(format!("too many descriptors: {}", descriptors(site)));
             }
         }
-        if elapsed(&clock) > told + Duration::from_secs(10) {
-            told = elapsed(&clock);
-            run.tally.note(&format!("{} s: {}", told.as_secs(), run.tally.progress()));
+        if elapsed(&clock) > shown + Duration::from_secs(10) {
+            shown = elapsed(&clock);
+            run.tally.note(&format!("{} s: {}", shown.as_secs(), run.tally.progress()));
         }
     }
     run.tally.note("no more events");

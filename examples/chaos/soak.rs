@@ -29,17 +29,17 @@ pub(crate) fn soak(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Resu
     let clock = Clock::start();
     // A short soak compares with its first sixth.
     let settled = TEN_MINUTES.min(lasts / 6);
-    let (mut looks, mut before, mut told) = (Looks::new(), None, Duration::ZERO);
+    let (mut looks, mut before, mut shown) = (Looks::new(), None, Duration::ZERO);
     while elapsed(&clock) < lasts && run.tally.is_sound() && !is_told_to_end() {
         pause(EVERY);
         look(&mut sites, &mut looks, &run.tally);
         if before.is_none() && elapsed(&clock) >= settled {
             before = Some(medians(&looks));
         }
-        if elapsed(&clock) > told + Duration::from_secs(60) {
-            told = elapsed(&clock);
+        if elapsed(&clock) > shown + Duration::from_secs(60) {
+            shown = elapsed(&clock);
             let rss: Vec<_> = medians(&looks).iter().map(|takes| takes.rss_kb.to_string()).collect();
-            let text = format!("{} s: {}; kB: {}", told.as_secs(), run.tally.progress(), rss.join(" "));
+            let text = format!("{} s: {}; kB: {}", shown.as_secs(), run.tally.progress(), rss.join(" "));
             run.tally.note(&text);
         }
     }

@@ -153,11 +153,11 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
     let findings = Findings::of(trial, records);
     let at = |(point, found): (&'a Point, &PointFindings)| {
         let totals = |arm: &str| Totals::of(found, arm, records);
-        let told = found.comparisons.iter().map(|comparison| {
+        let compared = found.comparisons.iter().map(|comparison| {
             let (this, that) = (totals(&comparison.arm), totals(&comparison.against));
             (comparison.arm.clone(), sentence(comparison, &this, &that))
         });
-        (point, told.collect())
+        (point, compared.collect())
     };
     trial.points.iter().zip(&findings.points).map(at).collect()
 }

@@ -133,7 +133,7 @@ impl PointFindings {
         ];
         for arm in &self.arms {
             let name = &arm.samples.arm;
-            let (mean, interval, runs) = told(arm.summary.as_ref());
+            let (mean, interval, runs) = cells(arm.summary.as_ref());
             let comparison = self.comparison(name);
             let ratio = comparison.and_then(|c| c.ratio).map_or(String::new(), change);
             let ends = comparison.and_then(|c| c.ci95);
@@ -153,7 +153,7 @@ impl PointFindings {
 }
 
 /// A summary as its mean, interval and number of runs.
-pub fn told(summary: Option<&Summary>) -> (String, String, String) {
+pub fn cells(summary: Option<&Summary>) -> (String, String, String) {
     let Some(summary) = summary else { return ("none".to_owned(), String::new(), "0".to_owned()) };
     let interval = summary.ci95.map_or(String::new(), |[low, high]| format!("{low:.1} to {high:.1}"));
     (format!("{:.1}", summary.mean), interval, summary.n.to_string())

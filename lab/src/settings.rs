@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::scenario::point::plain;
 
 /// The most differences in a message; settings with more of them belong to another trial.
-const MOST_TOLD: usize = 3;
+const MOST_LINES: usize = 3;
 
 /// Every path with its value, in the form that people write.
 pub(crate) fn flatten(value: &Value) -> Vec<(String, String)> {
@@ -36,17 +36,17 @@ pub(crate) fn difference(here: &Value, there: &Value) -> Option<String> {
     let of = |all: &[(String, String)], path: &str| {
         all.iter().find(|(known, _)| known == path).map_or("nothing".to_owned(), |(_, value)| value.clone())
     };
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for (path, _) in here.iter().chain(&there) {
         let (one, other) = (of(&here, path), of(&there, path));
         let line = format!("{path} is {one} here and {other} there");
-        if one != other && !told.contains(&line) {
-            told.push(line);
+        if one != other && !lines.contains(&line) {
+            lines.push(line);
         }
     }
-    let more = if told.len() > MOST_TOLD { ", and more" } else { "" };
-    told.truncate(MOST_TOLD);
-    (!told.is_empty()).then(|| format!("{}{more}", told.join(", ")))
+    let more = if lines.len() > MOST_LINES { ", and more" } else { "" };
+    lines.truncate(MOST_LINES);
+    (!lines.is_empty()).then(|| format!("{}{more}", lines.join(", ")))
 }
 
 #[cfg(test)]
@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn of_many_differences_the_first_are_told() {
         let many = |value: u32| json!({ "a": value, "b": value, "c": value, "d": value, "e": value });
-        let told = difference(&many(1), &many(2)).expect("they differ");
+        let lines = difference(&many(1), &many(2)).expect("they differ");
         assert_eq!(
-            told,
+            lines,
             "a is 1 here and 2 there, b is 1 here and 2 there, c is 1 here and 2 there, and more"
         );
     }

@@ -143,7 +143,7 @@ pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
 /// Compares each arm with the baseline, in the order given.
 pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
     let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
-    judge(baseline, others, margin, found, words::Told::Once)
+    judge(baseline, others, margin, found, words::Looks::Once)
 }
 
 /// Turns the blocks' ratios into verdicts and sentences.
@@ -152,7 +152,7 @@ fn judge(
     others: &[Samples],
     margin: f64,
     found: Vec<Paired>,
-    told: words::Told,
+    looks: words::Looks,
 ) -> Vec<Comparison> {
     let corrected = holm::corrected(&found.iter().map(|paired| paired.p).collect::<Vec<_>>());
     // Holm's correction counts an arm among those that are no surer than it.
@@ -174,7 +174,7 @@ fn judge(
             p_holm,
             p_equivalence: paired.p_equivalence,
             verdict,
-            sentence: words::sentence(names, paired, (p_holm, need), verdict, margin, told),
+            sentence: words::sentence(names, paired, (p_holm, need), verdict, margin, looks),
         }
     })
     .collect()

@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
-    enum Told {
+    enum Reply {
         Pid(u32),
         No(String),
     }
 
-    impl Answer for Told {
-        fn refused(problem: String) -> Told {
-            Told::No(problem)
+    impl Answer for Reply {
+        fn refused(problem: String) -> Reply {
+            Reply::No(problem)
         }
     }
 
@@ -334,20 +334,20 @@ mod tests {
         let bound = Bound::new(&path).expect("it is bound");
         let listener = UnixListener::from_std(bound.listener.try_clone().expect("a copy")).expect("a socket");
         let answer = |question| match question {
-            Asked::Status => Told::Pid(7),
-            Asked::Other => Told::No("no".into()),
+            Asked::Status => Reply::Pid(7),
+            Asked::Other => Reply::No("no".into()),
         };
         let server = tokio::spawn(serve(listener, answer));
         let ask = |line: &'static str| {
             let path = path.clone();
             tokio::task::spawn_blocking(move || {
-                ask_line::<Told>(&path, line, ANSWER_WITHIN).expect("an answer")
+                ask_line::<Reply>(&path, line, ANSWER_WITHIN).expect("an answer")
             })
         };
         let status = ask("\"Status\"").await.expect("no panic");
-        assert_eq!(status, Told::Pid(7));
+        assert_eq!(status, Reply::Pid(7));
         let nonsense = ask("hello").await.expect("no panic");
-        assert!(matches!(nonsense, Told::No(problem) if problem.contains("nobody understands")));
+        assert!(matches!(nonsense, Reply::No(problem) if problem.contains("nobody understands")));
         server.abort();
         drop(bound);
         let _ = fs::remove_dir_all(path.parent().expect("a folder"));
@@ -357,8 +357,11 @@ mod tests {
     async fn a_routing_daemon_that_is_nobody_hears_of_routes_and_nothing_else() {
         for (line, expected) in [("\"Other\"", "\"no\""), ("\"Status\"", "only root")] {
             let (client, server) = UnixStream::pair().expect("a pair");
-            let talking =
-                tokio::spawn(talk(server, MayAsk::OfRouting, Arc::new(|_: Asked| Told::No("no".to_owned()))));
+            let talking = tokio::spawn(talk(
+                server,
+                MayAsk::OfRouting,
+                Arc::new(|_: Asked| Reply::No("no".to_owned())),
+            ));
             let mut client = BufReader::new(client);
             client.get_mut().write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
             let mut answer = String::new();

@@ -78,12 +78,12 @@ struct Row {
     says: String,
     note: Option<String>,
     claimed: String,
-    judged: Vec<Told>,
+    judged: Vec<Judged>,
 }
 
 /// Result of a claim under a setting.
 #[derive(Debug)]
-struct Told {
+struct Judged {
     setting: &'static str,
     measured: String,
     outcome: Outcome,
@@ -106,8 +106,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         for row in figure(arguments, &paper, &file)? {
             printed(table::text(&row))?;
             // The papers' own setting comes first.
-            if let Some(told) = row.judged.first() {
-                count[told.outcome as usize] += 1;
+            if let Some(first) = row.judged.first() {
+                count[first.outcome as usize] += 1;
             }
             rows.push(row);
         }
@@ -203,7 +203,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         for (row, claim) in rows.iter_mut().zip(claims) {
             let judged = judge(claim, &trial.arms[0], &records);
             let measured = measured(&judged);
-            row.judged.push(Told {
+            row.judged.push(Judged {
                 setting: setting.name,
                 measured,
                 outcome: judged.outcome,
@@ -222,7 +222,7 @@ fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed)
         says: claim.says.clone(),
         note: claim.note.clone(),
         claimed,
-        judged: vec![Told { setting: "arithmetic", measured, outcome, why }],
+        judged: vec![Judged { setting: "arithmetic", measured, outcome, why }],
     }
 }
 

@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bundle = read(&arguments.folders)?;
     let mut out = hopwise_lab::plain::out();
-    let told = sentences(&bundle.trial, &bundle.records);
-    printed(told.into_iter().try_for_each(|(point, arms)| {
+    let points = sentences(&bundle.trial, &bundle.records);
+    printed(points.into_iter().try_for_each(|(point, arms)| {
         if !point.is_empty() {
             writeln!(out, "{}", label(point))?;
         }

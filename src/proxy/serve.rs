@@ -20,7 +20,7 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
-use hopwise_mesh::{Proxy, ProxyConfig, Told};
+use hopwise_mesh::{Proxy, ProxyConfig, TimedEvent};
 use tokio::net::UnixListener;
 
 use super::config::{By, Config, Forecast, MOBILE};
@@ -43,7 +43,7 @@ const MOST_FORECASTS: usize = 4096;
 /// A request to the driver's thread.
 enum Command {
     Tell(Request, Option<Sender<Response>>),
-    Hear(Told),
+    Hear(TimedEvent),
     /// Time has passed: forecasts look for silent links.
     Tick,
     /// Shows the watcher and systemd's watchdog that this thread still takes commands.
@@ -224,7 +224,7 @@ fn drive(
 }
 
 /// Processes an event of a source. Signals matter only to a forecast.
-fn hear(driver: &mut Driver<Proxy>, told: &Told, forecasts: Option<&mut Forecasts>) {
+fn hear(driver: &mut Driver<Proxy>, told: &TimedEvent, forecasts: Option<&mut Forecasts>) {
     match (told.event, forecasts) {
         (LinkEvent::Signal { from, dbm }, Some(forecasts)) => {
             forecasts.hear(driver, told.at, from, dbm);

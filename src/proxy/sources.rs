@@ -8,7 +8,7 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkEvent};
 use hopwise_host::netlink::CarrierWatch;
 use hopwise_host::{Clock, wait_for};
-use hopwise_mesh::{LinkSource, Schedule, Told};
+use hopwise_mesh::{LinkSource, Schedule, TimedEvent};
 use rustix::event::{PollFd, PollFlags};
 
 use super::config::{Carrier, Config, Fade};
@@ -43,7 +43,7 @@ pub(super) fn open(config: &Config, clock: Clock) -> Result<Vec<Box<dyn Live>>, 
 }
 
 /// Hands on all news of the sources, until the receiver is gone.
-pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl Fn(Told) -> bool) {
+pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl Fn(TimedEvent) -> bool) {
     loop {
         let now = clock.now();
         for source in &mut sources {
@@ -64,15 +64,15 @@ pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl F
 }
 
 /// The events of a scheduled fade.
-fn steps(began: Instant, fade: &Fade) -> [Told; 3] {
+fn steps(began: Instant, fade: &Fade) -> [TimedEvent; 3] {
     let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
     let outage = ends.saturating_sub(begins);
     let within = begins.min(fade.lead.0);
     let down = LinkEvent::GoingDown { peer, rtt: Duration::ZERO, outage, within };
     [
-        Told { at: began + (begins - within), event: down },
-        Told { at: began + begins, event: LinkEvent::Gone { peer } },
-        Told { at: began + ends, event: LinkEvent::Up { peer } },
+        TimedEvent { at: began + (begins - within), event: down },
+        TimedEvent { at: began + begins, event: LinkEvent::Gone { peer } },
+        TimedEvent { at: began + ends, event: LinkEvent::Up { peer } },
     ]
 }
 
@@ -89,7 +89,7 @@ struct Carriers {
     /// Absent once the kernel no longer reports.
     watch: Option<CarrierWatch>,
     mobiles: Vec<IpAddr>,
-    ready: VecDeque<Told>,
+    ready: VecDeque<TimedEvent>,
 }
 
 impl Carriers {
@@ -102,13 +102,13 @@ impl Carriers {
 }
 
 impl LinkSource for Carriers {
-    fn poll_news(&mut self, at: Instant) -> Option<Told> {
+    fn poll_news(&mut self, at: Instant) -> Option<TimedEvent> {
         while self.ready.is_empty() {
             match self.watch.as_mut()?.wait(0) {
                 Ok(Some(is_up)) => {
                     tracing::info!(interface = self.interface, is_up, "carrier");
                     let event = |peer| if is_up { LinkEvent::Up { peer } } else { LinkEvent::Gone { peer } };
-                    self.ready.extend(self.mobiles.iter().map(|peer| Told { at, event: event(*peer) }));
+                    self.ready.extend(self.mobiles.iter().map(|peer| TimedEvent { at, event: event(*peer) }));
                 }
                 Ok(None) => return None,
                 Err(error) => {

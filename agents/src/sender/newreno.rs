@@ -375,7 +375,7 @@ mod tests {
     fn under_ns2_every_timeout_halves_the_window_and_idle_times_cost_nothing() {
         let mut bench = Bench::with_profile("newreno", Profile::Ns2).with_rtt(RTT);
         assert_eq!(bench.allowed_segments(), 2);
-        assert_eq!(bench.gauge("ssthresh_bytes"), None, "no event told the MSS yet");
+        assert_eq!(bench.gauge("ssthresh_bytes"), None, "no event has named the MSS yet");
         bench.fill();
         assert_eq!(bench.gauge("cwnd_bytes"), Some(2 * u64::from(MSS)));
         assert_eq!(bench.gauge("ssthresh_bytes"), Some(2_000 * u64::from(MSS)));

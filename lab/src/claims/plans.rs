@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn arithmetic_is_held_against_what_is_claimed() {
-        let told = judged(
+        let computed = judged(
             "  - { says: a, mode: corrected, value: n, claimed: 9 }\n\
              \x20 - { says: b, mode: corrected, value: n, claimed: 8 }\n\
              \x20 - { says: c, mode: corrected, value: n, claimed: 8, tolerance: 20% }\n\
@@ -243,12 +243,12 @@ mod tests {
              \x20 - { says: g, mode: corrected, value: minima, bound: at-most, claimed: 1 }\n",
         )
         .expect("claims");
-        let outcomes: Vec<_> = told.iter().map(|one| one.outcome).collect();
+        let outcomes: Vec<_> = computed.iter().map(|one| one.outcome).collect();
         use Outcome::{Contradicted, NotReproduced, Reproduced};
         let expected =
             [Reproduced, NotReproduced, Reproduced, Reproduced, Contradicted, Reproduced, Contradicted];
-        assert_eq!(outcomes, expected, "{told:?}");
-        assert_eq!((told[3].claimed.as_str(), told[0].measured.as_str()), ("at most 0", "9"));
+        assert_eq!(outcomes, expected, "{computed:?}");
+        assert_eq!((computed[3].claimed.as_str(), computed[0].measured.as_str()), ("at most 0", "9"));
     }
 
     #[test]
@@ -258,10 +258,10 @@ mod tests {
             let document = Document::parse("table.yaml", &text)?;
             judge(&document, &document.read()?)
         };
-        let told = judged("{ says: a, gain: one, bound: at-least, claimed: 120.9 }").expect("a claim");
-        assert_eq!((told[0].outcome, told[0].measured.as_str()), (Outcome::Contradicted, "20.86"));
-        let told = judged("{ says: a, gain: one, claimed: 20.9, tolerance: 1% }").expect("a claim");
-        assert_eq!(told[0].outcome, Outcome::Reproduced);
+        let computed = judged("{ says: a, gain: one, bound: at-least, claimed: 120.9 }").expect("a claim");
+        assert_eq!((computed[0].outcome, computed[0].measured.as_str()), (Outcome::Contradicted, "20.86"));
+        let computed = judged("{ says: a, gain: one, claimed: 20.9, tolerance: 1% }").expect("a claim");
+        assert_eq!(computed[0].outcome, Outcome::Reproduced);
         for (claim, problem) in [
             ("{ says: a, gain: two, claimed: 1 }", "no figures are called `two`"),
             ("{ says: a, mode: paper, value: n, claimed: 1 }", "it is not said what the claim is about"),
@@ -275,10 +275,10 @@ mod tests {
     #[test]
     fn a_plan_is_held_against_another_and_nonsense_is_refused_where_it_stands() {
         let other = "{ acks: 30, outage: 500s, rtt: 1s, rttvar: 300ms }";
-        let told = judged(&format!(
+        let computed = judged(&format!(
             "  - {{ says: a, mode: corrected, value: final-rto-s, against: {other}, bound: at-least, claimed: 1.1 }}\n"
         ));
-        assert_eq!(told.expect("a claim")[0].outcome, Outcome::Reproduced);
+        assert_eq!(computed.expect("a claim")[0].outcome, Outcome::Reproduced);
         for (claim, problem) in [
             (
                 "{ says: a, mode: printed, value: n, claimed: 9 }",

@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::tests::{record, trial};
 
-fn told(change_arm: impl Fn(&mut Record)) -> String {
+fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
     let trial = trial(&["every", "dca"], &[8]);
     let mut records = Vec::new();
     for block in 1..=5 {
@@ -11,13 +11,13 @@ fn told(change_arm: impl Fn(&mut Record)) -> String {
         change_arm(&mut arm);
         records.push(arm);
     }
-    let told = sentences(&trial, &records);
-    told[0].1[0].1.clone()
+    let sentences_of = sentences(&trial, &records);
+    sentences_of[0].1[0].1.clone()
 }
 
 #[test]
 fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
-    let sentence = told(|arm| {
+    let sentence = sentences_of(|arm| {
         arm.result.total.goodput_kbps *= 1.3;
         arm.result.flows[0].acks_sent = 100;
         arm.result.flows[0].timeouts = 5;
@@ -33,7 +33,7 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
 
 #[test]
 fn a_slower_arm_is_told_what_slowed_it() {
-    let sentence = told(|arm| {
+    let sentence = sentences_of(|arm| {
         arm.result.total.goodput_kbps *= 0.6;
         arm.result.flows[0].segments_retransmitted = 200;
         arm.result.air.collisions = 900;
@@ -47,7 +47,7 @@ fn a_slower_arm_is_told_what_slowed_it() {
 
 #[test]
 fn equal_arms_have_nothing_that_tells_them_apart() {
-    let sentence = told(|_| {});
+    let sentence = sentences_of(|_| {});
     assert_eq!(
         sentence,
         "dca was as fast as every (+0.2 %), and nothing that the runs count tells them apart."

@@ -60,7 +60,7 @@ impl Bundle {
         if bundle.trial.version != VERSION {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
-                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are told as they are, and none \
+                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are name_of as they are, and none \
                  is added"
             ));
         }
@@ -102,7 +102,7 @@ impl Joined {
         let records = if folder.join(RECORDS).exists() {
             let records = read_records(folder, &trial)?;
             if let Some(record) = records.iter().find(|record| !is_planned(&trial, record)) {
-                let problem = format!("{} is no run of the trial in {PLAN}", told(record));
+                let problem = format!("{} is no run of the trial in {PLAN}", name_of(record));
                 return Err(refused(&folder.join(RECORDS), problem));
             }
             records
@@ -148,7 +148,7 @@ impl Joined {
         if let Some(other) = made_by.filter(|version| *version != trial.version) {
             let problem = format!(
                 "{} was made by hopwise {other}, and the trial by {}: runs of two versions are not mixed",
-                told(record),
+                name_of(record),
                 trial.version
             );
             return Err(refused(folder, problem));
@@ -161,7 +161,7 @@ impl Joined {
                 let problem = format!(
                     "{} has other settings than those of the arm in {}: {difference}; what is joined has to have been \
                      made with the same",
-                    told(record),
+                    name_of(record),
                     first.display()
                 );
                 Err(refused(folder, problem))
@@ -209,7 +209,7 @@ fn is_planned(trial: &Trial, record: &Record) -> bool {
         && trial.seeds.contains(&record.seed)
 }
 
-fn told(record: &Record) -> String {
+fn name_of(record: &Record) -> String {
     format!("the run of `{}` with seed {}", record.arm, record.seed)
 }
 

@@ -76,7 +76,7 @@ fn about(view: &View<'_>) -> String {
     // If another version draws the report, the page names both.
     let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
     let mut html = String::from("<dl>");
-    for (term, told) in [
+    for (term, text) in [
         ("scenario", format!("{} in {}", trial.scenario, trial.world)),
         ("runs", runs),
         ("seeds", seeds.join(", ")),
@@ -85,7 +85,7 @@ fn about(view: &View<'_>) -> String {
         ("made by", format!("hopwise {}{drawn_by}", trial.version)),
         ("radio's certificate", trial.certificate.clone()),
     ] {
-        let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&told));
+        let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&text));
     }
     html + "</dl>"
 }

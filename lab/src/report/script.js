@@ -79,15 +79,15 @@
     });
   }
 
-  function told(us) {
+  function duration(us) {
     return (us / 1e6).toFixed(us % 1e6 ? 1 : 0) + " s";
   }
 
   // What can be played: from when to when, and how fast.
   function choices(data) {
-    const whole = { from: 0, to: data.end_us, isWhole: true, name: "the whole run, " + told(data.end_us) };
+    const whole = { from: 0, to: data.end_us, isWhole: true, name: "the whole run, " + duration(data.end_us) };
     const stretches = data.stretches.map(([from, to]) => {
-      return { from, to, isWhole: false, name: Math.round((to - from) / 1000) + " ms from " + told(from) + " on" };
+      return { from, to, isWhole: false, name: Math.round((to - from) / 1000) + " ms from " + duration(from) + " on" };
     });
     return data.end_us > 0 ? [whole, ...stretches] : stretches;
   }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::View;
 use super::chart::escape;
 use crate::explain;
-use crate::findings::{label, told};
+use crate::findings::{cells, label};
 use crate::metric;
 use crate::record::Record;
 use crate::settings::flatten;
@@ -34,7 +34,7 @@ pub(super) fn results(view: &View<'_>) -> String {
         }
         for arm in &point.arms {
             let name = &arm.samples.arm;
-            let (mean, interval, runs) = told(arm.summary.as_ref());
+            let (mean, interval, runs) = cells(arm.summary.as_ref());
             let comparison = point.comparison(name);
             let cell =
                 |text: Option<String>| text.map_or("<td></td>".to_owned(), |t| format!("<td>{t}</td>"));

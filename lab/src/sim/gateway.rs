@@ -9,7 +9,7 @@ use hopwise_air::channel::Outage;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::agent::LinkNews;
 use hopwise_core::{Instant, LinkEvent};
-use hopwise_mesh::{Schedule, Told};
+use hopwise_mesh::{Schedule, TimedEvent};
 
 use super::names::address_of;
 
@@ -55,13 +55,13 @@ impl Default for Forecast {
 
 /// News of the link to a mobile, and their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ToldNews {
+struct TimedNews {
     at: Instant,
     peer: IpAddr,
     news: LinkNews,
 }
 
-impl ToldNews {
+impl TimedNews {
     fn event(&self) -> LinkEvent<'static> {
         let peer = self.peer;
         match self.news {
@@ -79,32 +79,32 @@ const FALSE_OUTAGE: Duration = Duration::from_secs(2);
 
 /// The future of the channel, as the forecast gives it.
 pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Schedule {
-    let told = match &gateway.predictor {
+    let all = match &gateway.predictor {
         Some(signal) => predicted(gateway.node, signal, outages, end, seed),
-        None => told(gateway, outages, end, seed),
+        None => forecast_news(gateway, outages, end, seed),
     };
-    Schedule::new(told.iter().map(|told| Told { at: told.at, event: told.event() }))
+    Schedule::new(all.iter().map(|news| TimedEvent { at: news.at, event: news.event() }))
 }
 
 /// The predictor's news, link by link.
-fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
+fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<TimedNews> {
     let mut stream = Stream::new(seed, node, Purpose::Forecast);
     let mut links: BTreeMap<IpAddr, Vec<(Instant, Instant)>> = BTreeMap::new();
     for (peer, begins, ends) in fades(node, outages) {
         links.entry(peer).or_default().push((begins, ends));
     }
     let of_link = |(peer, fades): (IpAddr, Vec<_>)| {
-        let told = predictor::told(signal, &fades, end, &mut stream).into_iter();
-        told.map(|(at, news)| ToldNews { at, peer, news }).collect::<Vec<_>>()
+        let news = predictor::predict(signal, &fades, end, &mut stream).into_iter();
+        news.map(|(at, news)| TimedNews { at, peer, news }).collect::<Vec<_>>()
     };
     links.into_iter().flat_map(of_link).collect()
 }
 
 /// The forecast's news in the order of time.
-fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
+fn forecast_news(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Vec<TimedNews> {
     let Forecast { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
     let mut stream = Stream::new(seed, gateway.node, Purpose::Forecast);
-    let mut told = Vec::new();
+    let mut all = Vec::new();
     let mut peers = Vec::new();
     for (peer, begins, ends) in fades(gateway.node, outages) {
         if !peers.contains(&peer) {
@@ -114,23 +114,23 @@ fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> V
         let off = 1.0 + (2.0 * stream.unit() - 1.0) * f64::from(error_ppm) / 1e6;
         if is_foretold && !lead.is_zero() {
             let outage = ends.since(begins).mul_f64(off.max(0.0));
-            told.push(ToldNews {
+            all.push(TimedNews {
                 at: begins - lead,
                 peer,
                 news: LinkNews::GoingDown { rtt: RTT, outage, within: lead },
             });
         }
-        told.push(ToldNews { at: begins + late, peer, news: LinkNews::Gone });
-        told.push(ToldNews { at: ends + late, peer, news: LinkNews::Up });
+        all.push(TimedNews { at: begins + late, peer, news: LinkNews::Gone });
+        all.push(TimedNews { at: ends + late, peer, news: LinkNews::Up });
     }
     for nth in 0..false_alarms as usize {
         let Some(peer) = peers.get(nth % peers.len().max(1)).copied() else { break };
         let at = Instant((end.0 as f64 * stream.unit()) as u64);
         let news = LinkNews::GoingDown { rtt: RTT, outage: FALSE_OUTAGE, within: lead };
-        told.push(ToldNews { at, peer, news });
+        all.push(TimedNews { at, peer, news });
     }
-    told.sort_by_key(|told| told.at);
-    told
+    all.sort_by_key(|news| news.at);
+    all
 }
 
 /// The outages of the gateway's own links; those that overlap are one.
@@ -161,14 +161,14 @@ mod tests {
 
     fn of(forecast: Forecast, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {
         let gateway = GatewayPlan { node: 1, forecast, predictor: None };
-        let shown = |told: ToldNews| {
-            let outage = match told.news {
+        let shown = |timed: TimedNews| {
+            let outage = match timed.news {
                 LinkNews::GoingDown { outage, .. } => Some(outage.as_millis() as u64),
                 _ => None,
             };
-            (told.at.as_millis(), told.news.name(), outage)
+            (timed.at.as_millis(), timed.news.name(), outage)
         };
-        told(&gateway, outages, Instant::from_secs(60), seed).into_iter().map(shown).collect()
+        forecast_news(&gateway, outages, Instant::from_secs(60), seed).into_iter().map(shown).collect()
     }
 
     #[test]

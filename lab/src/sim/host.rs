@@ -3,7 +3,7 @@
 use hopwise_core::endpoint::Event;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
-use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, Told};
+use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 
 use super::names::RADIO;
 use super::programs::{Counted, Flow};
@@ -63,8 +63,8 @@ impl Host {
     }
 
     fn find_next(&mut self) {
-        let told = self.news.as_ref().and_then(|news| news.poll_timeout());
-        self.next = self.flows.iter().map(Flow::next).chain(told).min().unwrap_or(Instant::FAR);
+        let news = self.news.as_ref().and_then(|news| news.poll_timeout());
+        self.next = self.flows.iter().map(Flow::next).chain(news).min().unwrap_or(Instant::FAR);
     }
 
     /// Lets the programs act on an event.
@@ -87,7 +87,7 @@ impl Host {
     }
 
     fn tell(&mut self, now: Instant) {
-        while let Some(Told { event, .. }) = self.news.as_mut().and_then(|news| news.poll_news(now)) {
+        while let Some(TimedEvent { event, .. }) = self.news.as_mut().and_then(|news| news.poll_news(now)) {
             match &mut self.gateway {
                 Some(gateway) => gateway.handle_link_event(&mut self.node, now, RADIO, &event),
                 None => self.node.handle_link_event(now, RADIO, &event),

@@ -12,7 +12,7 @@
 
 use libm::{exp, log, pow};
 
-use super::words::Told;
+use super::words::Looks;
 use super::{ALPHA, Comparison, Location, Paired, Samples, Verdict, judge, logs, pairs};
 
 /// Variance of mean/deviation under the prior. Differences between agents are several deviations of a block's ratio. A
@@ -22,7 +22,7 @@ const PRIOR: f64 = 10.0;
 /// Like [`super::compare`], for a look after every block.
 pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
     let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
-    judge(baseline, others, margin, found, Told::AfterEveryBlock)
+    judge(baseline, others, margin, found, Looks::AfterEveryBlock)
 }
 
 /// True if every comparison has its verdict.

@@ -4,7 +4,7 @@ use super::{Paired, Verdict};
 
 /// Number of looks at the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Looks {
     Once,
     AfterEveryBlock,
 }
@@ -21,11 +21,11 @@ pub(super) fn sentence(
     (p_holm, need): (Option<f64>, Option<usize>),
     verdict: Verdict,
     margin: f64,
-    told: Told,
+    looks: Looks,
 ) -> String {
     let Names { arm, against } = names;
-    let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, told) };
-    let known = known(paired, p_holm, told);
+    let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, looks) };
+    let known = known(paired, p_holm, looks);
     match verdict {
         Verdict::Faster => format!("{arm} is {} {against} ({known}).", more(ratio)),
         Verdict::Slower => format!("{arm} is {} slower than {against} ({known}).", percent(1.0 - ratio)),
@@ -50,11 +50,11 @@ pub(super) fn sentence(
 
 /// The sentence without a ratio: the baseline delivered nothing, there is no block, or a watched trial's block has no
 /// ratio.
-fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, told: Told) -> String {
+fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, looks: Looks) -> String {
     let Names { arm, against } = names;
-    match (verdict, told, paired.blocks) {
+    match (verdict, looks, paired.blocks) {
         (_, _, 0) => format!("{arm} and {against} have no finished block in common."),
-        (_, Told::AfterEveryBlock, _) => {
+        (_, Looks::AfterEveryBlock, _) => {
             format!(
                 "In some block {arm} or {against} delivered nothing: looking at every block cannot decide."
             )
@@ -69,7 +69,7 @@ fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, told: Told
     }
 }
 
-fn known(paired: &Paired, p_holm: Option<f64>, told: Told) -> String {
+fn known(paired: &Paired, p_holm: Option<f64>, looks: Looks) -> String {
     let mut parts = Vec::new();
     if let Some([low, high]) = paired.ci95 {
         parts.push(format!("95 % interval {} to {}", change(low), change(high)));
@@ -80,7 +80,7 @@ fn known(paired: &Paired, p_holm: Option<f64>, told: Told) -> String {
     if let Some(p) = p_holm {
         parts.push(if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") });
     }
-    if told == Told::AfterEveryBlock {
+    if looks == Looks::AfterEveryBlock {
         parts.push("valid after every block".to_owned());
     }
     parts.join(", ")

@@ -58,7 +58,7 @@ impl Counts {
         }
     }
 
-    pub(super) fn told(self) -> (Vec<Tries>, Vec<Lost>) {
+    pub(super) fn into_rows(self) -> (Vec<Tries>, Vec<Lost>) {
         let tries = self.tries.into_iter().map(|((to, frame), sums)| {
             let Sums { tries, again, given_up } = sums;
             Tries { to, frame: frame.to_owned(), tries, again, given_up }
@@ -122,7 +122,7 @@ mod tests {
         ] {
             counts.hear(kind, comment);
         }
-        let (tries, lost) = counts.told();
+        let (tries, lost) = counts.into_rows();
         let tries: Vec<_> =
             tries.iter().map(|of| (&*of.to, &*of.frame, of.tries, of.again, of.given_up)).collect();
         assert_eq!(tries, [("everyone", "data", 1, 0, 0), ("n1", "RTS", 3, 2, 1), ("n1", "data", 1, 0, 0)]);

@@ -263,7 +263,7 @@ impl From<Counts> for Summary {
             sent.map(|((connection, what, lost_by), packets)| Sent { connection, what, lost_by, packets });
         let dropped = counts.dropped.into_iter();
         let dropped = dropped.map(|((connection, reason), count)| Dropped { connection, reason, count });
-        let (tries, lost) = counts.mac.told();
+        let (tries, lost) = counts.mac.into_rows();
         Summary {
             frames: counts.frames,
             acks: acks.collect(),

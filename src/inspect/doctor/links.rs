@@ -20,13 +20,14 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             }
             LinkKind::Raw => {
                 findings.push(interface(system, link));
-                findings.push(features(link).map_or_else(|skipped| skipped, |told| offloads(link, &told)));
+                findings
+                    .push(features(link).map_or_else(|skipped| skipped, |output| offloads(link, &output)));
                 findings.push(reset(system, link));
             }
             LinkKind::Pcap => {
                 findings.push(interface(system, link));
                 findings.extend(match features(link) {
-                    Ok(told) => vec![offloads(link, &told), checksums(link, &told)],
+                    Ok(output) => vec![offloads(link, &output), checksums(link, &output)],
                     Err(skipped) => vec![skipped],
                 });
             }
@@ -109,19 +110,19 @@ const OFFLOADS: &str = "offloads";
 /// The output of ethtool about an interface.
 fn features(link: &Link) -> Result<String, Finding> {
     let name = &link.name;
-    let Ok(told) = Command::new("ethtool").args(["-k", name]).output() else {
+    let Ok(output) = Command::new("ethtool").args(["-k", name]).output() else {
         return Err(Finding::skipped(OFFLOADS, "ethtool is not installed, which could tell"));
     };
-    if told.status.success() {
-        Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         Err(Finding::skipped(OFFLOADS, format!("ethtool does not know {name}")))
     }
 }
 
 /// Coalesced segments were never packets on the wire, and are larger than the MTU.
-fn offloads(link: &Link, told: &str) -> Finding {
-    let (name, on) = (&link.name, offloads_in(told));
+fn offloads(link: &Link, output: &str) -> Finding {
+    let (name, on) = (&link.name, offloads_in(output));
     if on.is_empty() {
         return Finding::ok(OFFLOADS, format!("{name} hands over what came"));
     }
@@ -135,13 +136,13 @@ fn offloads(link: &Link, told: &str) -> Finding {
 }
 
 /// A packet of this machine is captured before the device computes its checksums.
-pub(super) fn checksums(link: &Link, told: &str) -> Finding {
+pub(super) fn checksums(link: &Link, output: &str) -> Finding {
     const CHECK: &str = "checksums";
     let name = &link.name;
     if link.checksums == Some(ChecksumsName::Trust) {
         return Finding::ok(CHECK, format!("{name}: they are not looked at"));
     }
-    if !is_on(told, "tx-checksumming") {
+    if !is_on(output, "tx-checksumming") {
         return Finding::ok(CHECK, format!("{name} is given whole packets"));
     }
     Finding::warning(
@@ -154,8 +155,8 @@ pub(super) fn checksums(link: &Link, told: &str) -> Finding {
     )
 }
 
-fn is_on(told: &str, long: &str) -> bool {
-    told.lines().any(|line| line.trim().starts_with(&format!("{long}: on")))
+fn is_on(output: &str, long: &str) -> bool {
+    output.lines().any(|line| line.trim().starts_with(&format!("{long}: on")))
 }
 
 /// The offloads that are on in ethtool's output, with the words that turn them off.
@@ -168,17 +169,17 @@ pub(super) fn offloads_in(text: &str) -> Vec<(&'static str, &'static str)> {
 /// node, but older versions left it behind when they were killed.
 fn reset(system: &System, link: &Link) -> Finding {
     let (name, table) = (&link.name, Raw::table_of(&link.name));
-    let Ok(told) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {
+    let Ok(output) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {
         return Finding::failure(
             KERNEL_RST,
             format!("{name}: the kernel will reset its connections, since nft is missing"),
             "apt-get install nftables",
         );
     };
-    if String::from_utf8_lossy(&told.stderr).contains("not permitted") {
+    if String::from_utf8_lossy(&output.stderr).contains("not permitted") {
         return Finding::skipped(KERNEL_RST, format!("{name}: only root may ask nft"));
     }
-    guarded(system, name, told.status.success())
+    guarded(system, name, output.status.success())
 }
 
 pub(super) const KERNEL_RST: &str = "kernel-rst";

@@ -178,20 +178,20 @@ fn a_node_is_found_beside_names_that_are_no_text() {
 #[cfg(feature = "pcap")]
 #[test]
 fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {
-    let told = "tx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
-    let of = |test: &str, more: &str, told: &str| {
+    let output = "tx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
+    let of = |test: &str, more: &str, output: &str| {
         let link = format!("{{ kind: pcap, name: eth0{more} }}");
         let text = format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{link}]\n");
         let machine = Machine::new(test, &[("node.yaml", &text)]);
         let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
-        links::checksums(&config.links[0], told)
+        links::checksums(&config.links[0], output)
     };
-    let found = of("sums", "", told);
+    let found = of("sums", "", output);
     assert_eq!(found.verdict, Verdict::Warning);
     assert!(
         found.found.contains("tcp-checksum") && found.fix.is_some_and(|fix| fix.contains("checksums: trust"))
     );
-    assert_eq!(of("sums-trusted", ", checksums: trust", told).verdict, Verdict::Ok);
+    assert_eq!(of("sums-trusted", ", checksums: trust", output).verdict, Verdict::Ok);
     assert_eq!(of("sums-off", "", "tx-checksumming: off\n").verdict, Verdict::Ok);
 }
 

@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use hopwise_lab::VERSION;
 use hopwise_lab::sim::certificate_hash;
 
-use super::{NotRun, Row, Told};
+use super::{Judged, NotRun, Row};
 
 pub(super) fn text(row: &Row) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     writeln!(out, "{} {}: {}", row.paper, row.figure, row.says)?;
     writeln!(out, "  claimed             {}", row.claimed)?;
-    for Told { setting, measured, outcome, why } in &row.judged {
+    for Judged { setting, measured, outcome, why } in &row.judged {
         writeln!(out, "  {setting:<18}  {measured}: {outcome}, {why}")?;
     }
     if let Some(note) = &row.note {
@@ -48,7 +48,7 @@ pub(super) fn markdown(rows: &[Row], not_run: &[NotRun]) -> String {
         "Measured by hopwise {VERSION}, whose radio world has the certificate\n{certificate}.\n\n{COLUMNS}"
     );
     for row in rows {
-        for (nth, Told { setting, measured, outcome, why }) in row.judged.iter().enumerate() {
+        for (nth, Judged { setting, measured, outcome, why }) in row.judged.iter().enumerate() {
             let Row { paper, figure, says, claimed, .. } = row;
             let head = match (nth, &row.note) {
                 (0, None) => format!("{paper} {figure} | {says} | {claimed}"),

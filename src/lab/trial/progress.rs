@@ -19,7 +19,7 @@ pub(super) struct Progress<'a> {
     there: usize,
     done: usize,
     began: Instant,
-    told: Instant,
+    printed: Instant,
     /// Sum and number of goodputs by point and arm.
     means: BTreeMap<(usize, usize), (f64, u32)>,
     terminal: Option<Terminal>,
@@ -38,7 +38,7 @@ impl<'a> Progress<'a> {
         let now = clock();
         let (means, total) = (BTreeMap::new(), known.len());
         let mut progress =
-            Progress { campaign, total, there, done: 0, began: now, told: now, means, terminal };
+            Progress { campaign, total, there, done: 0, began: now, printed: now, means, terminal };
         for (nth, goodput) in known.iter().enumerate() {
             goodput.iter().for_each(|goodput| progress.count(nth, *goodput));
         }
@@ -66,8 +66,8 @@ impl<'a> Progress<'a> {
             for (arm, line) in terminal.arms.iter().enumerate() {
                 line.set_message(plain::text(&self.line(arm)));
             }
-        } else if self.done == 1 || clock().duration_since(self.told) >= PAUSE {
-            self.told = clock();
+        } else if self.done == 1 || clock().duration_since(self.printed) >= PAUSE {
+            self.printed = clock();
             self.say(&self.state());
         }
     }

@@ -188,8 +188,8 @@ impl Work<'_> {
         let plan = Plan { trace_events: TRACE_EVENTS, ..prepared.plan.clone() };
         let mut simulation = Simulation::new(&plan).map_err(unbuilt)?;
         let wanted = Wanted { capture: true, frames: false, trace: false };
-        let told = (prepared, Epoch::default());
-        let watch = Watch::begin(wanted, (simulation.world(), Framing::Packet), told, &folder)?;
+        let run = (prepared, Epoch::default());
+        let watch = Watch::begin(wanted, (simulation.world(), Framing::Packet), run, &folder)?;
         watch.capture_ends(simulation.world(), prepared, &folder)?;
         simulation.run_until(prepared.plan.end());
         watch.end()

@@ -10,7 +10,7 @@ use hopwise_core::{Instant, LinkEvent};
 use hopwise_host::Clock;
 use hopwise_host::netlink::index_of;
 use hopwise_host::nl80211::{Nl80211, Station, StationAddress, StationNews, StationWatch};
-use hopwise_mesh::{LinkSource, Told};
+use hopwise_mesh::{LinkSource, TimedEvent};
 
 use super::Live;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub(super) struct Stations {
     rules: Rules,
     mobiles: BTreeMap<StationAddress, Mobile>,
     next: Instant,
-    ready: VecDeque<Told>,
+    ready: VecDeque<TimedEvent>,
 }
 
 /// The rules by which a mobile counts as lost.
@@ -113,16 +113,22 @@ impl Mobile {
         Mobile { peer, heard_at: None, failed: 0, is_gone: false }
     }
 
-    fn turn(&mut self, at: Instant, is_gone: bool, ready: &mut VecDeque<Told>) {
+    fn turn(&mut self, at: Instant, is_gone: bool, ready: &mut VecDeque<TimedEvent>) {
         if std::mem::replace(&mut self.is_gone, is_gone) != is_gone {
             let peer = self.peer;
             let event = if is_gone { LinkEvent::Gone { peer } } else { LinkEvent::Up { peer } };
-            ready.push_back(Told { at, event });
+            ready.push_back(TimedEvent { at, event });
         }
     }
 
     /// Processes a poll's answer. A mobile that was never received is not lost.
-    fn see(&mut self, now: Instant, station: Option<&Station>, rules: &Rules, ready: &mut VecDeque<Told>) {
+    fn see(
+        &mut self,
+        now: Instant,
+        station: Option<&Station>,
+        rules: &Rules,
+        ready: &mut VecDeque<TimedEvent>,
+    ) {
         let Some(station) = station else {
             if self.heard_at.is_some() {
                 self.turn(now, true, ready);
@@ -137,7 +143,10 @@ impl Mobile {
             (self.heard_at, self.failed) = (Some(heard_at), failed);
             self.turn(heard_at, false, ready);
             if let Some(dbm) = station.signal_dbm.filter(|_| age <= rules.stale) {
-                ready.push_back(Told { at: heard_at, event: LinkEvent::Signal { from: self.peer, dbm } });
+                ready.push_back(TimedEvent {
+                    at: heard_at,
+                    event: LinkEvent::Signal { from: self.peer, dbm },
+                });
             }
             return;
         }
@@ -149,7 +158,7 @@ impl Mobile {
 }
 
 impl LinkSource for Stations {
-    fn poll_news(&mut self, now: Instant) -> Option<Told> {
+    fn poll_news(&mut self, now: Instant) -> Option<TimedEvent> {
         self.hear(now);
         if self.next <= now {
             self.next = now + self.every;
@@ -193,7 +202,7 @@ mod tests {
     fn polled(mobile: &mut Mobile, at_ms: u64, station: Option<Station>) -> Vec<(u64, String)> {
         let mut ready = VecDeque::new();
         mobile.see(Instant::from_millis(at_ms), station.as_ref(), &RULES, &mut ready);
-        let shown = |told: Told| {
+        let shown = |told: TimedEvent| {
             let what = match told.event {
                 LinkEvent::Signal { dbm, .. } => dbm.to_string(),
                 LinkEvent::Gone { .. } => "gone".to_owned(),

@@ -38,7 +38,7 @@ use crate::on_demand::{
 };
 use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use errors::Told;
+use errors::LatestErrors;
 use messages::Refused;
 use neighbours::Neighbours;
 use seen::Seen;
@@ -85,7 +85,7 @@ pub struct Aodvv2 {
     /// Limits on messages of neighbours, and on messages that these cause.
     heard: Throttle,
     answers: Throttle,
-    told: Told,
+    latest: LatestErrors,
     next_sweep: Instant,
     wakes_at: Instant,
 }
@@ -120,7 +120,7 @@ impl Aodvv2 {
             errors: Errors::new(settings.rerr_ratelimit),
             heard: Throttle::new(settings.message_ratelimit),
             answers: Throttle::new(settings.answer_ratelimit),
-            told: Told::default(),
+            latest: LatestErrors::default(),
             next_sweep,
             wakes_at,
             settings,
@@ -220,7 +220,7 @@ impl Aodvv2 {
         self.table.sweep(now, &mut |dst| gone.push(dst));
         gone.into_iter().for_each(|dst| self.tell_path(dst));
         self.neighbours.forget(now, self.settings.max_idletime);
-        self.told.forget(now);
+        self.latest.forget(now);
         self.searches.forget(now);
     }
 }

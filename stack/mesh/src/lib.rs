@@ -25,7 +25,7 @@ mod static_routes;
 
 pub use behind::behind_routing;
 pub use gateway::Gateway;
-pub use link_source::{LinkSource, Schedule, Told};
+pub use link_source::{LinkSource, Schedule, TimedEvent};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
 pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust, first_stamp};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};

@@ -8,32 +8,32 @@ use hopwise_core::{Instant, LinkEvent};
 /// A source of link news. It never waits.
 pub trait LinkSource: Debug + Send {
     /// The next event that is known by now.
-    fn poll_news(&mut self, now: Instant) -> Option<Told>;
+    fn poll_news(&mut self, now: Instant) -> Option<TimedEvent>;
     /// The time of the next possible event, for sources without a descriptor.
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
 /// An event and its time: a signal may be older than the news of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct TimedEvent {
     pub at: Instant,
     pub event: LinkEvent<'static>,
 }
 
 /// Events that are known before their time.
 #[derive(Clone, Debug, Default)]
-pub struct Schedule(VecDeque<Told>);
+pub struct Schedule(VecDeque<TimedEvent>);
 
 impl Schedule {
-    pub fn new(news: impl IntoIterator<Item = Told>) -> Schedule {
-        let mut news: Vec<Told> = news.into_iter().collect();
+    pub fn new(news: impl IntoIterator<Item = TimedEvent>) -> Schedule {
+        let mut news: Vec<TimedEvent> = news.into_iter().collect();
         news.sort_by_key(|told| told.at);
         Schedule(news.into())
     }
 }
 
 impl LinkSource for Schedule {
-    fn poll_news(&mut self, now: Instant) -> Option<Told> {
+    fn poll_news(&mut self, now: Instant) -> Option<TimedEvent> {
         if self.0.front()?.at <= now { self.0.pop_front() } else { None }
     }
 
@@ -52,7 +52,7 @@ mod tests {
     fn a_schedule_says_each_thing_once_and_not_before_its_time() {
         let told = |s, last| {
             let peer = IpAddr::from([10, 0, 0, last]);
-            Told { at: Instant::from_secs(s), event: LinkEvent::Gone { peer } }
+            TimedEvent { at: Instant::from_secs(s), event: LinkEvent::Gone { peer } }
         };
         let mut schedule = Schedule::new([told(2, 1), told(1, 2), told(2, 3)]);
         let mut at = |s| {

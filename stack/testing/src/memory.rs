@@ -190,9 +190,9 @@ impl<M: Machine> TwoHosts<M> {
             for piece in pieces {
                 self.launch(from, piece, None);
             }
-        } else if let Some(told) = router::told(packet, lost_to, config.mtu) {
+        } else if let Some(error) = router::icmp_error(packet, lost_to, config.mtu) {
             let at = self.now + 2 * config.impairment.delay;
-            self.put(at, from, told, None);
+            self.put(at, from, error, None);
         }
     }
 

@@ -154,13 +154,13 @@ mod tests {
     use super::*;
 
     /// The model of a sender that has sent at these times of a fade, and whose last ACK passed at 0.
-    fn told(given: Given, times_ms: &[u64]) -> Model {
+    fn learned(given: Given, times_ms: &[u64]) -> Model {
         let segments: Vec<_> = times_ms.iter().map(|at_ms| (*at_ms, 1, 1_000)).collect();
-        told_of(given, None, &segments)
+        learned_from(given, None, &segments)
     }
 
     /// The same for segments: their time, first number and length. All data up to `known` is sent and acknowledged.
-    fn told_of(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
+    fn learned_from(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
         let ms = Duration::from_millis;
         let whole = Rtt { smoothed: Some(ms(50)), variance: ms(5), ..Rtt::default() };
         let view = FlowView {
@@ -195,13 +195,16 @@ mod tests {
     fn a_probe_is_told_from_a_timeout_by_when_it_comes() {
         // With an RTT of 50 ms, a probe comes 100 ms after the last ACK, and the timer ends after 250 ms.
         let nothing = Given::default();
-        assert!(told(nothing, &[20, 60, 160, 300]).tlp);
-        assert!(!told(nothing, &[20, 60, 310, 810]).tlp);
-        assert!(told(nothing, &[20, 60]).tlp, "its kind has them");
-        assert!(!told(Given { tlp: Some(false), ..nothing }, &[20, 60, 160]).tlp, "the spec stands over all");
+        assert!(learned(nothing, &[20, 60, 160, 300]).tlp);
+        assert!(!learned(nothing, &[20, 60, 310, 810]).tlp);
+        assert!(learned(nothing, &[20, 60]).tlp, "its kind has them");
+        assert!(
+            !learned(Given { tlp: Some(false), ..nothing }, &[20, 60, 160]).tlp,
+            "the spec stands over all"
+        );
         // A timer that is no longer than the wait for a probe shows nothing.
         let textbook = Given { sender: Some(Sender::Textbook), ..nothing };
-        assert!(!told(textbook, &[20, 60, 160]).tlp);
+        assert!(!learned(textbook, &[20, 60, 160]).tlp);
     }
 
     #[test]
@@ -209,9 +212,10 @@ mod tests {
         // Both have a timer that is longer than the wait for a probe. The second sends no probes by default.
         let [linux, freebsd] =
             [Sender::Linux, Sender::FreeBsd].map(|sender| Given { sender: Some(sender), ..Given::default() });
-        assert_eq!([linux, freebsd].map(|given| told(given, &[]).tlp), [true, false]);
+        assert_eq!([linux, freebsd].map(|given| learned(given, &[]).tlp), [true, false]);
         let begun = [(20, 1, 1_000), (60, 1, 1_000)];
-        let then = |given, more: &[(u64, u32, u32)]| told_of(given, None, &[&begun[..], more].concat()).tlp;
+        let then =
+            |given, more: &[(u64, u32, u32)]| learned_from(given, None, &[&begun[..], more].concat()).tlp;
         // A program goes on after a pause, as soon as a probe comes or as late as a timeout.
         assert!(then(linux, &[(400, 1_001, 1_000)]));
         assert!(!then(freebsd, &[(160, 1_001, 1_000)]));
@@ -222,6 +226,6 @@ mod tests {
         assert!(!then(linux, &[(160, 1_001, 0), (310, 1, 1_000)]));
         // While nothing is in flight no timer runs. It starts with the program's next data.
         let first = [(1_000, 1_001, 1_000), (1_100, 1_001, 1_000)];
-        assert!(told_of(freebsd, Some(Seq(1_001)), &first).tlp);
+        assert!(learned_from(freebsd, Some(Seq(1_001)), &first).tlp);
     }
 }

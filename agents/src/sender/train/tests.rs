@@ -46,18 +46,18 @@ fn asked_at(bench: &mut Bench, first: Seq) -> Option<u8> {
 
 /// The numbers that the segments of the next train carry. The train's ACK comes a round trip after its last segment.
 fn train(bench: &mut Bench) -> Vec<u8> {
-    let mut told = Vec::new();
+    let mut asked = Vec::new();
     while may_go_on(bench) {
         bench.now = bench.now.max(bench.allowed().new_from);
         let Some(AckRequest::After(asks) | AckRequest::Rate(asks)) = bench.note().ack_request else {
-            panic!("{told:?} and no request")
+            panic!("{asked:?} and no request")
         };
-        told.push(asks);
+        asked.push(asks);
         bench.send(1);
     }
     bench.wait(RTT);
     bench.ack(bench.flight.segments);
-    told
+    asked
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn what_is_sent_again_tells_what_is_left_behind_it() {
     (0..2).for_each(|_| drop(train(&mut bench)));
     (0..4).for_each(|_| bench.send(1));
     let una = bench.snd_una;
-    let told: Vec<_> = (0..4).map(|nth| asked_at(&mut bench, una + nth * MSS)).collect();
-    assert_eq!(told, [Some(4), Some(3), Some(2), Some(1)]);
+    let asked: Vec<_> = (0..4).map(|nth| asked_at(&mut bench, una + nth * MSS)).collect();
+    assert_eq!(asked, [Some(4), Some(3), Some(2), Some(1)]);
 }
 
 /// A flow with little data waits for nothing: the last segment that is ready requests an ACK.
@@ -307,10 +307,10 @@ fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
     for mss in [1_000, 1_460, 536, 9_000, 48] {
         bench.mss = mss;
         for _ in 0..6 {
-            let told = train(&mut bench);
+            let asked = train(&mut bench);
             // Each train counts down. Without a pause the next train follows it.
             let is_next = |pair: &[u8]| pair[1] == pair[0] - 1 || pair[0] == 1 && pair[1] == 64;
-            assert!(told[0] <= 64 && told.windows(2).all(is_next), "{told:?}");
+            assert!(asked[0] <= 64 && asked.windows(2).all(is_next), "{asked:?}");
         }
     }
 }

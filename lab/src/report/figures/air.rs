@@ -38,11 +38,11 @@ pub(super) fn times(view: &View<'_>) -> String {
         return String::new();
     }
     let axis = Axis { label: "% of all radios' time", low: 0.0, high: 100.0 };
-    let kinds = KINDS.map(|(_, told, class)| (told, class));
+    let kinds = KINDS.map(|(_, label, class)| (label, class));
     let shares = rows.into_iter().map(|(row, seconds)| {
         let whole: f64 = seconds.iter().sum();
-        let told = seconds.map(|s| format!("{:.1} % ({s:.1} s)", 100.0 * s / whole));
-        (row, seconds.map(|s| 100.0 * s / whole), told)
+        let label = seconds.map(|s| format!("{:.1} % ({s:.1} s)", 100.0 * s / whole));
+        (row, seconds.map(|s| 100.0 * s / whole), label)
     });
     let body = stacked(&shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
     let reading = "All radios of an arm's first run together. What an arm saves in ACKs shows as less sending and less \
@@ -87,10 +87,10 @@ fn stacked<const N: usize>(
 ) -> String {
     let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
     let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
-    for ((row, values, told), middle) in rows.iter().zip(middles) {
+    for ((row, values, label), middle) in rows.iter().zip(middles) {
         let mut from = 0.0;
-        for ((value, told), (part, class)) in values.iter().zip(told).zip(parts) {
-            let title = format!("{}: {part} {told}", row.title());
+        for ((value, label), (part, class)) in values.iter().zip(label).zip(parts) {
+            let title = format!("{}: {part} {label}", row.title());
             chart.bar((from, from + value), (middle - 8.0, 16.0), &format!("kind {class}"), &title);
             from += value;
         }

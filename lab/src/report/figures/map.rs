@@ -101,7 +101,7 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
         );
     }
     html.push_str("</div>");
-    let key = |(kind, told)| format!("<span class=\"key\"><i class=\"swatch f-{kind}\"></i>{told}</span>");
+    let key = |(kind, label)| format!("<span class=\"key\"><i class=\"swatch f-{kind}\"></i>{label}</span>");
     let kinds = [("rts", "RTS"), ("cts", "CTS"), ("data", "data"), ("ack", "MAC ACK"), ("lost", "collision")];
     let _ = write!(html, "<div class=\"legend\">{}</div>", kinds.map(key).concat());
     let reading = "Grey lines are as wide as data frames were many in the stretches of the first run whose frames were \
@@ -191,10 +191,11 @@ fn end(series: &Series) -> f64 {
 
 /// The beginnings and ends of the stretches whose frames were kept.
 fn stretches(series: &Series) -> Vec<[i64; 2]> {
-    let told = series.line("stretch", "all").iter();
-    let told: Vec<_> = told.map(|(at, lasts_us)| [micros(*at), micros(*at) + *lasts_us as i64]).collect();
-    if !told.is_empty() {
-        return told;
+    let stretches = series.line("stretch", "all").iter();
+    let stretches: Vec<_> =
+        stretches.map(|(at, lasts_us)| [micros(*at), micros(*at) + *lasts_us as i64]).collect();
+    if !stretches.is_empty() {
+        return stretches;
     }
     // Trials of older versions have one stretch, without a row of its own.
     let at = || series.frames.iter().map(|frame| micros(frame.at_s));

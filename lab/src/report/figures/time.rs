@@ -145,8 +145,8 @@ impl Shown<'_> {
     fn queues(&self) -> String {
         let body = self.panels("pictures", |_, series| self.queue_picture(series));
         let shades = ["empty", "1–2", "3–5", "6–10", "11–20", "21–49", "full"];
-        let key = |(nth, told): (usize, &&str)| {
-            format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{told}</span>")
+        let key = |(nth, label): (usize, &&str)| {
+            format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{label}</span>")
         };
         let legend: String = shades.iter().enumerate().map(key).collect();
         let reading = "A row is a node, from the first to the last; the stronger the colour, the more packets wait in \
@@ -199,8 +199,8 @@ fn left_out(flows: &[(String, u64)]) -> String {
         0..100_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
     };
-    let told = |(name, bytes): &(String, u64)| format!("{} ({})", escape(name), amount(*bytes));
-    let named: Vec<_> = flows.iter().take(MOST_NAMED).map(told).collect();
+    let label = |(name, bytes): &(String, u64)| format!("{} ({})", escape(name), amount(*bytes));
+    let named: Vec<_> = flows.iter().take(MOST_NAMED).map(label).collect();
     let more = flows.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(

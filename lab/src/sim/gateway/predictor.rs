@@ -106,14 +106,14 @@ impl Signal {
 }
 
 /// The news of one link until `end`; its outages are in order and apart.
-pub(super) fn told(
+pub(super) fn predict(
     signal: &Signal,
     fades: &[(Instant, Instant)],
     end: Instant,
     stream: &mut Stream,
 ) -> Vec<(Instant, LinkNews)> {
     let settings = ForecastSettings::default();
-    let mut listener = Listener { forecaster: Forecaster::new(settings), told: Vec::new(), heard: None };
+    let mut listener = Listener { forecaster: Forecaster::new(settings), news: Vec::new(), heard: None };
     let (mut at, mut shadow_db) = (Instant::ZERO, 0.0);
     while at <= end {
         // Both are drawn even without a sample: one seed has one weather.
@@ -128,30 +128,30 @@ pub(super) fn told(
         }
         at += EVERY;
     }
-    listener.told
+    listener.news
 }
 
 /// The forecaster, with the knowledge of every radio: a silent mobile is gone, and one that sends again is there.
 struct Listener {
     forecaster: Forecaster,
-    told: Vec<(Instant, LinkNews)>,
+    news: Vec<(Instant, LinkNews)>,
     heard: Option<Instant>,
 }
 
 impl Listener {
     fn is_gone(&self) -> bool {
-        self.told.last().is_some_and(|(_, news)| *news == LinkNews::Gone)
+        self.news.last().is_some_and(|(_, news)| *news == LinkNews::Gone)
     }
 
     fn say(&mut self, at: Instant, news: LinkNews) {
         // News that a link is gone, or back, does not come twice.
         let is_known = match news {
             LinkNews::Gone => self.is_gone(),
-            LinkNews::Up => self.told.last().is_none_or(|(_, last)| *last == LinkNews::Up),
+            LinkNews::Up => self.news.last().is_none_or(|(_, last)| *last == LinkNews::Up),
             LinkNews::GoingDown { .. } => false,
         };
         if !is_known {
-            self.told.push((at, news));
+            self.news.push((at, news));
         }
     }
 
@@ -220,11 +220,11 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
     let begin = |nth: u32| Instant::ZERO + APART * (nth + 1);
     let fades: Vec<_> = (0..fades).map(|nth| (begin(nth), begin(nth) + LASTING)).collect();
     let end = begin(fades.len() as u32);
-    let told = told(signal, &fades, end, stream);
+    let predicted = predict(signal, &fades, end, stream);
     let (mut found, mut leads_s) = (Calibration::default(), 0.0);
     let (mut known, mut is_away) = (Known::Nothing, false);
     let mut fades_left = fades.iter().map(|(begins, _)| *begins).peekable();
-    for (at, news) in told.into_iter().chain([(end, LinkNews::Up)]) {
+    for (at, news) in predicted.into_iter().chain([(end, LinkNews::Up)]) {
         while let Some(begins) = fades_left.next_if(|begins| *begins <= at) {
             match std::mem::take(&mut known) {
                 Known::Warned(since) if begins.since(since) <= SOON => {
@@ -271,14 +271,14 @@ mod tests {
     }
 
     fn names(signal: &Signal, fades: &[(Instant, Instant)]) -> Vec<&'static str> {
-        told(signal, fades, s(60), &mut stream()).iter().map(|(_, news)| news.name()).collect()
+        predict(signal, fades, s(60), &mut stream()).iter().map(|(_, news)| news.name()).collect()
     }
 
     #[test]
     fn a_signal_that_falls_is_told_of_before_it_is_gone_and_the_link_is_back_after_it() {
         let quiet = Signal { slope_db_s: 20.0, noise_db: 0.0, shadow_db: 0.0 };
-        let told = told(&quiet, &[(s(10), s(20))], s(40), &mut stream());
-        let times: Vec<_> = told.iter().map(|(at, news)| (at.as_millis(), news.name())).collect();
+        let predicted = predict(&quiet, &[(s(10), s(20))], s(40), &mut stream());
+        let times: Vec<_> = predicted.iter().map(|(at, news)| (at.as_millis(), news.name())).collect();
         let [(down, "going-down"), (gone, "gone"), (up, "up")] = times[..] else { panic!("{times:?}") };
         assert!((9_600..10_000).contains(&down) && (10_000..=10_500).contains(&gone), "{times:?}");
         assert!((20_000..20_500).contains(&up), "{times:?}");

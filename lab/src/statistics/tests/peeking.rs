@@ -15,9 +15,9 @@ fn stopped(seed: u64, scatter: Scatter, ratio: f64, look: Look) -> (Verdict, u32
     for block in 1..=MOST_BLOCKS {
         baseline.values.push((block, draws.goodput(scatter)));
         arm.values.push((block, ratio * draws.goodput(scatter)));
-        let told = look(&baseline, std::slice::from_ref(&arm), MARGIN);
-        if is_sure(&told) {
-            return (told[0].verdict, block);
+        let found = look(&baseline, std::slice::from_ref(&arm), MARGIN);
+        if is_sure(&found) {
+            return (found[0].verdict, block);
         }
     }
     (Verdict::Undecided, MOST_BLOCKS)
@@ -71,7 +71,7 @@ fn a_watched_trial_ends_early_when_the_difference_is_plain() {
 fn a_block_without_goodput_leaves_a_watched_trial_undecided() {
     let baseline = Samples { arm: "every".into(), values: vec![(1, 100.0), (2, 0.0), (3, 100.0)] };
     let arm = Samples { arm: "dca".into(), values: vec![(1, 130.0), (2, 130.0), (3, 130.0)] };
-    let told = watch(&baseline, &[arm], MARGIN);
-    assert_eq!(told[0].verdict, Verdict::Undecided);
-    assert!(told[0].sentence.contains("delivered nothing"), "{}", told[0].sentence);
+    let found = watch(&baseline, &[arm], MARGIN);
+    assert_eq!(found[0].verdict, Verdict::Undecided);
+    assert!(found[0].sentence.contains("delivered nothing"), "{}", found[0].sentence);
 }

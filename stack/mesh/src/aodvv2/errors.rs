@@ -15,16 +15,16 @@ use crate::on_demand::rates::Cause;
 use crate::rfc5444::Message;
 
 /// The largest number of remembered errors.
-const MOST_TOLD: usize = 4_096;
+const MOST_LATEST: usize = 4_096;
 
 /// The latest errors: the destination, and the source of the packet. They are not repeated so soon.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<(Ipv4Addr, Option<Ipv4Addr>), Instant>);
+pub(super) struct LatestErrors(BTreeMap<(Ipv4Addr, Option<Ipv4Addr>), Instant>);
 
-impl Told {
+impl LatestErrors {
     fn is_new(&mut self, now: Instant, what: (Ipv4Addr, Option<Ipv4Addr>), rest: Duration) -> bool {
         let is_new = self.0.get(&what).is_none_or(|until| *until <= now);
-        if is_new && (self.0.len() < MOST_TOLD || self.0.contains_key(&what)) {
+        if is_new && (self.0.len() < MOST_LATEST || self.0.contains_key(&what)) {
             self.0.insert(what, now + rest);
         }
         is_new
@@ -149,8 +149,8 @@ impl Aodvv2 {
         unreachable: &[(Ipv4Addr, Option<u16>)],
     ) {
         let rest = self.settings.rerr_timeout;
-        let told = &mut self.told;
-        let is_new = |(dst, _): &&(Ipv4Addr, Option<u16>)| told.is_new(now, (*dst, pkt_source), rest);
+        let latest = &mut self.latest;
+        let is_new = |(dst, _): &&(Ipv4Addr, Option<u16>)| latest.is_new(now, (*dst, pkt_source), rest);
         let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
         let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {

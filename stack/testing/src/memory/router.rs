@@ -44,7 +44,7 @@ fn fragment(header: &[u8], flags_and_offset: u16, piece: &[u8]) -> Vec<u8> {
 
 /// The ICMP error that gives the sender the reason for a loss. Losses by chance and to queues cause none, nor do
 /// packets that cannot be read.
-pub(super) fn told(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> {
+pub(super) fn icmp_error(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> {
     let view = IpView::parse(packet).ok().filter(|view| !is_icmp(view.protocol))?;
     let (router, unreachable) = if view.src.is_ipv4() { (ROUTER_V4, 1) } else { (ROUTER_V6, 0) };
     let kind = match lost_to {
@@ -56,10 +56,10 @@ pub(super) fn told(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> 
     icmp::emit_error(router, view.src, kind, packet, &mut message);
     let number = if router.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
     let header = IpHeader::plain(router, view.src, number);
-    let mut told = Vec::new();
-    header.emit(message.len(), &mut told);
-    told.extend_from_slice(&message);
-    Some(told)
+    let mut error = Vec::new();
+    header.emit(message.len(), &mut error);
+    error.extend_from_slice(&message);
+    Some(error)
 }
 
 /// True for ICMP: an error is not answered with an error.
@@ -108,8 +108,8 @@ mod tests {
         for is_v4 in [true, false] {
             let whole = packet(1400, true, is_v4);
             assert_eq!(fragments(&whole, 1300), None);
-            let told = told(&whole, LostTo::Size, 1300).expect("a router tells");
-            let view = IpView::parse(&told).expect("an ICMP error is a packet");
+            let error = icmp_error(&whole, LostTo::Size, 1300).expect("a router tells");
+            let view = IpView::parse(&error).expect("an ICMP error is a packet");
             let message = IcmpView::parse(view.src, view.dst, view.protocol, view.payload);
             let Ok(IcmpView::Error { kind, quoted }) = message else { panic!("{message:?}") };
             assert_eq!(kind, IcmpKind::PacketTooBig { mtu: 1300 });
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn nothing_is_said_of_chance_or_of_another_error() {
         let whole = packet(100, true, true);
-        assert_eq!(told(&whole, LostTo::Chance, 1500), None);
-        let error = told(&whole, LostTo::Outage, 1500).expect("an outage is told of");
-        assert_eq!(told(&error, LostTo::Outage, 1500), None);
+        assert_eq!(icmp_error(&whole, LostTo::Chance, 1500), None);
+        let error = icmp_error(&whole, LostTo::Outage, 1500).expect("an outage is told of");
+        assert_eq!(icmp_error(&error, LostTo::Outage, 1500), None);
     }
 }

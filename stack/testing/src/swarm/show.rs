@@ -63,14 +63,14 @@ impl<'a> Watcher<'a> {
     pub(super) fn tap(&self) -> Tap {
         let packets = Rc::clone(&self.packets);
         Box::new(move |now, from, packet, fate| {
-            let told = match fate {
+            let effect = match fate {
                 Fate::Arrives { again: None, .. } => return,
                 Fate::Arrives { again: Some(_), .. } => "goes twice".to_owned(),
                 Fate::Lost(how) => format!("lost: {how:?}"),
             };
             packets
                 .borrow_mut()
-                .push_str(&format!("{now}\tpath from {from:?}: {} bytes {told}\n", packet.len()));
+                .push_str(&format!("{now}\tpath from {from:?}: {} bytes {effect}\n", packet.len()));
         })
     }
 

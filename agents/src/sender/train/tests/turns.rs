@@ -150,8 +150,8 @@ impl Together {
 fn what_each_train_finds_out_holds_for_the_trains_of_all() {
     let (mut alone, mut together) = (bench(), Together::new(3));
     for nth in 0..8 {
-        let told = train(&mut alone);
-        assert_eq!(together.train(nth % 3, RTT) as usize, told.len(), "train {nth}");
+        let sent = train(&mut alone);
+        assert_eq!(together.train(nth % 3, RTT) as usize, sent.len(), "train {nth}");
         assert_eq!(gap_us(&together.flows[nth % 3]), gap_us(&alone), "train {nth}");
     }
 }
