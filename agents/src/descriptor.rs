@@ -10,14 +10,17 @@ use crate::sender::train::SharedPath;
 /// One agent, as docs, specs and results know it.
 #[derive(Debug)]
 pub struct Descriptor {
+    /// Unique within its kind: `train` is a receiver and a sender.
     pub name: &'static str,
     /// One line that says what the agent does.
     pub rule: &'static str,
     /// The paper or RFC that the agent follows.
     pub source: &'static str,
+    /// In the order in which specs and results print them.
     pub params: &'static [Param],
     /// The parameter that `name:value` sets.
     pub shorthand: Option<&'static str>,
+    /// Called for each connection or flow, and to check a list of senders.
     pub make: Make,
 }
 
@@ -40,6 +43,7 @@ pub(crate) use agents;
 /// The constructor of an agent. The variant shows the agent's kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
+    /// A receiver agent that wraps no other.
     Receiver(fn(&Args) -> Box<dyn ReceiverAgent>),
     /// A receiver agent around another: `dup-count(delayed)`.
     ReceiverAround(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>),
@@ -53,10 +57,14 @@ pub enum Make {
     BaseStation(fn(&Args) -> Serves),
 }
 
+/// The party that an agent acts for. It prints as `receiver`, `sender` or `base-station`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Decides when to acknowledge: a [`ReceiverAgent`].
     Receiver,
+    /// Decides how much may be in flight, and from when on: a [`SenderAgent`].
     Sender,
+    /// Decides about the packets of a flow whose link may fade: [`Serves`].
     BaseStation,
 }
 
@@ -71,6 +79,7 @@ impl fmt::Display for Kind {
 }
 
 impl Descriptor {
+    /// Follows from the variant of `make`.
     pub fn kind(&self) -> Kind {
         match self.make {
             Make::Receiver(_) | Make::ReceiverAround(_) => Kind::Receiver,
@@ -84,10 +93,12 @@ impl Descriptor {
         matches!(self.make, Make::ReceiverAround(_))
     }
 
+    /// Returns whether the agent owns cwnd and ssthresh: exactly the first of a list of senders does.
     pub fn owns_cwnd(&self) -> bool {
         matches!(self.make, Make::Owner(_) | Make::Member(_))
     }
 
+    /// `None` if the agent has no parameter of this name.
     pub fn param(&self, name: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.name == name)
     }

@@ -25,6 +25,7 @@ impl Clone for StandardAgents {
 }
 
 impl StandardAgents {
+    /// `profile` decides the parameters that a spec leaves out.
     pub fn new(profile: Profile) -> StandardAgents {
         StandardAgents { profile, shared: Arc::default() }
     }

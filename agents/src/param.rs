@@ -11,13 +11,15 @@ use std::time::Duration;
 pub use args::Args;
 pub(crate) use setting::{Brief, Setting, choices, params};
 
-/// The default of a switch.
+/// The default of a switch that is off unless a spec says otherwise.
 pub const OFF: u64 = 0;
+/// The default of a switch that is on unless a spec says otherwise.
 pub const ON: u64 = 1;
 
 /// The set of defaults for the parameters that a spec leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
+    /// The first default of every parameter.
     #[default]
     Modern,
     /// Reproduces ns-2's senders: see the parameters that list a second default.
@@ -27,13 +29,17 @@ pub enum Profile {
 /// One parameter of an agent.
 #[derive(Debug)]
 pub struct Param {
+    /// The key in a spec: `d` in `delayed:d=3`.
     pub name: &'static str,
+    /// The type and range of its values, by which a spec is read.
     pub form: Form,
+    /// The default under both profiles, unless `ns2` gives another.
     pub default: DefaultValue,
     /// The default under [`Profile::Ns2`], if it is another one.
     pub ns2: Option<Value>,
     /// The parameter whose value must be above this one's.
     pub below: Option<&'static str>,
+    /// Its meaning in a few words, as `hopwise agents show` prints it.
     pub doc: &'static str,
 }
 
@@ -74,47 +80,68 @@ impl Param {
     }
 }
 
+/// The effect of leaving a parameter out of a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultValue {
+    /// The agent gets this value.
     Is(Value),
+    /// The spec is refused.
     Required,
+    /// The agent gets no value, and does what these words say: `unlimited`.
     Unset(&'static str),
 }
 
 /// The values that a parameter accepts, bounds included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// A whole number in decimal digits.
     Count {
+        /// In the plural, for messages: `segments`.
         unit: &'static str,
+        /// From this number on.
         min: u64,
+        /// Up to this number.
         max: u64,
     },
+    /// A time with its unit, as in `1.5s` or `50us`. A number without a unit is refused.
     Time {
+        /// From this time on.
         min: Duration,
+        /// Up to this time.
         max: Duration,
     },
+    /// A rate with its unit, as in `5.5Mbps`.
     Rate {
+        /// From this many bits per second on.
         min_bps: u64,
+        /// Up to this many bits per second.
         max_bps: u64,
     },
     /// A number with up to three decimals, kept in thousandths.
     Ratio {
+        /// From this many thousandths on.
         min_milli: u32,
+        /// Up to this many thousandths.
         max_milli: u32,
     },
+    /// `on` or `1`, `off` or `0`. Its parameter's name alone turns it on.
     Switch,
+    /// Exactly one of these words. [`is`](Form::is) counts them from 0.
     Choice(&'static [&'static str]),
 }
 
 impl Form {
+    /// A whole number of `unit`, bounds included.
     pub const fn count(unit: &'static str, min: u64, max: u64) -> Form {
         Form::Count { unit, min, max }
     }
 
+    /// A time, bounds included.
     pub const fn millis(min: u64, max: u64) -> Form {
         Form::Time { min: Duration::from_millis(min), max: Duration::from_millis(max) }
     }
 
+    /// A ratio, bounds included.
     pub const fn ratio(min_milli: u32, max_milli: u32) -> Form {
         Form::Ratio { min_milli, max_milli }
     }
@@ -200,13 +227,17 @@ impl fmt::Display for Form {
 /// A value in force. It prints as a spec spells it, and the print reads back as the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
+    /// In the unit of its [`Form::Count`].
     Count(u64),
+    /// Prints in the largest unit in which it is a whole number.
     Time(Duration),
     /// Bits per second.
     Rate(u64),
     /// Thousandths.
     Ratio(u32),
+    /// Prints as `on` or `off`.
     Switch(Switch),
+    /// One of the words of its [`Form::Choice`].
     Choice(&'static str),
 }
 
@@ -224,8 +255,11 @@ impl fmt::Display for Value {
     }
 }
 
+/// The value of a parameter that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Switch {
+    /// The agent does what the parameter's meaning says.
     On,
+    /// The agent does not.
     Off,
 }

@@ -16,10 +16,15 @@ use hopwise_core::agent::LinkNews;
 /// The settings of a forecaster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecastSettings {
+    /// Signal strength below which the link counts as gone.
     pub threshold_dbm: f64,
+    /// The link counts as up again once the signal is this far above the threshold.
     pub hysteresis_db: f64,
+    /// A fade is reported when the trend will cross the threshold within this time.
     pub lead: Duration,
+    /// Age of the oldest sample that the trend is fitted to.
     pub window: Duration,
+    /// A link that is going down counts as gone after this time without a sample.
     pub silence: Duration,
     /// The expected outage before the first fade.
     pub first: Duration,
@@ -61,6 +66,7 @@ pub struct Forecaster {
 }
 
 impl Forecaster {
+    /// The link counts as up until samples say otherwise.
     pub fn new(settings: ForecastSettings) -> Forecaster {
         Forecaster { settings, samples: VecDeque::new(), state: State::Up, fades: 0, faded: Duration::ZERO }
     }

@@ -58,6 +58,8 @@ impl fmt::Display for AskError {
 impl std::error::Error for AskError {}
 
 impl Ask {
+    /// A request with a margin of 1. `outage_s` counts from the last ACK that was let through. The other two times are
+    /// the sender's SRTT and RTTVAR.
     pub fn new(acks: u32, outage_s: f64, rtt_s: f64, rttvar_s: f64) -> Result<Ask, AskError> {
         let within = |value: f64, most: f64| value > 0.0 && value <= most;
         let refused = |what, accepted| Err(AskError { what, accepted });
@@ -92,6 +94,7 @@ impl Ask {
         Err(AskError { what: "the margin", accepted: "above 0 and at most 1" })
     }
 
+    /// The number of ACKs that can be released, from 1 to [`MOST_ACKS`].
     pub fn acks(&self) -> u32 {
         self.acks
     }
@@ -117,13 +120,17 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// In the order of [`NAMES`](Mode::NAMES).
     pub const ALL: [Mode; 5] = [Mode::Paper, Mode::Corrected, Mode::Cumulative, Mode::Kick, Mode::Hopwise];
+    /// In the order of the variants.
     pub const NAMES: &'static [&'static str] = &["paper", "corrected", "cumulative", "kick", "hopwise"];
 
+    /// The mode's word in specs, in results and on the command line.
     pub fn name(self) -> &'static str {
         Mode::NAMES[self as usize]
     }
 
+    /// `None` for a text that is not in [`NAMES`](Mode::NAMES).
     pub fn named(name: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.name() == name)
     }
@@ -132,6 +139,7 @@ impl Mode {
 /// The release time of each ACK, in seconds after the last one that was let through, and the effect on the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
+    /// The mode that was asked for.
     pub mode: Mode,
     /// The choice that `hopwise` makes; each other mode has a fixed one.
     pub choice: Choice,
@@ -148,9 +156,11 @@ pub struct Plan {
     pub covers_s: f64,
     /// The number of timeouts before the outage is over.
     pub timeouts: u32,
+    /// In ascending order, and empty for `Hold` and `Kick`. ACKs beyond its length wait until the link is back.
     pub release_at_s: Vec<f64>,
     /// The sender's RTO after each release, and the timer behind it.
     pub rto_s: Vec<f64>,
+    /// One for each release, from which [`Ask::under_way`] plans the rest.
     pub timers: Vec<Timer>,
 }
 

@@ -26,6 +26,7 @@ impl Args {
         Args { params, profile, values: params.iter().zip(given).map(in_force).collect() }
     }
 
+    /// The profile of the maker, for an agent that makes other agents: `split`.
     pub fn profile(&self) -> Profile {
         self.profile
     }

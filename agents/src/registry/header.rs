@@ -5,6 +5,7 @@
 pub struct Header {
     /// The paper or RFC with its full title.
     pub source: String,
+    /// The whole rule; [`Descriptor::rule`](crate::Descriptor::rule) sums it up in a line.
     pub rule: String,
     /// The differences between the agent and its source, with reasons.
     pub deviations: String,

@@ -22,8 +22,11 @@ pub struct AgentSpec {
 /// One parameter as results print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
+    /// The agent that has the parameter: a wrapper's spec gives the parameters of several agents.
     pub agent: &'static str,
+    /// The key in a spec.
     pub name: &'static str,
+    /// As a spec spells it. For a parameter that is unset, the words of [`DefaultValue::Unset`].
     pub value: String,
 }
 
@@ -38,6 +41,7 @@ impl AgentSpec {
         AgentSpec { agent, given, inner }
     }
 
+    /// The outermost agent: the wrapper in `dup-count(delayed)`.
     pub fn agent(&self) -> &'static Descriptor {
         self.agent
     }

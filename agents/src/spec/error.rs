@@ -17,60 +17,91 @@ pub struct SpecError {
     problem: Problem,
 }
 
+/// The reason for a refusal. [`SpecError::place`] is the part of the spec that it is about.
 #[derive(Clone, Copy, Debug)]
 pub enum Problem {
     /// An agent's name is missing.
     NoName(Kind),
+    /// No agent of any kind has this name.
     UnknownAgent {
+        /// The kind that the place asks for.
         wanted: Kind,
+        /// A similar name of that kind, if there is one.
         nearest: Option<&'static str>,
     },
     /// An agent of another kind, such as a sender in place of a receiver.
     OtherKind {
+        /// The first agent of this name.
         agent: &'static Descriptor,
+        /// The kind that the place asks for.
         wanted: Kind,
     },
+    /// A wrapper without its `(SPEC)`.
     WrapsNothing(&'static Descriptor),
+    /// A `(SPEC)` behind an agent that wraps no other.
     CannotWrap(&'static Descriptor),
+    /// A wrapper within itself, however deep.
     WrappedTwice(&'static Descriptor),
+    /// A key that the agent does not know, or a lone word for an agent without a shorthand.
     UnknownParameter {
+        /// The agent whose parameters are accepted.
         agent: &'static Descriptor,
+        /// A similar key, if there is one.
         nearest: Option<&'static str>,
     },
     /// A parameter is missing.
     NoParameter(&'static Descriptor),
+    /// A key without a value, or a lone key that is no switch.
     NoValue(&'static Param),
+    /// A value that the parameter's [`Form`] does not accept.
     Refused(&'static Param),
+    /// A parameter that is set twice.
     Repeated(&'static Param),
     /// A value that is not below that of another parameter.
     NotBelow {
+        /// The parameter that has to be lower.
         param: &'static Param,
+        /// Its value, given or by default.
         is: Value,
+        /// The parameter that bounds it.
         above: &'static Param,
+        /// The bound's value, given or by default.
         limit: Value,
     },
+    /// A required parameter is not set.
     Missing {
+        /// The agent that requires it.
         agent: &'static Descriptor,
+        /// The first of them, if several are not set.
         param: &'static Param,
     },
     /// `hold=200ms` as an item of a list: YAML has cut a spec at its comma.
     StrayKey,
     /// A parenthesis, bracket or quote without its end.
     Unclosed(char),
+    /// Text behind the end of a spec, an item or a list.
     Trailing,
+    /// A comma of a list with no item before or behind it.
     EmptyItem,
     /// The first item does not own cwnd.
     NoOwner,
+    /// A later item owns cwnd, too.
     TwoOwners {
+        /// The agent that owns it already.
         first: &'static Descriptor,
     },
+    /// A list of senders names the same agent twice.
     AgentRepeated,
     /// Two agents set a recovery setting differently.
     Conflict {
+        /// The earlier agent; the place is the later one.
         first: &'static Descriptor,
+        /// The setting in words: `least RTO`.
         tunable: &'static str,
     },
+    /// A list with more items than are allowed.
     TooMany {
+        /// [`MOST_SHADOWS`](super::MOST_SHADOWS) or [`MOST_SENDERS`](super::MOST_SENDERS).
         most: usize,
     },
 }

@@ -40,6 +40,7 @@ pub fn join<S: AsRef<str>>(items: &[S]) -> String {
 pub struct SenderList(Vec<AgentSpec>);
 
 impl SenderList {
+    /// Refuses repeated agents, and agents that set a recovery setting differently. One spec needs no brackets.
     pub fn parse(spec: &str) -> Result<SenderList, SpecError> {
         let items = items(spec, Kind::Sender, MOST_SENDERS)?;
         check_owner(spec, &items)?;
@@ -50,10 +51,12 @@ impl SenderList {
         Ok(list)
     }
 
+    /// In the order of the list: the owner of cwnd is the first.
     pub fn specs(&self) -> &[AgentSpec] {
         &self.0
     }
 
+    /// Every parameter in force of every agent, in the order of the list.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         self.0.iter().flat_map(|spec| spec.parameters(profile)).collect()
     }
@@ -79,6 +82,7 @@ impl fmt::Display for SenderList {
 pub struct ShadowList(Vec<AgentSpec>);
 
 impl ShadowList {
+    /// An empty text is an empty list, as `[]` is.
     pub fn parse(spec: &str) -> Result<ShadowList, SpecError> {
         if spec.trim().is_empty() {
             return Ok(ShadowList::default());
@@ -87,10 +91,12 @@ impl ShadowList {
         Ok(ShadowList(items.into_iter().map(|(_, item)| item).collect()))
     }
 
+    /// In the order in which a connection counts their ACKs.
     pub fn specs(&self) -> &[AgentSpec] {
         &self.0
     }
 
+    /// New agents for one connection, in the order of the list.
     pub fn make(&self, profile: Profile) -> Vec<Box<dyn ReceiverAgent>> {
         self.0.iter().map(|spec| spec.make_receiver(profile)).collect()
     }

@@ -15,6 +15,7 @@ use crate::param::Profile;
 pub struct ReceiverSpec(AgentSpec);
 
 impl ReceiverSpec {
+    /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<ReceiverSpec, SpecError> {
         spec_in(spec, 0..spec.len(), Kind::Receiver).map(ReceiverSpec)
     }
@@ -23,10 +24,12 @@ impl ReceiverSpec {
         &self.0
     }
 
+    /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         self.0.parameters(profile)
     }
 
+    /// A new agent for one connection.
     pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
         self.0.make_receiver(profile)
     }
@@ -43,6 +46,7 @@ impl fmt::Display for ReceiverSpec {
 pub struct BaseStationSpec(AgentSpec);
 
 impl BaseStationSpec {
+    /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
         spec_in(spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
     }
@@ -51,10 +55,12 @@ impl BaseStationSpec {
         &self.0
     }
 
+    /// Every parameter in force.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         self.0.parameters(profile)
     }
 
+    /// A new agent for one flow. For `split` the makers of its two connections' agents.
     pub fn make(&self, profile: Profile) -> Serves {
         self.0.make_base_station(profile)
     }

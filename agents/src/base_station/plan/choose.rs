@@ -3,6 +3,7 @@
 use super::search::{self, Samples};
 use super::{Ask, Mode, Model, Plan, Sender, Timer};
 
+/// The treatment of a flow's ACKs during a fade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Every ACK waits until the link is back.
@@ -14,6 +15,7 @@ pub enum Choice {
 }
 
 impl Choice {
+    /// The word that `hopwise proxy plan` prints.
     pub const fn name(self) -> &'static str {
         match self {
             Choice::Hold => "hold",

@@ -7,6 +7,7 @@ use super::Sender;
 /// The model does not count on a probe that pushes the timer back (RFC 8985 §7.3): Linux leaves its timer where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
+    /// Decides how the RTO is computed, and which needless timeouts are taken back without F-RTO.
     pub sender: Sender,
     /// A probe two round trips after the last ACK finds a loss that no later segment shows (RFC 8985 §7).
     pub tlp: bool,

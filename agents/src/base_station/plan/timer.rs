@@ -14,13 +14,16 @@ pub enum Sender {
 }
 
 impl Sender {
+    /// The words in specs and on the command line, in the order of the variants.
     pub const NAMES: &'static [&'static str] = &["textbook", "rfc6298", "linux", "freebsd"];
+    /// In the order of [`NAMES`](Sender::NAMES).
     pub const ALL: [Sender; 4] = [Sender::Textbook, Sender::Rfc6298, Sender::Linux, Sender::FreeBsd];
 
     pub fn name(self) -> &'static str {
         Sender::NAMES[self as usize]
     }
 
+    /// `None` for a text that is not in [`NAMES`](Sender::NAMES), such as `auto`.
     pub fn named(name: &str) -> Option<Sender> {
         Sender::ALL.into_iter().find(|sender| sender.name() == name)
     }
@@ -45,24 +48,29 @@ pub struct Timer {
 }
 
 impl Timer {
+    /// A timer that has measured these averages: the next sample counts by RFC 6298 §2.3, not §2.2.
     pub fn new(sender: Sender, srtt_s: f64, rttvar_s: f64) -> Timer {
         Timer { sender, srtt_s, rttvar_s }
     }
 
+    /// Takes an RTT sample by RFC 6298 §2.3, with gains of 1/8 and 1/4.
     pub fn take(&mut self, sample_s: f64) {
         let off_s = sample_s - self.srtt_s;
         self.srtt_s += off_s / 8.0;
         self.rttvar_s += (off_s.abs() - self.rttvar_s) / 4.0;
     }
 
+    /// RFC 6298's smoothed RTT.
     pub fn srtt_s(&self) -> f64 {
         self.srtt_s
     }
 
+    /// RFC 6298's RTT variation.
     pub fn rttvar_s(&self) -> f64 {
         self.rttvar_s
     }
 
+    /// The RTO by the rules of the sender's kind, before any back-off.
     pub fn rto_s(&self) -> f64 {
         self.sender.rto_s(self.srtt_s, self.rttvar_s)
     }
