@@ -60,6 +60,7 @@ use table::{Owner, Table};
 /// Echo requests that are answered in a second.
 const ECHO_PER_SECOND: u32 = 100;
 
+/// A host. A driver feeds it packets and time; after each call of a program, the driver polls it for packets.
 pub struct Endpoint {
     config: EndpointConfig,
     ack_merge: AckMerge,
@@ -151,6 +152,7 @@ impl Endpoint {
         self.trace.forgotten()
     }
 
+    /// The size of the table: half-open connections count, and those that their program has left.
     pub fn connections(&self) -> usize {
         self.table.len()
     }

@@ -309,10 +309,12 @@ impl Endpoint {
         self.with(now, slot, act).ok_or(AbortError::NoConnection)
     }
 
+    /// The options in force: those of its [`TcpConfig`], until [`set_options`](Endpoint::set_options) replaces them.
     pub fn options(&self, id: ConnId) -> Result<Options, AbortError> {
         self.conn(id).map(Connection::options).ok_or(AbortError::NoConnection)
     }
 
+    /// Replaces all options, even in mid-transfer. Fails for a connection that the program has released.
     pub fn set_options(&mut self, now: Instant, id: ConnId, options: Options) -> Result<(), AbortError> {
         self.with_id(now, id, |conn, cx| conn.set_options(cx, options))
     }

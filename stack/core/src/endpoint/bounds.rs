@@ -50,9 +50,13 @@ pub struct Held {
     /// All connections, of which there are at most as many as the [table](super::EndpointConfig::most_connections) has
     /// room for.
     pub connections: usize,
+    /// Connections that their program has left, without those in TIME-WAIT.
     pub orphans: usize,
+    /// Bytes allocated for the buffers and scoreboards of these connections.
     pub orphan_bytes: u64,
+    /// Connections in TIME-WAIT that their program has left.
     pub time_waits: usize,
+    /// Bytes allocated for the buffers and scoreboards of all connections.
     pub buffer_bytes: u64,
 }
 

@@ -15,18 +15,23 @@ use crate::{LinkId, NextHop};
 /// Settings of an [`Endpoint`](super::Endpoint). None of them is random: the caller supplies the key.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
+    /// Their ids differ. The set stays as it is for the life of the endpoint.
     pub links: Vec<LinkConfig>,
-    /// Longest prefix first; a link's own subnets need no route.
+    /// In any order: the longest prefix wins. A link's own subnets need no route.
     pub routes: Vec<Route>,
+    /// For connections that bring no settings of their own. RSTs and ICMP messages take their hop limit from it.
     pub tcp: Arc<TcpConfig>,
     /// The choice of a connection's agents: the first rule that matches, else `agents`.
     pub rules: Vec<Rule>,
+    /// They also complete a rule that leaves some agents open.
     pub agents: AgentSpecs,
     /// Key of initial sequence numbers, ports, cookies and the connection table. The same key repeats them.
     pub key: [u8; 32],
     /// Events kept until they are drained, unless the driver has [switched the trace off](crate::Machine::keep_trace).
     pub trace_events: usize,
+    /// Connections in every state. If the table is full, the oldest TIME-WAIT that no program holds makes room.
     pub most_connections: usize,
+    /// The limits of memory and of connections that no program holds; checked after every change of a connection.
     pub bounds: Bounds,
     /// SYNs answered with cookies in a second, a tenth of them at once. The same number again goes to repeated SYNs. A
     /// flood from forged addresses has no limit of its own. Answers to all of it would slow real connections, and would
@@ -36,19 +41,26 @@ pub struct EndpointConfig {
     pub checksums: Checksums,
     /// The rule for packets that came by a source route (RFC 7126 advises against them).
     pub source_routes: SourceRoutes,
+    /// Local ports of connections that are opened without one.
     pub ports: PortRange,
+    /// The limits of incomplete datagrams, of both IP versions together.
     pub fragments: Limits,
+    /// The limits of UDP sockets and of their queues.
     pub udp: UdpLimits,
 }
 
+/// A link as the endpoint sees it: its addresses, and the help that its driver gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
+    /// The driver's name for the link, unique in the endpoint.
     pub id: LinkId,
+    /// The largest IP packet that the link carries, in bytes. Only bundles ([`Offload::Cut`]) may be larger.
     pub mtu: u16,
     /// Our addresses on the link, with their subnets.
     pub addresses: Vec<Prefix>,
     /// The way to the next hop: a TUN finds it itself, a radio needs a neighbour's address.
     pub neighbours: Neighbours,
+    /// [`Offload::None`], unless the driver takes TCP packets larger than `mtu`.
     pub offload: Offload,
     /// With [`Checksums::Trust`] the link completes the checksums of outgoing TCP segments, which hold the
     /// pseudo-header's sum. It also vouches for the packets that it delivers. Fragments are verified all the same.
@@ -72,6 +84,7 @@ pub enum Offload {
     Cut { most_bytes: u32 },
 }
 
+/// The side that finds the next hop of a packet: the link or the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
     /// The link delivers by itself (TUN, a wire with one other end).
@@ -80,16 +93,23 @@ pub enum Neighbours {
     Named,
 }
 
+/// A way to addresses outside the links' own subnets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
+    /// The longest prefix that contains an address wins; of equal ones a link's subnet wins.
     pub to: Prefix,
+    /// A route with an unknown id leads nowhere.
     pub link: LinkId,
+    /// Used only on links with [`Neighbours::Named`].
     pub via: NextHop,
 }
 
+/// The fate of IPv4 packets that came by a source route (RFC 791 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceRoutes {
+    /// Drops them (RFC 7126 §4.3, §4.4).
     Refuse,
+    /// A connection that the peer opened answers by the reverse route (RFC 9293 MUST-53).
     Accept,
 }
 

@@ -49,12 +49,16 @@ pub enum ConnectError {
     NotUnicast(SocketAddr),
     /// The pair of sockets already has a connection.
     InUse(SocketAddr),
+    /// No port of [`EndpointConfig::ports`](super::EndpointConfig::ports) is free towards this peer.
     NoFreePort,
+    /// The table is full, and no TIME-WAIT could make room.
     TableFull {
+        /// [`EndpointConfig::most_connections`](super::EndpointConfig::most_connections).
         most: usize,
     },
     /// A source route to an IPv6 peer.
     SourceRouteNeedsIpv4,
+    /// [`ConnectOptions::agents`](super::ConnectOptions::agents) has a spec that the maker cannot read.
     Agents(Box<dyn Error + Send + Sync>),
 }
 
@@ -86,10 +90,13 @@ impl Error for ConnectError {}
 /// The reasons why there is no listener.
 #[derive(Debug)]
 pub enum ListenError {
+    /// A listener already has this port with the same address, or likewise without one.
     PortInUse(u16),
+    /// No port is chosen for a listener: the caller must name one.
     PortZero,
     /// The address is not ours.
     NotOurs(IpAddr),
+    /// [`ListenOptions::agents`](super::ListenOptions::agents) has a spec that the maker cannot read.
     Agents(Box<dyn Error + Send + Sync>),
 }
 

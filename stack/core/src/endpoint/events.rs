@@ -6,17 +6,21 @@ use super::ids::{ConnId, ListenerId};
 use super::table::Owner;
 use crate::tcp::CloseReason;
 
+/// News that a program fetches with [`Endpoint::poll_event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection waits to be [accepted](Endpoint::accept).
     Incoming(ListenerId),
+    /// News of a connection that the program has opened or accepted.
     Connection(ConnId, EventKind),
 }
 
+/// The news of one connection. `Closed` is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The handshake is over.
     Connected,
+    /// New data is in order, or the peer's FIN came. [`Endpoint::recv`] or [`Endpoint::peek`] reads it.
     Readable,
     /// There is room again after a send that did not fit.
     Writable,
@@ -26,9 +30,11 @@ pub enum EventKind {
     PeerClosed,
     /// Segments are retransmitted repeatedly without an answer (RFC 9293 §3.8.3, R1).
     Struggling,
-    /// An ICMP error came; the connection lives on (type and code as in IPv4).
+    /// An ICMP error came, or the next hop did not answer. The connection lives on.
     SoftError {
+        /// 3 (unreachable), 11 (time exceeded) or 12 (parameter problem), over IPv6 too.
         icmp_type: u8,
+        /// As in the message: over IPv6 it is ICMPv6's code.
         code: u8,
     },
     /// The connection is over, for this reason.

@@ -15,5 +15,6 @@ impl ConnId {
     }
 }
 
+/// Names a listener; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub(super) u32);

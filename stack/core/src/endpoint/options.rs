@@ -12,22 +12,28 @@ use crate::wire::SourceRoute;
 pub struct ConnectOptions {
     /// Our address and port; an absent one is chosen.
     pub local_ip: Option<IpAddr>,
+    /// 0 counts as absent.
     pub local_port: Option<u16>,
     /// Agents for this connection alone, before every rule.
     pub agents: AgentChoice,
+    /// None takes [`EndpointConfig::tcp`](super::EndpointConfig::tcp).
     pub tcp: Option<Arc<TcpConfig>>,
     /// Overrides the route of the peer's packets (RFC 9293 MUST-51, MUST-52). IPv4 only.
     pub source_route: Option<SourceRoute>,
 }
 
+/// Options of a listener. Agents and TCP settings hold for each of its connections.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
     /// Connections that may wait to be accepted.
     pub backlog: usize,
     /// The number of handshakes; beyond it SYN cookies are sent, or SYNs dropped.
     pub half_open: usize,
+    /// A handshake by cookie loses the agents' notes and, without timestamps, all options but MSS (RFC 4987 §3.6).
     pub cookies: Cookies,
+    /// They come before every rule.
     pub agents: AgentChoice,
+    /// None takes [`EndpointConfig::tcp`](super::EndpointConfig::tcp).
     pub tcp: Option<Arc<TcpConfig>>,
 }
 
@@ -46,7 +52,10 @@ impl Default for ListenOptions {
 /// The cases in which a listener answers a SYN without keeping state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cookies {
+    /// A SYN for which [`ListenOptions::half_open`] leaves no room is dropped.
     Never,
+    /// Only beyond [`ListenOptions::half_open`], if no handshake is old enough to give way.
     WhenFull,
+    /// For every SYN, even while there is room.
     Always,
 }

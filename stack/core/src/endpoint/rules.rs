@@ -7,6 +7,7 @@ use crate::ip::Prefix;
 use crate::tcp::Flow;
 use crate::trace::ChosenBy;
 
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// We opened it.
@@ -18,6 +19,7 @@ pub enum Direction {
 /// The conditions of a rule; an absent one matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Match {
+    /// A listener's connections are [`Direction::Incoming`].
     pub direction: Option<Direction>,
     /// The port that was connected to, on either side.
     pub port: Option<u16>,
@@ -30,9 +32,13 @@ pub struct Match {
 /// The agents of matching connections; an absent one stays the endpoint's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
+    /// All of its conditions must hold when the connection begins.
     pub matches: Match,
+    /// Spec of the agent that decides when to acknowledge, such as `delayed`.
     pub receiver: Option<String>,
+    /// A list of specs, such as `[newreno, limit:4]`: the agents that bound the data in flight.
     pub senders: Option<String>,
+    /// A list of receiver agents that only watch, and count the ACKs that they would have sent.
     pub shadows: Option<String>,
 }
 
@@ -52,8 +58,11 @@ impl Match {
 /// The application's choice for one connection; it comes before every rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentChoice {
+    /// Spec of a receiver agent; None leaves it to the rules.
     pub receiver: Option<String>,
+    /// A list of sender agents' specs; None leaves it to the rules.
     pub senders: Option<String>,
+    /// A list of receiver agents' specs; None leaves it to the rules.
     pub shadows: Option<String>,
 }
 

@@ -17,10 +17,13 @@ const UDP_HEADER: usize = 8;
 /// The reasons why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpSendError {
+    /// The socket itself refused it.
     Socket(UdpError),
+    /// No link has the given id, or no link and no route leads to the address.
     NoRoute(IpAddr),
     /// The datagram exceeds the link's MTU, and we do not fragment.
     TooBig {
+        /// Bytes of payload that fit.
         most: usize,
     },
 }
@@ -52,10 +55,12 @@ impl Endpoint {
         self.udp.bind(local, port, options)
     }
 
+    /// Closes a socket: unread datagrams are lost, queued ones still leave.
     pub fn udp_close(&mut self, id: UdpId) -> Result<(), UdpError> {
         self.udp.close(id)
     }
 
+    /// The socket's oldest unread datagram. There is no event for it: the program asks until it gets None.
     pub fn udp_recv(&mut self, id: UdpId) -> Option<Datagram> {
         self.udp.recv(id)
     }
