@@ -9,15 +9,19 @@ use crate::random::SplitMix64;
 /// Settings of one direction of a link. Chances are in packets per million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impairment {
+    /// Chance that the packet is lost. It then takes no time of the bottleneck.
     pub loss_ppm: u32,
     /// Chance that a copy of the packet follows, `duplicate_after` later.
     pub duplicate_ppm: u32,
+    /// Counted from the arrival that the packet would have without `reorder_by`.
     pub duplicate_after: Duration,
     /// Chance that one bit of the packet is flipped.
     pub corrupt_ppm: u32,
     /// Chance that the packet takes `reorder_by` longer, so that others may overtake it.
     pub reorder_ppm: u32,
+    /// The additional delay; later packets do not wait for this one.
     pub reorder_by: Duration,
+    /// The time from the bottleneck to the other end, for every packet.
     pub delay: Duration,
     /// Each packet takes up to this much longer, without overtaking others.
     pub jitter: Duration,
@@ -60,6 +64,7 @@ impl Impairment {
 pub struct Passage {
     /// The time at which the bottleneck has sent it.
     pub left: Instant,
+    /// Arrival at the other end.
     pub at: Instant,
     /// Arrival of its copy.
     pub again: Option<Instant>,
@@ -70,7 +75,9 @@ pub struct Passage {
 /// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
+    /// By [`Impairment::loss_ppm`].
     Chance,
+    /// The queue already had [`Impairment::queue_packets`].
     Queue,
 }
 
@@ -85,6 +92,7 @@ pub struct Impairer {
 }
 
 impl Impairer {
+    /// The same seed gives the same decisions about the same packets.
     pub fn new(seed: u64) -> Impairer {
         Impairer { random: SplitMix64::new(seed), free_at: Instant::ZERO, latest: Instant::ZERO }
     }

@@ -5,10 +5,12 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
+    /// Any seed will do, 0 included.
     pub const fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
 
+    /// The next number; each of the 2^64 comes once in a period.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -37,6 +37,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
+    /// Derives the keys of all purposes from `key`, which is not kept.
     pub fn new(key: [u8; 32]) -> Secrets {
         let (left, right) = key.split_at(16);
         let halves =

@@ -14,11 +14,13 @@ impl Seq {
         if distance <= u32::MAX / 2 { distance } else { 0 }
     }
 
+    /// The later of two numbers that are less than 2^31 apart.
     #[must_use]
     pub fn max(self, other: Seq) -> Seq {
         if self < other { other } else { self }
     }
 
+    /// The earlier of two numbers that are less than 2^31 apart.
     #[must_use]
     pub fn min(self, other: Seq) -> Seq {
         if self < other { self } else { other }

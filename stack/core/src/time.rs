@@ -14,14 +14,17 @@ impl Instant {
     /// Later than any event: "never".
     pub const FAR: Instant = Instant(u64::MAX);
 
+    /// Microseconds since the beginning of the run.
     pub const fn from_micros(us: u64) -> Instant {
         Instant(us.saturating_mul(1_000))
     }
 
+    /// Milliseconds since the beginning of the run.
     pub const fn from_millis(ms: u64) -> Instant {
         Instant(ms.saturating_mul(1_000_000))
     }
 
+    /// Seconds since the beginning of the run.
     pub const fn from_secs(s: u64) -> Instant {
         Instant(s.saturating_mul(1_000_000_000))
     }
@@ -31,6 +34,7 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// Whole milliseconds since the beginning of the run, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }

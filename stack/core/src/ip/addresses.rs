@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The rule for 127/8 and ::1 as sources: allowed only from a link that stays within the host (RFC 1122 §3.2.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loopback {
+    /// On links to other hosts.
     Refused,
+    /// On a link that stays within the host.
     Allowed,
 }
 

@@ -18,13 +18,16 @@ pub enum ErrorKind {
     UnknownOption,
     /// IPv6 Parameter Problem about the fragment itself (RFC 8200 §4.5).
     Fragment,
+    /// Any other error. Only whole packets and first fragments to one host get it.
     Other,
 }
 
 /// The packet that the error would be about.
 #[derive(Clone, Copy, Debug)]
 pub struct Offender<'a> {
+    /// The destination of the error, if it may be sent.
     pub src: IpAddr,
+    /// The addressee. A group allows two kinds of error in IPv6, and none in IPv4.
     pub dst: IpAddr,
     /// The addressee of its frame.
     pub cast: Cast,
@@ -32,6 +35,7 @@ pub struct Offender<'a> {
     pub protocol: u8,
     /// The type field, if `protocol` is ICMP or ICMPv6 and this fragment contains it.
     pub icmp_type: Option<u8>,
+    /// 0 for a whole packet and for the first fragment.
     pub fragment_offset_bytes: u16,
     /// The subnets of our links, to recognise their broadcast addresses.
     pub subnets: &'a [Prefix],

@@ -53,6 +53,7 @@ impl PathMtuCache {
         PathMtuCache { limit, entries: BTreeMap::new() }
     }
 
+    /// The largest packet that the path carries, in bytes; None if no router reported one in the last ten minutes.
     pub fn get(&self, now: Instant, dst: IpAddr) -> Option<u16> {
         self.entries.get(&dst).filter(|entry| entry.is_fresh(now)).map(|entry| entry.mtu)
     }

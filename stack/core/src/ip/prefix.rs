@@ -14,6 +14,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// Fails with more than 32 bits for IPv4, or 128 for IPv6.
     pub fn new(address: IpAddr, len: u8) -> Result<Prefix, PrefixError> {
         let longest = width(address);
         if len > longest {
@@ -27,6 +28,7 @@ impl Prefix {
         Prefix { address, len: width(address) }
     }
 
+    /// The address as it was given, with the bits beyond [`bits`](Prefix::bits).
     pub fn address(&self) -> IpAddr {
         self.address
     }
@@ -36,6 +38,7 @@ impl Prefix {
         self.len
     }
 
+    /// Returns whether the address is of this family and has the same network bits.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4() && self.host_bits(self.address, address) == 0
     }
@@ -50,6 +53,7 @@ impl Prefix {
         }
     }
 
+    /// Returns whether the address equals [`broadcast`](Prefix::broadcast).
     pub fn is_broadcast(&self, address: IpAddr) -> bool {
         self.broadcast().is_some_and(|broadcast| address == IpAddr::V4(broadcast))
     }
@@ -113,9 +117,13 @@ impl FromStr for Prefix {
 /// The fault of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixError {
+    /// There is no slash.
     NoLength,
+    /// The text before the slash is no IP address.
     Address,
+    /// The text after the slash is no number of one to three digits.
     Length { longest: u8 },
+    /// The number exceeds the bits of the address.
     TooLong { longest: u8 },
 }
 

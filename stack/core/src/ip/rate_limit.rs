@@ -8,7 +8,9 @@ const TOKEN: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
+    /// A token was left and is used up: the answer may leave.
     Granted,
+    /// No token is left: the answer is dropped.
     Refused,
 }
 
@@ -25,6 +27,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
+    /// With a rate of 0, only the first `burst` tokens are ever granted.
     pub const fn new(per_second: u32, burst: u32) -> TokenBucket {
         let full = burst as u64 * TOKEN;
         TokenBucket { per_second, full, credit: full, counted_to: Instant::ZERO }
@@ -35,6 +38,7 @@ impl TokenBucket {
         TokenBucket::new(10, 10)
     }
 
+    /// Is called before each answer. A `now` before an earlier one earns nothing.
     pub fn take(&mut self, now: Instant) -> Taken {
         let elapsed_ns = now.0.saturating_sub(self.counted_to.0);
         let earned = elapsed_ns.saturating_mul(u64::from(self.per_second));

@@ -27,9 +27,13 @@ const MAX_QUOTE_BYTES: usize = 1232;
 /// that the protocol of a whole datagram is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FragmentKey {
+    /// The sender. Each [`Source`](super::Source) has a share of the memory.
     pub src: IpAddr,
+    /// Its family sets the longest payload: 65,515 bytes in IPv4, 65,535 in IPv6.
     pub dst: IpAddr,
+    /// The protocol field in IPv4.
     pub protocol: u8,
+    /// The identification: 16 bits in IPv4, 32 in IPv6.
     pub id: u32,
 }
 
@@ -66,6 +70,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
+    /// With room for 0 datagrams it takes only fragments that are whole datagrams (RFC 6946).
     pub fn new(limits: Limits) -> Reassembler {
         Reassembler { limits, partials: Vec::new(), held_bytes: 0, shares: Shares::default(), gave_way: 0 }
     }

@@ -20,9 +20,13 @@ pub struct UdpId(u64);
 /// Limits of UDP. The queue limits hold for each direction of each socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpLimits {
+    /// Open sockets; one more cannot be bound.
     pub sockets: usize,
+    /// Addresses in [`UdpOptions::groups`].
     pub groups_per_socket: usize,
+    /// Datagrams that may wait. One more is dropped on arrival, or refused by the call that sends it.
     pub queue_datagrams: usize,
+    /// Bytes of their payload.
     pub queue_bytes: usize,
 }
 
@@ -32,12 +36,15 @@ impl Default for UdpLimits {
     }
 }
 
+/// Settings of a socket, fixed when it is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
     /// More addresses whose datagrams are taken: multicast groups, or the broadcast address for a socket with a local
     /// address (one without takes broadcasts anyway).
     pub groups: Vec<IpAddr>,
+    /// For all outgoing datagrams, to groups too; TTL in IPv4.
     pub hop_limit: u8,
+    /// The endpoint also marks [`QueueClass::Routing`] with DSCP CS6 (RFC 4594 §3.2).
     pub class: QueueClass,
 }
 
@@ -50,35 +57,51 @@ impl Default for UdpOptions {
 /// A datagram from the network; its checksum is verified.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpArrival<'a> {
+    /// The sender.
     pub from: SocketAddr,
+    /// Our address, a broadcast or a group, and the socket's port.
     pub to: SocketAddr,
+    /// The link that it came over.
     pub link: LinkId,
+    /// The value on arrival; TTL in IPv4.
     pub hop_limit: u8,
+    /// Without the UDP header; it may be empty.
     pub payload: &'a [u8],
 }
 
 /// A datagram for the socket's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
+    /// The sender, for answers.
     pub from: SocketAddr,
+    /// Our address, a broadcast or a group.
     pub to: IpAddr,
+    /// The link that it came over; an answer to a group's datagram names it.
     pub link: LinkId,
+    /// The value on arrival: 255 proves that the sender is a neighbour (RFC 5082).
     pub hop_limit: u8,
+    /// It may be empty.
     pub payload: Vec<u8>,
 }
 
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingDatagram {
+    /// The sender's socket, which may have been closed since.
     pub socket: UdpId,
     /// `None`: the caller chooses the source.
     pub from: Option<IpAddr>,
+    /// The port that the socket is bound to.
     pub from_port: u16,
+    /// Neither port 0 nor an unspecified address.
     pub to: SocketAddr,
     /// `None`: the routes decide.
     pub via: Option<LinkId>,
+    /// [`UdpOptions::hop_limit`] of the socket.
     pub hop_limit: u8,
+    /// [`UdpOptions::class`] of the socket.
     pub class: QueueClass,
+    /// At most 65,507 bytes over IPv4, and 65,527 over IPv6.
     pub payload: Vec<u8>,
 }
 
@@ -157,6 +180,7 @@ impl Default for UdpSockets {
 }
 
 impl UdpSockets {
+    /// Begins without sockets.
     pub fn new(limits: UdpLimits) -> UdpSockets {
         UdpSockets {
             limits,

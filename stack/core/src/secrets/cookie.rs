@@ -22,7 +22,9 @@ pub const COOKIE_LIFE: Duration = Duration::from_nanos(AGES * PERIOD_NS);
 /// The handshake of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieFlow {
+    /// Our socket, to which the SYN came.
     pub local: SocketAddr,
+    /// The sender of the SYN. Its address may be forged until the cookie comes back.
     pub remote: SocketAddr,
     /// The sequence number of the peer's SYN, which is that of its ACK less one.
     pub peer_isn: Seq,
@@ -78,7 +80,9 @@ const ECN: u32 = 1 << 5;
 pub struct CookieOptions {
     /// The shift that the peer's SYN offered; above 14 counts as 14 (RFC 7323 §2.3).
     pub wscale: Option<u8>,
+    /// True if the SYN offered SACK, and our settings allow it (RFC 2018).
     pub sack: bool,
+    /// True if the SYN offered ECN, and our settings allow it (RFC 3168 §6.1.1).
     pub ecn: bool,
 }
 

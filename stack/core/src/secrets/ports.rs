@@ -37,9 +37,11 @@ impl Default for PortRange {
 /// The use of a port towards one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortUse {
+    /// No connection to the destination has it, and no listener.
     Free,
     /// A connection that may make way for another one.
     MakesWay,
+    /// A connection to the destination has it, or a listener.
     Taken,
 }
 
@@ -56,6 +58,7 @@ pub struct PortPicker {
 }
 
 impl PortPicker {
+    /// The counters begin at secret values. [`next`](PortPicker::next) must get the same secrets.
     pub fn new(secrets: &Secrets, range: PortRange) -> PortPicker {
         let counters =
             (0..COUNTERS as u64).map(|index| secrets.port_counter.hash(&index.to_be_bytes()) as u32);

@@ -3,29 +3,45 @@
 use std::fmt;
 use std::net::IpAddr;
 
+/// The reasons why a call on a UDP socket failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpError {
+    /// No port is chosen for a socket: the caller must name one.
     PortZero,
+    /// A socket already has this port with the same address, or likewise without one.
     PortInUse {
+        /// The port of the call.
         port: u16,
     },
+    /// The local address names no single host, such as a group or 0.0.0.0.
     LocalNotUnicast,
+    /// No link has the local address.
     NotOurs {
+        /// The local address of the call.
         address: IpAddr,
     },
+    /// [`UdpOptions::groups`](super::UdpOptions::groups) is too long.
     TooManyGroups {
+        /// [`UdpLimits::groups_per_socket`](super::UdpLimits::groups_per_socket).
         most: usize,
     },
+    /// Another socket must be closed first.
     TooManySockets {
+        /// [`UdpLimits::sockets`](super::UdpLimits::sockets).
         most: usize,
     },
     /// No socket has that id, or it has been closed.
     Closed,
+    /// The destination's port is 0, or its address is unspecified.
     NoDestination,
+    /// The socket is bound to an address of the other IP version.
     OtherFamily,
+    /// The payload does not fit even the largest IP packet.
     TooLong {
+        /// In bytes: 65,507 over IPv4, 65,527 over IPv6.
         most: usize,
     },
+    /// The socket's datagrams wait for room on a link, up to the limits of [`UdpLimits`](super::UdpLimits).
     QueueFull,
 }
 
