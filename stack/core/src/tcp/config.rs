@@ -7,25 +7,37 @@ use std::time::Duration;
 pub struct TcpConfig {
     /// Largest payload of a segment; the link's MTU may allow less.
     pub segment_bytes: u16,
+    /// True if selective acknowledgments are offered (RFC 2018).
     pub sack: bool,
+    /// True if timestamps are offered (RFC 7323 §3). Their clock ticks every millisecond.
     pub timestamps: bool,
+    /// True if window scaling is offered (RFC 7323 §2). Without it no window exceeds 65,535 bytes.
     pub window_scale: bool,
+    /// True if ECN is offered (RFC 3168). If the peer agrees, new data is sent as ECT(0).
     pub ecn: bool,
     /// RACK-TLP (RFC 8985); works only where SACK was negotiated.
     pub rack: bool,
+    /// It counts in fast recovery only; after a timeout the agents alone decide.
     pub recovery: RecoveryStyle,
     /// Takes a reduction of cwnd back when nothing was lost after all (Eifel, F-RTO, D-SACK).
     pub undo: bool,
+    /// True if the first duplicate ACKs let new data leave (RFC 3042). With SACK they do so anyway.
     pub limited_transmit: bool,
+    /// True if a short segment waits while data is unacknowledged (RFC 9293 §3.7.4).
     pub nagle: bool,
+    /// True if packets follow the path MTU (RFC 1191, 8201, 4821). Otherwise IPv6 packets have 1280 bytes at most.
     pub path_mtu_discovery: bool,
     /// An ICMP message makes packets over IPv4 no smaller than this. Routers may cut the packets where a path carries
     /// less. Without this floor, a forged message could make each byte cost forty bytes of headers. Over IPv6 the floor
     /// is 1280.
     pub least_path_mtu: u16,
+    /// For data that the peer has not acknowledged, and data that has not left.
     pub send_buffer: BufferLimits,
+    /// For data that the program has not read. Its `max` sets the window scale.
     pub recv_buffer: BufferLimits,
+    /// The retransmission timeout (RFC 6298).
     pub rto: RtoConfig,
+    /// None sends no keep-alives.
     pub keep_alive: Option<KeepAlive>,
     /// The longest time that sent data may stay unacknowledged before the connection is given up (RFC 9293 §3.8.3, R2).
     /// A peer that answers probes of its closed window may take longer. Once the application has left, that peer has a
@@ -37,9 +49,13 @@ pub struct TcpConfig {
     pub msl: Duration,
     /// The time that a connection waits for the peer's FIN after the application has left.
     pub fin_wait_2: Duration,
+    /// For all packets; TTL in IPv4. A peer counts hops from it by its own [`HopCounting::peers_hop_limit`].
     pub hop_limit: u8,
+    /// The source of the number of hops where routing reports none.
     pub hops: HopCounting,
+    /// The six bits of RFC 2474, for all packets.
     pub dscp: u8,
+    /// [`AckMerge::Read`] holds whatever the links say; [`AckMerge::Off`] leaves it to them.
     pub ack_merge: AckMerge,
     /// The longest time without an ACK for in-order data; RFC 9293 MUST-40 wants less than 500 ms. Values other than
     /// the default are only for tests of the ceiling.
@@ -49,7 +65,9 @@ pub struct TcpConfig {
 /// A buffer begins with `initial` bytes of window and grows up to `max` when the connection needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
+    /// In bytes. A receive buffer has at least one unit of its window scale.
     pub initial: u32,
+    /// In bytes. If it equals `initial`, the size is fixed.
     pub max: u32,
 }
 
@@ -62,14 +80,20 @@ pub enum RecoveryStyle {
     Inflate { per_ack: u8 },
 }
 
+/// The retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
+    /// The floor, which sender agents may change. RFC 6298 §2.4 has one second.
     pub min: Duration,
+    /// The ceiling, back-off included. RFC 6298 §2.5 wants at least 60 s.
     pub max: Duration,
+    /// Until the first sample, thus also for the SYN (RFC 6298 §2.1).
     pub initial: Duration,
+    /// The samples that it is computed from.
     pub measure: RttMeasure,
 }
 
+/// The choice of the segments whose round trip is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttMeasure {
     /// Every ACK of new data gives a sample (RFC 7323, RFC 6298).
@@ -106,8 +130,11 @@ impl Default for HopCounting {
 /// Keep-alives are off by default (RFC 9293 MUST-25). Unless set, `idle` is two hours (MUST-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
+    /// The silence before the first probe; less than 10 ms counts as 10 ms.
     pub idle: Duration,
+    /// The wait for the answer to a probe; less than 10 ms counts as 10 ms.
     pub interval: Duration,
+    /// The connection is given up after this many unanswered probes.
     pub probes: u8,
 }
 

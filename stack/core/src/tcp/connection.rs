@@ -79,7 +79,7 @@ pub enum CloseReason {
     Aborted,
     /// The endpoint needed its memory or its place for other connections.
     GaveWay,
-    /// ICMP reported that the peer cannot be reached. This is believed only before the handshake ends.
+    /// ICMP or our link reported that the peer cannot be reached. This is believed only before the peer's SYN.
     Unreachable,
 }
 
@@ -111,10 +111,15 @@ const _: () = assert!(size_of::<Connection>() <= 1240);
 /// The options that the application may change while the connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// True if a short segment waits while data is unacknowledged (RFC 9293 §3.7.4).
     pub nagle: bool,
+    /// A change starts its timer anew; None stops it.
     pub keep_alive: Option<KeepAlive>,
+    /// As [`TcpConfig::user_timeout`]. It also counts for data that already waits.
     pub user_timeout: std::time::Duration,
+    /// For all packets from now on; TTL in IPv4.
     pub hop_limit: u8,
+    /// The six bits of RFC 2474, for all packets from now on.
     pub dscp: u8,
     /// Soft errors (ICMP, many retransmissions) become events (RFC 9293 §3.9.1.8: a program may turn them off).
     pub report_errors: bool,

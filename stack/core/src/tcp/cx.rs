@@ -6,6 +6,7 @@ use crate::trace::{DropReason, TraceKind, TraceRing};
 /// The state of the endpoint's memory for buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Memory {
+    /// Buffers grow as they need.
     #[default]
     Plenty,
     /// No buffer's limit grows any more.

@@ -22,7 +22,9 @@ pub(crate) enum HeldBy {
 pub struct BusyTime {
     /// Data was in flight or waited; the two times below are parts of this one.
     pub busy: Duration,
+    /// The peer's window had no room for the waiting data.
     pub held_by_window: Duration,
+    /// The program had more data, but the send buffer was full and all of it in flight.
     pub held_by_buffer: Duration,
 }
 

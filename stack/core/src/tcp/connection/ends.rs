@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 /// The local and remote socket that name a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
+    /// Our address and port.
     pub local: SocketAddr,
+    /// The peer's address and port, behind all hops of a source route.
     pub remote: SocketAddr,
 }
 

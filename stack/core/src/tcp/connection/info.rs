@@ -16,12 +16,17 @@ use crate::{Instant, Seq};
 pub struct ConnectionStats {
     /// Segments with data, retransmissions included.
     pub segments_sent: u64,
+    /// Those sent again: after losses, as tail probes, or as probes of a frozen path.
     pub segments_retransmitted: u64,
+    /// Payload, each retransmission included.
     pub bytes_sent: u64,
+    /// Payload that the peer has acknowledged cumulatively.
     pub bytes_acked: u64,
     /// Segments of any kind that came in for this connection.
     pub segments_received: u64,
+    /// Segments with data that moved `rcv_nxt`, those that filled a hole included.
     pub segments_in_order: u64,
+    /// Segments with data above a hole that were kept.
     pub segments_out_of_order: u64,
     /// Segments with data that had already arrived.
     pub segments_duplicate: u64,
@@ -29,10 +34,15 @@ pub struct ConnectionStats {
     pub bytes_received: u64,
     /// Pure ACKs, repeated ones included.
     pub acks_sent: u64,
+    /// Those that an agent had repeated in case the first was lost.
     pub acks_repeated: u64,
+    /// Retransmission timeouts, those of SYNs included.
     pub timeouts: u32,
+    /// Starts of fast recovery; each may retransmit several segments.
     pub fast_retransmits: u32,
+    /// RFC 8985 §7.
     pub tail_probes: u32,
+    /// Probes of a closed window (RFC 9293 §3.8.6.1).
     pub window_probes: u32,
     /// Reductions of cwnd that were taken back.
     pub undone: u32,
@@ -43,69 +53,104 @@ pub struct ConnectionStats {
 /// A snapshot of a connection.
 #[derive(Clone, Debug)]
 pub struct Info {
+    /// Our socket and the peer's.
     pub flow: Flow,
+    /// RFC 9293 §3.3.2.
     pub state: StateName,
+    /// None while the connection lives. Unread data may outlive it.
     pub closed: Option<CloseReason>,
     /// Specs of the agents, in their canonical form.
     pub receiver: String,
+    /// A list: the owner of cwnd, and the agents that narrow it.
     pub senders: String,
+    /// A list: receiver agents that only watch.
     pub shadows: String,
+    /// They are never reset.
     pub stats: ConnectionStats,
     /// The part of `bytes_sent` that was sent before.
     pub bytes_retransmitted: u64,
+    /// RTT, hops and link rate, as the agents see them.
     pub path: Path,
+    /// The timeout in force, back-off included.
     pub rto: Duration,
+    /// Doublings in `rto` (RFC 6298 §5.5).
     pub backoff: u8,
+    /// The oldest unacknowledged number.
     pub snd_una: Seq,
+    /// The number that new data gets next.
     pub snd_nxt: Seq,
+    /// The next number expected from the peer.
     pub rcv_nxt: Seq,
+    /// Payload of our full segments in bytes, options taken off.
     pub snd_mss: u32,
+    /// The option of the peer's SYN; without it 536 over IPv4 and 1220 over IPv6.
     pub peer_mss: u32,
-    /// Payload of the peer's full segments; zero before any came.
+    /// Payload of the largest segment that came, but at least `snd_mss`.
     pub rcv_mss: u32,
     /// The MSS that our SYN announced.
     pub told_mss: u32,
+    /// The largest packet that we send, in bytes, by ICMP reports and by our own probes.
     pub path_mtu: u16,
-    /// The bytes that the sender agents allow in flight.
+    /// The bytes that the sender agents, and in fast recovery its window, allow in flight.
     pub allowed_bytes: u64,
     /// The cwnd that its owner allows, from the first data on; other agents may allow less.
     pub cwnd_bytes: Option<u64>,
     /// `u64::MAX` while none was ever set.
     pub ssthresh_bytes: u64,
+    /// Sent, and not acknowledged, reported by SACK or lost (the pipe of RFC 6675).
     pub flight: Count,
+    /// Judged lost, and not retransmitted yet.
     pub lost: Count,
+    /// Reported by SACK above `snd_una`.
     pub sacked: Count,
+    /// True in fast recovery, and in the repair after a timeout.
     pub is_recovering: bool,
     /// Bytes per second over the last round trip that was full of data, or over a later one that was faster.
     pub delivery_rate: Option<u64>,
     /// Bytes per second that the sender agents' pacing allows.
     pub pacing_rate: Option<u64>,
+    /// The time in which there was data to send, and the limits on it.
     pub busy_time: BusyTime,
+    /// The peer's window in bytes, with its scale applied.
     pub snd_wnd: u32,
+    /// Bytes from `rcv_nxt` on that the peer may send.
     pub rcv_wnd: u32,
     /// The current limits of the buffers; both are tuned.
     pub send_buffer_bytes: u32,
+    /// Unread bytes and those above holes share it.
     pub recv_buffer_bytes: u32,
+    /// Written by the program, and never sent.
     pub unsent_bytes: u32,
+    /// In order, and not read by the program.
     pub unread_bytes: u32,
+    /// Bytes above the first hole.
     pub out_of_order_bytes: u32,
+    /// In-order segments since the last ACK.
     pub owed_segments: u32,
     /// Second full-sized segments that the receiver agent left open (RFC 9293 SHLD-19).
     pub seconds_held: u32,
+    /// True if both SYNs offered SACK.
     pub has_sack: bool,
+    /// True if both SYNs offered timestamps.
     pub has_timestamps: bool,
+    /// True if our new data is sent as ECT(0).
     pub has_ecn: bool,
+    /// The shifts of the peer's windows and of ours; None without window scaling.
     pub window_scales: Option<(u8, u8)>,
+    /// True if an agent has stopped the RTO over a broken route, and no ACK has come since.
     pub is_frozen: bool,
     /// The place among the flows to the same peer that take turns.
     pub turn: Turn,
     /// Probes since the window closed, or since the peer fell silent.
     pub probes: u8,
+    /// None before data or a SYN has left.
     pub since_last_sent: Option<Duration>,
+    /// None before any segment has come.
     pub since_last_received: Option<Duration>,
     /// Features that the peer did not agree to or has not used so far, such as ACK-rate requests that it never sent.
     /// Agents then follow their written fallbacks. Empty before the peer answered.
     pub receiver_lacks: Vec<Lacking>,
+    /// The same of the sender agents. They measure the RTT themselves, so it is not missed.
     pub senders_lack: Vec<Lacking>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
