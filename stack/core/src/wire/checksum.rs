@@ -6,7 +6,9 @@ use std::net::IpAddr;
 /// The place where checksums are computed and verified: here, or in the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
+    /// Here. Packets with a wrong sum are dropped.
     Verify,
+    /// In the link. It completes the sums of outgoing TCP segments, and vouches for incoming packets.
     Trust,
 }
 
@@ -33,6 +35,7 @@ impl Sum {
         Sum { words, odd: false }
     }
 
+    /// Adds the bytes that follow those added so far.
     #[inline]
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "`+` between a sum and bytes would read as arithmetic")]

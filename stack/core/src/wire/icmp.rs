@@ -40,24 +40,36 @@ mod v6 {
 /// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpView<'a> {
+    /// A ping. [`emit_echo_reply`] answers it.
     EchoRequest {
+        /// The sender's number for a series of requests.
         id: u16,
+        /// The place in the series.
         seq: u16,
+        /// The reply must repeat it.
         data: &'a [u8],
     },
+    /// The answer to [`emit_echo_request`].
     EchoReply {
+        /// As in the request.
         id: u16,
+        /// As in the request.
         seq: u16,
+        /// As in the request.
         data: &'a [u8],
     },
+    /// A report about a packet. The caller checks whether that packet was ours.
     Error {
+        /// The reason, in one form for both families.
         kind: IcmpKind,
         /// The quoted part of the packet that caused the error, from its IP header on.
         quoted: &'a [u8],
     },
     /// Messages that are ignored here: redirects, router and neighbour discovery, queries.
     Other {
+        /// ICMP's type over IPv4, ICMPv6's over IPv6.
         icmp_type: u8,
+        /// Its meaning depends on the type.
         code: u8,
     },
 }
@@ -65,18 +77,26 @@ pub enum IcmpView<'a> {
 /// The fault of the quoted packet. Codes are those of the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpKind {
+    /// Type 3 over IPv4, except code 4; type 1 over IPv6.
     Unreachable {
+        /// A port without a socket is 3 over IPv4, and 4 over IPv6.
         code: u8,
     },
     /// In IPv4 `mtu` is 0 if the router is older than RFC 1191.
     PacketTooBig {
+        /// The MTU of the next hop, in bytes of a whole packet.
         mtu: u32,
     },
+    /// Type 11 over IPv4, type 3 over IPv6.
     TimeExceeded {
+        /// 0 if the hop limit ran out, 1 if fragments did not come in time.
         code: u8,
     },
+    /// Type 12 over IPv4, type 4 over IPv6.
     ParameterProblem {
+        /// RFC 792; over IPv6 RFC 4443 §3.4.
         code: u8,
+        /// The place of the faulty byte in the packet, from 0. IPv4 has room for 255.
         pointer: u32,
     },
     /// IPv4 only; deprecated and ignored (RFC 6633).

@@ -14,16 +14,27 @@ use crate::trace::DropReason;
 
 /// Protocol and next-header numbers.
 pub mod protocol {
+    /// IPv6 hop-by-hop options, only right after the fixed header (RFC 8200 §4.3).
     pub const HOP_BY_HOP: u8 = 0;
+    /// ICMP over IPv4 (RFC 792).
     pub const ICMP: u8 = 1;
+    /// RFC 9293.
     pub const TCP: u8 = 6;
+    /// RFC 768.
     pub const UDP: u8 = 17;
+    /// IPv6 routing header (RFC 8200 §4.4).
     pub const ROUTING: u8 = 43;
+    /// IPv6 fragment header (RFC 8200 §4.5).
     pub const FRAGMENT: u8 = 44;
+    /// Encapsulating security payload (RFC 4303). It is not decrypted.
     pub const ESP: u8 = 50;
+    /// Authentication header (RFC 4302). It counts as a payload.
     pub const AH: u8 = 51;
+    /// ICMP over IPv6 (RFC 4443).
     pub const ICMPV6: u8 = 58;
+    /// No payload follows (RFC 8200 §4.7).
     pub const NO_NEXT_HEADER: u8 = 59;
+    /// IPv6 destination options (RFC 8200 §4.6).
     pub const DESTINATION_OPTIONS: u8 = 60;
 }
 
@@ -31,10 +42,14 @@ pub mod protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Ecn {
+    /// Routers drop the packet instead of marking it.
     #[default]
     NotEct = 0,
+    /// It may be marked. No connection here sends it.
     Ect1 = 1,
+    /// It may be marked: new data of a connection that agreed on ECN.
     Ect0 = 2,
+    /// A router on the way met congestion.
     Ce = 3,
 }
 
@@ -49,6 +64,7 @@ impl Ecn {
         }
     }
 
+    /// The value of the low two bits of the traffic class; in IPv4, of the TOS octet.
     pub const fn bits(self) -> u8 {
         self as u8
     }
@@ -57,13 +73,18 @@ impl Ecn {
 /// A received packet with its headers read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpView<'a> {
+    /// It may be forged, or no host's address: the caller checks that.
     pub src: IpAddr,
+    /// The caller checks that it is ours.
     pub dst: IpAddr,
     /// The protocol of `payload`, after the extension headers. In a fragment it is the first protocol of the whole
     /// datagram's payload.
     pub protocol: u8,
+    /// The value on arrival; TTL in IPv4.
     pub hop_limit: u8,
+    /// Routers on the way may have set it to [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// The six bits of RFC 2474.
     pub dscp: u8,
     /// Always true in IPv6, since routers never fragment it.
     pub dont_fragment: bool,
@@ -73,12 +94,14 @@ pub struct IpView<'a> {
     pub source_route: Option<Box<SourceRoute>>,
     /// Bytes before `payload`: header, options and extension headers.
     pub header_len: usize,
+    /// Without link padding.
     pub payload: &'a [u8],
 }
 
 /// The place of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentInfo {
+    /// 16 bits in IPv4, 32 in IPv6.
     pub id: u32,
     /// In bytes, a multiple of 8.
     pub offset: u16,
@@ -144,15 +167,23 @@ impl<'a> IpView<'a> {
 /// A header to write. Source and destination are of one family.
 #[derive(Clone, Copy, Debug)]
 pub struct IpHeader<'a> {
+    /// It also counts in the checksums of upper layers.
     pub src: IpAddr,
+    /// The final destination, behind all hops of `source_route`.
     pub dst: IpAddr,
+    /// See [`protocol`].
     pub protocol: u8,
+    /// TTL in IPv4; each router takes one off.
     pub hop_limit: u8,
+    /// [`Ecn::Ect0`] only for new data (RFC 3168 §6.1.5).
     pub ecn: Ecn,
+    /// The six bits of RFC 2474, from 0 to 63.
     pub dscp: u8,
     /// IPv4 only, as are `id` and `source_route`.
     pub dont_fragment: bool,
+    /// Different for packets that may be fragmented (RFC 6864).
     pub id: u16,
+    /// None leaves the way to the routers.
     pub source_route: Option<&'a SourceRoute>,
 }
 
@@ -174,6 +205,7 @@ impl IpHeader<'static> {
 }
 
 impl IpHeader<'_> {
+    /// The bytes that [`emit`](IpHeader::emit) appends, the option of a source route included.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub fn len(&self) -> usize {

@@ -19,24 +19,34 @@ use crate::trace::DropReason;
 
 /// Without options.
 pub const HEADER_LEN: usize = 20;
+/// A header has at most 60 bytes: 15 words of four (RFC 9293 §3.1).
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// A received segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpView<'a> {
+    /// The sender's port.
     pub src_port: u16,
+    /// The receiver's port.
     pub dst_port: u16,
+    /// The number of the first byte; a SYN takes the number before it.
     pub seq: Seq,
+    /// The next number that the sender expects, if the ACK flag is set.
     pub ack: Seq,
+    /// All eight, ECE and CWR included.
     pub flags: Flags,
     /// The header's value, not scaled.
     pub window: u16,
+    /// The distance from `seq` to the byte after urgent data, if the URG flag is set.
     pub urgent: u16,
+    /// Unknown and faulty options are left out.
     pub options: TcpOptions,
+    /// A SYN may have some too.
     pub payload: &'a [u8],
 }
 
 impl<'a> TcpView<'a> {
+    /// Reads a segment. Both addresses are those of the packet, for the pseudo-header.
     #[inline]
     pub fn parse(
         src: IpAddr,
@@ -83,7 +93,7 @@ impl<'a> TcpView<'a> {
     }
 }
 
-/// The bytes of a segment with a whole header and a correct checksum.
+/// The bytes of a segment with a whole header, and a correct checksum unless the link vouches for it.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpBytes<'a> {
     bytes: &'a [u8],
@@ -92,6 +102,7 @@ pub struct TcpBytes<'a> {
 }
 
 impl<'a> TcpBytes<'a> {
+    /// `bytes` is the whole payload of the packet. With [`Checksums::Trust`] only the lengths are checked.
     #[inline]
     pub fn check(
         src: IpAddr,
@@ -120,17 +131,26 @@ impl<'a> TcpBytes<'a> {
 /// A segment's header to write.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpHeader<'a> {
+    /// Our port, if an endpoint sends.
     pub src_port: u16,
+    /// The peer's port, if an endpoint sends.
     pub dst_port: u16,
+    /// The number of the first byte, or of the SYN or FIN.
     pub seq: Seq,
+    /// It is written even without the ACK flag.
     pub ack: Seq,
+    /// None is implied by other fields.
     pub flags: Flags,
+    /// The header's value, not scaled.
     pub window: u16,
+    /// As in [`TcpView`]; 0 without the URG flag.
     pub urgent: u16,
+    /// SACK blocks for which there is no room are left out.
     pub options: &'a TcpOptions,
 }
 
 impl TcpHeader<'_> {
+    /// The bytes before the payload: fixed header, options, padding.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub fn len(&self) -> usize {

@@ -13,8 +13,11 @@ const HEADER_LEN: usize = 8;
 /// A received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpView<'a> {
+    /// 0 if the sender wants no answer (RFC 768).
     pub src_port: u16,
+    /// The receiver's port.
     pub dst_port: u16,
+    /// It may be empty.
     pub payload: &'a [u8],
 }
 

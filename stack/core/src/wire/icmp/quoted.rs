@@ -10,19 +10,28 @@ use crate::wire::protocol::{TCP, UDP};
 /// The connection and the segment of an error. The packet was ours: `src` is our side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedTcp {
+    /// Our address.
     pub src: IpAddr,
+    /// The peer's address, behind all hops of a source route.
     pub dst: IpAddr,
+    /// Our port.
     pub src_port: u16,
+    /// The peer's port.
     pub dst_port: u16,
+    /// The segment's first number. The caller checks that it is in flight (RFC 5927 §4.1).
     pub seq: Seq,
 }
 
 /// The datagram of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedUdp {
+    /// Our address.
     pub src: IpAddr,
+    /// The peer's address, behind all hops of a source route.
     pub dst: IpAddr,
+    /// Our port.
     pub src_port: u16,
+    /// The peer's port.
     pub dst_port: u16,
 }
 

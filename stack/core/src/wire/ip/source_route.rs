@@ -20,10 +20,12 @@ pub struct SourceRoute {
     hops: ArrayVec<Ipv4Addr, { SourceRoute::MAX_HOPS }>,
 }
 
+/// The rule for routers between the listed hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
     /// Other routers may lie between the hops.
     Loose,
+    /// Each hop is a neighbour of the one before it.
     Strict,
 }
 

@@ -29,8 +29,11 @@ const INCOMPLETE_CHAIN: u8 = 3;
 /// The content of a parameter problem for the sender of a packet (RFC 8200 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The reason that the drop is counted under.
     pub reason: DropReason,
+    /// 0 to 3 (RFC 4443 §3.4, RFC 7112 §7).
     pub code: u8,
+    /// The place of the faulty byte in the packet, from 0.
     pub pointer: u32,
     /// The error is due even if the packet went to a group.
     pub concerns_groups: bool,

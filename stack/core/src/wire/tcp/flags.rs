@@ -8,13 +8,21 @@ use std::ops::{BitOr, BitOrAssign};
 pub struct Flags(pub u8);
 
 impl Flags {
+    /// The sender has no more data. It takes a sequence number.
     pub const FIN: Flags = Flags(0x01);
+    /// Begins the connection. It takes a sequence number.
     pub const SYN: Flags = Flags(0x02);
+    /// There is no such connection, or no longer.
     pub const RST: Flags = Flags(0x04);
+    /// The receiver should pass the data on without delay.
     pub const PSH: Flags = Flags(0x08);
+    /// The acknowledgment number is valid.
     pub const ACK: Flags = Flags(0x10);
+    /// The urgent pointer is valid (RFC 9293 §3.8.5).
     pub const URG: Flags = Flags(0x20);
+    /// Echoes a congestion mark. On a SYN it offers ECN (RFC 3168 §6.1).
     pub const ECE: Flags = Flags(0x40);
+    /// The sender has reduced its window. On a SYN it offers ECN (RFC 3168 §6.1).
     pub const CWR: Flags = Flags(0x80);
 
     /// Returns whether all bits of `other` are set.

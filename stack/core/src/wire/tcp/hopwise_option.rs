@@ -20,7 +20,9 @@ pub(super) const MAX_RATE_REQUEST_LEN: usize = 5;
 /// A SYN offers features; later segments use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopwiseOption {
+    /// Only on a SYN, and on a SYN-ACK, which has the agreed flags.
     Offer(OfferFlags),
+    /// Only on later segments, as agreed.
     Notes(Notes),
 }
 
@@ -29,14 +31,21 @@ pub enum HopwiseOption {
 pub struct OfferFlags(pub u8);
 
 impl OfferFlags {
+    /// The sender agents of this end send [`Notes::cwnd`].
     pub const TELL_CWND: OfferFlags = OfferFlags(1);
+    /// The receiver agent of this end uses [`Notes::cwnd`].
     pub const USE_CWND: OfferFlags = OfferFlags(2);
+    /// The receiver agent of this end sends [`Notes::dup_count`].
     pub const TELL_DUP_COUNT: OfferFlags = OfferFlags(4);
+    /// The sender agents of this end use [`Notes::dup_count`].
     pub const USE_DUP_COUNT: OfferFlags = OfferFlags(8);
+    /// The sender agents of this end send [`Notes::ack_after`].
     pub const TELL_ACK_AFTER: OfferFlags = OfferFlags(16);
+    /// The receiver agent of this end obeys [`Notes::ack_after`].
     pub const USE_ACK_AFTER: OfferFlags = OfferFlags(32);
     /// The window field of data segments should carry the sender's window (TCP-DCA). Only a SYN-ACK agrees to it.
     pub const TELL_IN_WINDOW: OfferFlags = OfferFlags(64);
+    /// The consent of a SYN-ACK: its end reads the peer's window field as cwnd.
     pub const USE_IN_WINDOW: OfferFlags = OfferFlags(128);
 
     /// Returns whether all bits of `other` are set.
@@ -44,6 +53,7 @@ impl OfferFlags {
         self.0 & other.0 == other.0
     }
 
+    /// The flags of either; `|` in constants.
     #[must_use]
     pub const fn union(self, other: OfferFlags) -> OfferFlags {
         OfferFlags(self.0 | other.0)

@@ -48,19 +48,28 @@ impl Timestamps {
 /// Received bytes, from `left` to just before `right` (RFC 2018 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlock {
+    /// The block's first number.
     pub left: Seq,
+    /// The number after the block.
     pub right: Seq,
 }
 
 /// All options that are read and written here.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TcpOptions {
+    /// On SYNs only: payload and options of the largest segment that its sender takes (RFC 6691).
     pub mss: Option<u16>,
+    /// On SYNs only: the shift of later windows, at most 14 (RFC 7323 §2.3).
     pub window_scale: Option<u8>,
+    /// True if the sender takes SACK blocks; on SYNs only (RFC 2018 §2).
     pub sack_permitted: bool,
+    /// On a SYN they are an offer. If both SYNs have them, so has every later segment but a RST (RFC 7323 §3.2).
     pub timestamps: Option<Timestamps>,
+    /// Never on a SYN. The blocks for which a header has no room are not written.
     pub sack: ArrayVec<SackBlock, MAX_SACK_BLOCKS>,
+    /// Kind 253: the offer or the notes of one end's agents.
     pub hopwise: Option<HopwiseOption>,
+    /// Kind 254 (draft-ietf-tcpm-ack-rate-request).
     pub rate_request: Option<RateRequest>,
 }
 
