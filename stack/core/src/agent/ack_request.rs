@@ -12,7 +12,9 @@ pub enum AckRequest {
 /// A form of ACK requests; the handshake agrees on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRequestForm {
+    /// [`AckRequest::Rate`], in the option of draft-ietf-tcpm-ack-rate-request.
     Rate,
+    /// [`AckRequest::After`], in our own option.
     After,
 }
 

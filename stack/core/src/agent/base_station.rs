@@ -19,7 +19,11 @@ use crate::{Instant, Seq};
 pub trait BaseStationAgent: Debug + Send {
     /// A flow without these passes untouched, and the trace reports it.
     fn requires(&self) -> Requires;
+    /// Called for each segment that one of the ends can have sent, before it goes on. The proxy executes the orders
+    /// first, then the returned fate.
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate;
+    /// Called for news of the flow's mobile, which may be late or come twice. A flow that is first served while the
+    /// link is not up gets the last news then.
     fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders);
     /// Is called only when due; afterwards `deadline()` is later than `now`.
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders);
@@ -29,6 +33,7 @@ pub trait BaseStationAgent: Debug + Send {
     fn takes_back(&self) -> bool;
     /// Pure. The absolute instant of the agent's next work; nothing else becomes due earlier.
     fn deadline(&self) -> Option<Instant>;
+    /// Called when an observer asks. Hands each figure of the agent to `sink`, with its name.
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
 }
 
@@ -37,12 +42,14 @@ pub type MakeServes = Arc<dyn Fn() -> Serves + Send + Sync>;
 
 /// Reads specs of base-station agents.
 pub trait BaseStationMaker: Send {
+    /// Reads a spec such as `ack-hold:mode=kick`. It is called once for each rule, when the proxy is made.
     fn base_station(&self, spec: &str) -> Result<MakeServes, BadSpec>;
 }
 
 /// The server of a flow at the base station.
 #[derive(Debug)]
 pub enum Serves {
+    /// The two ends keep their connection, and its packets pass the agent.
     Agent(Box<dyn BaseStationAgent>),
     /// The proxy ends the connection and opens another one to the other end.
     Split(Split),
@@ -80,6 +87,7 @@ impl<A: BaseStationAgent + 'static> From<A> for Serves {
     }
 }
 
+/// The properties of a flow that its agent cannot do without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requires {
     /// Without timestamps the sender's RTT is unknown.
@@ -91,11 +99,14 @@ pub struct Requires {
 /// An end of a flow, seen from the base station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
+    /// The end behind the link to the wired network.
     Fixed,
+    /// The end behind the link that may fade.
     Mobile,
 }
 
 impl Side {
+    /// The name in the trace.
     pub const fn name(self) -> &'static str {
         match self {
             Side::Fixed => "fixed",
@@ -103,6 +114,7 @@ impl Side {
         }
     }
 
+    /// The side to which this side's segments go.
     pub const fn other(self) -> Side {
         match self {
             Side::Fixed => Side::Mobile,
@@ -114,18 +126,25 @@ impl Side {
 /// A segment that passes the base station.
 #[derive(Clone, Copy, Debug)]
 pub struct Passing<'a> {
+    /// The time at which the base station got it.
     pub now: Instant,
+    /// The side that sent it.
     pub from: Side,
+    /// The first byte's number, or the SYN's.
     pub seq: Seq,
+    /// None without the ACK flag.
     pub ack: Option<Seq>,
     /// Payload bytes.
     pub len: u32,
+    /// The header's flags, as they came.
     pub flags: Flags,
     /// Scaled, if the scale is known.
     pub window: u32,
+    /// The SACK blocks as they came, with a D-SACK (RFC 2883).
     pub sack: &'a [SackBlock],
     /// The network has marked the packet.
     pub ce: bool,
+    /// Its class. Each pure ACK of the fixed end counts as [`Says::More`].
     pub kind: Kind,
 }
 
@@ -136,6 +155,7 @@ impl Passing<'_> {
     }
 }
 
+/// A segment's class, by its flags and its payload, and for an ACK by the mobile's earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// With payload, and no flag that ends or begins a connection.
@@ -146,6 +166,7 @@ pub enum Kind {
     Control,
 }
 
+/// The news of a pure ACK of the mobile, compared with all that the mobile said before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     /// A higher number.
@@ -163,17 +184,23 @@ pub enum Says {
 /// A link layer's report on the link to the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkNews {
-    /// `within` is the expected time until the link is gone; zero if unknown.
+    /// The link still works, but a fade is expected.
     GoingDown {
+        /// The round trip to the mobile; zero if unknown. It stands in until timestamps measure the flow's own.
         rtt: Duration,
+        /// The expected length of the fade.
         outage: Duration,
+        /// The expected time until the link is gone; zero if unknown.
         within: Duration,
     },
+    /// No packet reaches the mobile.
     Gone,
+    /// Packets reach the mobile again, or still do after a false alarm.
     Up,
 }
 
 impl LinkNews {
+    /// The name in the trace.
     pub const fn name(self) -> &'static str {
         match self {
             LinkNews::GoingDown { .. } => "going-down",
@@ -187,7 +214,9 @@ impl LinkNews {
 /// packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowView {
+    /// True if the flow's segments carry timestamps (RFC 7323).
     pub has_timestamps: bool,
+    /// True if both SYNs allowed SACK; false if they were not seen.
     pub has_sack: bool,
     /// The SYN exchange was seen.
     pub is_whole: bool,
@@ -197,6 +226,7 @@ pub struct FlowView {
     pub acked: Option<Seq>,
     /// The mobile's highest ACK number that was forwarded.
     pub passed: Option<Seq>,
+    /// The time at which an ACK of the mobile, or one in its name, last went on.
     pub passed_at: Option<Instant>,
     /// The furthest edge of the mobile's window; None while the scale is unknown.
     pub promised: Option<Seq>,
@@ -214,6 +244,7 @@ pub struct FlowView {
     pub held_acks: u32,
     /// The fixed end's waiting packets.
     pub cached_packets: u32,
+    /// Payload of these packets.
     pub cached_bytes: u32,
 }
 
@@ -226,6 +257,7 @@ impl FlowView {
         }
     }
 
+    /// The same in segments of the largest size seen, rounded up.
     pub fn flight_segments(&self) -> u32 {
         self.flight_bytes().div_ceil(self.mss.max(1))
     }
@@ -248,22 +280,30 @@ pub enum Dialect {
     Other,
 }
 
+/// The decision on the packet at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
+    /// Sends it on at once. The mobile's waiting packets leave before a packet of the mobile, unless that is
+    /// [`Says::Less`].
     Forward,
     /// Replaces the flow's last pure ACK that still waits for room on the link.
     Replace(Because),
+    /// Keeps the packet until an order releases or drops it. Without room it goes on.
     Hold(Because),
     /// Forwards the packet and keeps a copy until the agent forgets it.
     Copy(Because),
+    /// Drops it. An [`Order::Acknowledge`] of the same call may take its place.
     Drop(DropReason),
 }
 
 /// The reason why a packet waits, leaves, or is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
+    /// The link to the mobile is going down.
     GoingDown,
+    /// The link is gone.
     Gone,
+    /// The link is up again.
     Up,
     /// The plan's time has come.
     Planned,
@@ -277,6 +317,7 @@ pub enum Because {
     Hole,
     /// A duplicate ACK that the base station answers itself.
     Answered,
+    /// The agent's own timer has run out.
     TimedOut,
     /// A newer packet carries the same news and more.
     Newer,
@@ -285,6 +326,7 @@ pub enum Because {
 }
 
 impl Because {
+    /// The name in the trace.
     pub const fn name(self) -> &'static str {
         match self {
             Because::GoingDown => "going-down",
@@ -323,11 +365,13 @@ pub enum Order {
 /// The window of an [`Order::Acknowledge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
+    /// A closed window: the sender stops and probes it (RFC 9293 §3.8.6.1).
     Zero,
     /// The window of the mobile's newest ACK.
     AsBefore,
 }
 
+/// In [`Order::Release`]: as many packets as wait.
 pub const ALL_PACKETS: u32 = u32::MAX;
 const MOST_ORDERS: usize = 8;
 
@@ -336,6 +380,7 @@ const MOST_ORDERS: usize = 8;
 pub struct Orders(ArrayVec<Order, MOST_ORDERS>);
 
 impl Orders {
+    /// No order, as each call of an agent begins.
     pub fn new() -> Orders {
         Orders::default()
     }
@@ -350,6 +395,7 @@ impl Orders {
         self.give(Order::Release { of, packets: ALL_PACKETS, because });
     }
 
+    /// The orders as they were given, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Order> + '_ {
         self.0.iter().copied()
     }

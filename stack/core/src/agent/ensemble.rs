@@ -26,7 +26,9 @@ pub trait EnsembleMember: SenderAgent {
 pub struct HostPair {
     /// The place of the link among the endpoint's links.
     pub link: usize,
+    /// Our address, as these flows have it.
     pub local: IpAddr,
+    /// The peer's address; the ports of both ends are left out.
     pub peer: IpAddr,
 }
 

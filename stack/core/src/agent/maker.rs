@@ -10,6 +10,7 @@ pub type BadSpec = Box<dyn Error + Send + Sync>;
 
 /// Parsed specs. Each call makes new agents, at SYN, and cannot fail.
 pub type MakeReceiver = Arc<dyn Fn() -> Box<dyn ReceiverAgent> + Send + Sync>;
+/// The same for shadows: all of one connection, in the order of the list.
 pub type MakeShadows = Arc<dyn Fn() -> Vec<Box<dyn ReceiverAgent>> + Send + Sync>;
 /// Flows between the same two hosts may share state.
 pub type MakeSenders = Arc<dyn Fn(HostPair) -> SenderAgents + Send + Sync>;
@@ -17,17 +18,22 @@ pub type MakeSenders = Arc<dyn Fn(HostPair) -> SenderAgents + Send + Sync>;
 /// Parses specs of agents. Core knows no agent by name: an endpoint has a maker, and calls it for new rules and for
 /// agents that a program chooses.
 pub trait AgentMaker: Send {
+    /// Reads one spec, such as `dca:w=3`.
     fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec>;
     /// Agents that watch a live connection's arrivals and report what they would have done.
     fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec>;
+    /// Reads a list such as `[newreno, limit:4]`: the first agent owns cwnd and ssthresh.
     fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec>;
 }
 
-/// The agents of a connection, as specs. `senders` and `shadows` are lists: `[newreno, limit:4]`.
+/// The agents of a connection, as specs; the last two are lists, such as `[newreno, limit:4]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentSpecs {
+    /// The agent that decides when to acknowledge.
     pub receiver: String,
+    /// The owner of cwnd and ssthresh, then the agents that narrow its allowance.
     pub senders: String,
+    /// At most eight agents that only watch.
     pub shadows: String,
 }
 

@@ -14,11 +14,14 @@ pub struct Needs {
     pub ack_rate: bool,
     /// ACK requests of the form [`AckRequestForm::After`](super::AckRequestForm::After).
     pub ack_after: bool,
+    /// The number of links to the peer, or from it.
     pub hops: bool,
+    /// A measured round trip. A sender measures it with its first data, so only a receiver agent can lack it.
     pub rtt: bool,
 }
 
 impl Needs {
+    /// The needs of both: a connection offers those of all its agents.
     #[must_use]
     pub fn union(self, other: Needs) -> Needs {
         Needs {

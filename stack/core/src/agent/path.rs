@@ -7,15 +7,23 @@ use crate::Seq;
 /// Kept by the connection, read by both kinds of agents. A hop is a link: neighbours are 1 apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
+    /// The number of links of the way there, and its source; None while unknown.
     pub hops_to_peer: Option<(u8, HopSource)>,
+    /// The same of the way back. The hop limit of arriving segments gives this one alone.
     pub hops_from_peer: Option<(u8, HopSource)>,
+    /// The bit rate of our own link on the way there, if routing knows it.
     pub link_bps: Option<u64>,
+    /// The round trip over both ways.
     pub rtt: Rtt,
 }
 
+/// The source of a number of hops.
+/// The routing protocol of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopSource {
+    /// The hop limit of arriving segments, for want of another source.
     Routing,
+    /// A number in the configuration.
     Ttl,
     Config,
 }
@@ -24,26 +32,37 @@ pub enum HopSource {
 /// time, so they only serve as a minimum, or as a coarse value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rtt {
+    /// The newest sample; None before the first.
     pub latest: Option<Duration>,
+    /// SRTT of RFC 6298 §2; None before the first sample.
     pub smoothed: Option<Duration>,
+    /// RTTVAR of RFC 6298 §2; zero before the first sample.
     pub variance: Duration,
+    /// The smallest sample so far; None before the first.
     pub min: Option<Duration>,
 }
 
+/// News of routing about the way to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
+    /// There is no route any more.
     RouteFailed,
+    /// There is a route, for the first time or again.
     RouteFound,
+    /// The route now has another number of hops.
     HopsChanged,
     /// A routing message reports that the peer's `rcv_nxt` has reached this number.
     AckSeq(Seq),
 }
 
-/// `Freeze` stops the RTO, keeps cwnd and sends probes. Any acceptable ACK thaws, and the RTO is armed again at its old
-/// value.
+/// An agent's answer to news of routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathReaction {
+    /// Nothing changes.
     None,
+    /// Stops the RTO, keeps cwnd and sends probes, if data is in flight. Any acceptable ACK thaws, and the RTO is armed
+    /// again at its old value.
     Freeze { probe_every: Duration },
+    /// Nothing below this number is retransmitted. It must lie within the data in flight, or it has no effect.
     RaiseHighestAck(Seq),
 }

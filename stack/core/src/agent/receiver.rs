@@ -11,6 +11,7 @@ use crate::Instant;
 /// The ledger enforces every MUST. Out-of-window segments, SYN, FIN and probes get answers whatever an agent decides.
 /// In-order data gets its ACK within 500 ms.
 pub trait ReceiverAgent: Debug + Send {
+    /// Called when the connection is made: its SYN or SYN-ACK offers them to the peer.
     fn needs(&self) -> Needs;
     /// Called for each data segment, also when a read carries several.
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict;
@@ -22,6 +23,7 @@ pub trait ReceiverAgent: Debug + Send {
     fn deadline(&self) -> Option<Instant>;
     /// The note that leaves with the ACK; it is frozen with the number at the decision.
     fn note(&self) -> AckNote;
+    /// Called when a program asks for the connection's state. Hands each figure of the agent to `sink`, with its name.
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
     /// The source of the time until [`deadline`](ReceiverAgent::deadline), if the path's RTT, rate or gaps gave it. It
     /// is called after `on_arrival`, and only while the trace is kept.
@@ -33,17 +35,24 @@ pub trait ReceiverAgent: Debug + Send {
 /// The property of the path that gave the length of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
+    /// [`Rtt::min`](super::Rtt::min) of the path.
     LeastRtt {
+        /// `u32::MAX` if it is longer.
         us: u32,
     },
+    /// The largest rate at which data has come lately.
     Rate {
+        /// Payload alone.
         bytes_per_s: u64,
     },
     /// The mean gap between in-order segments.
     MeanGap {
+        /// `u32::MAX` if it is longer.
         us: u32,
     },
+    /// The shortest of the recent gaps between in-order segments.
     ShortestGap {
+        /// `u32::MAX` if it is longer.
         us: u32,
     },
 }
@@ -68,11 +77,16 @@ impl fmt::Display for Basis {
     }
 }
 
+/// The place of arriving data in the sequence space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
+    /// `rcv_nxt` advances, with no hole above it.
     InOrder,
+    /// `rcv_nxt` advances into a hole, all or part of it (RFC 5681 §4.2).
     FillsHole,
+    /// Above a hole.
     OutOfOrder,
+    /// All of it had already arrived.
     Duplicate,
 }
 
@@ -80,14 +94,19 @@ pub enum Class {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Arrival {
+    /// The same for all segments of a read.
     pub now: Instant,
+    /// The class of the whole read.
     pub class: Class,
+    /// The bytes by which `rcv_nxt` advances, with data above a filled hole; where it does not advance, the payload.
     pub bytes: u32,
     /// Time since the last data segment of any class. The segments of one read share its gap evenly.
     pub gap: Option<Duration>,
     /// Time since the last in-order data segment.
     pub gap_in_order: Option<Duration>,
+    /// True if it has the PSH flag, which counts for the last segment of a read alone.
     pub push: bool,
+    /// True if the network marked it (RFC 3168).
     pub ce: bool,
     /// The sender's request for ACKs, in the agreed form.
     pub ack_request: Option<AckRequest>,
@@ -113,13 +132,17 @@ impl Arrival {
     }
 }
 
+/// The connection's state, as far as a receiver agent may know it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RecvView<'a> {
+    /// Of the agent's own seat: a shadow sees the segments that it would owe.
     pub owed: Owed,
+    /// The knowledge of hops and round trips so far.
     pub path: &'a Path,
     /// The sender's last reported congestion window, in segments.
     pub peer_cwnd: Option<u16>,
+    /// Payload of a full segment: our own, or the largest that came.
     pub mss: u32,
     /// The window that we advertise, in bytes.
     pub advertised: u32,
@@ -138,17 +161,24 @@ impl<'a> RecvView<'a> {
 /// so has every shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
+    /// Segments that advanced `rcv_nxt` since the last ACK.
     pub segments: u32,
+    /// The sum of their [`Arrival::bytes`].
     pub bytes: u32,
+    /// Arrival of the first of them; None if there is none.
     pub since: Option<Instant>,
+    /// The last decision to acknowledge, of whatever cause; None before the first.
     pub last_ack: Option<Instant>,
     /// In-order segments since the connection began.
     pub in_order_total: u64,
 }
 
+/// An agent's decision, with the reason for the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckVerdict {
+    /// No ACK yet. The agent's deadline or the ledger's ceiling ends the wait.
     Hold(Why),
+    /// An ACK of all in-order data up to this segment, as soon as the link has room.
     Now(Why),
     /// The last number again, while no ACK is owed.
     Repeat(Why),
@@ -157,12 +187,16 @@ pub enum AckVerdict {
 /// For example "count 3 of 5". It suffices for every agent, and is the only source of trace text and capture comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Why {
+    /// The agent's rule that decided, or the ledger's.
     pub rule: Rule,
+    /// The amount so far: segments, or bytes where the rule counts these.
     pub have: u32,
+    /// The amount that releases an ACK, in the same unit; 0 if the rule counts nothing.
     pub want: u32,
 }
 
 impl Why {
+    /// A reason with a count.
     pub const fn new(rule: Rule, have: u32, want: u32) -> Why {
         Why { rule, have, want }
     }
@@ -184,23 +218,37 @@ impl fmt::Display for Why {
     }
 }
 
+/// The rule by which an ACK leaves or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
+    /// Each segment gets an ACK at once.
     Each,
+    /// Enough segments wait.
     Count,
+    /// Enough of the sender's window has come; or our own window reopens.
     Window,
+    /// ACKs keep to a rate, by measurement (TACK) or by the sender's request (TARR).
     Rate,
+    /// The wait has an end, or has reached it.
     Deadline,
+    /// The segment fills a hole, lies above one, or came twice.
     NotInOrder,
+    /// The segment has the PSH flag.
     Push,
+    /// The network marked the segment (RFC 3168).
     Marked,
+    /// The sender has requested this ACK, or one after more segments.
     Asked,
+    /// The last ACK seems to be lost, so it is repeated.
     LostAck,
+    /// The ledger answers a SYN, a FIN, a probe or an unacceptable segment, or lets the ACK ride on data.
     Forced,
+    /// The ledger ends the longest wait that it allows (RFC 9293 MUST-40).
     Ceiling,
 }
 
 impl Rule {
+    /// The name in traces, metrics and captures.
     pub const fn name(self) -> &'static str {
         match self {
             Rule::Each => "each",
@@ -219,24 +267,35 @@ impl Rule {
     }
 }
 
-/// A decided ACK. `segments` and `bytes` count the newly acknowledged data.
+/// A decided ACK, as agents learn of it.
 #[derive(Clone, Copy, Debug)]
 pub struct AckDecided {
+    /// The time of the decision; the link may have room only later.
     pub now: Instant,
+    /// The cause.
     pub by: By,
+    /// Segments that advanced `rcv_nxt` since the last ACK.
     pub segments: u32,
+    /// The sum of their [`Arrival::bytes`].
     pub bytes: u32,
 }
 
+/// The cause of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
+    /// [`AckVerdict::Now`] of the agent.
     Agent,
+    /// [`AckVerdict::Repeat`] of the agent.
     Repeat,
+    /// The ledger, whatever the agent decides.
     Forced,
+    /// A segment that leaves anyway carries the number.
     Piggyback,
 }
 
+/// An agent's note to the sender, in our own TCP option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckNote {
+    /// Segments above the hole that came since data was last in order. It needs the handshake's agreement.
     pub dup_count: Option<u8>,
 }
