@@ -25,8 +25,11 @@ pub struct LinkId(pub u16);
 /// 7. A frame that could not be delivered comes back with its packet. Each transmit carries an id that joins trace,
 ///    capture and link events.
 pub trait Machine {
+    /// Takes a packet that the link has received.
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>);
+    /// Takes a report of the layer under `link`.
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>);
+    /// Does the work that is due, if any is.
     fn handle_timeout(&mut self, now: Instant);
     /// Appends the next packet for `link` to `out`, which the caller has cleared. Call it only if the link has room.
     fn poll_transmit(
@@ -39,6 +42,7 @@ pub trait Machine {
     /// The end of the packet that was last polled as [`Payload::Lent`], in two pieces. It is valid until the next
     /// mutation, and empty if `out` has the whole packet.
     fn lent(&self) -> (&[u8], &[u8]);
+    /// The instant of the next work; None if only a packet, a report or a call brings more.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Empties the machine's ring of events.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
@@ -58,9 +62,11 @@ pub enum Payload {
 /// A packet from a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Rx<'a> {
+    /// The link that received it.
     pub link: LinkId,
     /// The neighbour that sent it, if the link knows it.
     pub from: Option<IpAddr>,
+    /// [`Cast::ToUs`] if the link has no addresses.
     pub cast: Cast,
     /// Payload bytes per segment if the link coalesced several into one read.
     pub segment_bytes: Option<u16>,
@@ -78,15 +84,20 @@ impl<'a> Rx<'a> {
 /// The addressee of the frame around a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
+    /// This node alone.
     ToUs,
+    /// A broadcast or multicast address of the link.
     ToAll,
+    /// Another node. Only routing looks at such packets.
     Overheard,
 }
 
 /// The destination and the handling of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
+    /// The receiver of the frame.
     pub to: NextHop,
+    /// The class in queues on the way to the link.
     pub class: QueueClass,
     /// Payload bytes per segment if the link should cut the packet into several.
     pub segment_bytes: Option<u16>,
@@ -94,17 +105,23 @@ pub struct Transmit {
     pub id: u64,
 }
 
+/// The receiver of a frame on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextHop {
     /// The link decides itself (TUN, a wire).
     Link,
+    /// One station, which the link resolves.
     Neighbour(IpAddr),
+    /// All stations in range, by broadcast or multicast.
     All,
 }
 
+/// A packet's class in the queue of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueClass {
+    /// First in, first out; in a full queue it finds no room.
     Data,
+    /// A routing message. It goes before all data, and a full queue drops its last packet for it.
     Routing,
 }
 
@@ -113,28 +130,44 @@ pub enum QueueClass {
 pub enum LinkEvent<'a> {
     /// Returns the packet, for local repair or salvage. The node itself must purge queued packets for that neighbour.
     NotDelivered {
+        /// The neighbour that did not answer.
         to: IpAddr,
+        /// [`Transmit::id`].
         id: u64,
+        /// The whole IP packet.
         packet: &'a [u8],
     },
+    /// The neighbour confirmed the frame, or a broadcast has left.
     Delivered {
+        /// [`Transmit::id`].
         id: u64,
     },
+    /// A frame came with this signal.
     Signal {
+        /// The neighbour that sent it.
         from: IpAddr,
+        /// The received power.
         dbm: i8,
     },
+    /// The link to a neighbour still works, but a fade is expected.
     GoingDown {
+        /// The neighbour, a mobile of a base station.
         peer: IpAddr,
+        /// The round trip to it; zero if unknown.
         rtt: Duration,
+        /// The expected length of the fade.
         outage: Duration,
         /// The expected time until it is gone; zero if unknown.
         within: Duration,
     },
+    /// The link to a neighbour is gone.
     Gone {
+        /// The neighbour, a mobile of a base station.
         peer: IpAddr,
     },
+    /// The link to a neighbour is up, again or still.
     Up {
+        /// The neighbour, a mobile of a base station.
         peer: IpAddr,
     },
 }
