@@ -238,7 +238,7 @@ pub struct Acked {
     pub newly: Count,
     /// Data that its SACK blocks are the first to report.
     pub sacked: Count,
-    /// The round trip of the newest delivered segment; None if it was sent twice (Karn).
+    /// The round trip of the newest segment that it delivered; None if a retransmission makes it ambiguous (Karn).
     pub rtt: Option<Duration>,
     /// True if it echoes a mark of the network (RFC 3168).
     pub ece: bool,

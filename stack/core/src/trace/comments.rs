@@ -28,12 +28,15 @@ pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 /// Names of a connection's agents and paths, which the trace does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnNames {
+    /// The agent's spec, as the connection got it.
     pub receiver: String,
+    /// The list of sender agents, the owner of cwnd first.
     pub senders: String,
     /// The list of shadow agents.
     pub shadows: String,
     /// The configuration's rule that chose them; None if no rule did.
     pub rule: Option<String>,
+    /// The number of links to the peer; None while unknown.
     pub hops: Option<u8>,
 }
 
@@ -132,6 +135,7 @@ impl Segment {
 }
 
 impl Comments {
+    /// Calls `names` at most eight times a connection, until its hops are known.
     pub fn new(names: Names) -> Comments {
         Comments { names, connections: BTreeMap::new(), arrival: None }
     }

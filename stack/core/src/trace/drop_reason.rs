@@ -8,8 +8,10 @@ macro_rules! drop_reasons {
         pub enum DropReason { $($(#[$doc])* $variant),+ }
 
         impl DropReason {
+            /// All reasons, in the order of their counters.
             pub const ALL: &[DropReason] = &[$(DropReason::$variant),+];
 
+            /// The name in traces and metrics.
             pub const fn name(self) -> &'static str {
                 match self { $(DropReason::$variant => $name),+ }
             }

@@ -4,6 +4,7 @@ use super::{ChosenBy, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, Undo
 use crate::agent::{By, Class, HopSource};
 
 impl StateName {
+    /// The name in traces and captures.
     pub const fn name(self) -> &'static str {
         match self {
             StateName::Closed => "closed",
@@ -22,9 +23,11 @@ impl StateName {
 }
 
 impl Scarce {
+    /// All resources, in the order of their counters.
     pub const ALL: [Scarce; 5] =
         [Scarce::Orphans, Scarce::OrphanBytes, Scarce::TimeWaits, Scarce::BufferBytes, Scarce::Handshakes];
 
+    /// The name in traces and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Scarce::Orphans => "orphans",
@@ -37,6 +40,7 @@ impl Scarce {
 }
 
 impl SentWhat {
+    /// All reasons, in the order of [`Totals::sent`](super::Totals::sent).
     pub const ALL: [SentWhat; 6] = [
         SentWhat::New,
         SentWhat::Resent,
@@ -46,6 +50,7 @@ impl SentWhat {
         SentWhat::Control,
     ];
 
+    /// The name in traces and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             SentWhat::New => "new",
@@ -59,6 +64,7 @@ impl SentWhat {
 }
 
 impl ChosenBy {
+    /// The name in traces; the number of a rule stands beside it.
     pub const fn name(self) -> &'static str {
         match self {
             ChosenBy::Program => "program",
@@ -69,9 +75,11 @@ impl ChosenBy {
 }
 
 impl LostBy {
+    /// All kinds of evidence, in the order of [`Totals::recoveries`](super::Totals::recoveries).
     pub const ALL: [LostBy; 5] =
         [LostBy::Rack, LostBy::Sack, LostBy::DupAcks, LostBy::PartialAck, LostBy::Agent];
 
+    /// The name in traces and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             LostBy::Rack => "rack",
@@ -95,6 +103,7 @@ impl LostBy {
 }
 
 impl Class {
+    /// The name in traces.
     pub const fn name(self) -> &'static str {
         match self {
             Class::InOrder => "in-order",
@@ -106,6 +115,7 @@ impl Class {
 }
 
 impl UndoneBy {
+    /// The name in traces and captures.
     pub const fn name(self) -> &'static str {
         match self {
             UndoneBy::Timestamps => "timestamps",
@@ -116,6 +126,7 @@ impl UndoneBy {
 }
 
 impl MtuHow {
+    /// The name in traces and captures.
     pub const fn name(self) -> &'static str {
         match self {
             MtuHow::Icmp => "icmp",
@@ -127,6 +138,7 @@ impl MtuHow {
 }
 
 impl Lacking {
+    /// The name in traces and results.
     pub const fn name(self) -> &'static str {
         match self {
             Lacking::PeerCwnd => "peer-cwnd",
@@ -145,6 +157,7 @@ impl Lacking {
 }
 
 impl HopSource {
+    /// The name in traces and results.
     pub const fn name(self) -> &'static str {
         match self {
             HopSource::Routing => "routing",
@@ -155,6 +168,7 @@ impl HopSource {
 }
 
 impl By {
+    /// The name in traces and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             By::Agent => "agent",

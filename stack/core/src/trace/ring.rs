@@ -7,8 +7,9 @@ use crate::Instant;
 /// need not be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Segments that carried data, SYN, FIN or RST, in the order of [`SentWhat::ALL`].
+    /// Segments other than pure ACKs, in the order of [`SentWhat::ALL`].
     pub sent: [u64; SentWhat::ALL.len()],
+    /// ACKs that left alone.
     pub pure_acks: u64,
     /// Retransmission timers that ran out.
     pub timeouts: u64,
@@ -24,6 +25,7 @@ impl Totals {
         self.sent[SentWhat::Resent as usize] + self.sent[SentWhat::AfterTimeout as usize]
     }
 
+    /// Adds the counts of another machine.
     pub fn add(&mut self, other: &Totals) {
         let Totals { sent, pure_acks, timeouts, recoveries, undone } = self;
         sent.iter_mut().zip(other.sent).for_each(|(sum, more)| *sum += more);
@@ -76,6 +78,7 @@ impl TraceRing {
         }
     }
 
+    /// Counts the event, and keeps it if events are kept. A full ring loses its oldest one.
     #[inline]
     pub fn push(&mut self, now: Instant, conn: u32, packet: u64, kind: TraceKind) {
         if let TraceKind::Dropped(reason) = kind {
@@ -99,14 +102,17 @@ impl TraceRing {
         self.oldest = 0;
     }
 
+    /// Returns whether events are kept.
     pub fn is_kept(&self) -> bool {
         self.capacity > 0
     }
 
+    /// The counts since the ring was made.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
+    /// Hands all events to `sink`, the oldest first, and forgets them.
     pub fn drain(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         let (newer, older) = self.events.split_at(self.oldest);
         older.iter().chain(newer).for_each(sink);

@@ -42,10 +42,12 @@ impl TraceText {
         TraceText { text: format!("{FIRST_LINE}\n{COLUMN_NAMES}\n") }
     }
 
+    /// Appends the event's line.
     pub fn push(&mut self, event: &TraceEvent) {
         write_line(event, &mut self.text);
     }
 
+    /// The text since the beginning, or since the last [`clear`](TraceText::clear).
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -81,6 +83,7 @@ macro_rules! event_names {
         pub const EVENT_NAMES: &[&str] = &[$($name),+];
 
         impl TraceKind {
+            /// The name in the `event` column, in metrics and in [`EVENT_NAMES`].
             pub const fn name(&self) -> &'static str {
                 match self { $($pattern => $name),+ }
             }

@@ -8,30 +8,38 @@ use crate::Instant;
 /// The columns of one line; `event` may be the name of a newer writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceLine<'a> {
+    /// `time_s`, to the nanosecond.
     pub now: Instant,
+    /// 0 if no connection is involved.
     pub conn: u32,
+    /// 0 for neither a transmit nor a received packet.
     pub packet: u64,
+    /// Usually one of [`EVENT_NAMES`](super::EVENT_NAMES).
     pub event: &'a str,
     /// `key=value` pairs as written; see [`pairs`](TraceLine::pairs).
     pub details: &'a str,
 }
 
 impl<'a> TraceLine<'a> {
+    /// The details' keys and values, in the order of the line.
     pub fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.details.split(' ').filter_map(|pair| pair.split_once('='))
     }
 
+    /// The value of the first pair with this key.
     pub fn value(&self, key: &str) -> Option<&'a str> {
         self.pairs().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
-/// The place of an error in a trace. Line and column count from 1, the column in characters; `line` is 0 if a single
-/// line was parsed.
+/// The place of an error in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParseError {
+    /// From 1, with the header; 0 if a single line was parsed.
     pub line: u64,
+    /// From 1, in characters.
     pub column: usize,
+    /// The text that would have been right there.
     pub expected: &'static str,
 }
 
@@ -54,6 +62,7 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
+    /// A reader that expects the two header lines first.
     pub fn new() -> TraceReader {
         TraceReader::default()
     }
