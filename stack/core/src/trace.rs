@@ -194,9 +194,9 @@ pub enum TraceKind {
     },
     /// A connection got its agents; the value is the source of the choice.
     Agents(ChosenBy),
-    /// An agent's need is not met by the peer: it follows its written fallback.
+    /// An agent's need is not met: it follows its written fallback.
     Fallback(Lacking),
-    /// An ICMP error came: advice only, never the end of a connection by itself.
+    /// An ICMP error came, or a next hop did not answer. It is advice only, except in SYN-SENT.
     IcmpError {
         /// The type by its ICMPv4 number, for IPv6 too: 3, 11 or 12.
         kind: u8,

@@ -27,7 +27,8 @@ pub trait BaseStationAgent: Debug + Send {
     fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders);
     /// Is called only when due; afterwards `deadline()` is later than `now`.
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders);
-    /// Memory has ended. Held packets are on their way, and no more are held until the link is up again.
+    /// Memory has ended. Held packets are on their way. No more are kept until the link is up again, or for 1 s if it
+    /// is up.
     fn on_overflow(&mut self, now: Instant);
     /// Returns whether it takes back data that the link to the mobile has given up.
     fn takes_back(&self) -> bool;
@@ -242,7 +243,7 @@ pub struct FlowView {
     pub whole: Rtt,
     /// The mobile's waiting packets.
     pub held_acks: u32,
-    /// The fixed end's waiting packets.
+    /// The fixed end's packets that wait, and copies.
     pub cached_packets: u32,
     /// Payload of these packets.
     pub cached_bytes: u32,

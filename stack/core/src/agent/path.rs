@@ -18,13 +18,13 @@ pub struct Path {
 }
 
 /// The source of a number of hops.
-/// The routing protocol of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopSource {
-    /// The hop limit of arriving segments, for want of another source.
+    /// The routing protocol of this node.
     Routing,
-    /// A number in the configuration.
+    /// The hop limit of arriving segments, for want of another source.
     Ttl,
+    /// A number in the configuration.
     Config,
 }
 

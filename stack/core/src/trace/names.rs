@@ -4,7 +4,7 @@ use super::{ChosenBy, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, Undo
 use crate::agent::{By, Class, HopSource};
 
 impl StateName {
-    /// The name in traces and captures.
+    /// The name in traces, captures and status.
     pub const fn name(self) -> &'static str {
         match self {
             StateName::Closed => "closed",
@@ -138,7 +138,7 @@ impl MtuHow {
 }
 
 impl Lacking {
-    /// The name in traces and results.
+    /// The name in traces, status and results.
     pub const fn name(self) -> &'static str {
         match self {
             Lacking::PeerCwnd => "peer-cwnd",
@@ -157,7 +157,7 @@ impl Lacking {
 }
 
 impl HopSource {
-    /// The name in traces and results.
+    /// The name in traces, status and results.
     pub const fn name(self) -> &'static str {
         match self {
             HopSource::Routing => "routing",
