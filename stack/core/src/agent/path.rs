@@ -58,11 +58,11 @@ pub enum PathEvent {
 /// An agent's answer to news of routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathReaction {
-    /// Nothing changes.
+    /// No change.
     None,
     /// Stops the RTO, keeps cwnd and sends probes, if data is in flight. Any acceptable ACK thaws, and the RTO is armed
     /// again at its old value.
     Freeze { probe_every: Duration },
-    /// Nothing below this number is retransmitted. It must lie within the data in flight, or it has no effect.
+    /// No data below this number goes again. The number must lie within the data in flight, or it has no effect.
     RaiseHighestAck(Seq),
 }

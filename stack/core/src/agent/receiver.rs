@@ -136,7 +136,7 @@ impl Arrival {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RecvView<'a> {
-    /// Of the agent's own seat: a shadow sees the segments that it would owe.
+    /// The agent's own seat: a shadow sees the segments that it would owe.
     pub owed: Owed,
     /// The knowledge of hops and round trips so far.
     pub path: &'a Path,
