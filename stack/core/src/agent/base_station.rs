@@ -350,17 +350,47 @@ impl Because {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Releases this many of the side's oldest waiting packets; of copies, those that the mobile has not acknowledged.
-    Release { of: Side, packets: u32, because: Because },
+    Release {
+        /// The side that sent them.
+        of: Side,
+        /// [`ALL_PACKETS`] for all.
+        packets: u32,
+        /// For the trace.
+        because: Because,
+    },
     /// Drops the side's waiting packets.
-    Discard { of: Side, reason: DropReason },
+    Discard {
+        /// The side that sent them.
+        of: Side,
+        /// For the trace and the counter.
+        reason: DropReason,
+    },
     /// Drops cached data below this number.
-    Forget { below: Seq },
+    Forget {
+        /// A packet goes if it ends at this number or before.
+        below: Seq,
+    },
     /// Repeats the mobile's newest ACK, at most once for each ACK, and not behind data of the mobile.
-    Repeat { because: Because },
+    Repeat {
+        /// For the trace.
+        because: Because,
+    },
     /// Retransmits cached data; it stays cached.
-    Resend { seq: Seq, because: Because },
+    Resend {
+        /// A number of the cached packet.
+        seq: Seq,
+        /// For the trace.
+        because: Because,
+    },
     /// Sends an ACK in the mobile's name, with a number that the mobile has acknowledged.
-    Acknowledge { number: Seq, window: Told, copies: u8 },
+    Acknowledge {
+        /// The order has no effect if the mobile has not acknowledged it.
+        number: Seq,
+        /// The window field.
+        window: Told,
+        /// At most two leave for each number and window.
+        copies: u8,
+    },
 }
 
 /// The window of an [`Order::Acknowledge`].

@@ -62,7 +62,10 @@ pub enum PathReaction {
     None,
     /// Stops the RTO, keeps cwnd and sends probes, if data is in flight. Any acceptable ACK thaws, and the RTO is armed
     /// again at its old value.
-    Freeze { probe_every: Duration },
+    Freeze {
+        /// The time between two probes, at least 10 ms.
+        probe_every: Duration,
+    },
     /// No data below this number goes again. The number must lie within the data in flight, or it has no effect.
     RaiseHighestAck(Seq),
 }

@@ -169,7 +169,10 @@ impl<'a> SendView<'a> {
 pub enum Recovering {
     /// Fast recovery. `so_far` starts from PRR (or from RFC 6582 inflation in the compatible profile), and the owner of
     /// cwnd returns it unchanged.
-    Fast { ssthresh: u64 },
+    Fast {
+        /// In bytes, as `on_loss` set it.
+        ssthresh: u64,
+    },
     /// Until the data in flight at the timeout is acknowledged.
     AfterTimeout,
 }

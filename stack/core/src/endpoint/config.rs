@@ -81,7 +81,10 @@ pub enum Offload {
     /// It takes [bundles](crate::wire::bundle) in packets of up to `most_bytes`, headers included. It cuts them up as
     /// in [`Transmit::segment_bytes`](crate::Transmit::segment_bytes), or passes them on whole. At most 65,535 bytes
     /// are used.
-    Cut { most_bytes: u32 },
+    Cut {
+        /// Bytes of a whole packet.
+        most_bytes: u32,
+    },
 }
 
 /// The side that finds the next hop of a packet: the link or the endpoint.

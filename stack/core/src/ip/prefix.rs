@@ -122,9 +122,15 @@ pub enum PrefixError {
     /// The text before the slash is no IP address.
     Address,
     /// The text after the slash is no number of one to three digits.
-    Length { longest: u8 },
+    Length {
+        /// Bits of the address: 32 or 128.
+        longest: u8,
+    },
     /// The number exceeds the bits of the address.
-    TooLong { longest: u8 },
+    TooLong {
+        /// Bits of the address: 32 or 128.
+        longest: u8,
+    },
 }
 
 impl fmt::Display for PrefixError {

@@ -77,7 +77,10 @@ pub enum RecoveryStyle {
     /// RFC 9937.
     Prr,
     /// RFC 6582 window inflation with partial deflation: at most `per_ack` segments leave for an ACK.
-    Inflate { per_ack: u8 },
+    Inflate {
+        /// Segments, retransmissions included.
+        per_ack: u8,
+    },
 }
 
 /// The retransmission timeout (RFC 6298).
@@ -100,7 +103,10 @@ pub enum RttMeasure {
     EveryAck,
     /// Times one segment a round trip, in whole ticks, as older stacks and ns-2 do. With timestamps, each ACK of new
     /// data gives a sample, also in whole ticks.
-    OneTimed { tick: Duration },
+    OneTimed {
+        /// Not zero; ns-2 has 10 ms.
+        tick: Duration,
+    },
 }
 
 /// The number of links of a path, for use without routing.

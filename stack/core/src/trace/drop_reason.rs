@@ -26,6 +26,7 @@ drop_reasons! {
     IpVersion = "ip-version",
     /// A header field contradicts another (header length, total length, option length).
     IpMalformed = "ip-malformed",
+    /// The checksum of an IPv4 header is wrong.
     IpChecksum = "ip-checksum",
     /// More or longer extension headers than are parsed.
     IpExtensions = "ip-extensions",
@@ -43,16 +44,23 @@ drop_reasons! {
     FragmentsFull = "fragments-full",
     /// The rest of the datagram did not come in time.
     FragmentTimeout = "fragment-timeout",
+    /// A wrong checksum, fewer than 8 bytes, or ICMP of the other IP version.
     IcmpMalformed = "icmp-malformed",
     /// An ICMP error that quotes no segment in flight (RFC 5927).
     IcmpUnverified = "icmp-unverified",
     /// An ICMP answer that the rate limit kept back.
     IcmpRateLimited = "icmp-rate-limited",
+    /// The length field says less than a header.
     UdpMalformed = "udp-malformed",
+    /// A wrong checksum, or none over IPv6 (RFC 8200 §8.1).
     UdpChecksum = "udp-checksum",
+    /// No socket is bound to the port.
     UdpNoSocket = "udp-no-socket",
+    /// The socket's queue is full.
     UdpQueueFull = "udp-queue-full",
+    /// The data offset says less than a header.
     TcpMalformed = "tcp-malformed",
+    /// The checksum is wrong.
     TcpChecksum = "tcp-checksum",
     /// Addressed to a broadcast or multicast address (MUST-57).
     TcpNotUnicast = "tcp-not-unicast",
