@@ -31,7 +31,7 @@ pub(crate) type Listed = (&'static Descriptor, &'static str);
 /// One line registers an agent.
 macro_rules! agents {
     ($folder:literal: $(pub mod $name:ident;)+) => {
-        $(pub mod $name;)+
+        $(pub(crate) mod $name;)+
 
         pub(crate) static AGENTS: &[$crate::descriptor::Listed] = &[$(
             (&$name::DESCRIPTOR, include_str!(concat!($folder, "/", stringify!($name), ".rs")))

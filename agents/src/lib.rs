@@ -17,6 +17,8 @@
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in
 //! `hopwise_core::agent` itself.
 
+#![warn(missing_docs)]
+
 pub mod base_station;
 pub mod descriptor;
 mod maker;

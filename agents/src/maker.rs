@@ -29,10 +29,6 @@ impl StandardAgents {
     pub fn new(profile: Profile) -> StandardAgents {
         StandardAgents { profile, shared: Arc::default() }
     }
-
-    pub const fn profile(&self) -> Profile {
-        self.profile
-    }
 }
 
 impl AgentMaker for StandardAgents {

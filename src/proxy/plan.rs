@@ -58,7 +58,8 @@ pub(crate) struct Arguments {
     /// Print a JSON object: of the mode, or of all modes by name
     #[arg(long)]
     json: bool,
-    /// With --json, also print the result for every number of ACKs that wait as long as they can
+    /// With --json, also print the result for each number of ACKs that wait as long as they can, up to the first number
+    /// that outlasts the outage
     #[arg(long, requires = "json")]
     every_n: bool,
     /// Draw the plans into this SVG file

@@ -16,7 +16,7 @@ use hopwise_core::wire::Flags;
 
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "ack-filter",
     rule: "of a flow's pure ACKs that wait for a link, lets only the newest go",
     source: "RFC 3449 §5.2.1",
@@ -26,7 +26,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug, Default)]
-pub struct AckFilter {
+pub(crate) struct AckFilter {
     /// The highest ACK number of the fixed end, whose ACKs arrive without a class.
     fixed_acked: Option<hopwise_core::Seq>,
     filtered: u64,

@@ -55,7 +55,7 @@ params! {
     frto: &'static str = AUTO.is(0),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "ack-hold",
     rule: "holds the mobile's ACKs through a fade and caches data for it, or says the newest ACK again after it",
     source: "Bhutani, ACK holding",
@@ -96,7 +96,7 @@ enum Phase {
 
 /// Invariant 1: ACKs wait only in `Going` with `Holds::Acks` and in `Gone`.
 #[derive(Debug)]
-pub struct AckHold {
+pub(crate) struct AckHold {
     plans: Plans,
     patience: Duration,
     phase: Phase,

@@ -23,7 +23,7 @@ params! {
     d: Duration = Form::millis(1, 10_000).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "delayed-dupacks",
     rule: "holds third and later duplicate ACKs for d, and drops them when the hole fills before",
     source: "Vaidya et al., delayed dupacks",
@@ -34,7 +34,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 /// Invariant 1: `due` is `Some` exactly while duplicates are held.
 #[derive(Debug)]
-pub struct DelayedDupacks {
+pub(crate) struct DelayedDupacks {
     d: Duration,
     duplicates: u32,
     due: Option<Instant>,

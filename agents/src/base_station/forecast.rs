@@ -4,8 +4,8 @@
 //! within `lead`, the link is going down. The expected outage is the average of past fades (the average fade duration
 //! of textbooks), or `first` before there was one. The link is gone when the median of three samples is below the
 //! threshold, or when a link that was going down falls silent. It is up when the median is above the threshold by
-//! `hysteresis`. A forecast is taken back if its fade has not come within twice the lead, and the signal is that much
-//! above the threshold.
+//! `hysteresis`. A forecast is taken back if its fade has not come within twice the lead, the signal is that much
+//! above the threshold, and the line no longer leads below it.
 
 use std::collections::VecDeque;
 use std::time::Duration;

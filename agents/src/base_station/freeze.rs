@@ -20,7 +20,7 @@ use hopwise_core::trace::DropReason;
 
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "freeze",
     rule: "closes the sender's window before a fade, and opens it with a duplicate ACK after it",
     source: "Goff et al., Freeze-TCP",
@@ -33,7 +33,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 const COPIES: u8 = 2;
 
 #[derive(Debug, Default)]
-pub struct Freeze {
+pub(crate) struct Freeze {
     is_frozen: bool,
 }
 

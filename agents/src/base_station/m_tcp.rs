@@ -28,7 +28,7 @@ params! {
     wait: Duration = Form::millis(1, 10_000).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "m-tcp",
     rule: "keeps the last acknowledged byte back, and closes the window with it when the link is gone",
     source: "Brown and Singh, M-TCP",
@@ -39,7 +39,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 /// Invariant 1: `due` is `Some` while a last byte is kept back and the link is not gone.
 #[derive(Debug)]
-pub struct MTcp {
+pub(crate) struct MTcp {
     wait: Duration,
     due: Option<Instant>,
     is_gone: bool,

@@ -11,7 +11,7 @@ use hopwise_core::agent::{BaseStationAgent, Fate, FlowView, LinkNews, Orders, Pa
 
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "none",
     rule: "forwards everything, as a router does",
     source: "RFC 1812 §5",
@@ -21,7 +21,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug, Default)]
-pub struct Nothing {
+pub(crate) struct Nothing {
     pub(super) requires: Requires,
 }
 

@@ -45,7 +45,9 @@ pub const LONGEST_RTO_S: f64 = 120.0;
 /// The number of an [`Ask`] that is invalid, and what would be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskError {
+    /// Its name, with its unit.
     pub what: &'static str,
+    /// The range that it must lie in.
     pub accepted: &'static str,
 }
 
@@ -99,6 +101,7 @@ impl Ask {
         self.acks
     }
 
+    /// The length of the outage that the plan is for, in seconds.
     pub fn outage_s(&self) -> f64 {
         self.outage_s
     }
@@ -149,8 +152,9 @@ pub struct Plan {
     pub n: u32,
     /// The gap between the other ACKs.
     pub theta_s: Option<f64>,
-    /// The sender's RTO when the outage is over.
+    /// The sender's RTO after the last release. A kick counts the doublings of the timeouts before it.
     pub final_rto_s: f64,
+    /// The sender's smoothed round trip after the last release.
     pub final_srtt_s: f64,
     /// The time until which the sender's timer does not run out.
     pub covers_s: f64,
@@ -182,7 +186,8 @@ pub fn final_rto_by_n(ask: &Ask) -> Vec<f64> {
     (0..ask.acks).map(|n| search::closed::rto_last_s(ask, n)).collect()
 }
 
-/// The plans from which this mode's search chooses: one for each n, in order. Modes without a search have none.
+/// The plans from which this mode's search chooses: one for each n, in order, up to the
+/// first that outlasts the outage. Modes without a search have none.
 pub fn every_n(mode: Mode, ask: &Ask, sender: Sender) -> Vec<Plan> {
     match mode {
         Mode::Paper | Mode::Corrected => search::every(mode, ask, Sender::Textbook, search::Samples::Gaps),

@@ -29,7 +29,7 @@ params! {
     tick: Duration = Form::millis(1, 10_000).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "snoop",
     rule: "sends again itself what the radio has lost, and keeps duplicate ACKs for it from the sender",
     source: "Balakrishnan et al., snoop",
@@ -40,7 +40,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 /// Invariant 1: the timer runs only while something is kept.
 #[derive(Debug)]
-pub struct Snoop {
+pub(crate) struct Snoop {
     set: Params,
     /// The number that the mobile expects next, the duplicate ACKs for it, and how often it was resent.
     asked: Option<Seq>,

@@ -25,7 +25,7 @@ params! {
     buffer: u32 = Form::count("bytes", 4_096, 16 << 20).is(256 << 10),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "split",
     rule: "is a TCP to either end, and acknowledges what the other end has not got",
     source: "Bakre and Badrinath, I-TCP",

@@ -28,7 +28,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "aad",
     rule: "acknowledges when segments cease to come as quickly as the quickest of the last second",
     source: "TCP-AAD",
@@ -38,7 +38,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Aad {
+pub(crate) struct Aad {
     set: Params,
     gaps: QuickGaps,
 }

@@ -31,7 +31,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "ada",
     rule: "acknowledges when no segment came for 1.2 average gaps: once a window",
     source: "TCP-ADA (Singh and Kankipati 2004)",
@@ -41,7 +41,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Ada {
+pub(crate) struct Ada {
     set: Params,
     gaps: GapAverage,
 }

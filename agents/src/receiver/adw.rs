@@ -33,7 +33,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "adw",
     rule: "acknowledges when a window of bytes waits that follows the sender's window and the gaps",
     source: "TCP-ADW (Al-Zubi et al.)",
@@ -43,7 +43,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Adw {
+pub(crate) struct Adw {
     set: Params,
     /// w; `None` until the first segment shows the MSS.
     window_bytes: Option<u32>,

@@ -32,7 +32,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "altman-jimenez",
     rule: "acknowledges every segment at first, then every second, third and fourth",
     source: "Altman and Jiménez 2003",
@@ -42,7 +42,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct AltmanJimenez(Params);
+pub(crate) struct AltmanJimenez(Params);
 
 impl AltmanJimenez {
     fn wanted(&self, received: u64) -> u32 {

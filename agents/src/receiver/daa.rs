@@ -35,7 +35,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "daa",
     rule: "acknowledges every second to fourth segment, every second after a loss, or when segments cease to come",
     source: "TCP-DAA (de Oliveira and Braun 2005)",
@@ -50,7 +50,7 @@ const LEAST: u32 = 2 * SEGMENT;
 const MOST: u32 = 4 * SEGMENT;
 
 #[derive(Debug)]
-pub struct Daa {
+pub(crate) struct Daa {
     set: Params,
     dwin: u32,
     in_start_up: bool,

@@ -61,7 +61,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "dca",
     rule: "acknowledges once a sender's window up to 3 hops, every 5 segments up to 9, every 3 beyond",
     source: "TCP-DCA (Chen, Lee, Gerla, Sanadidi)",
@@ -82,7 +82,7 @@ const MOST_REPEATS: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Dca {
+pub(crate) struct Dca {
     set: Params,
     gaps: GapAverage,
     /// The last w.

@@ -22,7 +22,7 @@ params! {
     hold: Brief = Form::millis(1, 490).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "delayed",
     rule: "acknowledges when d in-order segments wait, or when the hold of the first one runs out",
     source: "RFC 9293 §3.8.6.3",
@@ -35,7 +35,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 const _: () = assert!(size_of::<Host<Delayed>>() <= 24);
 
 #[derive(Debug)]
-pub struct Delayed(Params);
+pub(crate) struct Delayed(Params);
 
 impl Holds for Delayed {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {

@@ -20,7 +20,7 @@ use hopwise_core::agent::{
 
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "dup-count",
     rule: "every ACK of the agent inside tells how many segments came out of order since the last in-order one",
     source: "TCP-pgy (S2)",
@@ -30,7 +30,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct DupCount {
+pub(crate) struct DupCount {
     inner: Box<dyn ReceiverAgent>,
     count: u8,
 }

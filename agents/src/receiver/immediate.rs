@@ -12,7 +12,7 @@ use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 use super::hold::{Decision, Holds, host};
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "immediate",
     rule: "acknowledges every segment",
     source: "RFC 9293 §3.8.6.3",
@@ -22,7 +22,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Immediate;
+pub(crate) struct Immediate;
 
 impl Holds for Immediate {
     fn in_order(&mut self, _: &Arrival, _: &RecvView<'_>) -> Decision {

@@ -32,7 +32,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "tack",
     rule: "acknowledges at min(bandwidth/2 segments, 4/RTT_min), and losses at once",
     source: "TACK (Li et al. 2020)",
@@ -47,7 +47,7 @@ const ROUNDS: u32 = 10;
 const SAMPLES: usize = 10;
 
 #[derive(Debug)]
-pub struct Tack {
+pub(crate) struct Tack {
     set: Params,
     bandwidth: Bandwidth,
 }

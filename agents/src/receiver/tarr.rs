@@ -26,7 +26,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(100),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "tarr",
     rule: "acknowledges every R-th segment, R as the sender asks, and at once when it asks for that",
     source: "draft-ietf-tcpm-ack-rate-request-10",
@@ -36,7 +36,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Tarr {
+pub(crate) struct Tarr {
     wanted: u32,
     longest: Duration,
 }

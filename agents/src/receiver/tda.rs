@@ -33,7 +33,7 @@ params! {
     hold: Duration = Form::millis(1, LONGEST_MS).is(200),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "tda",
     rule: "acknowledges when the sender's whole window has come, or when the hold of its first segment runs out",
     source: "TCP-TDA (Chen, Marsic, Miller)",
@@ -50,7 +50,7 @@ const UNTOLD: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Tda(Params);
+pub(crate) struct Tda(Params);
 
 impl Holds for Tda {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {

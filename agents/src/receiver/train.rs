@@ -31,7 +31,7 @@ params! {
     memory: u32 = Form::ratio(0, 999).is(800),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
     rule: "acknowledges once a train, when the segment has come that its sender `train` marks as the last",
     source: "our own, see `docs/train.md`",
@@ -47,7 +47,7 @@ const UNTOLD_HOLD: Duration = Duration::from_millis(100);
 const PATIENCE_MILLI: u64 = 2_000;
 
 #[derive(Debug)]
-pub struct Train {
+pub(crate) struct Train {
     set: Params,
     gap: GapAverage,
     /// Segments behind the first hole that were acknowledged at once since something last came in order.

@@ -22,7 +22,7 @@ params! {
     every: u32 = Form::count("segments", 1, 65_535).is(32),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "ask-rate",
     rule: "asks the receiver for one ACK for every r segments",
     source: "draft-ietf-tcpm-ack-rate-request-10",
@@ -32,7 +32,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct AskRate {
+pub(crate) struct AskRate {
     set: Params,
     /// Segments that have left since the last request, its own included. `None` makes a request due.
     since_asked: Option<u32>,

@@ -39,7 +39,7 @@ params! {
     validate: Switch = VALIDATE,
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",
     rule: "grows as a cubic function of the time since the last loss, which leaves β of the window",
     source: "RFC 9438",
@@ -55,7 +55,7 @@ const MOST_GROWTH: f64 = 1.5;
 const _: () = assert!(size_of::<Cubic>() <= 200);
 
 #[derive(Debug)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     window: Window,
     c: f64,
     beta: f64,

@@ -30,7 +30,7 @@ params! {
     least: u64 = Form::count("segments", 1, 255).is(2),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "cwl",
     rule: "allows a fifth of the hops there and back in flight, or a third or half of those there",
     source: "Chen, Xue, Nahrstedt 2003; TCP-TDA",
@@ -40,7 +40,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Cwl(Params);
+pub(crate) struct Cwl(Params);
 
 impl Cwl {
     fn segments(&self, path: &Path) -> Option<u64> {

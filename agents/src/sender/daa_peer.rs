@@ -24,7 +24,7 @@ params! {
     rto_factor as "rto-factor": u8 = Form::count("RTOs", 1, 100).is(5),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "daa-peer",
     rule: "allows 4 segments in flight, takes 2 duplicate ACKs for a loss, and waits 5 RTOs",
     source: "TCP-DAA (de Oliveira and Braun 2005)",
@@ -34,7 +34,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct DaaPeer(Params);
+pub(crate) struct DaaPeer(Params);
 
 impl SenderAgent for DaaPeer {
     ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);

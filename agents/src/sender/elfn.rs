@@ -23,7 +23,7 @@ params! {
     probe: Duration = Form::millis(10, 60_000).is(2_000),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "elfn",
     rule: "freezes RTO and window while there is no route, and probes every 2 s",
     source: "ELFN (Holland and Vaidya 1999)",
@@ -33,7 +33,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Elfn {
+pub(crate) struct Elfn {
     probe_every: Duration,
     failures: u64,
 }

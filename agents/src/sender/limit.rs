@@ -20,7 +20,7 @@ params! {
     n: u64 = Form::count("segments", 1, 65_535).required(),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "limit",
     rule: "allows at most n segments in flight",
     source: "the papers' window limit",
@@ -30,7 +30,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Limit(Params);
+pub(crate) struct Limit(Params);
 
 impl SenderAgent for Limit {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);

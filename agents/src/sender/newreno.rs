@@ -35,7 +35,7 @@ params! {
     validate: Switch = VALIDATE,
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "newreno",
     rule: "adds a segment per window, halves on a loss, begins again with one segment after a timeout",
     source: "RFC 5681, RFC 6582, RFC 3465",
@@ -45,7 +45,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct NewReno {
+pub(crate) struct NewReno {
     window: Window,
     half: Half,
     growth: Linear,

@@ -17,7 +17,7 @@ use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "paced",
     rule: "spaces segments by SRTT / max(1, allowed flight in segments)",
     source: "RFC 9438 §4.2 names the need, RFC 9002 §7.7 the rule",
@@ -27,7 +27,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Paced {
+pub(crate) struct Paced {
     last: Option<(Instant, u32)>,
 }
 

@@ -24,7 +24,7 @@ params! {
     dups: u8 = Form::count("segments", 1, 255).is(3),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "pgy",
     rule: "takes ACK numbers from routing messages (S1), and a loss from the count in any one ACK (S2)",
     source: "TCP-pgy (Kim, Yoo)",
@@ -34,7 +34,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Pgy {
+pub(crate) struct Pgy {
     dups: u8,
     raised: u64,
 }

@@ -31,7 +31,7 @@ params! {
     memory: u64 = Form::ratio(0, 999).is(700),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "tcp-ap",
     rule: "spaces new segments by the time that four hops take, as RTT and hops tell it",
     source: "TCP-AP (ElRakabawy, Klemm, Lindemann 2005)",
@@ -49,7 +49,7 @@ const SPATIAL_REUSE_HOPS: u64 = 4;
 const RING: usize = 50;
 
 #[derive(Debug)]
-pub struct TcpAp {
+pub(crate) struct TcpAp {
     set: Params,
     /// The average time that a segment waits at a hop.
     wait_ns: Option<i64>,

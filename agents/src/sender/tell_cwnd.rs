@@ -27,7 +27,7 @@ params! {
     window: Switch = Form::Switch.is(OFF),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "tell-cwnd",
     rule: "tells the receiver how many segments it can expect",
     source: "TCP-DCA, TCP-TDA",
@@ -37,7 +37,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct TellCwnd(Params);
+pub(crate) struct TellCwnd(Params);
 
 impl SenderAgent for TellCwnd {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);

@@ -63,8 +63,9 @@ use crate::param::{Args, Form, ON, Switch, params};
 use constants::{Constants, Part};
 use gap::{Gap, Outcome};
 use pause::{Mode, Pause};
+pub(crate) use together::SharedPath;
+pub(crate) use together::SharedPaths;
 use together::{Member, News};
-pub use together::{SharedPath, SharedPaths};
 
 params! {
     /// the longest train; a receiver holds its ACK for as long
@@ -79,7 +80,7 @@ params! {
     without: Part = Part::FORM.is(0),
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
     rule: "sends trains at a gap that follows the RTT of their last segment, one ACK each, one in flight",
     source: "our own, see `docs/train.md`",
@@ -98,7 +99,7 @@ const MOST_RATE: u32 = 127;
 const FIRST_SEGMENTS: u32 = 4;
 
 #[derive(Debug)]
-pub struct Train {
+pub(crate) struct Train {
     without: Part,
     set: &'static Constants,
     span_s: f64,

@@ -31,7 +31,7 @@ params! {
     validate: Switch = VALIDATE,
 }
 
-pub static DESCRIPTOR: Descriptor = Descriptor {
+pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
     rule: "grows as newreno; a loss leaves the bandwidth that the path has carried times its least RTT",
     source: "TCP Westwood+ (Grieco, Mascolo)",
@@ -41,7 +41,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 #[derive(Debug)]
-pub struct Westwood {
+pub(crate) struct Westwood {
     window: Window,
     growth: Linear,
     bandwidth: Bandwidth,

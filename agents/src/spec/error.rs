@@ -75,7 +75,7 @@ pub enum Problem {
         /// The first of them, if several are not set.
         param: &'static Param,
     },
-    /// `hold=200ms` as an item of a list: YAML has cut a spec at its comma.
+    /// `hold=200ms` without an agent: YAML may have cut a spec at its comma.
     StrayKey,
     /// A parenthesis, bracket or quote without its end.
     Unclosed(char),
@@ -83,7 +83,7 @@ pub enum Problem {
     Trailing,
     /// A comma of a list with no item before or behind it.
     EmptyItem,
-    /// The first item does not own cwnd.
+    /// The list is empty, or its first item does not own cwnd.
     NoOwner,
     /// A later item owns cwnd, too.
     TwoOwners {
@@ -109,10 +109,6 @@ pub enum Problem {
 impl SpecError {
     pub(super) fn new(spec: &str, place: Range<usize>, problem: Problem) -> SpecError {
         SpecError { spec: spec.to_owned(), place, problem }
-    }
-
-    pub fn problem(&self) -> Problem {
-        self.problem
     }
 
     /// The spec that was refused.

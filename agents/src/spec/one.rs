@@ -20,10 +20,6 @@ impl ReceiverSpec {
         spec_in(spec, 0..spec.len(), Kind::Receiver).map(ReceiverSpec)
     }
 
-    pub fn spec(&self) -> &AgentSpec {
-        &self.0
-    }
-
     /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
         self.0.parameters(profile)
@@ -49,10 +45,6 @@ impl BaseStationSpec {
     /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
         spec_in(spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
-    }
-
-    pub fn spec(&self) -> &AgentSpec {
-        &self.0
     }
 
     /// Every parameter in force.

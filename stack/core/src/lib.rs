@@ -5,6 +5,7 @@
 //!
 //! The README of this folder follows.
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 pub mod agent;
 pub mod endpoint;

@@ -356,7 +356,7 @@ pub enum Lacking {
     Rtt,
     /// The length of the path is unknown.
     Hops,
-    /// The handshake went through a SYN cookie, which has room for MSS, window scale and SACK only.
+    /// The handshake went through a SYN cookie: without timestamps it keeps the MSS alone.
     OptionsUnderCookie,
     /// A flow without timestamps passes a base station untouched.
     Timestamps,
@@ -409,7 +409,7 @@ impl StateName {
         matches!(self, StateName::Established | StateName::CloseWait)
     }
 
-    /// The peer's FIN was taken: no more data comes.
+    /// No more data comes: the peer's FIN was taken, or the connection is over.
     pub const fn peer_has_closed(self) -> bool {
         matches!(
             self,

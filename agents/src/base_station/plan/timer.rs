@@ -1,11 +1,11 @@
 //! A sender's retransmission timer, as far as ACKs move it.
 
-/// The kind of sender, whose rules turn SRTT and RTTVAR into an RTO.
+/// The kind of sender: its rules turn SRTT and RTTVAR into an RTO of two minutes at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// SRTT + 4·RTTVAR and nothing else, as in the paper.
     Textbook,
-    /// At least a second, at most two minutes.
+    /// At least a second.
     Rfc6298,
     /// RTTVAR's part is at least 200 ms.
     Linux,
@@ -19,6 +19,7 @@ impl Sender {
     /// In the order of [`NAMES`](Sender::NAMES).
     pub const ALL: [Sender; 4] = [Sender::Textbook, Sender::Rfc6298, Sender::Linux, Sender::FreeBsd];
 
+    /// The word in specs and on the command line.
     pub fn name(self) -> &'static str {
         Sender::NAMES[self as usize]
     }

@@ -41,7 +41,7 @@ pub struct SharedPath(Arc<Mutex<Option<Known>>>);
 
 /// The shared paths of one maker, by the hosts of its flows.
 #[derive(Debug, Default)]
-pub struct SharedPaths(Mutex<Paths>);
+pub(crate) struct SharedPaths(Mutex<Paths>);
 
 #[derive(Debug, Default)]
 struct Paths {

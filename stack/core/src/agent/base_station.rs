@@ -25,7 +25,7 @@ pub trait BaseStationAgent: Debug + Send {
     /// Called for news of the flow's mobile, which may be late or come twice. A flow that is first served while the
     /// link is not up gets the last news then.
     fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders);
-    /// Is called only when due; afterwards `deadline()` is later than `now`.
+    /// Is called only when due; afterwards `deadline()` has to be later than `now`.
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders);
     /// Memory has ended. Held packets are on their way. No more are kept until the link is up again, or for 1 s if it
     /// is up.
@@ -316,14 +316,10 @@ pub enum Because {
     NoRoom,
     /// The mobile lacks the data.
     Hole,
-    /// A duplicate ACK that the base station answers itself.
-    Answered,
     /// The agent's own timer has run out.
     TimedOut,
     /// A newer packet carries the same news and more.
     Newer,
-    /// The last byte is held back.
-    LastByte,
 }
 
 impl Because {
@@ -338,10 +334,8 @@ impl Because {
             Because::NoWaiting => "no-waiting",
             Because::NoRoom => "no-room",
             Because::Hole => "hole",
-            Because::Answered => "answered",
             Because::TimedOut => "timed-out",
             Because::Newer => "newer",
-            Because::LastByte => "last-byte",
         }
     }
 }
@@ -429,13 +423,5 @@ impl Orders {
     /// The orders as they were given, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Order> + '_ {
         self.0.iter().copied()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn clear(&mut self) {
-        self.0.clear();
     }
 }

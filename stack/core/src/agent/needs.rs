@@ -8,7 +8,7 @@ pub struct Needs {
     pub peer_cwnd: bool,
     /// A sender agent would send cwnd in the window field of data segments, if the peer agrees.
     pub cwnd_in_window: bool,
-    /// ACKs carry the number of duplicate ACKs that this hole caused.
+    /// ACKs carry the number of segments out of order since the last one in order.
     pub dup_count: bool,
     /// ACK requests of the form [`AckRequestForm::Rate`](super::AckRequestForm::Rate).
     pub ack_rate: bool,

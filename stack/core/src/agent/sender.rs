@@ -139,7 +139,7 @@ pub struct SendView<'a> {
     pub ack_requests: Option<AckRequestForm>,
     /// [`Turn::Free`] also if the owner knows no turns.
     pub turn: Turn,
-    /// The application, not the window, limits the flight: growing cwnd now would prove nothing.
+    /// The application or the peer's window limits the flight, and not cwnd: growing cwnd now would prove nothing.
     pub app_limited: bool,
 }
 

@@ -49,6 +49,7 @@ impl Default for PathMtuCache {
 }
 
 impl PathMtuCache {
+    /// An empty cache of at most `limit` destinations.
     pub fn new(limit: usize) -> PathMtuCache {
         PathMtuCache { limit, entries: BTreeMap::new() }
     }

@@ -39,6 +39,7 @@ impl SourceRoute {
         Some(SourceRoute { kind, hops })
     }
 
+    /// Strict or loose, as the IPv4 option says (RFC 791 §3.1).
     pub fn kind(&self) -> RouteKind {
         self.kind
     }

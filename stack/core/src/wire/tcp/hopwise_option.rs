@@ -59,6 +59,7 @@ impl OfferFlags {
         OfferFlags(self.0 | other.0)
     }
 
+    /// The capabilities that both sides offer.
     #[must_use]
     pub const fn intersection(self, other: OfferFlags) -> OfferFlags {
         OfferFlags(self.0 & other.0)

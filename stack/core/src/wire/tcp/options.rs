@@ -74,6 +74,7 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
+    /// Reads the options of a header with these flags. An option that makes no sense ends the list.
     pub fn parse(bytes: &[u8], flags: Flags) -> TcpOptions {
         let mut options = TcpOptions::default();
         options.read(bytes, flags);
