@@ -27,21 +27,18 @@ struct Filed {
     claim: Claim,
     due: Option<Instant>,
     /// Its place in `Relays::still`.
-    still: Still,
+    still: Option<Instant>,
     /// By side: its turn among the relays that may have something to send.
     turns: [Option<NonZeroU64>; 2],
 }
-
-/// A mobile, whether its relay holds bytes, and the last time that some moved.
-type Still = (IpAddr, bool, Instant);
 
 #[derive(Debug, Default)]
 pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
     all: BTreeMap<FlowKey, Box<Filed>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
-    /// All relays. Of each mobile those that hold nothing come first, then those whose data stands still for longest.
-    still: BTreeSet<(Still, FlowKey)>,
+    /// Relays that hold bytes, by mobile and the last time that some moved.
+    still: BTreeSet<(IpAddr, Instant, FlowKey)>,
     /// By side: the relays that may have something to send, each once, in the order of their turns.
     waiting: [BTreeMap<NonZeroU64, FlowKey>; 2],
     turns: u64,
@@ -52,19 +49,23 @@ impl Relays {
         self.all.len()
     }
 
-    /// The relay of a mobile whose data has stood still for longest, among those that hold bytes or those that hold none.
-    pub(super) fn stillest(&self, mobile: IpAddr, holds: bool) -> Option<(Instant, FlowKey)> {
-        let first = ((mobile, holds, Instant::ZERO), FIRST);
-        let ((of, is_holder, since), key) = self.still.range(first..).next()?;
-        (*of == mobile && *is_holder == holds).then_some((*since, *key))
+    /// The relays of a mobile.
+    pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
+        let filed = self.all.range(FlowKey::first_of(mobile)..);
+        filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
+    }
+
+    /// The relay of a mobile whose data has stood still for longest.
+    pub(super) fn stillest(&self, mobile: IpAddr) -> Option<FlowKey> {
+        let (of, _, key) = self.still.range((mobile, Instant::ZERO, FIRST)..).next()?;
+        (*of == mobile).then_some(*key)
     }
 
     /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
-        let (seat, still) = (Seat::Brief(now), (key.mobile.ip(), false, relay.moved_at));
-        let filed = Filed { relay, seat, claim: Claim::NONE, due: None, still, turns: [None; 2] };
+        let seat = Seat::Brief(now);
+        let filed = Filed { relay, seat, claim: Claim::NONE, due: None, still: None, turns: [None; 2] };
         books.seats.sit(key, seat);
-        self.still.insert((still, key));
         let before = self.all.insert(key, Box::new(filed));
         debug_assert!(before.is_none(), "a flow has one relay");
         self.settle(now, key, books);
@@ -177,7 +178,7 @@ impl Relays {
 
     fn forget(&mut self, key: &FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.remove(key) else { return };
-        self.still.remove(&(filed.still, *key));
+        filed.still.map(|since| self.still.remove(&(key.mobile.ip(), since, *key)));
         books.seats.leave(*key, filed.seat);
         books.seats.hold(*key, filed.claim, Claim::NONE);
         if let Some(due) = filed.due {
@@ -214,15 +215,18 @@ impl Relays {
         }
         let (seat, due) = (relay.seat(now, filed.seat), relay.deadline());
         let held = relay.held();
-        let (claim, still) = (Claim::new(seat, held), (key.mobile.ip(), held > 0, relay.moved_at));
+        let (claim, still) = (Claim::new(seat, held), (held > 0).then_some(relay.moved_at));
         if seat != filed.seat {
             books.seats.leave(key, std::mem::replace(&mut filed.seat, seat));
             books.seats.sit(key, seat);
         }
         books.seats.hold(key, std::mem::replace(&mut filed.claim, claim), claim);
         if still != filed.still {
-            self.still.remove(&(std::mem::replace(&mut filed.still, still), key));
-            self.still.insert((still, key));
+            let mobile = key.mobile.ip();
+            if let Some(old) = std::mem::replace(&mut filed.still, still) {
+                self.still.remove(&(mobile, old, key));
+            }
+            self.still.extend(still.map(|since| (mobile, since, key)));
         }
         if due != filed.due {
             if let Some(old) = std::mem::replace(&mut filed.due, due) {
@@ -235,12 +239,6 @@ impl Relays {
 
 #[cfg(test)]
 impl Relays {
-    /// The relays of a mobile.
-    pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
-        let filed = self.all.range(FlowKey::first_of(mobile)..);
-        filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
-    }
-
     pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
         self.all.get(key).map(|filed| &filed.relay)
     }
@@ -252,10 +250,9 @@ impl Relays {
         for waiting in &self.waiting {
             assert!(waiting.len() <= self.all.len(), "{} wait of {}", waiting.len(), self.all.len());
         }
-        let relays = self.all.iter().map(|(key, filed)| (key, &filed.relay));
-        let still =
-            |(key, relay): (&FlowKey, &Relay)| ((key.mobile.ip(), relay.held() > 0, relay.moved_at), *key);
-        assert_eq!(self.still, relays.map(still).collect());
+        let holders = self.all.iter().filter(|(_, filed)| filed.relay.held() > 0);
+        let still = holders.map(|(key, filed)| (key.mobile.ip(), filed.relay.moved_at, *key));
+        assert_eq!(self.still, still.collect());
         self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
     }
 }

@@ -72,9 +72,9 @@ impl Proxy {
                 Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
                 continue;
             }
-            let stillest = self.relays.stillest(mobile, true);
+            let stillest = self.relays.stillest(mobile).unwrap_or(key);
             self.gave_way += 1;
-            self.let_go_of(now, &stillest.map_or(key, |(_, key)| key));
+            self.let_go_of(now, &stillest);
         }
     }
 
@@ -92,7 +92,7 @@ impl Proxy {
         let flows = self.flows.range(FlowKey::first_of(mobile)..);
         let flows = flows.take_while(|(key, _)| key.mobile.ip() == mobile);
         let silent = flows.map(|(key, flow)| (flow.seen_at, *key));
-        let cut = [false, true].into_iter().filter_map(|holds| self.relays.stillest(mobile, holds));
+        let cut = self.relays.of(mobile).map(|(key, relay)| (relay.moved_at, *key));
         silent.chain(cut).min().map(|(_, key)| key)
     }
 
