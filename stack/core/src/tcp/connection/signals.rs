@@ -23,7 +23,8 @@ use crate::{Instant, Moment, Seq};
 const PERSIST_MOST: Duration = Duration::from_secs(60);
 /// The most probes once the application has left: a quarter of an hour with an RTO of 200 ms.
 const MOST_PROBES_OF_NOBODY: u8 = 23;
-/// The shortest interval, whatever the application sets: faster probes would be a flood.
+/// The shortest interval, whatever the application sets. Faster probes would be a flood, and without a pause they would
+/// never end.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 /// The time without an event after which the buffers free memory.
 pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
