@@ -11,6 +11,7 @@ pub(crate) mod config;
 mod confined;
 pub(crate) mod control;
 mod counts;
+mod crowding;
 mod daemon;
 pub(crate) mod descriptors;
 mod forward;
@@ -54,12 +55,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (document, config) = config::load_for_here(&arguments.config).map_err(Failure::from)?;
-    let warning = config::shown_passwords(&arguments.config, &config);
+    let warnings = [config::shown_passwords(&arguments.config, &config), config.lacks_connections()];
+    let warnings: Vec<String> = warnings.into_iter().flatten().collect();
     if arguments.check {
-        warning.iter().for_each(|warning| failure::remark(warning));
+        warnings.iter().for_each(|warning| failure::remark(warning));
         return crate::daemon::accepted(&arguments.config);
     }
     crate::daemon::log::begin();
-    warning.iter().for_each(|warning| tracing::warn!("{warning}"));
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     daemon::run(document, config, &arguments.config)
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
+use hopwise_core::trace::Scarce;
 use hopwise_host::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
     Shards, Stack, StackConfig, random_key,
@@ -26,6 +27,7 @@ use super::bind::bind;
 use super::config::{self, NodeConfig};
 use super::control::{Request, Response};
 use super::counts::Counts;
+use super::crowding::Crowding;
 use super::metrics::{self, Adder, Sums};
 use super::names::Names;
 use super::seats::Seats;
@@ -209,6 +211,7 @@ impl Daemon {
 
     /// Runs until a signal ends the daemon, or a link is lost.
     async fn watch(&self, signals: &mut Signals) -> Result<(), Failure> {
+        let mut crowding = Crowding::default();
         loop {
             tokio::select! {
                 () = signals.ending.next() => return Ok(()),
@@ -217,12 +220,22 @@ impl Daemon {
                     let counters = self.shards.counters();
                     // Each stack has just answered.
                     notify::alive();
+                    self.tell_of(&mut crowding);
                     if let Some(lost) = counters.into_iter().find(|link| link.is_gone) {
                         let problem = format_args!("the device is gone; whoever removed it also ended this node");
                         return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));
                     }
                 }
             }
+        }
+    }
+
+    fn tell_of(&self, crowding: &mut Crowding) {
+        let of_stack = |stack: &Stack| stack.with(|_, endpoint| endpoint.gave_way(Scarce::Connections));
+        let resets = self.shards.stacks().iter().map(of_stack).sum();
+        if let Some(resets) = crowding.due(resets, Instant::now()) {
+            let most = self.config.most_connections();
+            tracing::warn!(resets, most, "connections were reset to make room: see `bounds.connections`");
         }
     }
 

@@ -9,9 +9,7 @@ use super::waiting::MOST_WAITING;
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
-    let forwards = config.forwards.iter().map(|forward| forward.connections + MOST_WAITING);
-    let socks5 = config.socks5.iter().map(|socks5| socks5.connections);
-    let clients: usize = forwards.chain(socks5).sum();
+    let clients = config.seats() + config.forwards.len() * MOST_WAITING;
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
 }
 

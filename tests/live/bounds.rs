@@ -122,6 +122,30 @@ fn silent_clients_keep_nobody_out_of_a_forward() {
 }
 
 #[test]
+fn a_source_that_fills_the_table_keeps_no_other_out() {
+    if !can_run("a_source_that_fills_the_table_keeps_no_other_out", &["curl", "python3"]) {
+        return;
+    }
+    let field = served("table");
+    let _here = field.serve(&field.node, "127.0.0.1", "8000");
+    let _daemon = field.daemon(
+        "forwards: [{ listen: mesh:8022, to: 127.0.0.1:8000, connections: 100 }]\nbounds: { connections: 20 }",
+    );
+    let bounds = || field.status()["bounds"].take();
+    let connect = |_| TcpStream::connect("10.7.0.2:8022").expect("the forward listens");
+    let greedy: Vec<_> = field.web.run(|| (0..20).map(connect).collect());
+    within_patience(until(|| bounds()["held"]["connections"] == 20));
+    field.web.ip(&["address", "add", "10.9.0.77/24", "dev", "wire0"]);
+    let from = ["-sS", "--max-time", "60", "--interface", "10.9.0.77", "http://10.7.0.2:8022/"];
+    let page = field.web.output(&[&["curl"], &from[..]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    assert_eq!(bounds()["gave_way"]["connections"], 1);
+    within_patience(until(|| field.log().contains("connections were reset to make room")));
+    assert!(field.log().contains("bounds.connections: 20 are fewer than the 100 seats"), "{}", field.log());
+    drop(greedy);
+}
+
+#[test]
 fn a_node_that_is_attacked_in_every_way_at_once_stays_small_and_serves() {
     if !can_run("a_node_that_is_attacked_in_every_way_at_once_stays_small_and_serves", &["curl", "python3"]) {
         return;

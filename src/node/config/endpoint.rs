@@ -25,14 +25,32 @@ impl NodeConfig {
             routes: self.routes.iter().filter_map(|route| self.route(route)).collect(),
             rules: self.core_rules(),
             tcp: Arc::new(self.tcp.config()),
-            most_connections: self
-                .bounds
-                .connections
-                .unwrap_or(MOST_CONNECTIONS)
-                .div_ceil(self.shards().into()),
+            most_connections: self.most_connections().div_ceil(self.shards().into()),
             bounds: self.bounds.core().of_one_in(self.shards().into()),
             ..EndpointConfig::new(first, key)
         }
+    }
+
+    /// The most connections that all stacks have together.
+    pub(crate) fn most_connections(&self) -> usize {
+        self.bounds.connections.unwrap_or(MOST_CONNECTIONS)
+    }
+
+    /// The seats of SOCKS5 and of all forwards. A client with a seat takes a connection.
+    pub(crate) fn seats(&self) -> usize {
+        let forwards = self.forwards.iter().map(|forward| forward.connections);
+        forwards.chain(self.socks5.iter().map(|socks5| socks5.connections)).sum()
+    }
+
+    /// The warning that there are more seats than connections.
+    pub(crate) fn lacks_connections(&self) -> Option<String> {
+        let (most, seats) = (self.most_connections(), self.seats());
+        (most < seats).then(|| {
+            format!(
+                "bounds.connections: {most} are fewer than the {seats} seats of socks5 and all forwards: a client \
+                 with a seat may get no connection"
+            )
+        })
     }
 
     pub(crate) fn core_rules(&self) -> Vec<endpoint::Rule> {

@@ -337,3 +337,14 @@ fn hosts_and_ports_are_taken_apart() {
         assert_eq!(host(text), None, "{text}");
     }
 }
+
+#[test]
+fn fewer_connections_than_seats_are_warned_of() {
+    let warning =
+        |more: &str| parsed(&format!("{LEAST}{more}\n")).expect("it is accepted").lacks_connections();
+    let seats = "socks5: { listen: '127.0.0.1:1080', connections: 100 }\n\
+                 forwards: [{ listen: 'mesh:80', to: '127.0.0.1:80', connections: 30 }]\n";
+    assert_eq!([warning(""), warning(&format!("{seats}bounds: {{ connections: 130 }}"))], [None, None]);
+    let warning = warning(&format!("{seats}bounds: {{ connections: 129 }}")).expect("there are 130 seats");
+    assert!(warning.starts_with("bounds.connections: 129 are fewer than the 130 seats"), "{warning}");
+}

@@ -199,6 +199,14 @@ impl Endpoint {
         }
     }
 
+    /// Files a TIME-WAIT whose ACK has left; now it counts, and may be forgotten.
+    fn file_last_ack(&mut self, now: Instant, slot: u32) {
+        if self.table.get(slot).is_some_and(|entry| entry.place.owes_last_ack()) {
+            self.account.file(now, &mut self.table, slot);
+            self.make_room(now);
+        }
+    }
+
     /// Handles a connection that is over: its sockets are free, but the application may still read its data.
     fn forget_if_spent(&mut self, now: Instant, slot: u32) {
         match self.table.get(slot).filter(|entry| entry.conn.is_spent()).map(|entry| entry.owner) {
@@ -266,6 +274,7 @@ impl Endpoint {
             }
             if has_left {
                 self.take_turns(now, slot);
+                self.file_last_ack(now, slot);
                 self.packets_out += 1;
                 return Some(self.links.transmit(link, remote, left.segment_bytes(), self.packets_out));
             }

@@ -270,6 +270,8 @@ pub enum Scarce {
     BufferBytes,
     /// A listener's places for handshakes.
     Handshakes,
+    /// Places in the table of connections.
+    Connections,
 }
 
 /// The reason to send a segment.

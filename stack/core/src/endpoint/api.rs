@@ -45,7 +45,7 @@ impl Endpoint {
                 (conn.sent_up_to(), conn.received_up_to())
             })
         });
-        if !self.has_place(now) {
+        if !self.has_place_for(now, to.ip()) {
             return Err(ConnectError::TableFull { most: self.config.most_connections });
         }
         let iss = self.first_number(now, &flow, before.map(|(sent, _)| sent));

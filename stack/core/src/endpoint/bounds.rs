@@ -3,6 +3,9 @@
 //! A connection is in one lane at most; in each lane the oldest is first. No operation takes longer with more
 //! connections.
 
+mod full;
+mod guests;
+
 use super::Endpoint;
 use super::table::{Owner, Table};
 use crate::Instant;
@@ -10,6 +13,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::cx::Cx;
 pub use crate::tcp::cx::Memory;
 use crate::trace::{Scarce, StateName, TraceKind};
+use guests::Guests;
 
 /// The most that an endpoint holds because of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +51,8 @@ impl Bounds {
 /// The amounts that an endpoint holds of the resources in [`Bounds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// All connections, of which there are at most as many as the [table](super::EndpointConfig::most_connections) has
-    /// room for.
+    /// Connections that are not over. There are at most as many as the
+    /// [table](super::EndpointConfig::most_connections) has room for.
     pub connections: usize,
     /// Connections that their program has left, without those in TIME-WAIT.
     pub orphans: usize,
@@ -82,12 +86,19 @@ pub(super) enum Lane {
     TimeWait,
     /// A closed connection that only owes a RST.
     Over,
-    /// It holds no memory that matters.
+    /// A closed connection that its program has yet to leave.
+    Gone,
+    /// A TIME-WAIT that owes its peer an ACK, without which the peer would send its FIN to nobody.
+    LastAck,
+    /// A connection without buffers that a program holds or may accept.
+    Live,
+    /// A handshake.
     #[default]
     Free,
 }
 
-const LANES: usize = Lane::Free as usize;
+/// The lanes in which connections are in an order.
+const LANES: usize = Lane::LastAck as usize;
 
 /// A connection's place in its lane, and its counts.
 #[derive(Clone, Copy, Debug)]
@@ -99,12 +110,28 @@ pub(super) struct Place {
     moved: u32,
     since_ms: u32,
     lane: Lane,
+    /// A peer opened it.
+    is_incoming: bool,
 }
 
 impl Place {
     pub(super) fn new(now: Instant) -> Place {
         let since_ms = now.as_millis() as u32;
-        Place { before: NONE, after: NONE, bytes: 0, moved: 0, since_ms, lane: Lane::Free }
+        let (before, after, lane) = (NONE, NONE, Lane::Free);
+        Place { before, after, bytes: 0, moved: 0, since_ms, lane, is_incoming: false }
+    }
+
+    pub(super) fn of_incoming(now: Instant) -> Place {
+        Place { is_incoming: true, ..Place::new(now) }
+    }
+
+    pub(super) fn owes_last_ack(&self) -> bool {
+        self.lane == Lane::LastAck
+    }
+
+    /// Returns whether its peer opened it, and it is neither a handshake nor over.
+    fn is_guest(&self) -> bool {
+        self.is_incoming && matches!(self.lane, Lane::Stuck | Lane::Orphan | Lane::Holder | Lane::Live)
     }
 
     /// The time since it was last filed.
@@ -128,6 +155,8 @@ pub(super) struct Account {
     bytes: u64,
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
+    /// Kept from the time that the table is full until it is less than a quarter full.
+    guests: Option<Box<Guests>>,
     /// Small counters: a base station has an endpoint for each half of a split connection.
     gave_way: [u32; Scarce::ALL.len()],
 }
@@ -140,6 +169,7 @@ impl Account {
             rows: [row; LANES],
             bytes: 0,
             shared: Memory::Plenty,
+            guests: None,
             gave_way: [0; Scarce::ALL.len()],
         }
     }
@@ -244,6 +274,7 @@ impl Account {
         // A handshake keeps the time of its start.
         let since_ms = if lane == Lane::Free { was.since_ms } else { now.as_millis() as u32 };
         self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
+        self.file_guest(table, slot);
     }
 
     fn recount(&mut self, lane: Lane, was: u32, is: u32) {
@@ -261,6 +292,7 @@ impl Account {
         entry.place = Place { lane: Lane::Free, bytes: 0, ..place };
         self.bytes -= u64::from(place.bytes);
         self.unlink(table, place);
+        self.file_guest(table, slot);
     }
 }
 
@@ -268,13 +300,16 @@ fn lane(owner: Owner, conn: &Connection, bytes: u32) -> Lane {
     let is_over = conn.close_reason().is_some();
     match (owner, conn.state()) {
         (Owner::Nobody, _) if is_over => Lane::Over,
+        (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => Lane::LastAck,
         (Owner::Nobody, StateName::TimeWait) => Lane::TimeWait,
         (Owner::Nobody, _) if conn.is_stuck() => Lane::Stuck,
         (Owner::Nobody, _) => Lane::Orphan,
-        (Owner::Listener | Owner::Application, state) => {
-            let holds = bytes > 0 && !is_over && state.is_synchronized();
-            if holds { Lane::Holder } else { Lane::Free }
-        }
+        (Owner::Listener | Owner::Application, state) => match (is_over, state.is_synchronized()) {
+            (true, _) => Lane::Gone,
+            (false, false) => Lane::Free,
+            (false, true) if bytes > 0 => Lane::Holder,
+            (false, true) => Lane::Live,
+        },
     }
 }
 
@@ -283,7 +318,7 @@ impl Endpoint {
     pub fn holds(&self) -> Held {
         let (orphans, orphan_bytes) = self.account.orphans();
         let time_waits = self.account.row(Lane::TimeWait).count;
-        let connections = self.table.len();
+        let connections = self.alive();
         Held { connections, orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
     }
 
@@ -308,15 +343,6 @@ impl Endpoint {
         u64::from(self.account.gave_way[to as usize])
     }
 
-    /// Returns whether the table has room for another connection. If it is full, the oldest TIME-WAIT makes room.
-    pub(super) fn has_place(&mut self, now: Instant) -> bool {
-        let oldest = self.account.row(Lane::TimeWait).first;
-        if self.table.len() >= self.config.most_connections && self.table.get(oldest).is_some() {
-            self.give_way(now, oldest, Scarce::TimeWaits);
-        }
-        self.table.len() < self.config.most_connections
-    }
-
     /// Gives connections up until no resource is scarce, or all holders use theirs.
     pub(super) fn make_room(&mut self, now: Instant) {
         while let Some(scarce) = self.account.scarce() {
@@ -333,7 +359,7 @@ impl Endpoint {
             Scarce::TimeWaits => &[Lane::TimeWait],
             Scarce::Orphans | Scarce::OrphanBytes => &[Lane::Stuck, Lane::Orphan],
             Scarce::BufferBytes => &[Lane::Stuck, Lane::Orphan, Lane::Holder],
-            Scarce::Handshakes => &[],
+            Scarce::Handshakes | Scarce::Connections => &[],
         };
         let is_of_bytes = matches!(scarce, Scarce::OrphanBytes | Scarce::BufferBytes);
         let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || !is_of_bytes);

@@ -9,7 +9,7 @@ use super::ids::{ConnId, ListenerId};
 use super::options::{Cookies, ListenOptions};
 use super::rules::{Choice, Direction};
 use super::swept::Swept;
-use super::table::{Entry, Owner};
+use super::table::{Entry, Owner, Table};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
 use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
@@ -59,6 +59,17 @@ impl Listener {
 
     pub(super) fn id(&self) -> ListenerId {
         self.id
+    }
+
+    /// The oldest handshake, unless it may still be answered.
+    fn overdue_handshake(&mut self, now: Instant, table: &Table) -> Option<u32> {
+        loop {
+            let oldest = self.opening.pop_front()?;
+            let entry = table.get(oldest.slot).filter(|_| table.is_half_open(oldest));
+            let Some(entry) = entry else { continue };
+            self.opening.put_first(oldest);
+            return (entry.place.age_ms(now) >= MAY_BE_ANSWERED_MS).then_some(oldest.slot);
+        }
     }
 
     /// Returns whether a cookie of the listener may still come back.
@@ -124,9 +135,13 @@ impl Endpoint {
             return Err(DropReason::NoMemory);
         }
         let is_full = has_no_place && !self.oldest_handshake_gives_way(now, id);
+        let peer = incoming.flow.remote.ip();
         match cookies {
             Cookies::Always => self.answer_with_cookie(now, incoming, id),
             Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming, id),
+            Cookies::WhenFull if !self.has_place(now) && self.will_have_place_for(now, peer) => {
+                self.answer_with_cookie(now, incoming, id)
+            }
             Cookies::Never if is_full => Err(DropReason::SynQueueFull),
             Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id, above),
         }
@@ -188,7 +203,7 @@ impl Endpoint {
             is_half_open: true,
             is_queued: false,
             is_reported: false,
-            place: Place::new(now),
+            place: Place::of_incoming(now),
         });
         let conn = self.id_of(slot);
         let Endpoint { listeners, table, .. } = self;
@@ -202,23 +217,19 @@ impl Endpoint {
     /// Frees a place for a handshake: the oldest one gives way, unless it may still be answered. Forged addresses never
     /// answer; they would fill the queue for as long as a SYN-ACK is retransmitted.
     fn oldest_handshake_gives_way(&mut self, now: Instant, id: ListenerId) -> bool {
-        loop {
-            let Some(oldest) = self.listener_mut(id).and_then(|listener| listener.opening.pop_front()) else {
-                return false;
-            };
-            if !self.table.is_half_open(oldest) {
-                continue;
-            }
-            let Some(entry) = self.table.get(oldest.slot) else { continue };
-            if entry.place.age_ms(now) >= MAY_BE_ANSWERED_MS {
-                self.give_way(now, oldest.slot, Scarce::Handshakes);
-                return true;
-            }
-            if let Some(listener) = self.listener_mut(id) {
-                listener.opening.put_first(oldest);
-            }
-            return false;
+        let Endpoint { listeners, table, .. } = self;
+        let listener = listeners.values_mut().find(|listener| listener.id == id);
+        let overdue = listener.and_then(|listener| listener.overdue_handshake(now, table));
+        if let Some(slot) = overdue {
+            self.give_way(now, slot, Scarce::Handshakes);
         }
+        overdue.is_some()
+    }
+
+    /// A handshake of any listener that no longer may be answered.
+    pub(super) fn overdue_handshake(&mut self, now: Instant) -> Option<u32> {
+        let Endpoint { listeners, table, .. } = self;
+        listeners.values_mut().find_map(|listener| listener.overdue_handshake(now, table))
     }
 
     /// Moves a connection after its handshake from the half-open ones to those that wait for `accept`.
@@ -348,6 +359,10 @@ impl Endpoint {
             sack: echoed.is_some_and(|options| options.sack),
             ecn: echoed.is_some_and(|options| options.ecn),
         };
+        // Another connection may make room now: the cookie proves the address.
+        if !self.has_place_for(now, incoming.flow.remote.ip()) {
+            return Err(DropReason::TableFull);
+        }
         let slot = self.insert_incoming(now, incoming, id, cookie, |cx, setup| {
             setup.open_from_cookie(cx, opening, ack)
         })?;

@@ -24,8 +24,14 @@ impl StateName {
 
 impl Scarce {
     /// All resources, in the order of their counters.
-    pub const ALL: [Scarce; 5] =
-        [Scarce::Orphans, Scarce::OrphanBytes, Scarce::TimeWaits, Scarce::BufferBytes, Scarce::Handshakes];
+    pub const ALL: [Scarce; 6] = [
+        Scarce::Orphans,
+        Scarce::OrphanBytes,
+        Scarce::TimeWaits,
+        Scarce::BufferBytes,
+        Scarce::Handshakes,
+        Scarce::Connections,
+    ];
 
     /// The name in traces and metrics.
     pub const fn name(self) -> &'static str {
@@ -35,6 +41,7 @@ impl Scarce {
             Scarce::TimeWaits => "time-waits",
             Scarce::BufferBytes => "memory",
             Scarce::Handshakes => "handshakes",
+            Scarce::Connections => "connections",
         }
     }
 }

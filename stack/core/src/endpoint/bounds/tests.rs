@@ -38,6 +38,8 @@ struct Host {
     endpoint: Endpoint,
     listener: ListenerId,
     now: Instant,
+    /// The peer that speaks.
+    peer: IpAddr,
     /// The segments that left: port of the peer, number, flags and length.
     left: Vec<(u16, Seq, Flags, usize)>,
     /// The window of the newest of them.
@@ -57,7 +59,8 @@ impl Host {
         };
         let mut endpoint = Endpoint::new(config, Box::new(Plain)).expect("the specs are not looked at");
         let listener = endpoint.listen(None, PORT, options).expect("the port is free");
-        Host { endpoint, listener, now: Instant::from_secs(100), left: Vec::new(), window: 0 }
+        let now = Instant::from_secs(100);
+        Host { endpoint, listener, now, peer: THEIRS, left: Vec::new(), window: 0 }
     }
 
     fn say(&mut self, port: u16, (seq, ack): (u32, Seq), flags: Flags, window: u16, payload: &[u8]) {
@@ -72,10 +75,10 @@ impl Host {
             urgent: 0,
             options: &options,
         };
-        let ip = IpHeader::plain(THEIRS, OURS, protocol::TCP);
+        let ip = IpHeader::plain(self.peer, OURS, protocol::TCP);
         let mut packet = Vec::new();
         ip.emit(header.len() + payload.len(), &mut packet);
-        header.emit(THEIRS, OURS, (payload, &[]), Checksums::Verify, &mut packet);
+        header.emit(self.peer, OURS, (payload, &[]), Checksums::Verify, &mut packet);
         self.endpoint.handle_packet(self.now, &Rx::new(LinkId(0), &packet));
         self.send();
     }
@@ -136,6 +139,16 @@ impl Host {
         self.send();
     }
 
+    /// The program leaves connections that are over.
+    fn close_what_is_over(&mut self) {
+        let ids: Vec<ConnId> = self.endpoint.ids().collect();
+        for id in ids {
+            if self.endpoint.state(id).is_some_and(|(_, reason)| reason.is_some()) {
+                self.close(id);
+            }
+        }
+    }
+
     fn resets(&self) -> Vec<u16> {
         self.left.iter().filter(|(.., flags, _)| flags.contains(Flags::RST)).map(|(port, ..)| *port).collect()
     }
@@ -148,7 +161,7 @@ impl Host {
             account.bytes <= all,
             "sends grow what is remembered of segments; all else is counted at once"
         );
-        for lane in [Lane::Stuck, Lane::Orphan, Lane::Holder, Lane::TimeWait, Lane::Over] {
+        for lane in [Lane::Stuck, Lane::Orphan, Lane::Holder, Lane::TimeWait, Lane::Over, Lane::Gone] {
             let row = account.row(lane);
             let (mut at, mut before, mut count, mut bytes) = (row.first, NONE, 0, 0);
             while let Some(entry) = table.get(at) {
@@ -159,6 +172,10 @@ impl Host {
             assert_eq!((row.last, row.count, row.bytes), (before, count, bytes), "{lane:?}");
             let said = table.iter().filter(|(_, entry)| entry.place.lane == lane).count();
             assert_eq!(said, count);
+        }
+        if let Some(guests) = &account.guests {
+            let by_scan = table.iter().filter(|(_, entry)| entry.place.is_guest()).count();
+            assert_eq!(guests.count(), by_scan);
         }
     }
 }
@@ -247,6 +264,129 @@ fn where_the_table_is_full_the_oldest_time_wait_makes_room() {
     let before = host.endpoint.drops(DropReason::TableFull);
     host.say(4000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
     assert_eq!(host.endpoint.drops(DropReason::TableFull), before + 1);
+}
+
+/// A server with a table for eight connections, all of which this peer has opened.
+fn full_of(peer: IpAddr) -> Host {
+    let mut host = Host::new(bounds());
+    host.endpoint.config.most_connections = 8;
+    host.peer = peer;
+    for port in 1000..1008 {
+        host.open(port, 60_000);
+    }
+    host
+}
+
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3));
+
+#[test]
+fn where_the_table_is_full_a_source_with_fewer_takes_the_place_of_the_quietest_of_the_source_with_the_most() {
+    let mut host = full_of(THEIRS);
+    host.wait(Duration::from_secs(2));
+    let ours = host.left.iter().find(|(to, ..)| *to == 1000).expect("a SYN-ACK").1 + 1;
+    host.say(1000, (1, ours), Flags::ACK, 60_000, &[5; 100]);
+    host.peer = OTHER;
+    for port in 2000..2004 {
+        host.open(port, 60_000);
+        host.close_what_is_over();
+        host.check();
+    }
+    assert_eq!(host.resets(), [1001, 1002, 1003, 1004], "the data of 1000 has moved");
+    assert_eq!(host.endpoint.gave_way(Scarce::Connections), 4);
+    let dropped = host.endpoint.drops(DropReason::TableFull);
+    host.say(2004, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    assert_eq!(host.endpoint.drops(DropReason::TableFull), dropped + 1, "each has its half");
+    assert_eq!(host.endpoint.holds().connections, 8);
+}
+
+/// Anybody may forge a SYN, and nobody the answer to a cookie.
+#[test]
+fn where_the_table_is_full_a_syn_alone_ends_nothing() {
+    let mut host = full_of(THEIRS);
+    for last in 3..100 {
+        host.peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        host.say(2000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+        host.say(3000, (1, Seq(77)), Flags::ACK, 60_000, &[]);
+    }
+    assert_eq!(host.endpoint.gave_way(Scarce::Connections), 0);
+    assert_eq!(host.endpoint.holds().connections, 8);
+}
+
+#[test]
+fn where_the_table_is_full_and_shared_the_quietest_goes_after_a_minute() {
+    let mut host = full_of(THEIRS);
+    host.wait(Duration::from_secs(59));
+    host.say(2000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    assert_eq!(host.endpoint.drops(DropReason::TableFull), 1, "it has all others itself");
+    let ours = host.left.iter().find(|(to, ..)| *to == 1000).expect("a SYN-ACK").1 + 1;
+    host.say(1000, (1, ours), Flags::ACK, 60_000, &[5; 100]);
+    host.wait(Duration::from_secs(1));
+    host.open(2001, 60_000);
+    assert_eq!(host.resets(), [1001]);
+}
+
+#[test]
+fn a_connection_that_our_program_opened_stays_where_the_table_is_full() {
+    let mut host = Host::new(bounds());
+    host.endpoint.config.most_connections = 4;
+    for port in 3000..3004 {
+        let to = SocketAddr::new(THEIRS, port);
+        host.endpoint.connect(host.now, to, &ConnectOptions::default()).expect("there is room");
+    }
+    host.peer = OTHER;
+    host.say(2000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    assert_eq!(host.endpoint.drops(DropReason::TableFull), 1);
+    let mut host = full_of(THEIRS);
+    let to = SocketAddr::new(OTHER, 80);
+    host.endpoint.connect(host.now, to, &ConnectOptions::default()).expect("a peer with eight makes room");
+    host.send();
+    assert_eq!(host.resets(), [1000]);
+}
+
+#[test]
+fn where_handshakes_fill_the_table_an_overdue_one_makes_room_for_a_proven_peer() {
+    let mut host = Host::new(bounds());
+    host.endpoint.config.most_connections = 4;
+    for last in 10..14 {
+        host.peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        host.say(2000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    }
+    host.peer = THEIRS;
+    host.say(1000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+    assert_eq!(host.endpoint.drops(DropReason::TableFull), 1, "they may still be answered");
+    host.wait(Duration::from_secs(3));
+    host.open(1000, 60_000);
+    assert_eq!((host.endpoint.gave_way(Scarce::Handshakes), host.resets()), (1, vec![]));
+}
+
+/// A program that does not look at what gave way keeps no others out, and lets the table grow by a quarter.
+#[test]
+fn connections_that_are_over_take_no_room_and_are_bounded_all_the_same() {
+    let mut host = full_of(THEIRS);
+    let mut come = 0;
+    for last in 3..20 {
+        host.peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        host.say(2000, (0, Seq(0)), Flags::SYN, 60_000, &[]);
+        let ours = host.left.iter().rfind(|(to, ..)| *to == 2000).expect("a SYN-ACK").1 + 1;
+        host.say(2000, (1, ours), Flags::ACK, 60_000, &[]);
+        come += usize::from(host.endpoint.accept(host.now, host.listener).is_some());
+        host.check();
+    }
+    assert_eq!((come, host.endpoint.connections(), host.endpoint.holds().connections), (2, 10, 8));
+}
+
+/// Without it the peer would send its FIN again, and get a RST.
+#[test]
+fn a_time_wait_is_not_forgotten_before_its_ack_has_left() {
+    let mut host = Host::new(Bounds { time_waits: 0, ..bounds() });
+    let (id, _) = host.open(1000, 60_000);
+    host.close(id);
+    let fin = host.left.last().expect("a FIN").1 + 1;
+    host.left.clear();
+    host.say(1000, (1, fin), Flags::ACK | Flags::FIN, 60_000, &[]);
+    host.check();
+    assert_eq!(host.left, [(1000, fin, Flags::ACK, 0)]);
+    assert_eq!((host.endpoint.connections(), host.endpoint.gave_way(Scarce::TimeWaits)), (0, 1));
 }
 
 #[test]

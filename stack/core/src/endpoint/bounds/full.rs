@@ -1,0 +1,102 @@
+//! Room in a table that is full.
+//!
+//! The oldest TIME-WAIT makes room for anyone. All else makes room only for our program and for a peer that has proven
+//! its address, else forged SYNs could end connections. The order is: a handshake that is overdue, then a connection
+//! of the source that has opened the most, then the quietest that a peer opened. Connections that our program opened
+//! stay.
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+
+use super::super::Endpoint;
+use super::{Account, Lane, Table};
+use crate::Instant;
+use crate::trace::Scarce;
+
+/// A connection keeps its place beside sources with as many if its data has moved within this time.
+const QUIET_FOR_MS: u32 = 60_000;
+
+impl Account {
+    /// The connections that are over, and stay for a RST that is due or for a program that has yet to leave them.
+    fn over(&self) -> usize {
+        self.row(Lane::Over).count + self.row(Lane::Gone).count
+    }
+
+    /// Begins the account of guests, unless it is kept already.
+    fn keep_guests(&mut self, now: Instant, table: &Table) {
+        if self.guests.is_some() {
+            return;
+        }
+        self.guests = Some(Box::default());
+        let mut by_age: Vec<_> = table.iter().map(|(slot, entry)| (entry.place.age_ms(now), slot)).collect();
+        by_age.sort_by_key(|(age_ms, slot)| (Reverse(*age_ms), *slot));
+        for (_, slot) in by_age {
+            self.file_guest(table, slot);
+        }
+    }
+
+    /// Files a connection among the guests if it is one.
+    pub(super) fn file_guest(&mut self, table: &Table, slot: u32) {
+        let Some(guests) = &mut self.guests else { return };
+        guests.remove(slot);
+        if let Some(entry) = table.get(slot).filter(|entry| entry.place.is_guest()) {
+            guests.add(slot, entry.conn.ends().remote.ip());
+        }
+    }
+}
+
+impl Endpoint {
+    /// The number of connections that are not over.
+    pub(super) fn alive(&self) -> usize {
+        self.table.len() - self.account.over()
+    }
+
+    fn has_room(&self) -> bool {
+        self.alive() < self.config.most_connections && !self.is_overfull()
+    }
+
+    /// Returns whether too many connections that are over still wait for a RST to leave, or for their program.
+    fn is_overfull(&self) -> bool {
+        let most = self.config.most_connections;
+        self.table.len() >= most.saturating_add(most.div_ceil(4))
+    }
+
+    /// Returns whether the table has room for another connection. If it is full, the oldest TIME-WAIT makes room.
+    pub(in super::super) fn has_place(&mut self, now: Instant) -> bool {
+        if self.table.len() < self.config.most_connections / 4 {
+            self.account.guests = None;
+        }
+        let oldest = self.account.row(Lane::TimeWait).first;
+        if !self.has_room() && self.table.get(oldest).is_some() {
+            self.give_way(now, oldest, Scarce::TimeWaits);
+        }
+        self.has_room()
+    }
+
+    /// Returns whether the table has room for a connection with a peer that has proven its address, or that our program
+    /// has named. If it is full, another connection makes room.
+    pub(in super::super) fn has_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+        if !self.has_place(now) && !self.is_overfull() {
+            if let Some(slot) = self.overdue_handshake(now) {
+                self.give_way(now, slot, Scarce::Handshakes);
+            } else if let Some(slot) = self.first_guest_to_go(now, peer) {
+                self.give_way(now, slot, Scarce::Connections);
+            }
+        }
+        self.has_room()
+    }
+
+    /// Returns whether the full table will have room for this peer once it has proven its address.
+    pub(in super::super) fn will_have_place_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+        !self.is_overfull()
+            && (self.overdue_handshake(now).is_some() || self.first_guest_to_go(now, peer).is_some())
+    }
+
+    fn first_guest_to_go(&mut self, now: Instant, peer: IpAddr) -> Option<u32> {
+        self.account.keep_guests(now, &self.table);
+        let guests = self.account.guests.as_deref()?;
+        let is_quiet =
+            |slot: &u32| self.table.get(*slot).is_some_and(|entry| entry.place.age_ms(now) >= QUIET_FOR_MS);
+        guests.of_the_greediest(peer).or_else(|| guests.quietest(peer).filter(is_quiet))
+    }
+}
