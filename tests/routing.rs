@@ -76,7 +76,6 @@ fn the_same_seed_finds_the_same_ways() {
 
 /// ns-2's repair stops where the RFC's goes on. The RFC waits .6 s for an answer from five hops away, ns-2 as long as
 /// earlier answers took. With ns-2's patience the RFC's rules carry more.
-/// long as answers took: with its patience the RFC's rules carry more.
 #[test]
 fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
     let mean = |rules: &str| {

@@ -46,6 +46,9 @@ fn systemd_calls_each_unit_well_confined() {
         assert!(rated.status.success(), "{name}: {}", said.lines().last().unwrap_or_default());
         assert_eq!(directive(name, "User"), ["hopwise"]);
         assert_eq!(directive(name, "NoNewPrivileges"), ["yes"]);
+        // The proxy reads nothing anew.
+        let reloads = !name.contains("proxy");
+        assert_eq!(directive(name, "ExecReload").is_empty(), !reloads, "{name}");
     }
 }
 

@@ -68,8 +68,8 @@ impl State {
         kept(&self.text)
     }
 
-    /// The rest that is left to a node that routed a moment ago and has lost its numbers. It waits until no node routes
-    /// by them (RFC 3561 §6.13). `now` counts from 1970, as the file's time does.
+    /// The time that is left until a node that has lost its numbers may route again: no node routes by them then (RFC
+    /// 3561 §6.13). `now` counts from 1970, as the file's time does.
     pub(super) fn rest_left(&self, rest: Duration, now: Duration) -> Duration {
         self.marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }
