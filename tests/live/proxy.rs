@@ -21,6 +21,8 @@ mod bridge;
 mod capture;
 #[path = "proxy/fade.rs"]
 mod fade;
+#[path = "proxy/iptables.rs"]
+mod iptables;
 #[path = "proxy/mishaps.rs"]
 mod mishaps;
 #[path = "proxy/router.rs"]
@@ -188,6 +190,10 @@ impl Network {
         let log = fs::File::create(self.path("proxy.log")).expect("a file");
         let mut command = self.router.command(&[env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
         command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        if self.path("bin").exists() {
+            let others = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{}:{others}", self.path("bin").display()));
+        }
         if self.path("notify").exists() {
             command.env("NOTIFY_SOCKET", self.path("notify"));
         }
@@ -257,8 +263,8 @@ impl Network {
         };
         let rules = said(&["ip", "rule"]);
         let rules = rules.lines().filter(|line| line.contains("iif "));
-        let (tables, chains) =
-            (said(&["nft", "list", "tables"]), said(&["iptables", "-t", "security", "-S"]));
+        let tables = said(&["nft", "list", "tables"]);
+        let chains = ["security", "mangle"].map(|table| said(&["iptables", "-t", table, "-S"])).concat();
         let others =
             tables.lines().chain(chains.lines()).filter(|line| line.to_lowercase().contains("hopwise"));
         rules.chain(others).collect::<Vec<_>>().join("\n")

@@ -2,7 +2,8 @@
 //!
 //! They come after the router's own rules (`priority filter`, and iptables' table `filter`): a packet that those drop
 //! never reaches the proxy. The rules go when the links do. Rules that a crash left do no harm until the next start,
-//! which replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form.
+//! which replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form. A kernel
+//! without iptables' table `security` has no table after `filter`: the rules are in `mangle` there, before it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -23,8 +24,9 @@ pub(super) struct Rules {
 
 /// The programs for both versions of IP.
 const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
-/// The table of iptables whose chain `FORWARD` comes after that of `filter`.
-const SECURITY: &str = "security";
+/// Tables of iptables with the command that adds to `FORWARD`, tried in turn. That chain of `security` comes after that of
+/// `filter`. That of `mangle` comes before it, and our rules stand last there.
+const TABLES: [(&str, &str); 2] = [("security", "-I"), ("mangle", "-A")];
 /// Of the nft table.
 const CHAIN: &str = "forwarded";
 
@@ -42,9 +44,9 @@ impl Rules {
             }
         };
         let in_nft = Chain { family: INET, table: table.clone(), name: CHAIN.to_owned() };
-        let in_iptables = [IPV4, IPV6].map(|family| {
-            let (table, name) = (SECURITY.to_owned(), chain(config.queue));
-            Chain { family, table, name }
+        let in_iptables = TABLES.into_iter().flat_map(|(table, _)| {
+            let name = chain(config.queue);
+            [IPV4, IPV6].map(|family| Chain { family, table: table.to_owned(), name: name.clone() })
         });
         let standing = Standing::of([in_nft].into_iter().chain(in_iptables));
         Ok(Rules { _undo: undo?, standing })
@@ -94,13 +96,29 @@ fn with_iptables(config: &ForwardConfig) -> io::Result<()> {
         clear(program, config.queue);
         let networks: Vec<_> = config.mobiles.iter().filter(|n| n.address().is_ipv6() == is_v6).collect();
         if !networks.is_empty() {
-            restore(program, &for_iptables(config, &networks))?;
+            set_with(program, config, &networks)?;
         }
     }
     Ok(())
 }
 
-fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
+/// Takes the first table that there is.
+fn set_with(program: &str, config: &ForwardConfig, networks: &[&Prefix]) -> io::Result<()> {
+    let [after, before] = TABLES.map(|table| for_iptables(config, networks, table));
+    let Err(refused) = restore(program, &after) else { return Ok(()) };
+    restore(program, &before).map_err(|error| {
+        let said = format!("table security: {refused}; table mangle: {error}");
+        io::Error::new(error.kind(), said)
+    })?;
+    tracing::warn!(
+        %refused,
+        "there is no table `security`: packets come to the proxy from `mangle`, before the router's own filter. It holds and \
+         answers packets that the filter would drop: take `by: tun` where there are such"
+    );
+    Ok(())
+}
+
+fn for_iptables(config: &ForwardConfig, networks: &[&Prefix], (table, add): (&str, &str)) -> String {
     let chain = chain(config.queue);
     let mut rules = String::new();
     for (from, to, queue, [_, end]) in directions(config) {
@@ -109,13 +127,17 @@ fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
             let _ = writeln!(rules, "-A {chain} {matches} -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
     }
-    format!("*{SECURITY}\n:{chain} - [0:0]\n{rules}-I FORWARD -j {chain}\nCOMMIT\n")
+    format!("*{table}\n:{chain} - [0:0]\n{rules}{add} FORWARD -j {chain}\nCOMMIT\n")
 }
 
 /// The commands that remove our rules. Errors of missing rules do not matter.
 fn clearing(program: &str, queue: u16) -> String {
-    let (chain, table) = (chain(queue), format!("{program} -w -t {SECURITY}"));
-    format!("while {table} -D FORWARD -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
+    let chain = chain(queue);
+    let from = |(table, _): (&str, &str)| {
+        let table = format!("{program} -w -t {table}");
+        format!("while {table} -D FORWARD -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
+    };
+    TABLES.into_iter().map(from).collect()
 }
 
 fn clear(program: &str, queue: u16) {
@@ -159,7 +181,7 @@ mod tests {
     #[test]
     fn iptables_is_told_the_same_family_by_family() {
         let config = config();
-        let script = for_iptables(&config, &[&config.mobiles[0]]);
+        let script = for_iptables(&config, &[&config.mobiles[0]], TABLES[0]);
         let matches = "-A HOPWISE-7100 -i radio -o wire -p tcp -s 10.9.0.0/24";
         let rule = &format!("{matches} -j NFQUEUE --queue-num 7101 --queue-bypass\n");
         assert!(

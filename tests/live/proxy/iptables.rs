@@ -1,0 +1,53 @@
+//! `by: nfqueue` by the rules of iptables, on kernels without its table `security` as well.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{By, Network, ways};
+
+/// Takes the place of a program, and refuses an input with that text.
+fn refuse(network: &Network, program: &str, text: &str) {
+    let real = network.router.output(&["sh", "-c", &format!("command -v {program}")]).stdout;
+    let real = String::from_utf8(real).expect("a path");
+    // Without a terminal each of them reads its standard input to its end.
+    let script = format!(
+        "#!/bin/sh\ninput=$(cat)\ncase $input in *'{text}'*) echo \"no {text} here\" >&2; exit 1;; esac\n\
+         printf '%s\\n' \"$input\" | {} \"$@\"\n",
+        real.trim()
+    );
+    let folder = network.path("bin");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(program);
+    fs::write(&path, script).expect("the folder can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+#[test]
+fn a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle() {
+    if !ways("a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle")
+        .contains(&By::Nfqueue)
+    {
+        return;
+    }
+    let network = Network::by("proxy-mangle", By::Nfqueue);
+    refuse(&network, "nft", "queue flags");
+    refuse(&network, "iptables-restore", "*security");
+    refuse(&network, "ip6tables-restore", "*security");
+    // The second start finds the rules of the first, which was killed.
+    for signal in [Signal::KILL, Signal::INT] {
+        let mut running = network.proxy("ack-hold", "none");
+        assert!(network.log().contains("before the router's own filter"), "{}", network.log());
+        let left = network.left_behind();
+        assert_eq!(left.matches("-A FORWARD -j HOPWISE-7100").count(), 1, "{left}");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        let status = network.tell("{\"tell\":\"status\"}");
+        assert!(!status.contains("\"packets\":0"), "{status}");
+        kill_process(Pid::from_child(&running.0), signal).expect("it runs");
+        running.0.wait().expect("a child");
+        transfer.wait_for(1_000_000);
+    }
+    assert_eq!(network.left_behind(), "");
+}
