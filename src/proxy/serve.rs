@@ -194,8 +194,7 @@ fn drive(
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::Beat => {
                     notify::alive();
-                    if detour.as_mut().is_some_and(|detour| !detour.stands()) {
-                        let problem = "nft has ended, which marks them";
+                    if let Some(problem) = detour.as_mut().and_then(Detour::gap) {
                         return Err(Failure::failed("lead packets through the proxy", problem));
                     }
                     if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {

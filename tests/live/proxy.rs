@@ -419,17 +419,21 @@ fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start
         kill();
         let found = doctor(&["--repair"]);
         assert!(found.contains("4 rules of routing removed"), "{found}");
-        // A running proxy is not taken for a killed one, also while its device has no routes.
+        // A running proxy is not taken for a killed one, also before it has noticed that its device has no routes.
         let mut running = network.proxy("none", "none");
         let rules = network.left_behind();
+        let process = rustix::process::Pid::from_child(&running.0);
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).expect("it is stopped");
         network.router.ip(&["link", "set", "hopf", "down"]);
         network.proxy_beside().interrupt();
         for found in [doctor(&[]), doctor(&["--repair"])] {
             assert!(found.contains("runs, but its device hopf is down"), "{found}");
         }
         assert_eq!(network.left_behind(), rules, "its rules stay");
-        running.0.kill().expect("it is killed");
-        running.0.wait().expect("it has ended");
+        rustix::process::kill_process(process, rustix::process::Signal::CONT).expect("it goes on");
+        assert!(!running.0.wait().expect("a child").success(), "{}", network.log());
+        assert_eq!(network.left_behind(), "", "it has noticed, and ended in order");
+        kill();
         let found = doctor(&[]);
         assert!(found.contains("a killed `hopwise proxy` left 4 rules"), "{found}");
         // Another configuration has rules of its own.

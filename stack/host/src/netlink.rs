@@ -10,6 +10,7 @@ mod on_loan;
 mod own;
 mod routes;
 mod sockets;
+mod table;
 
 use std::error::Error;
 use std::fmt;

@@ -101,6 +101,23 @@ fn rules_that_are_flushed_end_a_proxy_that_gets_nothing_without_them() {
 }
 
 #[test]
+fn a_device_that_was_down_ends_a_proxy_that_gets_nothing_any_more() {
+    if !can_run("a_device_that_was_down_ends_a_proxy_that_gets_nothing_any_more", &["nft", "ethtool"]) {
+        return;
+    }
+    for device in ["hopf", "hopm"] {
+        let network = Network::new("proxy-down");
+        let mut running = network.proxy("ack-hold", "none");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        network.router.ip(&["link", "set", device, "down"]);
+        network.router.ip(&["link", "set", device, "up"]);
+        ends_with(&mut running, &network, &format!("no route over {device} any more"));
+        transfer.wait_for(1_000_000);
+    }
+}
+
+#[test]
 fn a_connection_that_the_router_refuses_is_not_made_for_the_mobile() {
     if !queues("a_connection_that_the_router_refuses_is_not_made_for_the_mobile") {
         return;

@@ -19,6 +19,7 @@ use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 use hopwise_core::ip::Prefix;
 
 use super::routes::network_of;
+use super::table;
 use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
 use crate::claim::{self, Claim};
 use crate::nft::OwnedTable;
@@ -68,10 +69,20 @@ impl DetourConfig {
     }
 }
 
+/// The route over a device that a table of ours has. The kernel removes it when the device goes down.
+#[derive(Debug)]
+struct Led {
+    table: u32,
+    is_v6: bool,
+    device: String,
+    index: u32,
+}
+
 /// Invariant 1: each rule here is one that this detour has made.
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
+    routes: Vec<Led>,
     /// The rules apply to marked packets alone.
     marks: Option<OwnedTable>,
     /// Names that mark the rules as in use. They go after the rules.
@@ -85,8 +96,8 @@ impl Detour {
         for side in &sides {
             indices.push(index_of(side.to)?);
         }
-        let mut detour = Detour { rules: Vec::new(), marks: None, _claims: Vec::new() };
-        let Detour { rules: made, _claims: claims, .. } = &mut detour;
+        let mut detour = Detour { rules: Vec::new(), routes: Vec::new(), marks: None, _claims: Vec::new() };
+        let Detour { rules: made, routes, _claims: claims, .. } = &mut detour;
         blocking(async move |handle| {
             for (side, index) in sides.iter().zip(&indices) {
                 check_table(&handle, side.table, *index).await?;
@@ -95,12 +106,9 @@ impl Detour {
                 claims.extend(claim(side));
                 let families =
                     [false, true].map(|is_v6| config.networks.iter().any(|n| n.address().is_ipv6() == is_v6));
-                for (everywhere, is_used) in
-                    [IpAddr::from([0_u8; 4]), IpAddr::from([0_u8; 16])].iter().zip(families)
-                {
-                    if is_used {
-                        route(&handle, index, *everywhere, side.table).await?;
-                    }
+                for (is_v6, _) in [false, true].into_iter().zip(families).filter(|(_, is_used)| *is_used) {
+                    route(&handle, index, is_v6, side.table).await?;
+                    routes.push(Led { table: side.table, is_v6, device: side.to.to_owned(), index });
                 }
                 for network in &config.networks {
                     made.push(rule(&handle, side, config.priority, network).await?);
@@ -114,9 +122,17 @@ impl Detour {
         Ok(detour)
     }
 
-    /// Returns whether packets are still marked.
-    pub fn stands(&mut self) -> bool {
-        self.marks.as_mut().is_some_and(OwnedTable::stands)
+    /// The part that leads packets here no longer. They go their ordinary way then.
+    pub fn gap(&mut self) -> Option<String> {
+        if !self.marks.as_mut().is_some_and(OwnedTable::stands) {
+            return Some("nft has ended, which marks them".to_owned());
+        }
+        // A kernel that does not answer has removed none.
+        let is_gone = |led: &&Led| table::leads_to(led.table, led.is_v6, led.index).is_ok_and(|leads| !leads);
+        let Led { table, device, .. } = self.routes.iter().find(is_gone)?;
+        Some(format!(
+            "table {table} has no route over {device} any more: {device} is down, or was; start again with it up"
+        ))
     }
 }
 
@@ -158,7 +174,8 @@ fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
     Ok(names.into_iter().filter_map(read).collect())
 }
 
-async fn route(handle: &Handle, index: u32, everywhere: IpAddr, table: u32) -> Result<(), NetlinkError> {
+async fn route(handle: &Handle, index: u32, is_v6: bool, table: u32) -> Result<(), NetlinkError> {
+    let everywhere: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let message = RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(everywhere, 0)
         .map(|builder| builder.output_interface(index).table_id(table).build())

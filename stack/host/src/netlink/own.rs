@@ -8,8 +8,8 @@ use super::links::each_link;
 use super::message::{Message, word};
 
 /// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
-const NEW_ROUTE: u16 = 24;
-const GET_ROUTE: u16 = 26;
+pub(super) const NEW_ROUTE: u16 = 24;
+pub(super) const GET_ROUTE: u16 = 26;
 const ROUTE_TYPE: usize = 7;
 const LOCAL: u8 = 2;
 /// The attribute for a route's destination.
