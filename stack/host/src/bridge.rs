@@ -22,6 +22,7 @@ use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::netlink::news::LinkNews;
 use crate::raw::ethernet::{ETHERNET, Frame, Mac, Protocol, header};
 use crate::raw::socket::{Got, PacketSocket, Taken};
 use crate::raw::tag::Tag;
@@ -62,8 +63,6 @@ pub struct Bridged {
     frame: Vec<u8>,
     retry_at: Option<Instant>,
     look_at: Instant,
-    /// The last check found another bridge than at the start.
-    saw_another: bool,
     tally: Tally,
     is_gone: bool,
 }
@@ -72,8 +71,36 @@ pub struct Bridged {
 struct Shared {
     learned: Learned,
     block: Block,
-    /// The bridge at the start, by which the carried and the blocked packets were chosen.
-    bridge: Option<Bridge>,
+    bridge: Option<Kept>,
+    news: LinkNews,
+}
+
+/// The bridge at the start, by which the carried and the blocked packets were chosen.
+struct Kept {
+    then: Bridge,
+    /// The list of links has to be read: the last one could not be, or showed another bridge.
+    is_due: bool,
+    saw_another: bool,
+}
+
+impl Kept {
+    /// Returns whether two looks in a row have found another bridge. One look may fail, because a list that changes
+    /// while it is read is incomplete. The list is read only after news of a link: that takes a lock of the kernel's.
+    fn is_another(
+        &mut self,
+        has_news: bool,
+        look: impl FnOnce() -> io::Result<Option<Bridge>>,
+    ) -> Option<Option<Bridge>> {
+        self.is_due |= has_news;
+        if !self.is_due {
+            return None;
+        }
+        let Ok(now) = look() else { return None };
+        let is_other = now.as_ref() != Some(&self.then);
+        let was_other = std::mem::replace(&mut self.saw_another, is_other);
+        self.is_due = is_other;
+        (is_other && was_other).then_some(now)
+    }
 }
 
 const RETRY: Duration = Duration::from_millis(1);
@@ -85,6 +112,8 @@ impl Bridged {
     /// with them, also after a crash.
     pub fn open(config: &BridgeConfig) -> Result<[Bridged; 2], LinkError> {
         let BridgeConfig { wire, radio, mobiles } = config;
+        let news = LinkNews::listen()
+            .map_err(|error| LinkError::system("listen for changes of the bridge", wire, error))?;
         let (of_wire, about_wire) = PacketSocket::open(wire)?;
         let (of_radio, about_radio) = PacketSocket::open(radio)?;
         let bridge = find_bridge(config)?;
@@ -93,7 +122,8 @@ impl Bridged {
         let block = Block::set(config, &own).map_err(|error| {
             LinkError::system("keep the kernel from carrying the same packets", wire, error)
         })?;
-        let shared = Arc::new(Mutex::new(Shared { learned: Learned::default(), block, bridge }));
+        let bridge = bridge.map(|then| Kept { then, is_due: false, saw_another: false });
+        let shared = Arc::new(Mutex::new(Shared { learned: Learned::default(), block, bridge, news }));
         let side = |port, socket, device: &String, mtu| Bridged {
             port,
             socket,
@@ -107,7 +137,6 @@ impl Bridged {
             frame: Vec::new(),
             retry_at: None,
             look_at: Instant::ZERO,
-            saw_another: false,
             tally: Tally::new(),
             is_gone: false,
         };
@@ -133,18 +162,15 @@ impl Bridged {
         if self.port == Port::Wire { Way::FromMobile } else { Way::ToMobile }
     }
 
-    /// Returns whether two checks in a row have found another bridge. One check may fail, because a list that changes
-    /// while it is read is incomplete.
-    fn has_another_bridge(&mut self) -> bool {
-        let shared = self.shared.lock();
-        let (Some(then), Ok(now)) = (&shared.bridge, ports::of(&self.device)) else { return false };
-        let (is_other, was_other) = (now.as_ref() != Some(then), self.saw_another);
-        self.saw_another = is_other;
-        if is_other && was_other {
-            let (then, now) = (then.to_string(), now.map_or("none".to_owned(), |now| now.to_string()));
-            tracing::error!(device = self.device, then, now, "the bridge has changed: start the proxy again");
-        }
-        is_other && was_other
+    fn has_another_bridge(&self) -> bool {
+        let mut shared = self.shared.lock();
+        // News that cannot be read may be of the bridge.
+        let has_news = shared.news.empty().unwrap_or(true);
+        let Some(bridge) = &mut shared.bridge else { return false };
+        let Some(now) = bridge.is_another(has_news, || ports::of(&self.device)) else { return false };
+        let (then, now) = (bridge.then.to_string(), now.map_or("none".to_owned(), |now| now.to_string()));
+        tracing::error!(device = self.device, then, now, "the bridge has changed: start the proxy again");
+        true
     }
 
     fn take_frame(&mut self, bytes: usize, into: &mut [u8]) -> Received {
@@ -326,5 +352,36 @@ impl Link for Bridged {
 impl fmt::Debug for Bridged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bridged").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_links_is_read_after_news_alone_and_until_two_lists_in_a_row_agree() {
+        let of = |ports: &[&str]| Bridge::of_ports("br0", ports);
+        let then = of(&["wire", "radio"]);
+        let mut kept = Kept { then: then.clone(), is_due: false, saw_another: false };
+        let mut looks = 0;
+        let mut look = |has_news, found: io::Result<Option<Bridge>>| {
+            let another = kept.is_another(has_news, || {
+                looks += 1;
+                found
+            });
+            (another.is_some(), looks)
+        };
+        let other = || Ok(Some(of(&["wire", "radio", "lan"])));
+        assert_eq!(look(false, other()), (false, 0), "without news nothing is read");
+        assert_eq!(look(true, Ok(Some(then.clone()))), (false, 1));
+        assert_eq!(look(false, other()), (false, 1));
+        // A list that could not be read, or shows another bridge, is followed by another one.
+        assert_eq!(look(true, Err(io::ErrorKind::TimedOut.into())), (false, 2));
+        assert_eq!(look(false, other()), (false, 3));
+        assert_eq!(look(false, Ok(Some(then.clone()))), (false, 4), "the list was not complete");
+        assert_eq!(look(false, other()), (false, 4));
+        assert_eq!(look(true, other()), (false, 5));
+        assert_eq!(look(false, Ok(None)), (true, 6));
     }
 }

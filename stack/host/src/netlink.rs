@@ -6,6 +6,7 @@ mod detour;
 pub(crate) mod links;
 pub(crate) mod message;
 mod names;
+pub(crate) mod news;
 mod on_loan;
 mod own;
 mod routes;

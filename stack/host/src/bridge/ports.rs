@@ -41,6 +41,17 @@ pub(super) fn of(device: &str) -> io::Result<Option<Bridge>> {
 }
 
 impl Bridge {
+    #[cfg(test)]
+    pub(super) fn of_ports(name: &str, ports: &[&str]) -> Bridge {
+        Bridge {
+            name: name.to_owned(),
+            ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+            isolated: BTreeSet::new(),
+            filters_vlans: false,
+            own: BTreeSet::new(),
+        }
+    }
+
     /// The reason why the TCP between these two ports must not be carried beside the bridge; `None` if it may.
     pub(super) fn obstacle(&self, wire: &str, radio: &str) -> Option<String> {
         let name = &self.name;

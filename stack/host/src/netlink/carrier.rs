@@ -1,33 +1,28 @@
 //! Carriers of interfaces: the kernel says when one changes.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{RecvFlags, SendFlags, bind, recv, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::ask;
 use super::links::{GET_LINK, HEADER, NEW_LINK};
 use super::message::{Heard, Message, REQUEST, attribute, messages, word};
+use super::news::LinkNews;
 use super::{NetlinkError, index_of};
 use crate::poller::wait_for;
 
-/// The group of messages about links (RTMGRP_LINK).
-const GROUP_LINK: u32 = 1;
 const DELETED_LINK: u16 = 17;
 const NAME: u16 = 3;
-/// Messages that are dropped at once. A stream without an end must not hold the proxy up.
-const MOST_NEWS: usize = 10_000;
 /// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
 const RUNNING: u32 = 0x40 | 0x1_0000;
 
 /// Listens for the carrier of one interface, by its name: it may be removed and made anew.
 #[derive(Debug)]
 pub struct CarrierWatch {
-    socket: OwnedFd,
+    news: LinkNews,
     device: String,
     /// The last news. Without any, the interface counts as up.
     is_up: bool,
@@ -37,10 +32,8 @@ impl CarrierWatch {
     pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
         index_of(device)?;
         let system = |doing| move |error| NetlinkError::System { doing, error };
-        let socket = ask::open(None).map_err(system("open a netlink socket"))?;
-        let bound = bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK));
-        bound.map_err(|error| system("listen for links")(error.into()))?;
-        let watch = CarrierWatch { socket, device: device.to_owned(), is_up: true };
+        let news = LinkNews::listen().map_err(system("listen for links"))?;
+        let watch = CarrierWatch { news, device: device.to_owned(), is_up: true };
         watch.ask().map_err(system("ask for a carrier"))?;
         Ok(watch)
     }
@@ -49,35 +42,23 @@ impl CarrierWatch {
     fn ask(&self) -> io::Result<()> {
         let name = [self.device.as_bytes(), &[0]].concat();
         let question = Message::new(GET_LINK, REQUEST, 1).fixed(&[0; HEADER]).attribute(NAME, &name);
-        send(&self.socket, &question.finish(), SendFlags::empty())?;
-        Ok(())
-    }
-
-    /// Drops the news that waits: the next answer is newer.
-    fn empty(&self, buffer: &mut [u8]) -> io::Result<()> {
-        for _ in 0..MOST_NEWS {
-            match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT) {
-                Ok(_) | Err(Errno::NOBUFS | Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        send(&self.news, &question.finish(), SendFlags::empty())?;
         Ok(())
     }
 
     /// Waits for a change, for `most_ms` at the longest. Returns `None` if there was none.
     pub fn wait(&mut self, most_ms: u32) -> io::Result<Option<bool>> {
-        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
+        let mut ready = [PollFd::new(&self.news, PollFlags::IN)];
         if wait_for(&mut ready, Duration::from_millis(most_ms.into()))? == 0 {
             return Ok(None);
         }
         let mut buffer = [0_u8; 16 << 10];
-        let bytes = match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+        let bytes = match recv(&self.news, &mut buffer[..], RecvFlags::empty()) {
             Ok((bytes, _)) => bytes,
             // There was more news than the socket had room for, perhaps of this interface. Until the socket is empty it
-            // has no room for an answer either.
+            // has no room for an answer either. The answer is newer than all of that.
             Err(Errno::NOBUFS) => {
-                self.empty(&mut buffer)?;
+                self.news.empty()?;
                 self.ask()?;
                 return Ok(None);
             }
@@ -92,7 +73,7 @@ impl CarrierWatch {
 
 impl AsFd for CarrierWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.news.as_fd()
     }
 }
 
