@@ -13,6 +13,7 @@ mod calibrate;
 mod config;
 mod control;
 mod devices;
+mod firewall;
 mod plan;
 mod serve;
 mod sources;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::failure::{self, Failure};
 use crate::node::config::{self, NodeConfig};
 
+mod firewall;
 mod links;
 mod machine;
 mod rules;
@@ -119,6 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
     findings.extend(rules::examine(arguments.repair));
+    findings.extend(firewall::examine());
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

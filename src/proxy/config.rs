@@ -375,6 +375,12 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
 }
 
 impl Config {
+    /// Returns whether some flow may be cut in two.
+    pub(super) fn cuts(&self) -> bool {
+        let mut agents = self.agent.iter().chain(self.rules.iter().map(|rule| &rule.agent));
+        agents.any(|agent| agent.split(':').next() == Some("split"))
+    }
+
     pub(super) fn proxy(&self, trace_events: usize) -> ProxyConfig {
         let prefix = |network: &Option<Network>| network.as_ref().map(|network| network.0);
         let rule = |rule: &Rule| ProxyRule {

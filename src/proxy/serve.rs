@@ -26,7 +26,7 @@ use tokio::net::UnixListener;
 use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
 use super::watchdog::{BEAT_EVERY, Watcher};
-use super::{devices, sources};
+use super::{devices, firewall, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::notify;
@@ -97,6 +97,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let (commands, told) = channel();
     let teller = Teller { commands, poller: driver.poller() };
     let sources = sources::open(config, driver.clock())?;
+    firewall::look(config);
     let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
     if !sources.is_empty() {

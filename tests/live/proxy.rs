@@ -21,6 +21,8 @@ mod bridge;
 mod capture;
 #[path = "proxy/fade.rs"]
 mod fade;
+#[path = "proxy/firewall.rs"]
+mod firewall;
 #[path = "proxy/iptables.rs"]
 mod iptables;
 #[path = "proxy/mishaps.rs"]

@@ -15,6 +15,7 @@ pub mod confine;
 mod counters;
 mod driver;
 mod fault;
+pub mod firewall;
 mod frames;
 mod link;
 mod namespace;

@@ -31,7 +31,7 @@ use hopwise_core::ip::Prefix;
 use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
-pub use detour::{Detour, DetourConfig, LeftRules, left_rules, remove_left_rules};
+pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};

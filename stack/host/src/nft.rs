@@ -135,9 +135,9 @@ pub(crate) fn nft(script: &str) -> io::Result<()> {
     feed(Command::new("nft").args(["-f", "-"]), script)
 }
 
-/// The rules of a family, as nft prints them.
-pub(crate) fn ruleset(family: &str) -> io::Result<String> {
-    let done = Command::new("nft").args(["list", "ruleset", family]).stdin(Stdio::null()).output()?;
+/// The rules of a family, or of all, as nft prints them.
+pub(crate) fn ruleset(family: Option<&str>) -> io::Result<String> {
+    let done = Command::new("nft").args(["list", "ruleset"]).args(family).stdin(Stdio::null()).output()?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

@@ -18,7 +18,7 @@ fn ends_with(running: &mut Running, network: &Network, said: &str) {
     assert_eq!(network.left_behind(), "");
 }
 
-fn nft(network: &Network, script: &str) {
+pub(super) fn nft(network: &Network, script: &str) {
     let done = network.router.output(&["nft", script]);
     assert!(done.status.success(), "nft: {}", String::from_utf8_lossy(&done.stderr));
 }

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use crate::firewall::OURS;
 use crate::nft::ruleset;
-
-/// The beginning of the names of our tables.
-const OURS: &str = "hopwise_";
 
 /// The administrator's tables for bridged frames, and for these devices, by their families and names.
 pub(super) fn beside(devices: &[&str]) -> io::Result<Vec<String>> {
-    let (bridge, netdev) = (ruleset("bridge")?, ruleset("netdev")?);
+    let (bridge, netdev) = (ruleset(Some("bridge"))?, ruleset(Some("netdev"))?);
     let of_bridge = tables(&bridge, |chain| chain.contains(" hook "));
     let on_devices = tables(&netdev, |chain| {
         // nft quotes a single device, and none of several.

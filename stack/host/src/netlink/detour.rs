@@ -22,6 +22,7 @@ use super::routes::network_of;
 use super::table;
 use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
 use crate::claim::{self, Claim};
+use crate::firewall::{Between, Ruleset};
 use crate::nft::OwnedTable;
 
 use marks::MARK;
@@ -157,6 +158,16 @@ async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), Netl
         }
     }
     Ok(())
+}
+
+/// The detours that lead packets now, by the rules that nft lists and by the names that detours hold.
+pub fn detours(rules: &Ruleset) -> Result<Vec<Between>, NetlinkError> {
+    let in_use = in_use()?;
+    let between = |(table, wire, radio)| {
+        let fixed = in_use.get(&table)?.clone();
+        Some(Between { wire, radio, fixed })
+    };
+    Ok(marks::listed(rules).filter_map(between).collect())
 }
 
 /// The devices of detours in use, by their tables. Any user can take such a name; the only effect is that rules without

@@ -10,13 +10,28 @@ use std::io;
 use hopwise_core::ip::Prefix;
 
 use super::DetourConfig;
+use crate::firewall::Ruleset;
 use crate::nft::OwnedTable;
 
 /// The bit of a packet's mark that the rules of detours match.
 pub(super) const MARK: u32 = 0x0800_0000;
 
+/// The beginning of the family and the name of our nft table. The number of a table of routing follows.
+const TABLE: &str = "inet hopwise_detour_";
+
 pub(super) fn set(config: &DetourConfig) -> io::Result<OwnedTable> {
-    OwnedTable::set(&format!("inet hopwise_detour_{}", config.table), &chains(config))
+    OwnedTable::set(&format!("{TABLE}{}", config.table), &chains(config))
+}
+
+/// The first tables of routing of the detours that nft lists, each with its wire and its radio.
+pub(super) fn listed(rules: &Ruleset) -> impl Iterator<Item = (u32, String, String)> {
+    rules.chains().iter().filter_map(|chain| {
+        let table = chain.table.strip_prefix(TABLE)?.parse().ok()?;
+        let is_of_radio = |rule: &&String| rule.contains(" saddr ") && rule.contains(" mark set ");
+        let mut names = chain.rules.iter().find(is_of_radio)?.split('"').skip(1).step_by(2);
+        let (radio, wire) = (names.next()?, names.next()?);
+        Some((table, wire.to_owned(), radio.to_owned()))
+    })
 }
 
 fn chains(config: &DetourConfig) -> String {
