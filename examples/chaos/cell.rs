@@ -31,8 +31,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
         Namespace::named(&format!("{name}-n1")),
         Namespace::named(&format!("{name}-fixed")),
     ];
-    let has_queues = Path::new("/proc/net/netfilter/nfnetlink_queue").exists() && inside::has("iptables");
-    let by = if random.one_in(2) && has_queues { "nfqueue" } else { "tun" };
+    let by = if random.one_in(2) && has_queues() { "nfqueue" } else { "tun" };
     let text = format!(
         "fixed: {{ name: hopf }}\nmobile: {{ name: hopm }}\n\
          steer: {{ wire: wire, radio: air0, mobiles: [{MOBILES}/32], by: {by} }}\n\
@@ -69,6 +68,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
             format!("ip link add wire netns {name}-n0 type veth peer name wire netns {fixed}"),
             // The first rule of iptables makes tables and chains. They stay when the rule goes.
             format!("-ip netns exec {name}-n0 iptables -t security -P FORWARD ACCEPT"),
+            format!("-ip netns exec {name}-n0 iptables -t mangle -P FORWARD ACCEPT"),
         ],
         roads: roads.map(|(station, words)| (station, words.to_owned())).into(),
         devices: vec![(BASE, "air0"), (MOBILE, "air0"), (BASE, "wire")],
@@ -93,6 +93,10 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
         flows: Vec::new(),
         before: Vec::new(),
     })
+}
+
+fn has_queues() -> bool {
+    Path::new("/proc/net/netfilter/nfnetlink_queue").exists() && inside::has("iptables")
 }
 
 fn plans(name: &str, stations: &[Namespace]) -> Vec<Plan> {

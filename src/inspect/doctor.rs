@@ -12,6 +12,7 @@ use crate::node::config::{self, NodeConfig};
 mod firewall;
 mod links;
 mod machine;
+mod queues;
 mod rules;
 mod switches;
 
@@ -29,8 +30,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Restore kernel settings that a killed `hopwise route` left changed, and remove rules of routing that a killed
-    /// `hopwise proxy` left
+    /// Restore kernel settings that a killed `hopwise route` left changed, and remove rules of routing and of netfilter
+    /// queues that a killed `hopwise proxy` left
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -120,6 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
     findings.extend(rules::examine(arguments.repair));
+    findings.push(queues::examine(arguments.repair));
     findings.extend(firewall::examine());
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"

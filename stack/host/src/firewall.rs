@@ -1,7 +1,7 @@
 //! Finds rules of a router's own firewall that do not match packets as a proxy leads them.
 //!
-//! nft lists its own rules and those of iptables-nft. Rules of the older iptables are not among them. A rule counts with
-//! those that jump to it. Names of interfaces count, and sets of names that have a name do not.
+//! nft lists its own rules and those of iptables-nft. Rules of the older iptables are not among them. A rule counts
+//! with those that jump to it. Names of interfaces count, and sets of names that have a name do not.
 
 use std::io;
 
@@ -88,8 +88,8 @@ impl Ruleset {
         self.found(&["prerouting"], between, &is_it)
     }
 
-    /// Rules against connections that are cut in two in the router itself: they translate addresses towards the wire, or
-    /// drop what connection tracking finds invalid.
+    /// Rules against connections that are cut in two in the router itself: they translate addresses towards the wire,
+    /// or drop what connection tracking finds invalid.
     pub fn against_cuts(&self, between: &Between) -> Vec<String> {
         let translates = |rule: &str| {
             let rule_in_lowercase = rule.to_lowercase();

@@ -4,6 +4,7 @@
 //! If a packet leaves unchanged before another is read, the kernel itself forwards it. The kernel drops a packet that
 //! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
+mod left;
 mod rules;
 mod socket;
 mod standing;
@@ -25,6 +26,7 @@ use crate::link::{Link, LinkError, Received, Sent};
 use crate::routing::Resender;
 use crate::tun::check_ip;
 
+pub use left::{left_queues, remove_left_queues};
 use rules::Rules;
 use socket::{Judge, Queue, Queued, Verdict};
 

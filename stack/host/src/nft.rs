@@ -2,8 +2,9 @@
 //!
 //! The owner is an `nft -i` that we start and that ends with its standard input. A shell writes our script there and
 //! holds it open until we end, for any reason. An attacker who takes over this process can end the table, but cannot
-//! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root. They ignore
-//! the signals that end a daemon: a service manager may send these to each process, and we still need the table then.
+//! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root. They
+//! ignore the signals that end a daemon: a service manager may send these to each process, and we still need the table
+//! then.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -137,7 +138,16 @@ pub(crate) fn nft(script: &str) -> io::Result<()> {
 
 /// The rules of a family, or of all, as nft prints them.
 pub(crate) fn ruleset(family: Option<&str>) -> io::Result<String> {
-    let done = Command::new("nft").args(["list", "ruleset"]).args(family).stdin(Stdio::null()).output()?;
+    listed(["ruleset"].into_iter().chain(family))
+}
+
+/// The families and names of all tables.
+pub(crate) fn tables() -> io::Result<String> {
+    listed(["tables"])
+}
+
+fn listed<'a>(what: impl IntoIterator<Item = &'a str>) -> io::Result<String> {
+    let done = Command::new("nft").arg("list").args(what).stdin(Stdio::null()).output()?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{By, Network, ways};
+use crate::field::HOPWISE;
 
 /// Takes the place of a program, and refuses an input with that text.
 fn refuse(network: &Network, program: &str, text: &str) {
@@ -50,4 +51,36 @@ fn a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle() 
         transfer.wait_for(1_000_000);
     }
     assert_eq!(network.left_behind(), "");
+}
+
+#[test]
+fn rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor() {
+    if !ways("rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor")
+        .contains(&By::Nfqueue)
+    {
+        return;
+    }
+    for has_security in [true, false] {
+        let network = Network::by("proxy-queues", By::Nfqueue);
+        if !has_security {
+            refuse(&network, "nft", "queue flags");
+            refuse(&network, "iptables-restore", "*security");
+            refuse(&network, "ip6tables-restore", "*security");
+        }
+        let doctor = |more: &[&str]| {
+            let said = network.router.output(&[&[HOPWISE, "doctor"], more].concat());
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        let mut running = network.proxy("ack-hold", "none");
+        for more in [&[][..], &["--repair"]] {
+            assert!(doctor(more).contains("ok       queues"), "{}", doctor(more));
+        }
+        assert!(!network.left_behind().is_empty(), "those of one that runs stay");
+        running.0.kill().expect("it runs");
+        running.0.wait().expect("a child");
+        assert!(doctor(&[]).contains("left rules into netfilter queue 7100"), "{}", doctor(&[]));
+        let repaired = doctor(&["--repair"]);
+        assert!(repaired.contains("rules into netfilter queue 7100 removed"), "{repaired}");
+        assert_eq!(network.left_behind(), "");
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether a table of routing still has a route over a device, by rtnetlink (linux/rtnetlink.h).
+//! Looks in a table of routing for a route over a device, by rtnetlink (linux/rtnetlink.h).
 
 use std::io;
 use std::os::fd::AsFd;

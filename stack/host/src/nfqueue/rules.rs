@@ -2,8 +2,8 @@
 //!
 //! They come after the router's own rules (`priority filter`, and iptables' table `filter`): a packet that those drop
 //! never reaches the proxy. The rules go when the links do. Rules that a crash left do no harm until the next start,
-//! which replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form. A kernel
-//! without iptables' table `security` has no table after `filter`: the rules are in `mangle` there, before it.
+//! which replaces them. If the kernel's nft has no queues, iptables sets the rules, in its nft or its older form. A
+//! kernel without iptables' table `security` has no table after `filter`: the rules are in `mangle` there, before it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -23,10 +23,13 @@ pub(super) struct Rules {
 }
 
 /// The programs for both versions of IP.
-const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
-/// Tables of iptables with the command that adds to `FORWARD`, tried in turn. That chain of `security` comes after that of
-/// `filter`. That of `mangle` comes before it, and our rules stand last there.
+pub(super) const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
+/// Tables of iptables with the command that adds to `FORWARD`, tried in turn. The chain of `security` comes after the
+/// one of `filter`. The chain of `mangle` comes before it, and our rules stand last there.
 const TABLES: [(&str, &str); 2] = [("security", "-I"), ("mangle", "-A")];
+/// The beginnings of the names of our table of nft, and of our chain of iptables. The first queue's number follows.
+pub(super) const TABLE_OF: &str = "hopwise_proxy_";
+pub(super) const CHAIN_OF: &str = "HOPWISE-";
 /// Of the nft table.
 const CHAIN: &str = "forwarded";
 
@@ -59,11 +62,11 @@ impl Rules {
 }
 
 fn table(queue: u16) -> String {
-    format!("hopwise_proxy_{queue}")
+    format!("{TABLE_OF}{queue}")
 }
 
 fn chain(queue: u16) -> String {
-    format!("HOPWISE-{queue}")
+    format!("{CHAIN_OF}{queue}")
 }
 
 /// The two directions with their matches on the mobiles' networks, for nft and for iptables.
@@ -112,8 +115,8 @@ fn set_with(program: &str, config: &ForwardConfig, networks: &[&Prefix]) -> io::
     })?;
     tracing::warn!(
         %refused,
-        "there is no table `security`: packets come to the proxy from `mangle`, before the router's own filter. It holds and \
-         answers packets that the filter would drop: take `by: tun` where there are such"
+        "there is no table `security`: packets come to the proxy from `mangle`, before the router's own filter. It \
+         holds and answers packets that the filter would drop: take `by: tun` where there are such"
     );
     Ok(())
 }
@@ -138,6 +141,13 @@ fn clearing(program: &str, queue: u16) -> String {
         format!("while {table} -D FORWARD -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
     };
     TABLES.into_iter().map(from).collect()
+}
+
+/// Removes all rules that lead into this queue and the next.
+pub(super) fn remove(queue: u16) {
+    // Those are not there that another program has set.
+    let _ = nft(&format!("delete table inet {}", table(queue)));
+    IPTABLES.iter().for_each(|program| clear(program, queue));
 }
 
 fn clear(program: &str, queue: u16) {
