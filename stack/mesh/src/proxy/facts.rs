@@ -138,8 +138,8 @@ impl Facts {
         false
     }
 
-    /// Returns whether the other end ignores this segment. An opener in SYN-SENT takes nothing but SYNs and RSTs (RFC
-    /// 9293 §3.10.7.3). Data may overtake the answer to its SYN. Once it has gone on, it has an answer, maybe around us.
+    /// Returns whether the other end ignores this segment. An opener in SYN-SENT takes only SYNs and RSTs (RFC 9293
+    /// §3.10.7.3). Data may overtake the answer to its SYN. Once it has gone on, it has one, maybe around us.
     fn is_ignored(&self, from: Side, tcp: &TcpView<'_>) -> bool {
         let has_gone_on = self.ways[from.other() as usize].has_gone_on();
         !tcp.flags.intersects(Flags::SYN | Flags::RST) && self.is_to_answer(from) && !has_gone_on
