@@ -18,6 +18,7 @@ use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 
 use hopwise_core::ip::Prefix;
 
+use super::news::LinkNews;
 use super::routes::network_of;
 use super::table;
 use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
@@ -79,11 +80,18 @@ struct Led {
     index: u32,
 }
 
+/// Looks at our routes after news of a link. The kernel tells of a device that goes down before it removes the routes, so
+/// that the first look may find them.
+const LOOKS: u32 = 2;
+
 /// Invariant 1: each rule here is one that this detour has made.
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
     routes: Vec<Led>,
+    /// News of a device that goes down. Without news no route is looked for: that can take a lock of the kernel's.
+    news: LinkNews,
+    looks: u32,
     /// The rules apply to marked packets alone.
     marks: Option<OwnedTable>,
     /// Names that mark the rules as in use. They go after the rules.
@@ -97,7 +105,16 @@ impl Detour {
         for side in &sides {
             indices.push(index_of(side.to)?);
         }
-        let mut detour = Detour { rules: Vec::new(), routes: Vec::new(), marks: None, _claims: Vec::new() };
+        let news = LinkNews::listen();
+        let news = news.map_err(|error| NetlinkError::System { doing: "listen for links", error })?;
+        let mut detour = Detour {
+            rules: Vec::new(),
+            routes: Vec::new(),
+            news,
+            looks: 0,
+            marks: None,
+            _claims: Vec::new(),
+        };
         let Detour { rules: made, routes, _claims: claims, .. } = &mut detour;
         blocking(async move |handle| {
             for (side, index) in sides.iter().zip(&indices) {
@@ -128,12 +145,26 @@ impl Detour {
         if !self.marks.as_mut().is_some_and(OwnedTable::stands) {
             return Some("nft has ended, which marks them".to_owned());
         }
-        // A kernel that does not answer has removed none.
-        let is_gone = |led: &&Led| table::leads_to(led.table, led.is_v6, led.index).is_ok_and(|leads| !leads);
-        let Led { table, device, .. } = self.routes.iter().find(is_gone)?;
-        Some(format!(
-            "table {table} has no route over {device} any more: {device} is down, or was; start again with it up"
-        ))
+        // News that cannot be read may be of our devices.
+        if self.news.empty().unwrap_or(true) {
+            self.looks = LOOKS;
+        }
+        let looks = self.looks.checked_sub(1)?;
+        for Led { table, is_v6, device, index } in &self.routes {
+            match table::leads_to(*table, *is_v6, *index) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Some(format!(
+                        "table {table} has no route over {device} any more: {device} is down, or was; start again \
+                         with it up"
+                    ));
+                }
+                // A kernel that does not answer is asked again.
+                Err(_) => return None,
+            }
+        }
+        self.looks = looks;
+        None
     }
 }
 
