@@ -12,7 +12,7 @@ use hopwise_core::{Instant, LinkEvent, LinkId, Machine};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
-use hopwise_host::routing::{ControlSocket, KernelRoutes, forget_gone, has_route, is_link_lost};
+use hopwise_host::routing::{ControlSocket, KernelRoutes, Table, forget_gone, is_link_lost};
 use hopwise_host::{Answers, Clock, Driver, Interest, Link, Poller, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Forward, Keys, OnDemand, Router, RouterConfig, Trust, first_stamp};
@@ -195,9 +195,12 @@ impl Daemon {
             let now = self.clock.now();
             if self.next_mark <= now {
                 self.check_devices()?;
+                if let Ok(table) = Table::read() {
+                    self.check_route(&table)?;
+                    self.forwarding.follow(&self.config.serves, &table);
+                }
                 self.driver.machine_mut().protocol().set_clock(now, wall());
                 self.mark();
-                self.forwarding.follow(&self.config.serves);
                 notify::alive();
                 for (reason, count) in self.driver.machine_mut().drops().news() {
                     tracing::info!(reason, count, "dropped so far");
@@ -239,13 +242,17 @@ impl Daemon {
                 return Err(Failure::failed("go on", problem));
             }
         }
-        // A device that is down has no routes, and gets none back when it is up again.
-        let Config { network, tun, .. } = &self.config;
-        if has_route(network, tun).is_ok_and(|has_route| !has_route) {
-            let problem = format_args!("the route to {network} over the device `{tun}` is gone: start again");
-            return Err(Failure::failed("go on", problem));
-        }
         Ok(())
+    }
+
+    /// A device that is down has no routes, and gets none back when it is up again.
+    fn check_route(&self, table: &Table) -> Result<(), Failure> {
+        let Config { network, tun, .. } = &self.config;
+        if table.has_route(network, tun) {
+            return Ok(());
+        }
+        let problem = format_args!("the route to {network} over the device `{tun}` is gone: start again");
+        Err(Failure::failed("go on", problem))
     }
 
     /// Waits for an event or a timer.

@@ -6,7 +6,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use hopwise_core::ip::Prefix;
-use hopwise_host::routing::{Switches, device_towards};
+use hopwise_host::routing::{Switches, Table};
 
 use super::config::Config;
 use crate::daemon::privileges::Privileges;
@@ -48,17 +48,17 @@ impl Forwarding {
             .and_then(|()| switches.clear("rp_filter", &mesh));
         outcome.map_err(|error| Failure::failed("set a switch of the kernel", error))?;
         tracing::info!(interfaces = mesh.join(" "), "forwarding; rp_filter and redirects are off there");
-        forwarding.follow(&config.serves);
+        if let Ok(table) = Table::read() {
+            forwarding.follow(&config.serves, &table);
+        }
         Ok(forwarding)
     }
 
     /// The device of a served address forwards, too: a node may start after this daemon.
-    pub(super) fn follow(&mut self, served: &[Ipv4Addr]) {
+    pub(super) fn follow(&mut self, served: &[Ipv4Addr], table: &Table) {
         for address in served {
-            let Some(device) = device_towards(*address, &self.network) else { continue };
-            if self.of_served.contains(&device) {
-                continue;
-            }
+            let device = table.device_towards(*address, &self.network).map(str::to_owned);
+            let Some(device) = device.filter(|device| !self.of_served.contains(device)) else { continue };
             match self.switches.set(&format!("ipv4/conf/{device}/forwarding"), "1") {
                 Ok(()) => tracing::info!(device, %address, "forwarding for an address in `serves`"),
                 Err(error) => tracing::warn!(device, %address, %error, "it does not forward"),

@@ -10,7 +10,7 @@ mod watch;
 
 pub use control::ControlSocket;
 pub use kernel::{KernelRoutes, Way};
-pub use reach::{device_towards, has_route};
+pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
 pub use switches::{Switches, forget_gone, left_in, repair};
 pub use watch::{Passing, Watch};

@@ -9,36 +9,50 @@ use hopwise_core::ip::Prefix;
 /// The kernel's main table of IPv4, one route a line.
 const TABLE: &str = "/proc/thread-self/net/route";
 
-/// The device of the route to an address. Routes to more than `network` do not count, because the default route leads
-/// everywhere.
-pub fn device_towards(address: Ipv4Addr, network: &Prefix) -> Option<String> {
-    device_in(&table().ok()?, address, network)
-}
+/// The table at one time. It has to be read again and again: netlink does not report the routes that a device loses when
+/// it goes down.
+#[derive(Clone, Debug)]
+pub struct Table(String);
 
-/// Returns whether this network has a route over that device.
-pub fn has_route(network: &Prefix, device: &str) -> io::Result<bool> {
-    Ok(has_route_in(&table()?, network, device))
-}
+impl Table {
+    /// A device's name may be any bytes.
+    pub fn read() -> io::Result<Table> {
+        Ok(Table(String::from_utf8_lossy(&fs::read(TABLE)?).into_owned()))
+    }
 
-/// A device's name may be any bytes.
-fn table() -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&fs::read(TABLE)?).into_owned())
-}
+    /// The device of the route to an address: that of the longest prefix, and among equals of the least metric. Routes
+    /// to more than `network` do not count, because the default route leads everywhere.
+    pub fn device_towards(&self, address: Ipv4Addr, network: &Prefix) -> Option<&str> {
+        let leads_there =
+            |route: &Line<'_>| route.bits >= network.bits() && address.to_bits() & route.mask() == route.to;
+        let routes = self.lines().filter(leads_there);
+        routes.max_by_key(|route| (route.bits, u32::MAX - route.metric)).map(|route| route.device)
+    }
 
-/// Takes the longest prefix, and among equals the least metric.
-fn device_in(table: &str, address: Ipv4Addr, network: &Prefix) -> Option<String> {
-    let leads_there =
-        |route: &Line<'_>| route.bits >= network.bits() && address.to_bits() & route.mask() == route.to;
-    let routes = lines(table).filter(leads_there);
-    routes.max_by_key(|route| (route.bits, u32::MAX - route.metric)).map(|route| route.device.to_owned())
-}
+    /// Returns whether this network has a route over that device.
+    pub fn has_route(&self, network: &Prefix, device: &str) -> bool {
+        let IpAddr::V4(address) = network.address() else { return false };
+        let is_it = |route: Line<'_>| {
+            route.bits == network.bits()
+                && address.to_bits() & route.mask() == route.to
+                && route.device == device
+        };
+        self.lines().any(is_it)
+    }
 
-fn has_route_in(table: &str, network: &Prefix, device: &str) -> bool {
-    let IpAddr::V4(address) = network.address() else { return false };
-    let is_it = |route: Line<'_>| {
-        route.bits == network.bits() && address.to_bits() & route.mask() == route.to && route.device == device
-    };
-    lines(table).any(is_it)
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.0.lines().skip(1).filter_map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            // Addresses are printed as numbers in the machine's byte order.
+            let bits = |nth: usize| {
+                u32::from_str_radix(words.get(nth)?, 16)
+                    .ok()
+                    .map(|word| u32::from_be_bytes(word.to_ne_bytes()))
+            };
+            let (to, bits) = (bits(1)?, bits(7)?.count_ones() as u8);
+            Some(Line { device: words[0], to, bits, metric: words.get(6)?.parse().ok()? })
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,18 +70,6 @@ impl Line<'_> {
     }
 }
 
-fn lines(table: &str) -> impl Iterator<Item = Line<'_>> {
-    table.lines().skip(1).filter_map(|line| {
-        let words: Vec<_> = line.split_whitespace().collect();
-        // Addresses are printed as numbers in the machine's byte order.
-        let bits = |nth: usize| {
-            u32::from_str_radix(words.get(nth)?, 16).ok().map(|word| u32::from_be_bytes(word.to_ne_bytes()))
-        };
-        let (to, bits) = (bits(1)?, bits(7)?.count_ones() as u8);
-        Some(Line { device: words[0], to, bits, metric: words.get(6)?.parse().ok()? })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,19 +77,26 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn the_longest_prefix_says_where_an_address_is() {
-        let table = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+        let table = Table(
+            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
                      eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
                      hop0\t0500000A\t00000000\t0001\t0\t0\t0\tFFFFFFFF\t0\t0\t0\n\
-                     mesh\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+                     mesh\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+                .to_owned(),
+        );
         let prefix = |text: &str| text.parse::<Prefix>().expect("a network");
-        let device =
-            |text: &str, network: &str| device_in(table, text.parse().expect("an address"), &prefix(network));
-        assert_eq!(device("10.0.0.5", "10.0.0.0/24").as_deref(), Some("hop0"));
-        assert_eq!(device("10.0.0.6", "10.0.0.0/24").as_deref(), Some("mesh"));
+        let device = |text: &str, network: &str| {
+            table.device_towards(text.parse().expect("an address"), &prefix(network))
+        };
+        assert_eq!(device("10.0.0.5", "10.0.0.0/24"), Some("hop0"));
+        assert_eq!(device("10.0.0.6", "10.0.0.0/24"), Some("mesh"));
         assert_eq!(device("10.0.0.6", "10.0.0.0/25"), None, "that route leads to more than the network");
         assert_eq!(device("9.9.9.9", "9.0.0.0/8"), None, "only the default route leads there");
-        assert_eq!(device_in("Iface\n", Ipv4Addr::LOCALHOST, &prefix("127.0.0.0/8")), None);
-        let has = |network: &str, device: &str| has_route_in(table, &prefix(network), device);
+        assert_eq!(
+            Table("Iface\n".to_owned()).device_towards(Ipv4Addr::LOCALHOST, &prefix("127.0.0.0/8")),
+            None
+        );
+        let has = |network: &str, device: &str| table.has_route(&prefix(network), device);
         assert!(has("10.0.0.0/24", "mesh") && has("10.0.0.9/24", "mesh") && has("10.0.0.5/32", "hop0"));
         assert!(!has("10.0.0.0/24", "hop0") && !has("10.0.0.0/25", "mesh") && !has("10.1.0.0/24", "mesh"));
     }
