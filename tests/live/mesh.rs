@@ -26,6 +26,8 @@ mod paths;
 mod signed;
 #[path = "mesh/switches.rs"]
 mod switches;
+#[path = "mesh/watch.rs"]
+mod watch;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;

@@ -208,9 +208,15 @@ impl Daemon {
                 self.next_mark = now + Duration::from_secs(1);
             }
             // Routes that packets use do not expire.
-            self.look(now).map_err(system)?;
+            if self.look_at <= now {
+                self.look(now).map_err(system)?;
+            }
             self.look_at_stations(now);
             self.driver.listen(|link| self.ready.contains(&link));
+            if self.driver.machine().has_unrouted() {
+                // Packets of strangers that have caused these came before them.
+                self.look(self.clock.now()).map_err(system)?;
+            }
             self.obey();
             self.wait().map_err(system)?;
             if self.ready.contains(&ENDS) {
@@ -340,11 +346,9 @@ impl Daemon {
         router.lose(now, forward);
     }
 
-    /// Keeps routes alive that packets use, those of other programs and forwarded ones.
+    /// Keeps routes alive that packets use, those of other programs and forwarded ones. It also notes the ends that
+    /// strangers name.
     fn look(&mut self, now: Instant) -> io::Result<()> {
-        if self.look_at > now {
-            return Ok(());
-        }
         let (protocol, network) = (self.driver.machine_mut().protocol(), &self.config.network);
         let mut has_seen = false;
         for port in &self.ports {
@@ -353,6 +357,9 @@ impl Daemon {
                 let is_mesh = [passing.src, passing.dst].iter().all(|end| network.contains((*end).into()));
                 if is_mesh {
                     protocol.note_use(now, passing.src, passing.dst);
+                    if passing.came_in {
+                        protocol.note_came(now, passing.src, passing.dst);
+                    }
                 }
             });
         }

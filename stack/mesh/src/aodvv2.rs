@@ -231,6 +231,14 @@ impl OnDemand for Aodvv2 {
         self.use_route(now, dst);
     }
 
+    fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
+        for (here, there) in [(dst, src), (src, dst)] {
+            if self.is_mine(here) {
+                self.desk.note_named(now, (here, there));
+            }
+        }
+    }
+
     fn number(&self) -> Option<u16> {
         Some(self.seq)
     }
@@ -295,7 +303,8 @@ impl Routing for Aodvv2 {
             self.refuse_data(now, v4(packet.src), dst);
             return Verdict::Drop(DropReason::NoRoute);
         }
-        let wish = if is_own { self.desk.wish(packet, self.searches.is_known(dst)) } else { Wish::PASSED_ON };
+        let wish =
+            if is_own { self.desk.wish(now, packet, self.searches.is_known(dst)) } else { Wish::PASSED_ON };
         if is_own && !is_waiting && self.searches.rests(now, dst, wish.rank) {
             return Verdict::Drop(DropReason::NoRoute);
         }

@@ -49,10 +49,15 @@ pub(crate) fn all_changed(routes: Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>) -> Vec<
     routes.into_iter().map(|(dst, via, link, hops)| (dst, Some((via, link, hops)))).collect()
 }
 
+/// The time within which programs answer most datagrams.
+const NAMED_FOR: Duration = Duration::from_secs(4);
+
 /// The needs of a daemon whose kernel forwards the packets of a protocol.
 pub trait OnDemand: Routing {
     /// The caller has seen a packet on a route, so that the route stays alive.
     fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
+    /// The caller has seen a packet come in from a neighbour. Any node may have sent it, in whatever name.
+    fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
     /// The node's latest sequence number, if a later start may continue from it.
     fn number(&self) -> Option<u16>;
     /// The time stamp of the last message that it signed. A later start has to continue above it.
@@ -84,6 +89,8 @@ pub(crate) struct Desk {
     /// The requests of this node, and those that it passed on. The latter are too many to share one table.
     asked: Asked,
     asked_for_others: Asked,
+    /// Pairs of an address here and one elsewhere that came in packets of strangers.
+    named: Asked,
     pub(crate) discoveries: u64,
     pub(crate) failures: u64,
 }
@@ -100,6 +107,7 @@ impl Desk {
             auth: None,
             asked: Asked::default(),
             asked_for_others: Asked::default(),
+            named: Asked::default(),
             discoveries: 0,
             failures: 0,
         }
@@ -163,9 +171,19 @@ impl Desk {
     }
 
     /// The rank and lane of a packet's destination.
-    pub(crate) fn wish(&self, packet: &Routed<'_>, is_known: bool) -> Wish {
+    pub(crate) fn wish(&self, now: Instant, packet: &Routed<'_>, is_known: bool) -> Wish {
         let is_own = v4(packet.src).is_some_and(|src| self.has_address(src));
-        Wish::of(packet.packet, is_own, is_known)
+        let ends = v4(packet.src).zip(v4(packet.dst));
+        let is_named = ends.is_some_and(|pair| self.named.has(now, pair));
+        Wish::of(packet.packet, is_own, is_known, is_named)
+    }
+
+    /// Notes that a stranger can cause packets from the first address, which is here, to the second one: it has sent a
+    /// packet the other way, or in the name of the first.
+    pub(crate) fn note_named(&mut self, now: Instant, pair: Pair) {
+        if !self.named.has(now + NAMED_FOR / 2, pair) {
+            self.named.note(now, pair, NAMED_FOR);
+        }
     }
 
     pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {

@@ -75,6 +75,11 @@ impl<S: PathSeam> Router<S> {
         &mut self.drops
     }
 
+    /// Returns whether packets without a route wait for [`poll_forward`](Router::poll_forward).
+    pub fn has_unrouted(&self) -> bool {
+        !self.unrouted.is_empty()
+    }
+
     /// Carries out the protocol's orders. The next packet for the kernel, if there is one.
     pub fn poll_forward(&mut self, now: Instant) -> Option<Forward> {
         loop {

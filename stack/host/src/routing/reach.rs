@@ -9,8 +9,8 @@ use hopwise_core::ip::Prefix;
 /// The kernel's main table of IPv4, one route a line.
 const TABLE: &str = "/proc/thread-self/net/route";
 
-/// The table at one time. It has to be read again and again: netlink does not report the routes that a device loses when
-/// it goes down.
+/// The table at one time. It has to be read again and again: netlink does not report the routes that a device loses
+/// when it goes down.
 #[derive(Clone, Debug)]
 pub struct Table(String);
 

@@ -24,6 +24,8 @@ pub struct Passing {
     pub src: Ipv4Addr,
     pub dst: Ipv4Addr,
     pub protocol: u8,
+    /// It came in; otherwise it leaves.
+    pub came_in: bool,
 }
 
 impl Watch {
@@ -54,10 +56,15 @@ impl Watch {
     pub fn look(&self, sink: &mut dyn FnMut(Passing)) {
         let mut header = [0; HEADER];
         loop {
-            // SAFETY: the buffer is of that length and outlives the call; the rest of a packet is cut off.
+            // SAFETY: plain data for which zeros are a value.
+            let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
+            let mut from_len = size_of::<libc::sockaddr_ll>() as u32;
+            // SAFETY: the buffer and the address are of those lengths and outlive the call; the rest of a packet is cut
+            // off.
             let bytes = unsafe {
-                let into = header.as_mut_ptr().cast();
-                libc::recv(self.fd.as_raw_fd(), into, HEADER, libc::MSG_DONTWAIT)
+                let (into, from) = (header.as_mut_ptr().cast(), (&raw mut from).cast());
+                let fd = self.fd.as_raw_fd();
+                libc::recvfrom(fd, into, HEADER, libc::MSG_DONTWAIT, from, &raw mut from_len)
             };
             if bytes < 0 {
                 return;
@@ -66,7 +73,8 @@ impl Watch {
             if bytes as usize == HEADER && header[0] >> 4 == 4 {
                 let address =
                     |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
-                sink(Passing { src: address(12), dst: address(16), protocol: header[9] });
+                let came_in = from.sll_pkttype != libc::PACKET_OUTGOING;
+                sink(Passing { src: address(12), dst: address(16), protocol: header[9], came_in });
             }
         }
     }

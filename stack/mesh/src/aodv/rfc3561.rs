@@ -183,6 +183,14 @@ impl OnDemand for Aodv {
         self.refresh(now, &Routed { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
     }
 
+    fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
+        for (here, there) in [(dst, src), (src, dst)] {
+            if self.is_mine(here) {
+                self.desk.note_named(now, (here, there));
+            }
+        }
+    }
+
     /// §6.13 keeps no number across restarts.
     fn number(&self) -> Option<u16> {
         None
@@ -244,7 +252,7 @@ impl Routing for Aodv {
             return verdict;
         }
         if packet.from.is_none() {
-            let wish = self.desk.wish(packet, self.searches.is_known(dst));
+            let wish = self.desk.wish(now, packet, self.searches.is_known(dst));
             if self.searches.rests(now, dst, wish.rank) {
                 return Verdict::Drop(DropReason::NoRoute);
             }

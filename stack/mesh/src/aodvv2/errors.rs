@@ -66,7 +66,7 @@ impl Aodvv2 {
             route.is_ours = true;
         }
         // There was a route.
-        let wish = self.desk.wish(packet, true);
+        let wish = self.desk.wish(now, packet, true);
         self.desk.keep(now, (dst, wish), packet);
         self.break_link(now, via);
         self.search(cx, packet.src, (dst, wish));

@@ -151,6 +151,12 @@ fn each_finds_its_destination_beside_floods_of_others() {
 }
 
 #[test]
+fn a_program_finds_its_destination_beside_what_strangers_name() {
+    let fresh = || Alone::new(settings()).router;
+    scenarios::a_program_finds_its_destination_beside_what_strangers_name(fresh, &settings());
+}
+
+#[test]
 fn no_message_makes_a_route_to_an_address_that_is_served() {
     let mut alone = Alone::new(settings());
     let asks = Packet::of(way(20, 9, 7, 0).rreq()).bytes().expect("short enough");

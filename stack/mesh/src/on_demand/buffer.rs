@@ -70,8 +70,8 @@ impl Buffer {
         let of_lowest = |(_, waiting): &(usize, &Waiting)| Some(waiting.wish.rank) == lowest;
         let of_lowest: Vec<_> = self.waiting.iter().enumerate().filter(of_lowest).collect();
         let place = |(_, waiting): &(usize, &Waiting)| {
-            let [source, protocol, port, last] = waiting.wish.lane.0;
-            [source, protocol, port, last, waiting.dst.to_bits()]
+            let [source, is_named, protocol, port, last] = waiting.wish.lane.0;
+            [source, is_named, protocol, port, last, waiting.dst.to_bits()]
         };
         let places: Vec<_> = of_lowest.iter().map(place).collect();
         most_crowded(&places).map_or(0, |nth| of_lowest[nth].0)
@@ -161,7 +161,7 @@ mod tests {
         };
         assert_eq!([1, 2, 3].map(|n| push(n, Rank::Answer, n.into())), [None; 3]);
         assert_eq!([4, 5, 6].map(|n| push(9, Rank::Sure, n)), [None, Some(1), Some(2)]);
-        let lane = |port| Wish { rank: Rank::Sure, lane: Lane([1, 17, port, 0]) };
+        let lane = |port| Wish { rank: Rank::Sure, lane: Lane([1, 0, 17, port, 0]) };
         let mut lanes = Buffer::new(Room { packets: 4, is_shared: true, ..ROOM });
         let mut push =
             |n, port, id| lanes.push(Instant::ZERO, (address(n), lane(port)), id, b"").map(|gone| gone.0);

@@ -1,5 +1,6 @@
-//! Lanes share out turns and room: first by source address, then by protocol, then by UDP port, and then by whether the
-//! destination is known. A flood in one lane leaves each other lane its share.
+//! Lanes share out turns and room: first by source address, then by whether a stranger's packet has named both ends,
+//! then by protocol, by UDP port, and by whether the destination is known. A flood in one lane leaves each other lane
+//! its share.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ const TURNS_REMEMBERED: u64 = 512;
 pub(crate) struct Lane(pub(crate) [u32; Lane::LEVELS]);
 
 impl Lane {
-    pub(crate) const LEVELS: usize = 4;
+    pub(crate) const LEVELS: usize = 5;
     /// The lane of packets that are only forwarded.
     pub(crate) const OTHERS: Lane = Lane([0; Lane::LEVELS]);
 
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn lanes_take_turns_at_each_width_and_each_rank_has_its_own() {
         let mut turned = Turned::default();
-        let (a, b, other) = (Lane([1, 17, 53, 0]), Lane([1, 17, 54, 0]), Lane([2, 6, 0, 0]));
+        let (a, b, other) = (Lane([1, 0, 17, 53, 0]), Lane([1, 0, 17, 54, 0]), Lane([2, 0, 6, 0, 0]));
         turned.note(Rank::Unsure, a);
         turned.note(Rank::Answer, other);
         let mut order = [a, b, other];
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn ever_new_lanes_take_bounded_memory() {
         let mut turned = Turned::default();
-        (0..100_000).for_each(|n| turned.note(Rank::Unsure, Lane([n, n, n, n])));
+        (0..100_000).for_each(|n| turned.note(Rank::Unsure, Lane([n, n, n, n, n])));
         assert!(turned.at.len() <= MOST_REMEMBERED);
     }
 }

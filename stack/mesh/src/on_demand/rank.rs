@@ -30,8 +30,9 @@ impl Wish {
     /// The wish of a waiting packet that is only forwarded.
     pub(crate) const PASSED_ON: Wish = Wish { rank: Rank::Unsure, lane: Lane::OTHERS };
 
-    /// `is_own`: its source is this node itself; `is_known`: its destination has been found before.
-    pub(crate) fn of(packet: &[u8], is_own: bool, is_known: bool) -> Wish {
+    /// `is_own`: its source is this node itself; `is_known`: its destination has been found before; `is_named`: a
+    /// stranger's packet has named both ends lately.
+    pub(crate) fn of(packet: &[u8], is_own: bool, is_known: bool, is_named: bool) -> Wish {
         let is_answer = is_answer(packet);
         let Ok(view) = IpView::parse(packet) else {
             return Wish { rank: Rank::Answer, lane: Lane::OTHERS };
@@ -52,6 +53,7 @@ impl Wish {
         let port = port.map_or(0, |port| u16::from_be_bytes(*port));
         let lane = Lane([
             source,
+            is_named.into(),
             view.protocol.into(),
             port.into(),
             u32::from(is_known) << 1 | u32::from(is_answer),
@@ -127,9 +129,11 @@ mod tests {
             ("a datagram to a node that is known", &datagram, true, true, Rank::Unsure, [17, 53, 2]),
         ] {
             let [protocol, port, last] = lane;
-            let lane = Lane([0x0a00_0001, protocol, port, last]);
-            assert_eq!(Wish::of(packet, is_own, is_known), Wish { rank, lane }, "{what}");
+            for is_named in [false, true] {
+                let lane = Lane([0x0a00_0001, is_named.into(), protocol, port, last]);
+                assert_eq!(Wish::of(packet, is_own, is_known, is_named), Wish { rank, lane }, "{what}");
+            }
         }
-        assert_eq!(Wish::of(&[1, 2, 3], true, true).rank, Rank::Answer);
+        assert_eq!(Wish::of(&[1, 2, 3], true, true, false).rank, Rank::Answer);
     }
 }

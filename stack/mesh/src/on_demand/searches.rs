@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_flood_of_one_lane_leaves_another_its_turns_and_spoils_no_place() {
         let mut searches = Searches::new(2);
-        let lane = |port| Wish { rank: Rank::Unsure, lane: Lane([1, 17, port, 0]) };
+        let lane = |port| Wish { rank: Rank::Unsure, lane: Lane([1, 0, 17, port, 0]) };
         let mut begin = |n, port| searches.begin(address(n), address(0), lane(port), 0);
         (1..=4).for_each(|n| assert_eq!(begin(n, 53), Begun::New(None)));
         assert_eq!(begin(9, 40), Begun::New(Some((address(1), 0))));

@@ -38,7 +38,7 @@ impl Aodv {
         if packet.from.is_none() {
             self.table.want(now, dst);
             // There was a route.
-            let wish = self.desk.wish(packet, true);
+            let wish = self.desk.wish(now, packet, true);
             self.desk.keep(now, (dst, wish), packet);
             self.break_link(now, via, None);
             self.search(cx, packet.src, (dst, wish));

@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Cast, Instant};
+use hopwise_core::wire::IpHeader;
+use hopwise_core::{Cast, Instant, QueueClass};
 
 use super::{Ends, LINK, Net, Protocol, address, behind};
+use crate::on_demand::OnDemand;
 use crate::routing::{Control, Cx, Order, Routed, Routing, Verdict};
 
 pub(crate) fn seconds(s: u64) -> Duration {
@@ -180,6 +182,50 @@ pub(crate) fn each_finds_its_destination_beside_floods_of_others(protocol: &dyn 
             }
             assert!(net.delivered.contains(&(0, 3)), "{src}: {wanted:?} beside {flood:?}");
         }
+    }
+}
+
+/// A program finds a new destination within four tries, one a second, beside strangers that name made-up addresses 300
+/// times a second. It answers each of them, or they send in its node's name from ever other ports. The program is on
+/// the router `fresh()`, or on the served node 20.
+pub(crate) fn a_program_finds_its_destination_beside_what_strangers_name<R: OnDemand>(
+    fresh: impl Fn() -> R,
+    protocol: &dyn Protocol,
+) {
+    let datagram = |from: usize, port: usize, to: Ipv4Addr| {
+        let mut packet = Vec::new();
+        IpHeader::plain(address(from).into(), to.into(), 17).emit(8, &mut packet);
+        packet.extend([(port >> 8) as u8, port as u8, 0, 9, 0, 8, 0, 0]);
+        packet
+    };
+    for (from, is_forged) in [(0, false), (20, false), (20, true)] {
+        let (mut router, mut asked) = (fresh(), String::new());
+        for n in 0..13 * 300 {
+            let now = Instant::from_secs(1) + seconds(1) / 300 * n;
+            // The log names nodes by their last byte.
+            let made_up = Ipv4Addr::new(10, 1, (n / 200) as u8, (n % 200) as u8 + 50);
+            let (src, dst) = if is_forged { (address(from), made_up) } else { (made_up, address(from)) };
+            router.note_came(now, src, dst);
+            let port = if is_forged { 1_000 + n as usize } else { 53 };
+            let mut packets = vec![(made_up, datagram(from, port, made_up))];
+            if n >= 9 * 300 && n % 300 == 0 {
+                packets.push((address(3), datagram(from, 53, address(3))));
+            }
+            let cx = Cx { now, endpoint: &Ends::default() };
+            for (dst, packet) in &packets {
+                let (src, dst) = (address(from).into(), (*dst).into());
+                router.route(&cx, &Routed { src, dst, from: None, hop_limit: 64, id: 0, packet });
+            }
+            router.handle_timeout(&cx);
+            while let Some(order) = router.poll_order(now) {
+                if let Order::Send { class: QueueClass::Routing, packet, .. } = order {
+                    asked += &protocol.describe(packet[8], &packet[28..]);
+                    asked.push('\n');
+                }
+            }
+        }
+        let wanted = format!("RREQ {from}>3 ");
+        assert!(asked.contains(&wanted), "{from}, is_forged: {is_forged}\n{asked}");
     }
 }
 
