@@ -21,11 +21,11 @@ fn unit(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(name)
 }
 
-/// The words of a directive.
+/// The words of a directive, or none.
 fn directive(name: &str, directive: &str) -> Vec<String> {
     let text = fs::read_to_string(unit(name)).expect("the unit is there");
     let value = text.lines().find_map(|line| line.strip_prefix(directive)?.strip_prefix('='));
-    value.expect("the unit says it").split(' ').map(str::to_owned).collect()
+    value.into_iter().flat_map(|value| value.split(' ')).map(str::to_owned).collect()
 }
 
 #[test]
