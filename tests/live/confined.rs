@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::field::{Daemon, Field, HOPWISE, PAGE, text};
 use crate::namespace::can_run;
 use crate::proxy::{By, Network};
-use crate::world::{until, within_patience};
+use crate::world::{children, until, within_patience};
 
 const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080 }";
 const UNITS: [&str; 3] = ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service"];
@@ -120,12 +120,6 @@ fn assert_only(process: u32, capabilities: u64) {
     assert!(facts(process, "NoNewPrivs").iter().all(|value| value == "1"));
     assert!(facts(process, "Seccomp").iter().all(|value| value == "2"), "{:?}", facts(process, "Seccomp"));
     assert!(facts(process, "Uid").iter().all(|ids| !ids.split('\t').any(|id| id == "0")));
-}
-
-/// The running programs that it has started.
-fn children(process: u32) -> Vec<u32> {
-    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).expect("it lives");
-    listed.split_whitespace().map(|id| id.parse().expect("a number")).collect()
 }
 
 fn name_of(process: u32) -> String {

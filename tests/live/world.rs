@@ -1,5 +1,6 @@
 //! The smallest live world: a namespace, the kernel at one end of a TUN device, the stack at the other.
 
+use std::fs;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -124,4 +125,18 @@ pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let patience = if is_long() { PATIENCE_WHEN_LONG } else { PATIENCE };
     let done = runtime.block_on(async { tokio::time::timeout(patience, work).await });
     done.expect("it takes no longer than the tests' patience")
+}
+
+/// The running programs that any thread of this one has started. Not every kernel lists them in a file.
+pub(crate) fn children(process: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("it is mounted").filter_map(Result::ok);
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| parent(*id) == Some(process)).collect()
+}
+
+/// The second word after the name, which may hold anything.
+fn parent(process: u32) -> Option<u32> {
+    let facts = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let facts = String::from_utf8_lossy(&facts);
+    facts.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }

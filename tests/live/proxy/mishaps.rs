@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{By, Network, ways};
 use crate::namespace::{Running, can_run};
-use crate::world::{PATIENCE, until, within_patience};
+use crate::world::{PATIENCE, children, until, within_patience};
 
 /// Waits until it has ended, with an error that says so.
 fn ends_with(running: &mut Running, network: &Network, said: &str) {
@@ -29,13 +29,11 @@ fn queues(test: &str) -> bool {
 
 /// The processes that a proxy has started, by their names.
 fn helpers(running: &Running) -> Vec<(Pid, String)> {
-    let id = running.0.id();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
-    let helper = |id: &str| {
+    let helper = |id: u32| {
         let name = fs::read_to_string(format!("/proc/{id}/comm")).expect("it runs");
-        (Pid::from_raw(id.parse().expect("a number")).expect("a process"), name.trim().to_owned())
+        (Pid::from_raw(id.cast_signed()).expect("a process"), name.trim().to_owned())
     };
-    children.split_whitespace().map(helper).collect()
+    children(running.0.id()).into_iter().map(helper).collect()
 }
 
 #[test]
