@@ -21,6 +21,9 @@ pub(super) struct Lines {
     changed: Condvar,
 }
 
+/// The work of a thread.
+type Run = Box<dyn FnOnce() + Send>;
+
 #[derive(Debug)]
 struct Waiting {
     entries: VecDeque<Entry>,
@@ -53,17 +56,29 @@ impl Lines {
     }
 
     /// Starts the writing thread, unless there is one.
-    pub(super) fn begin_writer(&'static self, mut to: impl Write + Send + 'static) -> io::Result<()> {
-        if mem::replace(&mut self.waiting.lock().has_writer, true) {
+    pub(super) fn begin_writer(&'static self, to: impl Write + Send + 'static) -> io::Result<()> {
+        let begin = |run: Run| thread::Builder::new().name("log".into()).spawn(run).map(drop);
+        self.begin_writer_by(begin, to)
+    }
+
+    /// A failed start leaves no mark, so a later call tries again.
+    fn begin_writer_by(
+        &'static self,
+        begin: impl FnOnce(Run) -> io::Result<()>,
+        mut to: impl Write + Send + 'static,
+    ) -> io::Result<()> {
+        let mut waiting = self.waiting.lock();
+        if waiting.has_writer {
             return Ok(());
         }
-        let begun = thread::Builder::new().name("log".into()).spawn(move || {
+        begin(Box::new(move || {
             let mut is_within_line = false;
             loop {
                 self.write_next(&mut to, &mut is_within_line);
             }
-        });
-        begun.map(drop)
+        }))?;
+        waiting.has_writer = true;
+        Ok(())
     }
 
     /// Waits until all is written or `within` is over.
@@ -226,6 +241,18 @@ mod tests {
         LINES.begin_writer(disk.clone()).expect("a thread begins");
         LINES.flush(Duration::from_secs(300));
         assert_eq!(disk.text(), "before there is a thread\n WARN log: 3 lines could not be written\n");
+    }
+
+    #[test]
+    fn a_thread_that_does_not_begin_is_begun_later() {
+        static LINES: Lines = Lines::new();
+        let disk = Disk::with(1000);
+        LINES.push(b"the machine has no thread left\n");
+        let none = |_: Run| Err(io::ErrorKind::WouldBlock.into());
+        assert!(LINES.begin_writer_by(none, disk.clone()).is_err());
+        LINES.begin_writer(disk.clone()).expect("a thread begins");
+        LINES.flush(Duration::from_secs(300));
+        assert_eq!(disk.text(), "the machine has no thread left\n");
     }
 
     /// A pipe without a reader, which blocks the writing thread.
