@@ -384,6 +384,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn programs_of_a_machine_that_gives_no_user_have_seats_as_one_source() {
+        let seats = Seats::new(2, PATIENCE, None);
+        let greedy = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 9));
+        let first = seats.take(greedy).await.expect("free");
+        let _second = seats.take(greedy).await.expect("nobody else wants it");
+        let goes = async {
+            first.sitter().told_to_go().await;
+            drop(first);
+        };
+        let (local, ()) = tokio::join!(seats.take(Origin::Local), goes);
+        assert!(local.is_some());
+        assert!(seats.take(Origin::Local).await.is_none(), "all of them have one share");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_client_of_this_machine_whose_user_is_unknown_gives_way_first() {
         let seats = Seats::new(3, PATIENCE, None);
         let unknown = seats.take(Origin::Unknown).await.expect("free");

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -21,6 +22,8 @@ struct Shared {
     subordinates: PathBuf,
     names: PathBuf,
     known: Mutex<Known>,
+    /// The kernel has given the user of a socket.
+    have_been_told: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +57,23 @@ impl Users {
 
     pub(super) fn in_folder(folder: &Path) -> Users {
         let (subordinates, names) = (folder.join("subuid"), folder.join("passwd"));
-        let users = Users(Arc::new(Shared { subordinates, names, known: Mutex::default() }));
+        let users = Users(Arc::new(Shared {
+            subordinates,
+            names,
+            known: Mutex::default(),
+            have_been_told: AtomicBool::new(false),
+        }));
         users.0.read_what_is_new(&mut users.0.known.lock());
         users
+    }
+
+    pub(super) fn are_told(&self) {
+        self.0.have_been_told.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the kernel has given the user of any socket.
+    pub(super) fn have_been_told(&self) -> bool {
+        self.0.have_been_told.load(Ordering::Relaxed)
     }
 
     /// The user that has this id, usually the id itself.
