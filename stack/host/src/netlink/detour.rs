@@ -80,8 +80,8 @@ struct Led {
     index: u32,
 }
 
-/// Looks at our routes after news of a link. The kernel tells of a device that goes down before it removes the routes, so
-/// that the first look may find them.
+/// Looks at our routes after news of a link. The kernel tells of a device that goes down before it removes the routes,
+/// so that the first look may find them.
 const LOOKS: u32 = 2;
 
 /// Invariant 1: each rule here is one that this detour has made.
