@@ -5,7 +5,7 @@ use crate::Instant;
 /// The kinds of deadlines. If several are due, the first in this list is handled first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Timer {
-    /// Sends new data, or else the last segment again, because no ACK shows whether that was lost (RFC 8985 §7). If both
+    /// Sends new data, or else the last segment again, because no ACK shows whether it was lost (RFC 8985 §7). If both
     /// are due, the probe replaces the timeout, and the RTO starts again.
     TailProbe,
     /// Retransmits the first unacknowledged segment (RFC 6298), also a SYN or a FIN.
