@@ -90,11 +90,11 @@ fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
 
 #[test]
 fn the_files_that_compare_protocols_make_a_run_of_every_arm_at_every_point() {
-    for name in ["chain", "walkers"] {
+    for (name, arms) in [("chain", 6), ("walkers", 6), ("signed", 4)] {
         let file = PathBuf::from("configs/routing").join(name).with_extension("yaml");
         let scenario = Scenario::load(&file, &[]).expect("it is read");
         let asked = scenario.asked().expect("a trial");
-        assert_eq!((asked.arms.len(), asked.cells.is_empty()), (6, false));
+        assert_eq!((asked.arms.len(), asked.cells.is_empty()), (arms, false));
         for cell in &asked.cells {
             let there = scenario.at(cell).expect("a point");
             for arm in &asked.arms {
