@@ -60,7 +60,7 @@ impl Bundle {
         if bundle.trial.version != VERSION {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
-                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are name_of as they are, and none \
+                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are shown as they are, and none \
                  is added"
             ));
         }
