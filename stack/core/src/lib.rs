@@ -12,6 +12,7 @@ pub mod endpoint;
 pub mod impairment;
 pub mod ip;
 mod machine;
+pub mod narrow;
 pub mod random;
 pub mod secrets;
 mod seq;

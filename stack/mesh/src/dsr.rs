@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::agent::Path;
+use hopwise_core::narrow::as_u8;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
@@ -272,7 +273,7 @@ impl Dsr {
 /// The route from here as a packet carries it: without its last node.
 fn source_route(way: &[Ipv4Addr]) -> DsrOption {
     let addresses = way[..way.len() - 1].to_vec();
-    let segments_left = addresses.len() as u8;
+    let segments_left = as_u8(addresses.len());
     let (is_first_external, is_last_external) = (false, false);
     DsrOption::Route(SourceRoute {
         is_first_external,

@@ -8,9 +8,8 @@ pub(crate) fn take_one_hop(packet: &mut [u8]) {
     }
     packet[8] -= 1;
     // The field's word fell by 0x0100: the complemented sum grows by as much, with the carry around.
-    let sum = u32::from(u16::from_be_bytes([packet[10], packet[11]])) + 0x0100;
-    let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
-    packet[10..12].copy_from_slice(&folded.to_be_bytes());
+    let (sum, carry) = u16::from_be_bytes([packet[10], packet[11]]).overflowing_add(0x0100);
+    packet[10..12].copy_from_slice(&(sum + u16::from(carry)).to_be_bytes());
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! prefixes, without heads and tails. Writing takes the shortest encoding, so that a packet never grows when it is read
 //! and written again. Reserved bits are ignored. A packet that the RFC forbids is malformed.
 
+use hopwise_core::narrow::as_u8;
+
 pub(crate) mod icv;
 mod read;
 mod write;
@@ -140,7 +142,7 @@ impl Address {
     pub fn new(octets: &[u8]) -> Option<Address> {
         let mut bytes = [0; LONGEST_ADDRESS];
         bytes.get_mut(..octets.len())?.copy_from_slice(octets);
-        (!octets.is_empty()).then_some(Address { bytes, len: octets.len() as u8 })
+        (!octets.is_empty()).then_some(Address { bytes, len: as_u8(octets.len()) })
     }
 
     pub fn octets(&self) -> &[u8] {

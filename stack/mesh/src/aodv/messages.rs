@@ -1,5 +1,7 @@
 //! AODV's messages (RFC 3561 §5), bit by bit, with the extensions that may follow them (§9).
 
+use hopwise_core::narrow::as_u8;
+
 mod extensions;
 
 use std::net::Ipv4Addr;
@@ -212,7 +214,7 @@ impl Rerr {
 
     fn emit(&self, out: &mut Vec<u8>) {
         assert!(!self.unreachable.is_empty() && self.unreachable.len() <= MOST_UNREACHABLE, "RFC 3561 §5.3");
-        out.extend([RERR, flag(self.is_no_delete, NO_DELETE), 0, self.unreachable.len() as u8]);
+        out.extend([RERR, flag(self.is_no_delete, NO_DELETE), 0, as_u8(self.unreachable.len())]);
         for (dst, seq) in &self.unreachable {
             out.extend(dst.octets());
             out.extend(seq.to_be_bytes());

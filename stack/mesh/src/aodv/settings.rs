@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, ON, constants};
 use crate::on_demand::Key;
+use hopwise_core::narrow::as_u8;
 
 /// The rules that a node follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +159,7 @@ impl Settings {
     }
 
     pub fn max_repair_ttl(&self) -> u8 {
-        self.max_repair_ttl.unwrap_or((u16::from(self.net_diameter) * 3 / 10) as u8)
+        self.max_repair_ttl.unwrap_or(as_u8(usize::from(self.net_diameter) * 3 / 10))
     }
 
     /// The time for which a neighbour may be silent.

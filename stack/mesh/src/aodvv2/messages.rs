@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::on_demand::ack_seq::Statement;
 use crate::rfc5444::{Address, AddressBlock, AddressTlv, Message, Tlv, Value};
+use hopwise_core::narrow::as_u8;
 
 /// Message types; the draft leaves the numbers to a registry that never had them, and all implementations use these.
 pub const RREQ: u8 = 10;
@@ -210,11 +211,11 @@ impl Rerr {
     pub fn message(&self) -> Message {
         let unreachable = self.unreachable.iter().map(|(dst, _)| *dst);
         let addresses = unreachable.chain(self.pkt_source).map(|address| (address.into(), 32)).collect();
-        let last = (self.unreachable.len() - 1) as u8;
+        let last = as_u8(self.unreachable.len() - 1);
         let mut types = vec![UNREACHABLE; self.unreachable.len()];
         types.extend(self.pkt_source.map(|_| PKT_SOURCE));
         let value = if types.len() == 1 { Value::Shared(types) } else { Value::Each(types) };
-        let all = (self.unreachable.len() + usize::from(self.pkt_source.is_some()) - 1) as u8;
+        let all = as_u8(self.unreachable.len() + usize::from(self.pkt_source.is_some()) - 1);
         let mut tlvs = vec![
             AddressTlv { kind: ADDRESS_TYPE, extension: 0, first: 0, last: all, value },
             AddressTlv { kind: PATH_METRIC, extension: HOP_COUNT, first: 0, last, value: Value::None },

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_core::narrow::as_u8;
 
 use super::options::{MOST_ADDRESSES, has_repeats};
 
@@ -111,7 +112,7 @@ impl Cache {
     }
 
     pub(super) fn hops(&self, now: Instant, dst: Ipv4Addr) -> Option<u8> {
-        self.find(now, dst).map(|route| route.len() as u8)
+        self.find(now, dst).map(|route| as_u8(route.len()))
     }
 
     /// Cuts every route off before that link, in either direction: 802.11 needs both.

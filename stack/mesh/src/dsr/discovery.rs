@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass, Rx};
 
@@ -236,7 +237,7 @@ impl Dsr {
         let Some(order) = self.control(back, vec![DsrOption::Reply(reply)]) else { return false };
         let orders = std::iter::once(order).chain(self.hand_on(parcel, &way)).collect();
         let unit = self.settings.reply_delay;
-        let at = now + unit * (hops as u32 - 1) + self.desk.outbox.chance.up_to(unit);
+        let at = now + unit * (as_u32(hops) - 1) + self.desk.outbox.chance.up_to(unit);
         if self.pending.len() < MOST_PENDING {
             self.pending.push(Pending { at, origin: parcel.src, target: request.target, hops, orders });
         }

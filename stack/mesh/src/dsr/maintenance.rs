@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use hopwise_core::narrow::as_u8;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop};
 
@@ -122,7 +123,7 @@ impl Dsr {
             is_last_external: false,
             salvage: walk.salvage + 1,
             // Our own address stands first in it, and was visited.
-            segments_left: addresses.len() as u8 - 2,
+            segments_left: as_u8(addresses.len()) - 2,
             addresses: addresses[..addresses.len() - 1].to_vec(),
         };
         match parcel.with_route(route) {

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use crate::on_demand::is_host;
+use hopwise_core::narrow::{as_u8, as_u16};
 
 const PAD_N: u8 = 0;
 /// An option number without registration; nodes that do not know it pass it on (§6).
@@ -185,7 +186,7 @@ impl Header {
         }
         let len = out.len() - begins - FIXED;
         assert!(len <= usize::from(u16::MAX), "options have at most 65,535 bytes");
-        out[begins + 2..begins + 4].copy_from_slice(&(len as u16).to_be_bytes());
+        out[begins + 2..begins + 4].copy_from_slice(&as_u16(len).to_be_bytes());
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -268,7 +269,7 @@ impl DsrOption {
     fn emit(&self, begins: usize, out: &mut Vec<u8>) {
         let begin = |out: &mut Vec<u8>, kind: u8, len: usize| {
             assert!(len <= usize::from(u8::MAX), "an option's length is one byte");
-            out.extend([kind, len as u8]);
+            out.extend([kind, as_u8(len)]);
         };
         match self {
             DsrOption::Request(request) => {

@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 
 use super::plane::Point;
 use crate::on_demand::is_host;
+use hopwise_core::narrow::as_u16;
 
 const BEACON: u8 = 1;
 const GREEDY: u8 = 2;
@@ -97,7 +98,7 @@ impl Header {
         };
         let mut out = Vec::with_capacity(len);
         out.extend([kind, self.next]);
-        out.extend((len as u16).to_be_bytes());
+        out.extend(as_u16(len).to_be_bytes());
         write(self.sender, &mut out);
         if let Body::Data { destination, around } = self.body {
             write(destination, &mut out);

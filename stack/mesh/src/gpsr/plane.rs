@@ -113,7 +113,8 @@ pub(super) fn crossing((a, b): (Point, Point), (c, d): (Point, Point)) -> Option
     }
     let at = |from: i32, way: i128| i128::from(from) + nearest(way * along, by);
     // The crossing lies within a segment whose ends are `i32`, so that it fits.
-    Some(Point { x: at(a.x, first.x) as i32, y: at(a.y, first.y) as i32 })
+    let whole = |place: i128| i32::try_from(place).ok();
+    Some(Point { x: whole(at(a.x, first.x))?, y: whole(at(a.y, first.y))? })
 }
 
 fn nearest(number: i128, by: i128) -> i128 {

@@ -4,6 +4,7 @@
 mod way;
 
 use hopwise_core::agent::{Dialect, FlowView, Kind, Passing, Says, Side};
+use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::{Flags, SackBlock, TcpView, Timestamps};
 use hopwise_core::{Instant, Seq};
 
@@ -102,7 +103,7 @@ impl Facts {
             from,
             seq: tcp.seq,
             ack: ack_of(tcp),
-            len: tcp.payload.len() as u32,
+            len: as_u32(tcp.payload.len()),
             flags: tcp.flags,
             window: self.scaled(from, tcp),
             sack: &tcp.options.sack,
@@ -215,7 +216,7 @@ impl Facts {
 
     fn see_fixed(&mut self, now: Instant, tcp: &TcpView<'_>) -> Kind {
         let is_answer = tcp.options.timestamps.is_some_and(|echoed| self.trips.on_fixed(now, echoed));
-        let len = tcp.payload.len() as u32;
+        let len = as_u32(tcp.payload.len());
         self.mss = self.mss.max(len);
         let end = tcp.seq + tcp.sequence_len();
         if !tcp.flags.contains(Flags::RST) {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hopwise_core::agent::{Dialect, Side};
+use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, Sum, TcpView, protocol};
 
 /// Names a flow. The mobile comes first, so that all flows of one mobile are neighbours.
@@ -66,7 +67,7 @@ pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
     let mut bare = Vec::with_capacity(MOST_HEADERS);
     let at = emit(&ip, segment, 0, &mut bare);
     bare[at + CHECKSUM..at + CHECKSUM + 2].fill(0);
-    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment.len() as u32).add(&bare[at..]);
+    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, as_u32(segment.len())).add(&bare[at..]);
     bare[at + CHECKSUM..at + CHECKSUM + 2].copy_from_slice(&sum.finish().to_be_bytes());
     bare.shrink_to_fit();
     Some(bare)

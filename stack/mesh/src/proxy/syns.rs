@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use hopwise_core::Seq;
 use hopwise_core::agent::Side;
+use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::Flags;
 
 use super::read::{FlowKey, Read, with_zeros, without_data};
@@ -43,7 +44,7 @@ impl Syns {
         let Some(headers) = without_data(packet) else { return };
         let opening = (read.key, from, read.tcp.seq.0);
         self.noted += 1;
-        let syn = Syn { headers: headers.into(), data: read.tcp.payload.len() as u32, nth: self.noted };
+        let syn = Syn { headers: headers.into(), data: as_u32(read.tcp.payload.len()), nth: self.noted };
         if let Some(before) = self.all.insert(opening, syn) {
             self.in_order.remove(&before.nth);
         }

@@ -4,6 +4,7 @@
 use super::packet_flags;
 use super::tlv_flags;
 use crate::on_demand::{Envelope, Key, Keys};
+use hopwise_core::narrow::as_u8;
 
 /// Packet TLVs (RFC 7182 §14).
 const ICV: u8 = 5;
@@ -95,7 +96,7 @@ pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) 
     time.extend(stamp.to_be_bytes());
     let others = [head.tlvs, &time].concat();
     let tag = key.whole_tag(&[&envelope.src, &head.with(&others)?]);
-    let len = (ICV_START + tag.len()) as u8;
+    let len = as_u8(ICV_START + tag.len());
     let mut icv = vec![ICV, tlv_flags::EXTENSION | tlv_flags::VALUE, WITH_SOURCE, len, SHA_256, HMAC, 1, id];
     icv.extend(tag);
     head.with(&[icv, others].concat())

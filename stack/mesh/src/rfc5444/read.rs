@@ -4,6 +4,7 @@ use super::{
     Address, AddressBlock, AddressTlv, LONGEST_ADDRESS, MOST_ADDRESSES, Malformed, Message, Packet, Tlv,
     Value, block_flags, message_flags, packet_flags, tlv_flags,
 };
+use hopwise_core::narrow::as_u8;
 
 struct Reader<'a> {
     rest: &'a [u8],
@@ -133,7 +134,7 @@ fn address_block(
         bytes[..head.len()].copy_from_slice(head);
         bytes[head.len()..head.len() + mid_bytes].copy_from_slice(reader.take(mid_bytes)?);
         bytes[address_bytes - full.len()..address_bytes].copy_from_slice(full);
-        let address = Address { bytes, len: address_bytes as u8 };
+        let address = Address { bytes, len: as_u8(address_bytes) };
         addresses.push((address, address.bits()));
     }
     prefixes(reader, flags, &mut addresses)?;
@@ -176,7 +177,7 @@ fn address_tlv(reader: &mut Reader<'_>, addresses: usize) -> Result<AddressTlv, 
     let is_single = flags & tlv_flags::SINGLE_INDEX != 0;
     let is_range = flags & tlv_flags::MULTI_INDEX != 0;
     let (first, last) = match (is_single, is_range) {
-        (false, false) => (0, (addresses - 1) as u8),
+        (false, false) => (0, as_u8(addresses - 1)),
         (true, false) => {
             let index = reader.byte()?;
             (index, index)

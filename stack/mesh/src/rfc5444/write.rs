@@ -4,6 +4,7 @@ use super::{
     Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Message, Packet, Tlv, TooLong, Value, block_flags,
     message_flags, packet_flags, tlv_flags,
 };
+use hopwise_core::narrow::as_u8;
 
 type Written = Result<(), TooLong>;
 
@@ -83,7 +84,7 @@ fn tlv_start(
     }
     match value.len() {
         0 => {}
-        len @ 1..=255 => out.push(len as u8),
+        len @ 1..=255 => out.push(as_u8(len)),
         len => {
             let len = u16::try_from(len).map_err(|_| TooLong)?;
             out.extend(len.to_be_bytes());
@@ -147,13 +148,13 @@ fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) 
         | flag(tail > 0 && is_zero, block_flags::ZERO_TAIL)
         | flag(has_prefix && is_one_prefix, block_flags::SINGLE_PREFIX)
         | flag(has_prefix && !is_one_prefix, block_flags::MULTI_PREFIX);
-    out.extend([addresses.len() as u8, flags]);
+    out.extend([as_u8(addresses.len()), flags]);
     if head > 0 {
-        out.push(head as u8);
+        out.push(as_u8(head));
         out.extend(&first.octets()[..head]);
     }
     if tail > 0 {
-        out.push(tail as u8);
+        out.push(as_u8(tail));
         if !is_zero {
             out.extend(&first.octets()[address_bytes - tail..]);
         }

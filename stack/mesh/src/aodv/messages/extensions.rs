@@ -1,6 +1,7 @@
 //! The extensions that may follow a message: type, length, bytes (RFC 3561 §9).
 
 use super::Malformed;
+use hopwise_core::narrow::as_u8;
 
 /// The time between a node's hellos, in milliseconds.
 pub const HELLO_INTERVAL: u8 = 1;
@@ -54,7 +55,7 @@ impl<'a> Extensions<'a> {
 impl Extension<'_> {
     pub fn emit(&self, out: &mut Vec<u8>) {
         assert!(self.data.len() <= usize::from(u8::MAX), "an extension's length is one byte");
-        out.extend([self.kind, self.data.len() as u8]);
+        out.extend([self.kind, as_u8(self.data.len())]);
         out.extend(self.data);
     }
 }

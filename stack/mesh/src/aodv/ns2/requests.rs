@@ -66,7 +66,7 @@ impl Ns2Aodv {
             dst: self.desk.own,
             dst_seq: self.seq,
             origin: rreq.origin,
-            lifetime_ms: self.settings.my_route_timeout().as_millis() as u32,
+            lifetime_ms: milliseconds(self.settings.my_route_timeout()),
         };
         let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, rreq.origin);
         self.reply(rreq.origin, &rrep, &extension);
@@ -91,7 +91,7 @@ impl Ns2Aodv {
             dst: rreq.dst,
             dst_seq: entry.seq,
             origin: rreq.origin,
-            lifetime_ms: (left_s * 1_000) as u32,
+            lifetime_ms: milliseconds(Duration::from_secs(left_s)),
         };
         let forth = entry.next_hop;
         back.into_iter().for_each(|back| entry.add_precursor(back));
@@ -114,7 +114,7 @@ impl Ns2Aodv {
             dst: rreq.origin,
             dst_seq: rreq.origin_seq,
             origin: rreq.dst,
-            lifetime_ms: back.expires.since(now).as_millis() as u32,
+            lifetime_ms: milliseconds(back.expires.since(now)),
         };
         self.reply(rreq.dst, &rrep, extensions.bytes());
     }
@@ -144,4 +144,9 @@ impl Ns2Aodv {
         let at = self.jittered(now);
         self.desk.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
     }
+}
+
+/// A lifetime as messages carry it.
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkId};
 
 /// The hop count of a route that is down.
@@ -102,7 +103,7 @@ impl Entry {
         let known = || self.latencies.iter().filter(|latency| !latency.is_zero());
         match known().count() {
             0 => before_any,
-            n => known().sum::<Duration>() / n as u32,
+            n => known().sum::<Duration>() / as_u32(n),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Because, Passing, Side};
+use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::{DropReason, Lacking, TraceKind};
 
 use super::{AtHand, Flow};
@@ -74,7 +75,7 @@ impl Flow {
         out: &mut Outbox,
     ) -> bool {
         let tcp = &read.tcp;
-        let end = tcp.seq + tcp.payload.len() as u32;
+        let end = tcp.seq + as_u32(tcp.payload.len());
         if !self.is_attended() || !self.agent.takes_back() || tcp.payload.is_empty() {
             return false;
         }

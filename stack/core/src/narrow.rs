@@ -1,0 +1,28 @@
+//! Lengths and counts in narrower types. The caller knows that the number fits; debug builds and fuzzers check it.
+
+/// The number as one byte.
+#[inline(always)]
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
+pub const fn as_u8(number: usize) -> u8 {
+    debug_assert!(number <= u8::MAX as usize);
+    number as u8
+}
+
+/// The number as two bytes.
+#[inline(always)]
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
+pub const fn as_u16(number: usize) -> u16 {
+    debug_assert!(number <= u16::MAX as usize);
+    number as u16
+}
+
+/// The number as four bytes.
+#[inline(always)]
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
+pub const fn as_u32(number: usize) -> u32 {
+    debug_assert!(number <= u32::MAX as usize);
+    number as u32
+}
