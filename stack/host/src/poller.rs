@@ -127,7 +127,7 @@ impl Poller {
                 WAKE => &self.wake,
                 ALARM => &self.alarm,
                 link => {
-                    ready.push(link as usize);
+                    ready.push(usize::try_from(link).unwrap_or(usize::MAX));
                     continue;
                 }
             };

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::{Neighbours as Finding, Offload};
 use hopwise_core::ip::Prefix;
+use hopwise_core::narrow::as_u16;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, NextHop, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
@@ -288,10 +289,10 @@ impl Raw {
     fn put_packet(&mut self, to: Mac, transmit: &Transmit, packet: &[u8]) -> Sent {
         let mut header = header_for(packet, transmit.segment_bytes);
         if header.csum_offset > 0 {
-            header.csum_start += ETHERNET as u16;
+            header.csum_start += as_u16(ETHERNET);
         }
         if header.hdr_len > 0 {
-            header.hdr_len += ETHERNET as u16;
+            header.hdr_len += as_u16(ETHERNET);
         }
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         if header.encode(&mut self.frame).is_err() {

@@ -140,7 +140,7 @@ impl ShardsListener {
 
 /// A local port that leads to that shard.
 fn random_port(shard: usize, remote_port: u16, shards: usize) -> u16 {
-    let random = getrandom::u32().unwrap_or_default() as u16 | FIRST_PORT;
+    let random = (getrandom::u32().unwrap_or_default() & 0xffff) as u16 | FIRST_PORT;
     let upwards = (random..=u16::MAX).chain(FIRST_PORT..random);
     upwards.into_iter().find(|port| shard_of(*port, remote_port, shards) == shard).unwrap_or(random)
 }

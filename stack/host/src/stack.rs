@@ -22,6 +22,7 @@ use tokio::runtime::Handle;
 
 use hopwise_core::agent::AgentMaker;
 use hopwise_core::endpoint::{ConnId, EndpointConfig};
+use hopwise_core::narrow::as_u16;
 use hopwise_core::tcp::{AckMerge, Info};
 use hopwise_core::{Endpoint, Instant};
 
@@ -112,7 +113,7 @@ impl Stack {
         maker: Box<dyn AgentMaker>,
     ) -> Result<Stack, StackError> {
         let described: Vec<_> = config.endpoint.links.iter().map(|link| link.id).collect();
-        if !described.iter().copied().eq((0..links.len() as u16).map(hopwise_core::LinkId)) {
+        if !described.iter().copied().eq((0..as_u16(links.len())).map(hopwise_core::LinkId)) {
             return Err(StackError::Links { given: links.len(), described });
         }
         let answers = match config.endpoint.ack_merge() {

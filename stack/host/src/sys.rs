@@ -1,6 +1,7 @@
 //! The few calls into the system that nothing safe wraps.
 #![expect(unsafe_code, reason = "ioctls and raw descriptors have no types")]
 
+use hopwise_core::narrow::as_u32;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// before 5.14 have none.
 pub(crate) fn namespace_cookie() -> Option<u64> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
-    let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    let (mut cookie, mut len) = (0_u64, as_u32(size_of::<u64>()));
     // SAFETY: the kernel writes at most `len` bytes, which is what `cookie` has.
     let result = unsafe {
         let cookie = (&raw mut cookie).cast();
@@ -50,7 +51,7 @@ pub(crate) fn namespace_cookie() -> Option<u64> {
 pub(crate) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     // SAFETY: the name is read with its true length, and needs no zero at its end.
     let result = unsafe {
-        let (name, len) = (device.as_ptr().cast(), device.len() as libc::socklen_t);
+        let (name, len) = (device.as_ptr().cast(), as_u32(device.len()));
         libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name, len)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -62,7 +63,7 @@ pub(crate) fn set_option(
     (level, option): (libc::c_int, libc::c_int),
     value: libc::c_int,
 ) -> io::Result<()> {
-    let len = size_of_val(&value) as libc::socklen_t;
+    let len = as_u32(size_of_val(&value));
     // SAFETY: the value is read with its true length and outlives the call.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

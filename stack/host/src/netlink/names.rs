@@ -8,6 +8,7 @@ use rustix::net::netlink::SOCK_DIAG;
 use super::ask::{ask, open};
 use super::message::{DUMP, Message, attribute, word};
 use super::sockets::BY_FAMILY;
+use hopwise_core::narrow::as_u8;
 
 /// The requested facts about each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
 const SHOW: u32 = 0x41;
@@ -39,7 +40,7 @@ pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
 fn asked() -> io::Result<Vec<Named>> {
     // A struct unix_diag_req: a socket in any state, with any number and cookie.
     let question = Message::new(BY_FAMILY, DUMP, 0)
-        .fixed(&[libc::AF_UNIX as u8, 0, 0, 0])
+        .fixed(&[as_u8(libc::AF_UNIX as usize), 0, 0, 0])
         .fixed(&u32::MAX.to_ne_bytes())
         .fixed(&[0; 4])
         .fixed(&SHOW.to_ne_bytes())
@@ -54,7 +55,7 @@ fn asked() -> io::Result<Vec<Named>> {
 }
 
 fn read_answer(body: &[u8]) -> Option<Named> {
-    if *body.get(TYPE)? != libc::SOCK_STREAM as u8 {
+    if *body.get(TYPE)? != as_u8(libc::SOCK_STREAM as usize) {
         return None;
     }
     let attributes = body.get(ANSWER..)?;

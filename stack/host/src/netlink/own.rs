@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::ask::{ask, open};
 use super::links::each_link;
 use super::message::{Message, word};
+use hopwise_core::narrow::as_u8;
 
 /// A struct rtmsg, and the offset of the route's type. A local route leads to the machine itself.
 pub(super) const NEW_ROUTE: u16 = 24;
@@ -29,8 +30,8 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
         IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
     };
     let mut header = [0; 12];
-    header[0] = family as u8;
-    header[1] = (bytes.len() * 8) as u8;
+    header[0] = as_u8(family as usize);
+    header[1] = as_u8(bytes.len() * 8);
     let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
     let mut is_local = false;
     ask(open(None)?, question, |heard| {

@@ -9,6 +9,7 @@ use rustix::net::netlink::SOCK_DIAG;
 use super::ask::{ask, open};
 use super::message::{Message, word};
 use super::own::{interfaces, is_own_address};
+use hopwise_core::narrow::as_u8;
 
 /// The type of a request for sockets of a family, and of its replies (SOCK_DIAG_BY_FAMILY).
 pub(super) const BY_FAMILY: u16 = 20;
@@ -96,7 +97,7 @@ fn question(local: SocketAddr, remote: SocketAddr, interface: u32) -> Message {
     let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
     let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     Message::new(BY_FAMILY, 0, 0)
-        .fixed(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0])
+        .fixed(&[as_u8(family as usize), as_u8(libc::IPPROTO_TCP as usize), 0, 0])
         .fixed(&ANY_STATE.to_ne_bytes())
         .fixed(&local.port().to_be_bytes())
         .fixed(&remote.port().to_be_bytes())

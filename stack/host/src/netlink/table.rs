@@ -7,6 +7,7 @@ use super::ask::{ask, open};
 use super::message::{DUMP, Message, attribute, word};
 use super::own::{GET_ROUTE, NEW_ROUTE};
 use crate::sys;
+use hopwise_core::narrow::as_u8;
 
 /// A struct rtmsg, and the attributes of a route.
 const HEADER: usize = 12;
@@ -20,7 +21,7 @@ pub(super) fn leads_to(table: u32, is_v6: bool, device: u32) -> io::Result<bool>
     let socket = open(None)?;
     sys::set_option(socket.as_fd(), STRICT, 1)?;
     let mut header = [0; HEADER];
-    header[0] = (if is_v6 { libc::AF_INET6 } else { libc::AF_INET }) as u8;
+    header[0] = as_u8(if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as usize);
     let question = Message::new(GET_ROUTE, DUMP, 0).fixed(&header).attribute(TABLE, &table.to_ne_bytes());
     let mut is_there = false;
     let asked = ask(&socket, question, |heard| {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::wire::{Ecn, IpHeader, IpView, Sum, protocol};
 
 use super::ethernet::Mac;
@@ -35,7 +36,7 @@ pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
     let body = ip.payload;
     let kind = *body.first()?;
     let is_message = matches!(kind, SOLICITATION | ADVERTISEMENT) && body.len() >= 24 && body[1] == 0;
-    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::ICMPV6, body.len() as u32).add(body).finish();
+    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::ICMPV6, as_u32(body.len())).add(body).finish();
     if !is_message || ip.hop_limit != HOP_LIMIT || sum != 0 {
         return None;
     }
@@ -88,7 +89,7 @@ fn write(
     body.extend_from_slice(&[option, 1]);
     body.extend_from_slice(&mac);
     let (src, dst) = (IpAddr::V6(src), IpAddr::V6(dst));
-    let sum = Sum::pseudo_header(src, dst, protocol::ICMPV6, body.len() as u32).add(&body).finish();
+    let sum = Sum::pseudo_header(src, dst, protocol::ICMPV6, as_u32(body.len())).add(&body).finish();
     body[2..4].copy_from_slice(&sum.to_be_bytes());
     let ip = IpHeader {
         src,

@@ -7,6 +7,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use hopwise_core::Cast;
+use hopwise_core::narrow::{as_u16, as_u32};
 use rustix::net::netdevice;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
@@ -75,7 +76,7 @@ impl PacketSocket {
         };
         let membership = libc::packet_mreq {
             mr_ifindex: index as c_int,
-            mr_type: libc::PACKET_MR_ALLMULTI as u16,
+            mr_type: as_u16(libc::PACKET_MR_ALLMULTI as usize),
             mr_alen: 0,
             mr_address: [0; 8],
         };
@@ -153,7 +154,7 @@ impl PacketSocket {
             header.msg_iov = &raw mut slices[nth];
             header.msg_iovlen = 1;
             header.msg_name = (&raw mut names[nth]).cast();
-            header.msg_namelen = size_of::<libc::sockaddr_ll>() as u32;
+            header.msg_namelen = as_u32(size_of::<libc::sockaddr_ll>());
             header.msg_control = controls[nth].0.as_mut_ptr().cast();
             header.msg_controllen = size_of::<tag::Control>() as _;
         }
@@ -163,7 +164,7 @@ impl PacketSocket {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
                 headers.as_mut_ptr(),
-                BATCH as u32,
+                as_u32(BATCH),
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
@@ -226,7 +227,7 @@ impl PacketSocket {
             headers[nth].msg_hdr.msg_iov = &raw mut slices[nth];
             headers[nth].msg_hdr.msg_iovlen = 1;
         }
-        let (fd, count) = (self.fd.as_raw_fd(), frames.len() as u32);
+        let (fd, count) = (self.fd.as_raw_fd(), as_u32(frames.len()));
         // SAFETY: the first `count` headers name one frame each with its true length, and all outlive the call.
         let sent = unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
@@ -235,7 +236,7 @@ impl PacketSocket {
     /// The number of frames that the kernel had no room for since the last call.
     pub(crate) fn take_overruns(&self) -> u64 {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        let mut len = size_of_val(&stats) as libc::socklen_t;
+        let mut len = as_u32(size_of_val(&stats));
         let fd = self.fd.as_raw_fd();
         // SAFETY: the kernel writes at most `len` bytes, which is what `stats` has.
         let result = unsafe {
@@ -281,7 +282,7 @@ fn socket() -> io::Result<OwnedFd> {
 }
 
 fn set<T>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-    let len = size_of::<T>() as libc::socklen_t;
+    let len = as_u32(size_of::<T>());
     let value: *const T = value;
     // SAFETY: the kernel reads `len` bytes from a value of that size.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.cast(), len) };
@@ -291,10 +292,10 @@ fn set<T>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> 
 fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
     // SAFETY: it is plain data for which zeros are a value.
     let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
-    name.sll_family = libc::AF_PACKET as u16;
-    name.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    name.sll_family = as_u16(libc::AF_PACKET as usize);
+    name.sll_protocol = as_u16(libc::ETH_P_ALL as usize).to_be();
     name.sll_ifindex = index as c_int;
-    let len = size_of_val(&name) as libc::socklen_t;
+    let len = as_u32(size_of_val(&name));
     // SAFETY: the kernel reads `len` bytes from a value of that size.
     let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

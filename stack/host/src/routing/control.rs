@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use hopwise_core::endpoint::Neighbours;
+use hopwise_core::narrow::{as_u16, as_u32};
 use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Cast, Instant, LinkEvent, Transmit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
@@ -83,7 +84,7 @@ impl ControlSocket {
         let (mut name, mut header): (libc::sockaddr_in, libc::msghdr) =
             unsafe { (mem::zeroed(), mem::zeroed()) };
         header.msg_name = (&raw mut name).cast();
-        header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        header.msg_namelen = as_u32(size_of::<libc::sockaddr_in>());
         header.msg_iov = &raw mut slice;
         header.msg_iovlen = 1;
         header.msg_control = control.as_mut_ptr().cast();
@@ -121,19 +122,19 @@ impl ControlSocket {
         // SAFETY: all are plain data for which zeros are a value.
         let (mut name, mut header, mut info): (libc::sockaddr_in, libc::msghdr, libc::in_pktinfo) =
             unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
-        name.sin_family = libc::AF_INET as u16;
+        name.sin_family = as_u16(libc::AF_INET as usize);
         name.sin_port = to.port().to_be();
         name.sin_addr.s_addr = to.ip().to_bits().to_be();
         info.ipi_spec_dst.s_addr = from.to_bits().to_be();
         header.msg_name = (&raw mut name).cast();
-        header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        header.msg_namelen = as_u32(size_of::<libc::sockaddr_in>());
         header.msg_iov = &raw mut slice;
         header.msg_iovlen = 1;
         header.msg_control = control.as_mut_ptr().cast();
         // SAFETY: CMSG_SPACE and CMSG_LEN compute; the first control message lies within `control`, which is aligned
         // for it and has room for one `in_pktinfo`.
         unsafe {
-            let len = size_of::<libc::in_pktinfo>() as u32;
+            let len = as_u32(size_of::<libc::in_pktinfo>());
             header.msg_controllen = libc::CMSG_SPACE(len) as _;
             let first = libc::CMSG_FIRSTHDR(&raw const header);
             (*first).cmsg_level = libc::IPPROTO_IP;

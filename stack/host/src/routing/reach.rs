@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::ip::Prefix;
+use hopwise_core::narrow::as_u8;
 
 /// The kernel's main table of IPv4, one route a line.
 const TABLE: &str = "/proc/thread-self/net/route";
@@ -49,7 +50,7 @@ impl Table {
                     .ok()
                     .map(|word| u32::from_be_bytes(word.to_ne_bytes()))
             };
-            let (to, bits) = (bits(1)?, bits(7)?.count_ones() as u8);
+            let (to, bits) = (bits(1)?, as_u8(bits(7)?.count_ones() as usize));
             Some(Line { device: words[0], to, bits, metric: words.get(6)?.parse().ok()? })
         })
     }

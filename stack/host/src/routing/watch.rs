@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::netlink;
+use hopwise_core::narrow::{as_u16, as_u32};
 
 /// An IPv4 header without options.
 const HEADER: usize = 20;
@@ -31,7 +32,7 @@ pub struct Passing {
 impl Watch {
     pub fn open(device: &str) -> io::Result<Watch> {
         let index = netlink::index_of(device).map_err(io::Error::other)?;
-        let every = (libc::ETH_P_ALL as u16).to_be();
+        let every = as_u16(libc::ETH_P_ALL as usize).to_be();
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
@@ -43,10 +44,10 @@ impl Watch {
         crate::sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUF), BUFFER_BYTES)?;
         // SAFETY: plain data for which zeros are a value.
         let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
-        name.sll_family = libc::AF_PACKET as u16;
+        name.sll_family = as_u16(libc::AF_PACKET as usize);
         name.sll_protocol = every;
         name.sll_ifindex = index as i32;
-        let len = size_of::<libc::sockaddr_ll>() as u32;
+        let len = as_u32(size_of::<libc::sockaddr_ll>());
         // SAFETY: the address is of that length and outlives the call.
         let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Watch { fd }) }
@@ -58,7 +59,7 @@ impl Watch {
         loop {
             // SAFETY: plain data for which zeros are a value.
             let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
-            let mut from_len = size_of::<libc::sockaddr_ll>() as u32;
+            let mut from_len = as_u32(size_of::<libc::sockaddr_ll>());
             // SAFETY: the buffer and the address are of those lengths and outlive the call; the rest of a packet is cut
             // off.
             let bytes = unsafe {

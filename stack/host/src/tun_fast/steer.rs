@@ -4,6 +4,7 @@
 //! that does not know it. An ICMP error must also find the stack whose segment it quotes.
 #![expect(unsafe_code, reason = "loading a program and giving it to a device are system calls without types")]
 
+use hopwise_core::narrow::{as_u8, as_u32};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -123,7 +124,7 @@ const fn relative<const N: usize>(mut program: [Instruction; N]) -> [Instruction
     let mut at = 0;
     while at < N {
         if matches!(program[at].code, JUMP_IF | JUMP_UNLESS | JUMP_ABOVE | JUMP) {
-            program[at].offset -= at as i16 + 1;
+            program[at].offset -= as_u8(at) as i16 + 1;
         }
         at += 1;
     }
@@ -181,7 +182,7 @@ fn steer(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
 fn load() -> io::Result<OwnedFd> {
     let about = LoadProgram {
         kind: SOCKET_FILTER,
-        instructions: BY_PORTS.len() as u32,
+        instructions: as_u32(BY_PORTS.len()),
         program: BY_PORTS.as_ptr() as u64,
         licence: c"Dual MIT/GPL".as_ptr() as u64,
         log_level: 0,
@@ -194,11 +195,12 @@ fn load() -> io::Result<OwnedFd> {
     // constants.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, PROGRAM_LOAD, &raw const about, size_of::<LoadProgram>()) };
+    let fd = i32::try_from(fd).unwrap_or(-1);
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: it was opened a moment ago, and nobody else knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Writes the header before an outgoing packet.
 
+use hopwise_core::narrow::as_u16;
 use hopwise_core::wire::{Flags, protocol};
 use tun_rs::VirtioNetHdr;
 
@@ -19,7 +20,7 @@ pub(crate) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNet
     let Some((tcp_at, gso_type)) = tcp(packet) else { return VirtioNetHdr::default() };
     let whole = VirtioNetHdr {
         flags: NEEDS_CHECKSUM,
-        csum_start: tcp_at as u16,
+        csum_start: as_u16(tcp_at),
         csum_offset: TCP_CHECKSUM,
         ..VirtioNetHdr::default()
     };
@@ -28,7 +29,7 @@ pub(crate) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNet
     let has_cwr = packet[tcp_at + 13] & Flags::CWR.0 != 0;
     VirtioNetHdr {
         gso_type: if has_cwr { gso_type | ECN } else { gso_type },
-        hdr_len: tcp_at as u16 + tcp_len,
+        hdr_len: as_u16(tcp_at) + tcp_len,
         gso_size,
         ..whole
     }

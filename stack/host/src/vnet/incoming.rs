@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hopwise_core::narrow::{as_u16, as_u32};
 use hopwise_core::wire::{Checksums, IpView, Sum, TcpBytes, protocol};
 use tun_rs::VirtioNetHdr;
 
@@ -91,7 +92,7 @@ fn check(flags: u8, packet: &mut [u8]) -> Result<(), LinkDrop> {
 
 fn write_udp_checksum(src: IpAddr, dst: IpAddr, datagram: &mut [u8]) {
     datagram[6..8].fill(0);
-    let sum = Sum::pseudo_header(src, dst, protocol::UDP, datagram.len() as u32).add(datagram).finish();
+    let sum = Sum::pseudo_header(src, dst, protocol::UDP, as_u32(datagram.len())).add(datagram).finish();
     // Zero would mean no checksum (RFC 768).
     let sum = if sum == 0 { u16::MAX } else { sum };
     datagram[6..8].copy_from_slice(&sum.to_be_bytes());
@@ -116,7 +117,7 @@ impl Incoming {
         into[..headers].copy_from_slice(&self.bundle[..headers]);
         into[headers..bytes].copy_from_slice(&self.bundle[self.at..end]);
         self.at = end;
-        address(&mut into[..bytes], headers - UDP_HEADER, nth as u16);
+        address(&mut into[..bytes], headers - UDP_HEADER, as_u16(nth));
         Some(bytes)
     }
 }
@@ -126,15 +127,15 @@ fn address(packet: &mut [u8], udp_at: usize, nth: u16) {
     let total = packet.len();
     if packet[0] >> 4 == 4 {
         let id = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(nth);
-        packet[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+        packet[2..4].copy_from_slice(&as_u16(total).to_be_bytes());
         packet[4..6].copy_from_slice(&id.to_be_bytes());
         packet[10..12].fill(0);
         let checksum = Sum::default().add(&packet[..udp_at]).finish();
         packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     } else {
-        packet[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+        packet[4..6].copy_from_slice(&as_u16(total - 40).to_be_bytes());
     }
-    packet[udp_at + 4..udp_at + 6].copy_from_slice(&((total - udp_at) as u16).to_be_bytes());
+    packet[udp_at + 4..udp_at + 6].copy_from_slice(&as_u16(total - udp_at).to_be_bytes());
     if let Ok((src, dst)) = IpView::parse(packet).map(|ip| (ip.src, ip.dst)) {
         write_udp_checksum(src, dst, &mut packet[udp_at..]);
     }
