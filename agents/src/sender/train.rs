@@ -45,6 +45,7 @@
 mod constants;
 mod crowd;
 mod gap;
+mod length;
 mod pause;
 mod together;
 
@@ -155,63 +156,6 @@ impl Train {
         }
     }
 
-    fn window(&self, view: &SendView<'_>) -> u64 {
-        let segments = if self.is_probing { 1 } else { self.length(view) + self.ahead() };
-        u64::from(segments) * mss_of(view)
-    }
-
-    /// Segments that may follow a train before its ACK is in: none, another train, or what the path holds.
-    fn ahead(&self) -> u32 {
-        if let Some(share) = self.gap.share() {
-            return (share as u32).min(self.most);
-        }
-        match self.pause.mode() {
-            Mode::Waiting => 0,
-            Mode::Flowing => self.segments.max((self.set.held * self.gap.ratio()) as u32),
-        }
-    }
-
-    /// The end of the train that begins at `began`, with segments of the current size.
-    fn end_of(&self, began: Seq, view: &SendView<'_>) -> Seq {
-        began + u32::try_from(u64::from(self.length(view)) * mss_of(view)).unwrap_or(u32::MAX / 2)
-    }
-
-    /// The length in segments of the train under way, or of the first one.
-    fn length(&self, view: &SendView<'_>) -> u32 {
-        match (self.began, view.path.rtt.latest) {
-            (None, Some(_)) if self.set.begins_by_handshake && self.gap.seconds() == 0.0 => {
-                FIRST_SEGMENTS.min(self.most)
-            }
-            _ => self.segments,
-        }
-    }
-
-    /// The end of the train under way, according to its ACK. Trains that fill a long path left when trains had another
-    /// length: an ACK for most of one counts for all of it.
-    fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
-        let end = self.end_of(began, view);
-        let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
-        let is_filled = self.set.most_is_all && self.pause.mode() == Mode::Flowing && self.gap.is_long();
-        if is_filled && is_most { end.min(view.snd_una) } else { end }
-    }
-
-    /// The end of the train that holds `first`: the one from `began`, or one that follows before its ACK is in.
-    fn end_after(&self, first: Seq, began: Seq, view: &SendView<'_>) -> Seq {
-        let mut end = self.end_of(began, view);
-        let train = end.bytes_since(began).max(1);
-        if end <= first {
-            end += first.bytes_since(end) / train * train + train;
-        }
-        end
-    }
-
-    /// Whole segments that follow `after` in the train under way, as far as it has room and data is ready.
-    fn left(&self, after: Seq, end: Seq, view: &SendView<'_>) -> u32 {
-        let mss = view.mss.max(1);
-        let ready = self.ready(view);
-        end.bytes_since(after).div_ceil(mss).min(ready.bytes_since(after) / mss)
-    }
-
     fn gap(&self) -> Duration {
         Duration::from_nanos((self.gap.seconds() * 1e9) as u64)
     }
@@ -314,24 +258,6 @@ impl Train {
     fn ready(&self, view: &SendView<'_>) -> Seq {
         let unsent = u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX / 2);
         (view.snd_nxt + unsent).min(view.snd_una + view.snd_wnd)
-    }
-
-    fn next_segments(&self, view: &SendView<'_>) -> u32 {
-        let gap_s = self.gap.seconds();
-        let fit = if gap_s > 0.0 { (self.span_s / gap_s) as u32 } else { 1 };
-        let most = if self.gap.is_starting() { self.segments.saturating_mul(2) } else { u32::MAX };
-        fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))
-    }
-
-    /// A train that follows another one must fit into the peer's window, beside what a long path holds. A train that
-    /// fills the window alone would wait for its ACK after all.
-    fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
-        if self.pause.mode() == Mode::Waiting || !self.gap.is_long() || !self.set.fits_window {
-            return u32::MAX;
-        }
-        let window = view.snd_wnd / view.mss.max(1);
-        let held = (self.set.held * self.gap.ratio() + self.gap.room()) as u32;
-        window.saturating_sub(held).max(window / 3).max(1)
     }
 }
 
