@@ -2,99 +2,25 @@
 //! writes the segment; the end of this file books it.
 
 mod bundle;
+mod plan;
 mod rungs;
 
 pub(crate) use bundle::{Left, LinkHelp};
+pub(super) use plan::{SegmentPlan, What};
 use rungs::Ladder;
 
 use super::emit::Writer;
-use super::opening::Opening;
 use super::receiving::Around;
-use super::sending::Sending;
 use super::signals::RELAX_AFTER;
 use super::{CloseReason, Connection, in_32_bits, send_view};
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
-use crate::tcp::mtu::MtuSearch;
 use crate::tcp::progress::HeldBy;
 use crate::tcp::timers::Timer;
 use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
 use crate::{Instant, Seq};
-
-/// A segment that should leave, or a bundle of segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SegmentPlan {
-    pub(super) what: What,
-    pub(super) seq: Seq,
-    /// Payload bytes, taken from the send buffer at `seq`.
-    pub(super) len: u32,
-    /// Payload of each segment of a bundle except the last one; for one segment, its whole payload.
-    pub(super) each: u32,
-    pub(super) flags: Flags,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    Reset,
-    Syn,
-    /// A pure ACK, decided by the ledger.
-    Ack,
-    /// Retransmits the segment at this place of the scoreboard; for a bundle, the first one.
-    Again {
-        index: u32,
-        kind: SentKind,
-    },
-    New,
-    /// New data in a packet larger than the path is known to carry.
-    MtuProbe {
-        size: u16,
-    },
-    /// One byte, or none, that probes the peer's window.
-    WindowProbe,
-    KeepAlive,
-    /// New data, or the last segment again, to find a lost tail.
-    TailProbe,
-    TailProbeAgain {
-        index: u32,
-    },
-}
-
-impl SegmentPlan {
-    /// Returns whether all its data is new. A taken-back byte of a window probe has left before.
-    pub(super) fn is_all_new(&self, sending: &Sending) -> bool {
-        let is_meant_so = matches!(self.what, What::New | What::MtuProbe { .. } | What::TailProbe);
-        is_meant_so && self.len > 0 && self.seq >= sending.max()
-    }
-
-    /// Returns whether its window field carries cwnd.
-    pub(super) fn carries_cwnd(&self, opening: &Opening) -> bool {
-        opening.agreed().tell_in_window() && self.len > 0
-    }
-
-    /// Routers may cut a packet that is larger than the path carries (RFC 1191 §3). A probe must pass uncut.
-    pub(super) fn forbids_cutting(&self, opening: &Opening, mtu: &MtuSearch) -> bool {
-        let is_probe = matches!(self.what, What::MtuProbe { .. });
-        let fits = !mtu.is_cut() && opening.packet_of(self.each) <= mtu.size();
-        mtu.discovers() && (fits || is_probe)
-    }
-}
-
-impl What {
-    fn traced(self) -> SentWhat {
-        match self {
-            What::Reset | What::Syn | What::Ack => SentWhat::Control,
-            What::Again { kind: SentKind::AfterTimeout, .. } => SentWhat::AfterTimeout,
-            What::Again { kind: SentKind::Probe, .. } | What::WindowProbe | What::KeepAlive => {
-                SentWhat::Probe
-            }
-            What::Again { .. } => SentWhat::Resent,
-            What::New | What::MtuProbe { .. } => SentWhat::New,
-            What::TailProbe | What::TailProbeAgain { .. } => SentWhat::TailProbe,
-        }
-    }
-}
 
 impl Connection {
     /// Writes the next segment's packet to `out`, if there is one. Call it until it returns [`Left::Nothing`].
