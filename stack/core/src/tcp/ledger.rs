@@ -11,6 +11,8 @@
 //! - L3: at most [`QUEUE`] ACKs wait, and eight times as many where each reports another range by SACK blocks.
 //! - L4: an ACK with SACK blocks carries the number of the instant at which it leaves; no other waiting ACK repeats it.
 
+mod decided;
+mod heard;
 mod seat;
 mod waiting;
 
@@ -19,85 +21,20 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
-use crate::agent::{
-    AckNote, AckRequest, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView,
-    Rule, Why,
-};
+use crate::agent::{AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Rule, Why};
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
+pub(crate) use decided::{AckKind, DecidedAck, Stretch};
+use decided::{Aim, earlier};
+pub(crate) use heard::{Facts, Heard};
 use seat::{Seat, Tally};
-use waiting::{Merging, Waiting, earlier};
+use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
 pub(crate) const QUEUE: usize = 8;
 /// Agents that may watch a connection beside the live one.
 pub(crate) const SHADOWS: usize = 8;
-
-/// The connection's state at an arrival, as far as agents may see it.
-#[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) peer_cwnd: Option<u16>,
-    pub(crate) mss: u32,
-    pub(crate) advertised: u32,
-    pub(crate) holes: u32,
-    /// Goes out as the ACK's number.
-    pub(crate) rcv_nxt: Seq,
-    /// The number of the last decision.
-    pub(crate) last_decided: Seq,
-    /// The timestamp echo of an ACK that acknowledges more than that number.
-    pub(crate) ts_recent: u32,
-}
-
-/// A decided ACK. It keeps the number of the decision, unless it leaves with SACK blocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DecidedAck {
-    pub(crate) number: Seq,
-    /// The number at the decision.
-    pub(crate) decided: Seq,
-    /// The timestamp of the earliest segment that it is the first to acknowledge (RFC 7323 §4.3), if there is one.
-    pub(crate) echo: Option<u32>,
-    pub(crate) note: AckNote,
-    pub(crate) kind: AckKind,
-    /// A segment that came twice: this ACK alone reports it (RFC 2883 §4).
-    pub(crate) twice: Option<Stretch>,
-    /// The stretch above the number that its segment is part of: it is reported first (RFC 2018 §4).
-    pub(crate) part_of: Option<Stretch>,
-    /// The read in which it was decided; 32 bits suffice to tell neighbours apart.
-    read: u32,
-    /// The ledger's decision number, counted from 1.
-    pub(crate) nth: u16,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckKind {
-    /// Acknowledges data in order; the newest of these may ride on a data segment.
-    InOrder,
-    /// A duplicate ACK or a forced answer. Each must be seen, so it leaves alone.
-    Duplicate,
-    Repeat,
-}
-
-/// The first number of a range, and the first number beyond it.
-pub(crate) type Stretch = (Seq, Seq);
-
-/// An arrival for the seats: one segment, or several that a link joined.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
-    pub(crate) class: Class,
-    pub(crate) bytes: u32,
-    /// The payload of each segment but the last, which has the rest.
-    pub(crate) each: u32,
-    pub(crate) push: bool,
-    pub(crate) ce: bool,
-    pub(crate) ack_request: Option<AckRequest>,
-    pub(crate) rtt: Option<Duration>,
-    /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
-    pub(crate) timestamp: Option<u32>,
-    /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.
-    pub(crate) part_of: Option<Stretch>,
-}
 
 pub(crate) struct AckLedger {
     live: Seat,
@@ -463,32 +400,6 @@ impl fmt::Debug for AckLedger {
             .field("owed", &self.live.owed())
             .field("waiting", &self.waiting.as_slice())
             .finish_non_exhaustive()
-    }
-}
-
-impl<'a> Facts<'a> {
-    fn view(&self, owed: Owed) -> RecvView<'a> {
-        RecvView {
-            owed,
-            path: self.path,
-            peer_cwnd: self.peer_cwnd,
-            mss: self.mss,
-            advertised: self.advertised,
-            holes: self.holes,
-        }
-    }
-}
-
-/// The reason for an ACK.
-#[derive(Clone, Copy)]
-struct Aim {
-    kind: AckKind,
-    part_of: Option<Stretch>,
-}
-
-impl From<AckKind> for Aim {
-    fn from(kind: AckKind) -> Aim {
-        Aim { kind, part_of: None }
     }
 }
 

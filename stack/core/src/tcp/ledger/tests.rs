@@ -1,7 +1,7 @@
 //! The ledger's own rules, with a scripted agent.
 
 use super::*;
-use crate::agent::AckDecided;
+use crate::agent::{AckDecided, AckRequest, Path, RecvView};
 use crate::tcp::cx::Memory;
 use crate::trace::{TraceEvent, TraceRing};
 

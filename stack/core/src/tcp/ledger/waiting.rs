@@ -4,10 +4,9 @@
 //! a hole that is filled (RFC 2018 §3). An ACK is redundant, and does not leave, if another one carries its news.
 //! Without SACK, a sender counts duplicate ACKs, so each of them leaves as it was decided.
 
-use super::{AckKind, AckMerge, Aim, By, Cx, DecidedAck, Facts, QUEUE, Stretch};
+use super::decided::earlier;
+use super::{AckKind, AckMerge, By, Cx, DecidedAck, Facts, QUEUE, Stretch};
 use crate::Seq;
-use crate::agent::AckNote;
-use crate::trace::TraceKind;
 
 /// The segments of a long read that each want a report of their own.
 const MOST_REPORTS: usize = 64;
@@ -167,59 +166,6 @@ impl Waiting {
     pub(super) fn clear(&mut self) {
         self.list.clear();
     }
-}
-
-impl DecidedAck {
-    pub(crate) fn is_repeat(&self) -> bool {
-        self.kind == AckKind::Repeat
-    }
-
-    pub(super) fn new(
-        cx: &Cx<'_>,
-        aim: Aim,
-        note: AckNote,
-        twice: Option<Stretch>,
-        facts: &Facts<'_>,
-    ) -> DecidedAck {
-        DecidedAck {
-            number: facts.rcv_nxt,
-            decided: facts.rcv_nxt,
-            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
-            note,
-            kind: aim.kind,
-            twice,
-            part_of: aim.part_of,
-            read: cx.packet as u32,
-            nth: 0,
-        }
-    }
-
-    pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {
-        cx.trace(TraceKind::AckMerged { number: self.number, decision: self.nth, into: other.nth });
-    }
-
-    /// Merges an older ACK into this one: its segments have waited longest, and its D-SACK stays.
-    fn take_over(&mut self, older: &DecidedAck) {
-        self.echo = earlier(self.echo, older.echo);
-        self.twice = self.twice.or(older.twice);
-    }
-
-    /// Returns whether it was decided for news that only SACK blocks carry.
-    fn is_for_blocks(&self) -> bool {
-        self.twice.is_some() || self.part_of.is_some()
-    }
-
-    /// Returns whether it reports more than the current number. A repeat is a deliberate copy.
-    fn has_news(&self, rcv_nxt: Seq) -> bool {
-        let is_above = self.part_of.is_some_and(|(_, end)| rcv_nxt < end);
-        self.kind == AckKind::Repeat || self.twice.is_some() || is_above
-    }
-}
-
-/// The earlier of two timestamps of the peer.
-pub(super) fn earlier(one: Option<u32>, other: Option<u32>) -> Option<u32> {
-    let is_earlier = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
-    [one, other].into_iter().flatten().reduce(|a, b| if is_earlier(a, b) { a } else { b })
 }
 
 fn is_within((left, right): Stretch, (from, to): Stretch) -> bool {

@@ -1,0 +1,53 @@
+//! The input of the ledger: the state of its connection, and arrivals.
+
+use std::time::Duration;
+
+use super::Stretch;
+use crate::Seq;
+use crate::agent::{AckRequest, Class, Owed, Path, RecvView};
+
+/// The connection's state at an arrival, as far as agents may see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) peer_cwnd: Option<u16>,
+    pub(crate) mss: u32,
+    pub(crate) advertised: u32,
+    pub(crate) holes: u32,
+    /// Goes out as the ACK's number.
+    pub(crate) rcv_nxt: Seq,
+    /// The number of the last decision.
+    pub(crate) last_decided: Seq,
+    /// The timestamp echo of an ACK that acknowledges more than that number.
+    pub(crate) ts_recent: u32,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn view(&self, owed: Owed) -> RecvView<'a> {
+        RecvView {
+            owed,
+            path: self.path,
+            peer_cwnd: self.peer_cwnd,
+            mss: self.mss,
+            advertised: self.advertised,
+            holes: self.holes,
+        }
+    }
+}
+
+/// An arrival for the seats: one segment, or several that a link joined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) class: Class,
+    pub(crate) bytes: u32,
+    /// The payload of each segment but the last, which has the rest.
+    pub(crate) each: u32,
+    pub(crate) push: bool,
+    pub(crate) ce: bool,
+    pub(crate) ack_request: Option<AckRequest>,
+    pub(crate) rtt: Option<Duration>,
+    /// The echo for ACKs that are the first to acknowledge a part of this read; its segments share one timestamp.
+    pub(crate) timestamp: Option<u32>,
+    /// The stretch above a hole to which the data now belongs. None where no SACK block may report it.
+    pub(crate) part_of: Option<Stretch>,
+}
