@@ -6,13 +6,14 @@
 
 mod conn;
 mod must;
+mod path;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use super::{DropReason, StateName, TraceEvent, TraceKind};
-use crate::agent::{By, Class, Why};
+use super::{DropReason, TraceEvent, TraceKind};
+use crate::agent::{By, Why};
 use crate::{Endpoint, Instant, Seq};
 
 use conn::{Conn, Decision};
@@ -250,61 +251,6 @@ impl Comments {
         }
     }
 
-    /// Adds the events about the path and about losses.
-    fn hear_of_path(&mut self, event: &TraceEvent) {
-        match event.kind {
-            TraceKind::MarkSeen => self.conn(event.conn).marked = Some(event.packet),
-            TraceKind::Lost { by, .. } | TraceKind::RecoveryBegan { by, .. } => {
-                self.conn(event.conn).lost_by = Some(by);
-            }
-            TraceKind::RecoveryEnded => self.conn(event.conn).lost_by = None,
-            _ => {}
-        }
-        let stretches = match event.kind {
-            TraceKind::Placed { stretches, .. } => {
-                std::mem::replace(&mut self.conn(event.conn).stretches, stretches)
-            }
-            _ => 0,
-        };
-        let Some(arrival) = of(&mut self.arrival, event) else { return };
-        match event.kind {
-            TraceKind::Placed { class, stretches: now } => {
-                let place = place(class, now > stretches);
-                arrival.place = Some(place);
-                arrival.say(format_args!("{place}"));
-            }
-            TraceKind::MarkSeen => arrival.say(format_args!("CE: the network marked it")),
-            TraceKind::Lost { segments, by } => {
-                let many = if segments == 1 { "" } else { "s" };
-                arrival.say(format_args!("{segments} segment{many} lost by {}", by.told()));
-            }
-            TraceKind::RecoveryBegan { ssthresh, flight, .. } => arrival.say(format_args!(
-                "fast recovery begins: {flight} bytes were in flight, ssthresh {ssthresh}"
-            )),
-            TraceKind::RecoveryEnded => arrival.say(format_args!("recovery ends")),
-            TraceKind::Undone(by) => arrival.say(format_args!("nothing was lost, by {}", by.name())),
-            TraceKind::Marked => arrival.say(format_args!("ECE: the window is reduced for a mark")),
-            TraceKind::Rtt { sample_us, srtt_us, rto_us } => arrival.say(format_args!(
-                "round trip {}, smoothed {}, RTO {}",
-                Millis::of_micros(sample_us),
-                Millis::of_micros(srtt_us),
-                Millis::of_micros(rto_us)
-            )),
-            TraceKind::IcmpError { kind, code } => {
-                arrival.say(format_args!("an ICMP error of type {kind} and code {code} about our packet"));
-            }
-            TraceKind::PathMtu { bytes, how } => {
-                arrival.say(format_args!("the path's MTU is {bytes}, by {}", how.name()));
-            }
-            TraceKind::Thawed => arrival.say(format_args!("the path is back")),
-            // These two states are entered when our own FIN leaves.
-            TraceKind::State(state) if !matches!(state, StateName::FinWait1 | StateName::LastAck) => {
-                arrival.say(format_args!("the state is {} now", state.name()));
-            }
-            _ => {}
-        }
-    }
-
     fn conn(&mut self, number: u32) -> &mut Conn {
         if !self.connections.contains_key(&number) {
             if self.connections.len() >= MOST_CONNECTIONS {
@@ -330,16 +276,6 @@ impl fmt::Debug for Comments {
 /// The arrival of an event. Packets that leave have numbers of their own, and timers have none.
 fn of<'a>(arrival: &'a mut Option<Arrival>, event: &TraceEvent) -> Option<&'a mut Arrival> {
     arrival.as_mut().filter(|arrival| arrival.packet == event.packet)
-}
-
-fn place(class: Class, opens: bool) -> &'static str {
-    match class {
-        Class::InOrder => "in order",
-        Class::FillsHole => "fills a hole",
-        Class::OutOfOrder if opens => "opens a hole",
-        Class::OutOfOrder => "above a hole",
-        Class::Duplicate => "a duplicate",
-    }
 }
 
 impl Arrival {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::agent::{Basis, Rule};
-use crate::trace::{LostBy, SentWhat, UndoneBy};
+use crate::agent::{Basis, Class, Rule};
+use crate::trace::{LostBy, SentWhat, StateName, UndoneBy};
 
 /// The peer's first number, and its SYN.
 const PEER: Seq = Seq(3_966_000_000);
