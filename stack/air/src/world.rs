@@ -4,27 +4,28 @@
 //! filing, then timers (lowest machine).
 
 mod resolve;
+mod sinks;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::net::IpAddr;
 
-use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Rx};
 
 use crate::airtime::{Airtime, Load};
 use crate::arp::Arp;
 use crate::channel::Channel;
-use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
+use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::{Ending, FrameEvent, Framing};
+use crate::frames::Framing;
 use crate::motion::Track;
 use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
+pub use sinks::{EndingSink, FrameSink, TraceSink};
 
 /// The most timers of one instant; with more, one of them never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
@@ -71,15 +72,6 @@ enum Filed {
         station: u32,
     },
 }
-
-/// Sees every trace event, with its machine.
-pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
-
-/// Receives each station's view of every frame, with the packet of a data frame.
-pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
-
-/// Receives the fates of frames, each after its frame.
-pub type EndingSink = Box<dyn FnMut(&Ending)>;
 
 /// A packet in the hands of a machine's radio.
 #[derive(Debug, Default)]
@@ -159,31 +151,6 @@ impl<M: Machine> World<M> {
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
         world
-    }
-
-    pub fn set_trace(&mut self, sink: TraceSink) {
-        self.trace = Some(sink);
-    }
-
-    /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
-    pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
-        self.loads = load_of;
-    }
-
-    pub fn set_frames(&mut self, sink: FrameSink) {
-        self.dcf.watch_frames();
-        self.frames = Some(sink);
-    }
-
-    /// Reports the fates of frames too, while frames are watched.
-    pub fn set_endings(&mut self, sink: EndingSink) {
-        self.endings = Some(sink);
-    }
-
-    /// Stops watching frames, and spends no more work on it.
-    pub fn leave_frames(&mut self) {
-        self.dcf.leave_frames();
-        (self.frames, self.endings) = (None, None);
     }
 
     /// Sets the machines' motion; a machine without a track stays where it is. Call it before anything has happened.
@@ -270,22 +237,6 @@ impl<M: Machine> World<M> {
             self.run_timer();
         }
         true
-    }
-
-    fn show_frames(&mut self) {
-        let Some(sink) = &mut self.frames else { return };
-        let held = &self.held;
-        self.dcf.take_seen(&mut |event| match held.get(event.sender as usize) {
-            Some(held) if event.frame.kind == FrameKind::Data => {
-                sink(&FrameEvent { packet_id: held.id, ..*event }, &held.packet);
-            }
-            _ => sink(event, &[]),
-        });
-        for ending in self.dcf.take_endings() {
-            if let Some(sink) = &mut self.endings {
-                sink(&ending);
-            }
-        }
     }
 
     fn take(&mut self, news: News) {

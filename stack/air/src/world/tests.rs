@@ -4,9 +4,11 @@ use std::rc::Rc;
 
 use hopwise_core::QueueClass;
 use hopwise_core::Transmit;
+use hopwise_core::trace::TraceEvent;
 
 use super::*;
 use crate::arp::Arp;
+use crate::dcf::FrameKind;
 use crate::frames::Sees;
 use crate::rules::MacRules;
 
