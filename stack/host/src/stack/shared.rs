@@ -1,5 +1,7 @@
 //! State that handles share with the driver: the driver behind a lock, and the wakers that wait.
 
+mod unpushed;
+
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,6 +24,7 @@ use crate::driver::{Driver, Turn};
 use crate::poller::Poller;
 use crate::stack::{Drives, Waiting};
 use crate::sys;
+use unpushed::Unpushed;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -63,44 +66,6 @@ struct Unheard {
 /// A runtime reads no ACKs while it runs programs, and their writes fill the send buffers. Several buffers are together
 /// larger than any cache. More frequent reads would wake the peer's program more often, for less data.
 const WRITTEN_UNHEARD: usize = 1 << 20;
-
-/// Connections with data that was written in parts (H4).
-#[derive(Debug, Default)]
-struct Unpushed {
-    connections: Vec<ConnId>,
-    /// Wakes the task that pushes. Without one, nothing is written in parts. It is set only in a runtime of one thread:
-    /// with several, the task would wait for the thread that woke it.
-    task: Option<Waker>,
-}
-
-/// A write of this size fills a packet of any size, and more such writes usually follow.
-const PART: usize = 1 << 16;
-
-impl Unpushed {
-    fn write(
-        &mut self,
-        now: Instant,
-        endpoint: &mut Endpoint,
-        id: ConnId,
-        data: &[u8],
-    ) -> Result<usize, SendError> {
-        if self.task.is_none() || data.len() < PART {
-            return endpoint.send(now, id, data);
-        }
-        let taken = endpoint.send_part(now, id, data)?;
-        if !self.connections.contains(&id) {
-            self.connections.push(id);
-        }
-        Ok(taken)
-    }
-
-    fn push(&mut self, now: Instant, endpoint: &mut Endpoint) {
-        for id in self.connections.drain(..) {
-            // A forgotten connection has nothing to push.
-            let _ = endpoint.push(now, id);
-        }
-    }
-}
 
 impl Inner {
     fn hear_links(&mut self) -> Turn {

@@ -8,6 +8,7 @@ use hopwise_core::tcp::{AckMerge, BufferLimits, RtoConfig, TcpConfig};
 use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{LinkId, Machine, Payload, Rx};
 
+use super::unpushed::PART;
 use super::*;
 use crate::link::Sent;
 use crate::testing::{Far, Loop, Memory};

@@ -1,0 +1,44 @@
+//! Data that programs have written in parts, and that is still to be pushed (H4).
+
+use std::task::Waker;
+
+use hopwise_core::endpoint::{ConnId, SendError};
+use hopwise_core::{Endpoint, Instant};
+
+/// Connections with data that was written in parts (H4).
+#[derive(Debug, Default)]
+pub(super) struct Unpushed {
+    pub(super) connections: Vec<ConnId>,
+    /// Wakes the task that pushes. Without one, nothing is written in parts. It is set only in a runtime of one thread:
+    /// with several, the task would wait for the thread that woke it.
+    pub(super) task: Option<Waker>,
+}
+
+/// A write of this size fills a packet of any size, and more such writes usually follow.
+pub(super) const PART: usize = 1 << 16;
+
+impl Unpushed {
+    pub(super) fn write(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: ConnId,
+        data: &[u8],
+    ) -> Result<usize, SendError> {
+        if self.task.is_none() || data.len() < PART {
+            return endpoint.send(now, id, data);
+        }
+        let taken = endpoint.send_part(now, id, data)?;
+        if !self.connections.contains(&id) {
+            self.connections.push(id);
+        }
+        Ok(taken)
+    }
+
+    pub(super) fn push(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        for id in self.connections.drain(..) {
+            // A forgotten connection has nothing to push.
+            let _ = endpoint.push(now, id);
+        }
+    }
+}
