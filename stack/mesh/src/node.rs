@@ -4,6 +4,9 @@
 //! - N1: a packet is in one place: a queue, the link, the endpoint or the routing protocol.
 //! - N2: each dropped packet is counted and traced with its reason.
 
+mod observe;
+mod orders;
+
 use std::fmt;
 use std::net::IpAddr;
 
@@ -17,7 +20,9 @@ use hopwise_core::{
 
 use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, Queued, WhenFull};
-use crate::routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
+use crate::routing::{Control, Cx, Routed, Routing, Undelivered, Verdict};
+pub use observe::EndpointObserver;
+use observe::Observed;
 
 /// The endpoint's one link: the node itself, which routes its packets.
 pub const OWN_LINK: LinkId = LinkId(0);
@@ -26,18 +31,6 @@ pub const OWN_LINK: LinkId = LinkId(0);
 const FORWARDED: u64 = 1 << 63;
 /// The largest number of spare buffers for later packets.
 const SPARE: usize = 64;
-
-/// Sees what a node's endpoint takes and sends. The trace of a sent packet comes before it, that of a taken one after
-/// it.
-pub trait EndpointObserver {
-    /// The endpoint takes a packet; `id` is its running number among the arrivals.
-    fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
-    /// The last packet has been processed and its trace is complete.
-    fn on_taken(&mut self, now: Instant);
-    fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
-    /// An event of the trace. A reader that drains the trace still gets it.
-    fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
-}
 
 /// One of the node's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +77,6 @@ impl Node {
             forwarded: 0,
             observed: None,
         }
-    }
-
-    /// Call it before anything has come in.
-    pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
-        self.observed = Some(Observed { observer, arrivals: 0, trace: Vec::new() });
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -178,29 +166,6 @@ impl Node {
             self.forward(now, rx, &view)?;
         }
         Ok(())
-    }
-
-    fn give_endpoint(&mut self, now: Instant, rx: &Rx<'_>) {
-        self.show_trace();
-        if let Some(Observed { observer, arrivals, .. }) = &mut self.observed {
-            *arrivals += 1;
-            observer.on_arrival(now, *arrivals, rx.packet);
-        }
-        self.endpoint.handle_packet(now, rx);
-        self.show_trace();
-        if let Some(Observed { observer, .. }) = &mut self.observed {
-            observer.on_taken(now);
-        }
-    }
-
-    /// Shows the observer what the endpoint has traced, and keeps it for the reader of the trace.
-    fn show_trace(&mut self) {
-        let Some(Observed { observer, trace, .. }) = &mut self.observed else { return };
-        let seen = trace.len();
-        self.endpoint.drain_trace(&mut |event| trace.push(*event));
-        for event in &trace[seen..] {
-            observer.on_trace(&self.endpoint, event);
-        }
     }
 
     fn forward(&mut self, now: Instant, rx: &Rx<'_>, view: &IpView<'_>) -> Result<(), DropReason> {
@@ -303,61 +268,6 @@ impl Node {
         }
     }
 
-    /// Carries out routing's orders, and queues what the endpoint sends in response.
-    fn obey_routing(&mut self, now: Instant) {
-        loop {
-            let mut has_told = false;
-            while let Some(order) = self.routing.poll_order(now) {
-                has_told |= matches!(order, Order::Tell { .. });
-                self.obey(now, order);
-            }
-            if !has_told {
-                return;
-            }
-            self.pull(now);
-        }
-    }
-
-    fn obey(&mut self, now: Instant, order: Order) {
-        match order {
-            Order::Send { link, to, class, packet } => {
-                self.forwarded += 1;
-                let id = FORWARDED | self.forwarded;
-                self.enqueue(now, link, Queued { to, class, id, packet });
-            }
-            Order::Purge { link, via, dst, what } => {
-                for gone in self.take_out(link, via, dst, what) {
-                    self.dropped(now, gone.id, DropReason::Purged);
-                    self.keep_buffer(gone.packet);
-                }
-            }
-            Order::Reroute { link, via } => self.reroute(now, link, via),
-            Order::Tell { peer, ports, event, path } => {
-                self.endpoint.handle_path(now, peer, ports, &event, &path);
-            }
-            Order::Dropped { reason, id } => self.dropped(now, id, reason),
-        }
-    }
-
-    fn take_out(&mut self, link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged) -> Vec<Queued> {
-        let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
-        else {
-            return Vec::new();
-        };
-        let is_for =
-            |packet: &[u8]| dst.is_none_or(|dst| IpView::parse(packet).is_ok_and(|view| view.dst == dst));
-        queue.purge(via, what, is_for)
-    }
-
-    fn reroute(&mut self, now: Instant, link: LinkId, via: IpAddr) {
-        for Queued { id, packet, .. } in self.take_out(link, via, None, Purged::Data) {
-            let Ok(view) = IpView::parse(&packet) else { continue };
-            let from = (!self.is_ours(view.src)).then_some(view.src);
-            let way = Ends { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };
-            self.send_on(now, way, id, packet);
-        }
-    }
-
     fn on_undelivered(&mut self, now: Instant, link: LinkId, to: IpAddr, id: u64, packet: &[u8]) {
         let Ok(view) = IpView::parse(packet) else { return };
         let is_own = self.is_ours(view.src);
@@ -368,14 +278,6 @@ impl Node {
             self.dropped(now, id, DropReason::Undelivered);
         }
     }
-}
-
-/// An observer with what it has seen.
-struct Observed {
-    observer: Box<dyn EndpointObserver>,
-    arrivals: u64,
-    /// Events until the trace is drained.
-    trace: Vec<TraceEvent>,
 }
 
 /// The facts that routing needs beside a packet's bytes.

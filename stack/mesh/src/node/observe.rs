@@ -1,0 +1,56 @@
+//! What an observer sees of a node's endpoint.
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Endpoint, Instant, Machine, Rx};
+
+use super::Node;
+
+/// Sees what a node's endpoint takes and sends. The trace of a sent packet comes before it, that of a taken one after
+/// it.
+pub trait EndpointObserver {
+    /// The endpoint takes a packet; `id` is its running number among the arrivals.
+    fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// The last packet has been processed and its trace is complete.
+    fn on_taken(&mut self, now: Instant);
+    fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// An event of the trace. A reader that drains the trace still gets it.
+    fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
+}
+
+/// An observer with what it has seen.
+pub(super) struct Observed {
+    pub(super) observer: Box<dyn EndpointObserver>,
+    arrivals: u64,
+    /// Events until the trace is drained.
+    pub(super) trace: Vec<TraceEvent>,
+}
+
+impl Node {
+    /// Call it before anything has come in.
+    pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
+        self.observed = Some(Observed { observer, arrivals: 0, trace: Vec::new() });
+    }
+
+    pub(super) fn give_endpoint(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.show_trace();
+        if let Some(Observed { observer, arrivals, .. }) = &mut self.observed {
+            *arrivals += 1;
+            observer.on_arrival(now, *arrivals, rx.packet);
+        }
+        self.endpoint.handle_packet(now, rx);
+        self.show_trace();
+        if let Some(Observed { observer, .. }) = &mut self.observed {
+            observer.on_taken(now);
+        }
+    }
+
+    /// Shows the observer what the endpoint has traced, and keeps it for the reader of the trace.
+    pub(super) fn show_trace(&mut self) {
+        let Some(Observed { observer, trace, .. }) = &mut self.observed else { return };
+        let seen = trace.len();
+        self.endpoint.drain_trace(&mut |event| trace.push(*event));
+        for event in &trace[seen..] {
+            observer.on_trace(&self.endpoint, event);
+        }
+    }
+}

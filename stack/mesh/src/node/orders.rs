@@ -1,0 +1,69 @@
+//! How a node carries out the orders of its routing protocol.
+
+use std::net::IpAddr;
+
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::trace::DropReason;
+use hopwise_core::wire::IpView;
+use hopwise_core::{Instant, LinkId};
+
+use super::{Ends, FORWARDED, Node};
+use crate::queue::Queued;
+use crate::routing::{Order, Purged};
+
+impl Node {
+    /// Carries out routing's orders, and queues what the endpoint sends in response.
+    pub(super) fn obey_routing(&mut self, now: Instant) {
+        loop {
+            let mut has_told = false;
+            while let Some(order) = self.routing.poll_order(now) {
+                has_told |= matches!(order, Order::Tell { .. });
+                self.obey(now, order);
+            }
+            if !has_told {
+                return;
+            }
+            self.pull(now);
+        }
+    }
+
+    fn obey(&mut self, now: Instant, order: Order) {
+        match order {
+            Order::Send { link, to, class, packet } => {
+                self.forwarded += 1;
+                let id = FORWARDED | self.forwarded;
+                self.enqueue(now, link, Queued { to, class, id, packet });
+            }
+            Order::Purge { link, via, dst, what } => {
+                for gone in self.take_out(link, via, dst, what) {
+                    self.dropped(now, gone.id, DropReason::Purged);
+                    self.keep_buffer(gone.packet);
+                }
+            }
+            Order::Reroute { link, via } => self.reroute(now, link, via),
+            Order::Tell { peer, ports, event, path } => {
+                self.endpoint.handle_path(now, peer, ports, &event, &path);
+            }
+            Order::Dropped { reason, id } => self.dropped(now, id, reason),
+        }
+    }
+
+    fn take_out(&mut self, link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged) -> Vec<Queued> {
+        let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        else {
+            return Vec::new();
+        };
+        let is_for =
+            |packet: &[u8]| dst.is_none_or(|dst| IpView::parse(packet).is_ok_and(|view| view.dst == dst));
+        queue.purge(via, what, is_for)
+    }
+
+    fn reroute(&mut self, now: Instant, link: LinkId, via: IpAddr) {
+        for Queued { id, packet, .. } in self.take_out(link, via, None, Purged::Data) {
+            let Ok(view) = IpView::parse(&packet) else { continue };
+            let from = (!self.is_ours(view.src)).then_some(view.src);
+            let way = Ends { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };
+            self.send_on(now, way, id, packet);
+        }
+    }
+}
