@@ -1,9 +1,11 @@
 //! A network of routers in memory: links that come and go in one or both directions, losses, and a log of all messages.
 
+mod protocol;
 pub(crate) mod scenarios;
+mod trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{Debug, Write};
+use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx, Seq};
 
 use super::outbox::Chance;
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+pub(crate) use protocol::{Birth, Protocol};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 /// The delay of a packet to a neighbour, and the time that a link layer tries.
@@ -44,32 +47,6 @@ impl PathSeam for Ends {
     fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
         self.0.iter().filter(|(of, ..)| *of == peer).for_each(|(_, ports, seq)| sink(*ports, *seq));
     }
-}
-
-/// The protocol of the nodes.
-pub(crate) trait Protocol: Debug {
-    fn port(&self) -> u16;
-    /// The IP protocol of its own header, whose packets are overheard too.
-    fn header(&self) -> Option<u8> {
-        None
-    }
-    fn router(&self, birth: &Birth) -> Box<dyn Routing>;
-    /// The time for which a node is silent after a restart.
-    fn rest(&self) -> Duration;
-    fn data_hop_limit(&self) -> u8;
-    /// A message as text, received with that TTL.
-    fn describe(&self, ttl: u8, message: &[u8]) -> String;
-    fn boxed(&self) -> Box<dyn Protocol>;
-}
-
-/// The parameters of a new router.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Birth {
-    pub(crate) address: Ipv4Addr,
-    pub(crate) seed: u64,
-    /// Higher at every start.
-    pub(crate) counter: u64,
-    pub(crate) wakes_at: Instant,
 }
 
 #[derive(Debug)]
@@ -390,73 +367,6 @@ impl Net {
             crate::forward::take_one_hop(&mut packet);
             self.route(to, Some(address(from).into()), packet);
         }
-    }
-
-    /// From every node, the path to every other comes to an end.
-    pub(crate) fn assert_free_of_loops(&self) {
-        for dst in 0..self.routers.len() {
-            for from in (0..self.routers.len()).filter(|from| *from != dst) {
-                let (mut at, mut steps) = (from, 0);
-                while let Some((_, IpAddr::V4(next))) =
-                    self.routers[at].next_hop(self.now, address(dst).into())
-                {
-                    at = node_of(next);
-                    steps += 1;
-                    assert!(
-                        steps <= self.routers.len(),
-                        "seed {}: a loop from {from} to {dst} at {}\n{}",
-                        self.seed,
-                        self.now,
-                        self.log.lines().rev().take(40).collect::<Vec<_>>().join("\n")
-                    );
-                    if at == dst {
-                        break;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Moves, losses, one-way links, restarts and packets, drawn from the seed; no loop ever forms.
-    pub(crate) fn stir(&mut self) {
-        let nodes = self.routers.len();
-        for _ in 0..60 {
-            for _ in 0..3 {
-                let (a, b) = (self.below(nodes), self.below(nodes));
-                match self.below(10) {
-                    0..5 if a != b => self.connect(a, b),
-                    5 if a != b => self.connect_one_way(a, b),
-                    6 | 7 => self.cut(a, b),
-                    8 if self.below(6) == 0 => self.isolate(a),
-                    9 if self.below(6) == 0 => self.reboot(a),
-                    _ => {}
-                }
-            }
-            for _ in 0..4 {
-                let (from, to) = (self.below(nodes), self.below(nodes));
-                if from != to {
-                    self.send(from, to);
-                }
-            }
-            let time = Duration::from_millis(50 + self.below(2_000) as u64);
-            self.run(self.now + time, &mut Net::assert_free_of_loops);
-        }
-    }
-
-    /// Connects all nodes in a chain again: then everything arrives.
-    pub(crate) fn heal(&mut self) {
-        self.clear_links();
-        self.lost_permille = 0;
-        (1..self.routers.len()).for_each(|node| self.connect(node - 1, node));
-        self.run(self.now + Duration::from_secs(40), &mut Net::assert_free_of_loops);
-        let last = self.routers.len() - 1;
-        self.delivered.clear();
-        for _ in 0..10 {
-            self.send(0, last);
-            self.run(self.now + Duration::from_secs(2), &mut Net::assert_free_of_loops);
-        }
-        let arrived = self.delivered.len();
-        assert!(arrived >= 8, "{arrived} of 10 arrived after all was well\n{}", self.log);
     }
 }
 
