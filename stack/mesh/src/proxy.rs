@@ -3,7 +3,9 @@
 //!
 //! Invariant P5: packets pass untouched wherever the proxy does not understand something or has no room.
 
+mod config;
 mod copies;
+mod counts;
 mod facts;
 mod flow;
 mod outbox;
@@ -23,11 +25,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::agent::{BadSpec, BaseStationMaker, Because, LinkNews, MakeServes, Serves, Side, Split};
-use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 use hopwise_core::wire::{Checksums, Flags};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
+pub use config::{ProxyConfig, ProxyRule};
+pub use counts::ProxyCounts;
 use flow::{AtHand, Flow};
 use outbox::Outbox;
 pub use read::FlowKey;
@@ -43,93 +46,6 @@ use syns::Syns;
 const MOST_LINKS: usize = 4_096;
 /// The shortest time between two calls of an agent whose deadline stays due.
 const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
-
-/// Chooses the agent of a flow; the first matching rule wins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProxyRule {
-    pub mobile: Option<Prefix>,
-    pub fixed: Option<Prefix>,
-    /// The port of either end.
-    pub port: Option<u16>,
-    pub agent: String,
-}
-
-impl ProxyRule {
-    fn fits(&self, key: &FlowKey) -> bool {
-        let within = |prefix: &Option<Prefix>, ip: IpAddr| prefix.is_none_or(|prefix| prefix.contains(ip));
-        let ports = [key.mobile.port(), key.fixed.port()];
-        within(&self.mobile, key.mobile.ip())
-            && within(&self.fixed, key.fixed.ip())
-            && self.port.is_none_or(|port| ports.contains(&port))
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct ProxyConfig {
-    pub fixed: LinkId,
-    pub mobile: LinkId,
-    pub rules: Vec<ProxyRule>,
-    pub most_flows: usize,
-    /// The largest number of bytes in waiting packets of all flows, and of one flow. The former includes the buffers of
-    /// cut flows. Each mobile has a share of it.
-    pub most_kept_bytes: usize,
-    pub most_kept_bytes_a_flow: usize,
-    /// The largest number of departing packets that wait for room, on each side. They have as many bytes as
-    /// `most_kept_bytes` at most, or 16 MiB.
-    pub most_queued: usize,
-    pub checksums: Checksums,
-    pub trace_events: usize,
-    /// The secret for the initial sequence numbers of the proxy's own connections.
-    pub key: [u8; 32],
-}
-
-impl ProxyConfig {
-    /// A configuration with one agent for all flows.
-    pub fn new(fixed: LinkId, mobile: LinkId, agent: &str) -> ProxyConfig {
-        ProxyConfig {
-            fixed,
-            mobile,
-            rules: vec![ProxyRule { agent: agent.to_owned(), ..ProxyRule::default() }],
-            most_flows: 10_000,
-            most_kept_bytes: 64 << 20,
-            most_kept_bytes_a_flow: 8 << 20,
-            most_queued: 65_536,
-            checksums: Checksums::Verify,
-            trace_events: 0,
-            key: [0; 32],
-        }
-    }
-}
-
-/// The counters of a proxy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProxyCounts {
-    pub packets: u64,
-    /// Flows in the table.
-    pub flows: usize,
-    /// Those of them without a lasting seat. Only one side was seen, they lack something that their agent needs, or
-    /// they are cut in two and over.
-    pub brief: usize,
-    /// Those of them that are cut in two.
-    pub cut: usize,
-    /// Flows that were forgotten because another one needed the room.
-    pub gave_way: u64,
-    /// Packets of no followed flow: no TCP, fragments, damaged, beyond `most_flows`, or without a rule.
-    pub untouched: u64,
-    /// Packets of flows in the table with numbers that neither end can have sent. They pass without further effect.
-    pub unfit: u64,
-    /// Flows that pass because they lack something that their agent needs.
-    pub unserved: usize,
-    /// Flows whose packets went on because memory was short, once for each fade.
-    pub overflows: u64,
-    /// Waiting packets that went on, and copies that were dropped, because other mobiles needed the memory.
-    pub pushed_out: u64,
-    /// Packets that wait now, and their memory, with the buffers of flows that are cut in two.
-    pub kept_packets: usize,
-    pub kept_bytes: usize,
-    /// The memory of these buffers.
-    pub cut_bytes: usize,
-}
 
 pub struct Proxy {
     config: ProxyConfig,
@@ -177,25 +93,6 @@ impl Proxy {
             packets: 0,
             untouched: 0,
         })
-    }
-
-    pub fn counts(&self) -> ProxyCounts {
-        let (all, kept): (_, usize) = (self.seats.bytes(), self.flows.values().map(Flow::kept_bytes).sum());
-        ProxyCounts {
-            packets: self.packets,
-            flows: self.flows.len() + self.relays.len(),
-            brief: self.seats.brief(),
-            cut: self.relays.len(),
-            gave_way: self.gave_way,
-            untouched: self.untouched,
-            unfit: self.out.unfit,
-            unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
-            overflows: self.out.overflows,
-            pushed_out: self.out.pushed_out,
-            kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
-            kept_bytes: all,
-            cut_bytes: all.saturating_sub(kept),
-        }
     }
 
     pub fn drops(&self, reason: DropReason) -> u64 {
