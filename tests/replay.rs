@@ -9,16 +9,28 @@ mod corpus;
 mod dymo;
 #[path = "replay/handle_packet.rs"]
 mod handle_packet;
+#[path = "replay/host.rs"]
+mod host;
+#[path = "replay/input.rs"]
+mod input;
+#[path = "replay/made_right.rs"]
+mod made_right;
+#[path = "replay/proxy.rs"]
+mod proxy;
 #[path = "replay/rfc5444.rs"]
 mod rfc5444;
 #[path = "replay/routers.rs"]
 mod routers;
+#[path = "replay/signed.rs"]
+mod signed;
 #[path = "replay/spec.rs"]
 mod spec;
 #[path = "replay/trace.rs"]
 mod trace;
 #[path = "replay/wire.rs"]
 mod wire;
+#[path = "replay/words.rs"]
+mod words;
 #[path = "replay/wrapped.rs"]
 mod wrapped;
 
@@ -27,14 +39,18 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 8] = [
+const TARGETS: [(&str, Replay); 12] = [
     ("aodv", aodv::replay),
     ("dymo", dymo::replay),
     ("handle_packet", handle_packet::replay),
+    ("host", host::replay),
+    ("proxy", proxy::replay),
     ("rfc5444", rfc5444::replay),
+    ("signed", signed::replay),
     ("spec", spec::replay),
     ("trace", trace::replay),
     ("wire", wire::replay),
+    ("words", words::replay),
     ("wrapped", wrapped::replay),
 ];
 

@@ -14,6 +14,9 @@ use crate::lies;
 use crate::mesh::Speaks;
 use crate::place::Namespace;
 
+/// The MTU of a station's device, and the payload of a packet that fills it.
+pub(crate) const MTU: usize = 1_500;
+const FILLS: u64 = MTU as u64 - 20;
 /// The attack's rate, above that of a station's radio.
 const PACKETS_A_MILLISECOND: u64 = 2;
 
@@ -170,7 +173,7 @@ fn icmp((from, to, port): (Ipv4Addr, Ipv4Addr, u16), other: Ipv4Addr, random: &m
 
 /// A piece of a packet that may never come whole.
 fn fragment(ends: (Ipv4Addr, Ipv4Addr), random: &mut Random) -> Vec<u8> {
-    let payload = bytes(random, 1400);
+    let payload = bytes(random, FILLS);
     let mut packet = ip(ends, random.pick(&[1, 6, 17]), &payload);
     // Few identifications: pieces then meet.
     packet[4..6].copy_from_slice(&(random.below(8) as u16 + 1).to_be_bytes());
@@ -180,7 +183,7 @@ fn fragment(ends: (Ipv4Addr, Ipv4Addr), random: &mut Random) -> Vec<u8> {
 }
 
 fn garbage(ends: (Ipv4Addr, Ipv4Addr), random: &mut Random) -> Vec<u8> {
-    let payload = bytes(random, 1400);
+    let payload = bytes(random, FILLS);
     ip(ends, random.pick(&[0, 1, 4, 6, 6, 17, 41, 50, 132, 255]), &payload)
 }
 

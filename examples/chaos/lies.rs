@@ -10,12 +10,18 @@ use hopwise_mesh::rfc5444::{ALL_ROUTERS, Packet};
 use hopwise_mesh::{aodv, rfc5444};
 use hopwise_testing::memory::Random;
 
-use crate::forge::{Liar, bytes, ip, raw_socket, send_raw};
+use crate::forge::{Liar, MTU, bytes, ip, raw_socket, send_raw};
 use crate::inside::{elapsed, pause};
 use crate::mesh::Speaks;
 
 /// The most messages kept for a replay.
 const MOST_HEARD: usize = 64;
+
+/// The longest message of UDP over IPv4, which the kernel cuts into fragments.
+const LONGEST: usize = 65_535 - IP_AND_UDP;
+const IP_AND_UDP: usize = 28;
+/// A message of that length takes a radio long, so that few reach it.
+const USUAL: usize = 1_400;
 
 /// Sends to all neighbours, to each, and under others' addresses, for this long.
 pub(crate) fn tell(liar: &Liar, speaks: Speaks, changes: bool, random: &mut Random, lasts: Duration) {
@@ -52,7 +58,11 @@ pub(crate) fn tell(liar: &Liar, speaks: Speaks, changes: bool, random: &mut Rand
             match random.below(3) {
                 0 => drop(socket.send_to(&message, (all, port))),
                 1 => drop(socket.send_to(&message, (to, port))),
-                _ => send_raw(&raw, &ip((random.pick(&liar.honest), to), 17, &udp(port, &message))),
+                _ => {
+                    // The kernel does not cut packets with headers of ours.
+                    message.truncate(MTU - IP_AND_UDP);
+                    send_raw(&raw, &ip((random.pick(&liar.honest), to), 17, &udp(port, &message)));
+                }
             }
         }
         pause(Duration::from_millis(random.between(1, 20)));
@@ -164,16 +174,17 @@ fn dymo_message(liar: &Liar, random: &mut Random) -> rfc5444::Message {
 
 /// Changes the message: some bytes are flipped, left out, repeated, added or cut off.
 fn mutate(message: &mut Vec<u8>, random: &mut Random) {
+    let most = if random.one_in(12) { LONGEST } else { USUAL };
     for _ in 0..random.between(1, 4) {
         let at = random.below(message.len() as u64) as usize;
         match random.below(5) {
             0 => message.truncate(at),
-            1 => message.extend(bytes(random, 200)),
+            1 => message.extend(bytes(random, most as u64)),
             2 if at < message.len() => drop(message.remove(at)),
-            3 => {
+            3 if at < message.len() => {
                 let again = message[at..].to_vec();
-                message.extend(again);
-                message.truncate(1400);
+                let times = random.log_between(1, (most / again.len()) as u64 + 1) as usize;
+                message.extend(again.repeat(times));
             }
             _ => {
                 if let Some(byte) = message.get_mut(at) {
@@ -181,5 +192,20 @@ fn mutate(message: &mut Vec<u8>, random: &mut Random) {
                 }
             }
         }
+        message.truncate(most);
     }
+}
+
+#[test]
+fn changed_messages_are_as_long_as_datagrams_can_be_and_no_longer() {
+    let mut random = Random::new(1, 4);
+    let changed = |_| {
+        let mut message = vec![1; 24];
+        mutate(&mut message, &mut random);
+        message.len()
+    };
+    let lengths: Vec<usize> = (0..20_000).map(changed).collect();
+    let above = |most: usize| lengths.iter().filter(|len| **len > most).count();
+    assert!(above(LONGEST) == 0 && above(LONGEST - 1) > 0, "the longest datagram");
+    assert!((1..1_000).contains(&above(USUAL)), "{} of {} are long", above(USUAL), lengths.len());
 }

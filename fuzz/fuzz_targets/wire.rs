@@ -1,6 +1,10 @@
 //! Feeds the packet parsers; `tests/replay.rs` replays the corpus.
 #![no_main]
 
+#[path = "../../tests/replay/input.rs"]
+mod input;
+#[path = "../../tests/replay/made_right.rs"]
+mod made_right;
 #[path = "../../tests/replay/wire.rs"]
 mod wire;
 

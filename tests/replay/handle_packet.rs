@@ -12,8 +12,6 @@ mod departure;
 mod flows;
 #[path = "handle_packet/forge.rs"]
 mod forge;
-#[path = "handle_packet/input.rs"]
-mod input;
 #[path = "handle_packet/packet.rs"]
 mod packet;
 #[path = "handle_packet/scene.rs"]
@@ -23,8 +21,9 @@ mod setup;
 #[path = "handle_packet/whims.rs"]
 mod whims;
 
-use input::Input;
 use scene::Scene;
+
+use crate::input::Input;
 
 /// Longer stories find nothing that shorter ones do not, and take long.
 const MOST_STEPS: usize = 600;

@@ -13,8 +13,11 @@ use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Routing, Trust};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 
+/// A node's connections.
+pub(crate) static NOBODY: Ends = Ends;
+
 #[derive(Debug)]
-struct Ends;
+pub(crate) struct Ends;
 
 impl PathSeam for Ends {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
@@ -67,7 +70,7 @@ pub(crate) trait AsRouter {
 }
 
 /// Data of an event; after a length of 255 two bytes hold the length, for whole datagrams.
-fn data_of(len: u8, behind: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn data_of(len: u8, behind: &[u8]) -> (&[u8], &[u8]) {
     let (len, behind) = match (len, behind.split_first_chunk::<2>()) {
         (u8::MAX, Some((len, behind))) => (usize::from(u16::from_be_bytes(*len)), behind),
         _ => (usize::from(len), behind),

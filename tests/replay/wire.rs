@@ -8,6 +8,9 @@ use hopwise_core::wire::{
     TcpOptions, TcpView, UdpView, icmp, protocol, udp,
 };
 
+use crate::input::Bits;
+use crate::made_right::make_right;
+
 const V4: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2))];
 const V6: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
@@ -16,6 +19,9 @@ const V6: [IpAddr; 2] = [
 
 pub(crate) fn replay(bytes: &[u8]) {
     ip(bytes);
+    let mut right = bytes.to_vec();
+    make_right(&mut right, Bits(u8::MAX));
+    ip(&right);
     for [src, dst] in [V4, V6] {
         tcp(src, dst, bytes);
         udp(src, dst, bytes);

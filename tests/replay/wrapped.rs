@@ -13,6 +13,8 @@ use hopwise_mesh::dsr::options::{DsrOption, Header};
 use hopwise_mesh::gpsr::{Planar, Point, Positions};
 use hopwise_mesh::{Cx, Order, Routed, Routing, Verdict, dsr, gpsr};
 
+use crate::routers::data_of;
+
 const LINK: LinkId = LinkId(0);
 
 #[derive(Debug)]
@@ -67,7 +69,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     let (mut router, header) = router(*first);
     let mut now = Instant::from_millis(1);
     while let [what, who, len, behind @ ..] = rest {
-        let (data, behind) = behind.split_at(usize::from(*len).min(behind.len()));
+        let (data, behind) = data_of(*len, behind);
         rest = behind;
         act(&mut *router, header, &mut now, (*what, *who), data);
         drain(&mut *router, now);

@@ -2,10 +2,10 @@
 //! port with the Ethernet addresses that it had. The kernel's bridge carries all other frames, and also this TCP when
 //! no proxy runs.
 
-mod addresses;
+pub(crate) mod addresses;
 mod block;
 mod filters;
-mod ports;
+pub(crate) mod ports;
 
 use std::fmt;
 use std::io;

@@ -45,7 +45,7 @@ impl Ruleset {
         ruleset(None).map(|listed| Ruleset::parse(&listed))
     }
 
-    fn parse(listed: &str) -> Ruleset {
+    pub(crate) fn parse(listed: &str) -> Ruleset {
         let (mut chains, mut table, mut open) = (Vec::new(), String::new(), None::<Chain>);
         for line in listed.lines() {
             let words = line.trim();

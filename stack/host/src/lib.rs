@@ -17,6 +17,8 @@ mod driver;
 mod fault;
 pub mod firewall;
 mod frames;
+#[doc(hidden)]
+pub mod fuzzing;
 mod link;
 mod namespace;
 pub mod netlink;

@@ -1,7 +1,7 @@
 //! Sets devices, addresses and routes in the kernel over rtnetlink.
 
 pub(crate) mod ask;
-mod carrier;
+pub(crate) mod carrier;
 mod detour;
 pub(crate) mod links;
 pub(crate) mod message;

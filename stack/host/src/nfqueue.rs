@@ -4,10 +4,10 @@
 //! If a packet leaves unchanged before another is read, the kernel itself forwards it. The kernel drops a packet that
 //! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
-mod left;
+pub(crate) mod left;
 mod rules;
-mod socket;
-mod standing;
+pub(crate) mod socket;
+pub(crate) mod standing;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -178,7 +178,7 @@ impl AsFd for StationWatch {
 }
 
 /// The family's number, and that of its group if it has one.
-fn family(body: &[u8]) -> Option<(u16, Option<u32>)> {
+pub(crate) fn family(body: &[u8]) -> Option<(u16, Option<u32>)> {
     let body = body.get(GENERIC_HEADER..)?;
     let id = u16::from_ne_bytes(attribute(body, FAMILY_ID)?.try_into().ok()?);
     let groups = attribute(body, GROUPS).unwrap_or_default();
@@ -192,7 +192,7 @@ fn address(attributes: &[u8]) -> Option<StationAddress> {
 }
 
 /// The station in one message of a dump.
-fn station(body: &[u8]) -> Option<Station> {
+pub(crate) fn station(body: &[u8]) -> Option<Station> {
     const INACTIVE: u16 = 1;
     const SIGNAL: u16 = 7;
     const RX_PACKETS: u16 = 9;
@@ -220,7 +220,7 @@ fn station(body: &[u8]) -> Option<Station> {
 }
 
 /// The notification in one message, if it is about that interface.
-fn news(body: &[u8], interface: u32) -> Option<StationNews> {
+pub(crate) fn news(body: &[u8], interface: u32) -> Option<StationNews> {
     let all = body.get(GENERIC_HEADER..)?;
     if word(attribute(all, INTERFACE)?, 0)? != interface {
         return None;

@@ -6,10 +6,10 @@
 //!
 //! A rule of nft keeps the kernel from answering for our addresses.
 
-mod arp;
+pub(crate) mod arp;
 pub(crate) mod ethernet;
 mod guard;
-mod ndp;
+pub(crate) mod ndp;
 mod neighbours;
 mod own_mac;
 mod resolution;

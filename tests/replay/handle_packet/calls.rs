@@ -12,9 +12,9 @@ use hopwise_core::wire::{RouteKind, SourceRoute};
 use hopwise_core::{Endpoint, Instant, Seq};
 
 use super::forge::port;
-use super::input::{Bits, Input};
 use super::packet::{octet_at, stream};
 use super::setup::{HOST_V4, HOST_V6, HTTP, MOST_CONNECTIONS, Made, STRANGER_V4, listen_options};
+use crate::input::{Bits, Input};
 
 /// The names that a program keeps; it silently forgets older ones, as careless programs do.
 const MOST_NAMES: usize = 12;

@@ -6,9 +6,9 @@ use hopwise_core::wire::{Flags, IcmpKind, icmp, protocol, udp};
 use hopwise_core::{Instant, Seq};
 
 use super::flows::{Flow, Flows};
-use super::input::{Bits, Input};
 use super::packet::{Envelope, Segment, octet_at, reseal_v4, seal};
 use super::setup::{FAR_V4, HOST_V4, HOST_V6, HTTP, PEER_V4, PEER_V6, STRANGER_V4, STRANGER_V6};
+use crate::input::{Bits, Input};
 
 /// Packets to be handed in one after the other.
 pub(super) struct Forged {
@@ -323,11 +323,16 @@ fn spoil(packet: &mut Vec<u8>, input: &mut Input<'_>) {
     }
 }
 
+/// The data of a packet of 65,535 bytes, behind the longest headers.
+const LONGEST_DATA: u16 = u16::MAX - 76;
+
 /// UDP, echo requests, and unknown protocols.
 pub(super) fn datagram(input: &mut Input<'_>) -> Forged {
     let (dst, src) = addresses(input);
     let changes = Bits(input.octet());
-    let len = usize::from(input.word() % 3000);
+    // Few are as long as a packet can be.
+    let most = if changes.0 & 0x1f == 0x1f { LONGEST_DATA } else { 3000 };
+    let len = usize::from(input.word() % most);
     let data: Vec<u8> = (0..len as u32).map(|at| octet_at(Seq(at))).collect();
     let mut payload = Vec::new();
     let mut envelope = Envelope::new(src, dst, protocol::UDP);

@@ -10,8 +10,8 @@ use super::calls::Program;
 use super::departure;
 use super::flows::Flows;
 use super::forge::{self, Forged};
-use super::input::{Bits, Input};
 use super::setup::{self, FAR_V4, HOST_V4, HOST_V6, LINK, PEER_V4, PEER_V6, STRANGER_V4, STRANGER_V6};
+use crate::input::{Bits, Input};
 
 /// Packets that may leave at one instant: far more than windows and buffers allow.
 const MOST_AT_ONCE: usize = 20_000;

@@ -12,8 +12,8 @@ use hopwise_core::ip::{Limits, Prefix, UdpLimits};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, TcpConfig};
 use hopwise_core::{Endpoint, LinkId, NextHop};
 
-use super::input::{Bits, Input};
 use super::whims::Whims;
+use crate::input::{Bits, Input};
 
 pub(super) const LINK: LinkId = LinkId(0);
 pub(super) const HTTP: u16 = 80;

@@ -12,7 +12,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq, ignores};
 
-use super::input::Bits;
+use crate::input::Bits;
 
 /// Makes registered agents, and beside or around them whimsical ones when the seed is not 0.
 pub(super) struct Whims {

@@ -12,23 +12,23 @@ use hopwise_core::wire::{Flags, protocol};
 use crate::raw::ethernet::{Frame, Mac, Protocol};
 
 /// An address and a port; 0 where a fragment has none.
-pub(super) type End = (IpAddr, u16);
+pub(crate) type End = (IpAddr, u16);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Flow {
-    pub(super) mobile: End,
-    pub(super) fixed: End,
+pub(crate) struct Flow {
+    pub(crate) mobile: End,
+    pub(crate) fixed: End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     ToMobile,
     FromMobile,
 }
 
 impl Way {
     /// The flow of a packet with these ends.
-    pub(super) fn flow(self, (src, dst): (End, End)) -> Flow {
+    pub(crate) fn flow(self, (src, dst): (End, End)) -> Flow {
         match self {
             Way::ToMobile => Flow { mobile: dst, fixed: src },
             Way::FromMobile => Flow { mobile: src, fixed: dst },
@@ -37,7 +37,7 @@ impl Way {
 }
 
 /// A frame's destination and source.
-pub(super) type Addresses = (Mac, Mac);
+pub(crate) type Addresses = (Mac, Mac);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Ways {
@@ -88,13 +88,13 @@ impl Recent {
 /// The addresses of known flows. Flows with which both ends go on are apart from all others, which may be made up: no
 /// number of the latter makes one of the former forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
+pub(crate) struct Learned {
     mutual: Recent,
     others: Recent,
 }
 
 impl Learned {
-    pub(super) fn learn(&mut self, flow: Flow, way: Way, frame: &Frame, goes_on: bool) {
+    pub(crate) fn learn(&mut self, flow: Flow, way: Way, frame: &Frame, goes_on: bool) {
         if let Some(ways) = self.mutual.fresh.get_mut(&flow) {
             return ways.see(way, frame, goes_on);
         }
@@ -108,7 +108,7 @@ impl Learned {
     }
 
     /// The addresses of a direction. Before its first frame, those of the other direction serve, swapped.
-    pub(super) fn of(&self, flow: Flow, way: Way) -> Option<Addresses> {
+    pub(crate) fn of(&self, flow: Flow, way: Way) -> Option<Addresses> {
         let Ways { to_mobile, from_mobile, .. } = self.get(&flow)?;
         let (same, other) = match way {
             Way::ToMobile => (to_mobile, from_mobile),
@@ -119,7 +119,7 @@ impl Learned {
 }
 
 /// The source and destination of a TCP packet.
-pub(super) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> {
+pub(crate) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> {
     let tcp = tcp_at(protocol, packet)?;
     let (src, dst): (IpAddr, IpAddr) = match protocol {
         Protocol::Ipv4 => (bytes::<4>(packet, 12)?.into(), bytes::<4>(packet, 16)?.into()),
@@ -130,7 +130,7 @@ pub(super) fn tcp_ends(protocol: Protocol, packet: &[u8]) -> Option<(End, End)> 
 }
 
 /// Returns whether a TCP packet goes on with a connection: it is no SYN and no RST.
-pub(super) fn goes_on(protocol: Protocol, packet: &[u8]) -> bool {
+pub(crate) fn goes_on(protocol: Protocol, packet: &[u8]) -> bool {
     let flags = tcp_at(protocol, packet).and_then(|tcp| packet.get(tcp.checked_add(FLAGS)?));
     flags.is_some_and(|flags| !Flags(*flags).intersects(Flags::SYN | Flags::RST))
 }

@@ -89,7 +89,7 @@ impl fmt::Display for Bridge {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Device {
+pub(crate) struct Device {
     index: u32,
     name: String,
     mac: Option<Mac>,
@@ -120,7 +120,7 @@ fn dump() -> io::Result<Vec<Device>> {
     Ok(devices)
 }
 
-fn read(heard: &Heard<'_>) -> Option<Device> {
+pub(crate) fn read(heard: &Heard<'_>) -> Option<Device> {
     let attributes = heard.body.get(HEADER..)?;
     let number = |kind| attribute(attributes, kind).and_then(|value| word(value, 0));
     let info = attribute(attributes, INFO).unwrap_or_default();

@@ -78,7 +78,7 @@ impl AsFd for CarrierWatch {
 }
 
 /// The last word about that interface, among the messages of one read.
-fn carrier_of(bytes: &[u8], device: &str) -> Option<bool> {
+pub(crate) fn carrier_of(bytes: &[u8], device: &str) -> Option<bool> {
     messages(bytes).filter_map(|heard| carrier(&heard, device)).last()
 }
 

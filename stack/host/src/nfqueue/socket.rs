@@ -44,9 +44,9 @@ pub(super) enum Verdict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Queued<'a> {
-    pub(super) id: u32,
-    pub(super) packet: &'a [u8],
+pub(crate) struct Queued<'a> {
+    pub(crate) id: u32,
+    pub(crate) packet: &'a [u8],
 }
 
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Judge {
 }
 
 /// The packet in a message, if it has one.
-fn read(bytes: &[u8]) -> Option<Queued<'_>> {
+pub(crate) fn read(bytes: &[u8]) -> Option<Queued<'_>> {
     let heard = messages(bytes).find(|heard| heard.kind == PACKET)?;
     let attributes = heard.body.get(HEADER..)?;
     let id = attribute(attributes, PACKET_HEADER)?.get(..4)?;

@@ -72,7 +72,7 @@ fn uses(chain: &Chain) -> io::Result<Option<u32>> {
 }
 
 /// The number of a chain's uses, by its description.
-fn read(body: &[u8]) -> Option<u32> {
+pub(crate) fn read(body: &[u8]) -> Option<u32> {
     let uses = attribute(body.get(HEADER..)?, USES)?;
     uses.try_into().ok().map(u32::from_be_bytes)
 }

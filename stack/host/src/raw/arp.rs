@@ -11,14 +11,14 @@ const LEN: usize = 28;
 const HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) is_question: bool,
-    pub(super) sender: IpAddr,
-    pub(super) mac: Mac,
-    pub(super) target: IpAddr,
+pub(crate) struct Seen {
+    pub(crate) is_question: bool,
+    pub(crate) sender: IpAddr,
+    pub(crate) mac: Mac,
+    pub(crate) target: IpAddr,
 }
 
-pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
+pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
     let packet = packet.get(..LEN)?;
     if packet[..6] != HEAD || !matches!(packet[6..8], [0, 1 | 2]) {
         return None;

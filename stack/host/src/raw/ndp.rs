@@ -16,18 +16,18 @@ const SOURCE_MAC: u8 = 1;
 const TARGET_MAC: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) is_question: bool,
+pub(crate) struct Seen {
+    pub(crate) is_question: bool,
     /// The source of a solicitation; unspecified while it only checks for a duplicate address.
-    pub(super) asker: Ipv6Addr,
-    pub(super) target: Ipv6Addr,
+    pub(crate) asker: Ipv6Addr,
+    pub(crate) target: Ipv6Addr,
     /// The owner of `mac`.
-    pub(super) sender: Option<Ipv6Addr>,
-    pub(super) mac: Option<Mac>,
+    pub(crate) sender: Option<Ipv6Addr>,
+    pub(crate) mac: Option<Mac>,
 }
 
 /// Reads a message; `None` for all other packets and for malformed messages.
-pub(super) fn parse(packet: &[u8]) -> Option<Seen> {
+pub(crate) fn parse(packet: &[u8]) -> Option<Seen> {
     if packet.get(6) != Some(&protocol::ICMPV6) {
         return None;
     }

@@ -1,0 +1,90 @@
+//! Entrances for the fuzz target `host`, which is no user of the API: readers of what the kernel and the air send. Each
+//! takes any bytes and checks what holds for all of them.
+
+use hopwise_core::wire::IpView;
+use tun_rs::VirtioNetHdr;
+
+use crate::bridge::addresses::{Learned, Way, goes_on, tcp_ends};
+use crate::bridge::ports;
+use crate::capture::finish_checksum;
+use crate::firewall::{Between, Ruleset};
+use crate::netlink::carrier::carrier_of;
+use crate::netlink::message::{attributes, messages};
+use crate::nfqueue::{socket, standing};
+use crate::nl80211;
+use crate::raw::ethernet::{ETHERNET, Frame, everyone};
+use crate::raw::{arp, ndp};
+use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
+
+/// The number of an interface in the questions below.
+const INTERFACE: u32 = 4;
+
+/// Messages of netlink: of links, of stations (nl80211), of chains of nft, and of a netfilter queue.
+pub fn netlink(bytes: &[u8]) {
+    let mut within = 0;
+    for heard in messages(bytes) {
+        within += heard.body.len();
+        assert!(within <= bytes.len(), "messages overlap");
+        assert!(attributes(heard.body).map(|(_, value)| value.len()).sum::<usize>() <= heard.body.len());
+        let _ = (nl80211::family(heard.body), nl80211::station(heard.body));
+        let _ = (nl80211::news(heard.body, INTERFACE), standing::read(heard.body));
+        let _ = (ports::read(&heard), heard.errno());
+    }
+    let _ = carrier_of(bytes, "radio");
+    if let Some(queued) = socket::read(bytes) {
+        assert!(queued.packet.len() < bytes.len());
+    }
+}
+
+/// A packet behind the header of a device that takes and gives bundles. Bundles are cut, and their pieces are sound.
+pub fn vnet(bytes: &[u8]) {
+    let Some(header) = read_header(bytes) else { return };
+    let mut packet = bytes[tun_rs::VIRTIO_NET_HDR_LEN..].to_vec();
+    let _ = (header_for(&packet, None), header_for(&packet, Some(1000)));
+    let mut incoming = Incoming::default();
+    match finish(&header, &mut packet, &mut incoming) {
+        Ok(None) => check_pieces(&header, &packet, &mut incoming),
+        Ok(Some(Whole::Bundle(each))) => assert_eq!(each, header.gso_size),
+        Ok(Some(Whole::Single)) | Err(_) => {}
+    }
+    finish_checksum(&mut packet, |protocol, bytes| (protocol, bytes));
+    assert_eq!(packet.len() + tun_rs::VIRTIO_NET_HDR_LEN, bytes.len());
+}
+
+fn check_pieces(header: &VirtioNetHdr, bundle: &[u8], incoming: &mut Incoming) {
+    let Ok(ip) = IpView::parse(bundle) else { unreachable!("a bundle that was taken") };
+    let headers = ip.header_len + 8;
+    let (mut piece, mut bytes) = (vec![0; bundle.len()], 0);
+    while let Some(len) = incoming.next(&mut piece) {
+        assert!((headers + 1..=headers + usize::from(header.gso_size)).contains(&len));
+        assert_eq!(piece[headers..len], bundle[headers + bytes..][..len - headers]);
+        assert!(IpView::parse(&piece[..len]).is_ok(), "a piece is no packet");
+        bytes += len - headers;
+    }
+    assert_eq!(headers + bytes, bundle.len(), "bytes of the bundle are missing");
+}
+
+/// An Ethernet frame, as raw links and bridges read it.
+pub fn frame(bytes: &[u8]) {
+    let Some(frame) = Frame::parse(bytes) else { return };
+    let packet = &bytes[ETHERNET..];
+    let _ = (arp::parse(packet), everyone(packet));
+    if let Some(seen) = ndp::parse(packet) {
+        assert!(!seen.target.is_multicast() && seen.mac.is_none_or(|mac| mac[0] & 1 == 0));
+    }
+    if let Some(ends) = tcp_ends(frame.protocol, packet) {
+        let mut learned = Learned::default();
+        let flow = Way::ToMobile.flow(ends);
+        learned.learn(flow, Way::ToMobile, &frame, goes_on(frame.protocol, packet));
+        assert_eq!(learned.of(flow, Way::ToMobile), Some((frame.to, frame.from)));
+        assert_eq!(learned.of(flow, Way::FromMobile), Some((frame.from, frame.to)));
+    }
+}
+
+/// A list of rules of nft.
+pub fn rules(text: &str) {
+    let ruleset = Ruleset::parse(text);
+    let [wire, radio, fixed] = ["wire", "radio", "tun"].map(str::to_owned);
+    let between = Between { wire, radio, fixed };
+    let _ = (ruleset.between(&between), ruleset.redirects(&between), ruleset.against_cuts(&between));
+}

@@ -1,0 +1,106 @@
+//! The routers of a network, and their messages.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::Instant;
+use hopwise_core::wire::{IpView, protocol};
+use hopwise_mesh::aodv::rfc3561::Aodv;
+use hopwise_mesh::aodv::{self, Interface, Key, Rules};
+use hopwise_mesh::aodvv2::{self, Aodvv2};
+use hopwise_mesh::{Cx, Keys, OnDemand, Order, Routed, Trust};
+
+use crate::input::Bits;
+use crate::routers::{LINK, NOBODY, address, trust};
+
+/// The header of UDP.
+const UDP: usize = 8;
+
+/// The protocol and its settings.
+#[derive(Clone, Copy)]
+pub(super) struct Net {
+    pub(super) is_aodv: bool,
+    hello: bool,
+    gratuitous: bool,
+    ack_seq: bool,
+}
+
+/// A message with the parts of its packet that a check value may cover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) src: Ipv4Addr,
+    pub(super) dst: Ipv4Addr,
+    pub(super) ttl: u8,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Net {
+    pub(super) fn of(byte: Bits) -> Net {
+        let [is_aodv, hello, gratuitous, ack_seq] = [0, 1, 2, 3].map(|bit| byte.has(bit));
+        Net { is_aodv, hello, gratuitous, ack_seq }
+    }
+}
+
+pub(super) fn cx(now: Instant) -> Cx<'static> {
+    Cx { now, endpoint: &NOBODY }
+}
+
+/// A router with these keys: their numbers in messages, and their bytes.
+pub(super) fn router(net: Net, own: u8, keys: &[(u8, u8)]) -> Box<dyn OnDemand> {
+    let keys = keys.iter().map(|(id, byte)| (*id, Key::new([*byte; 32]))).collect();
+    let trust = Trust { keys: Some(Keys::new(keys, None).expect("one or two keys")), ..trust() };
+    let interfaces = vec![Interface { link: LINK, address: address(own) }];
+    let (serves, seed, counter, wakes_at) = (Vec::new(), 1, 0, Instant::ZERO);
+    if net.is_aodv {
+        let settings = aodv::Settings {
+            hello: net.hello,
+            gratuitous: net.gratuitous,
+            ack_seq: net.ack_seq,
+            gtsm: false,
+            most_routes: 64,
+            ..aodv::Settings::of(Rules::Rfc3561)
+        };
+        let config = aodv::Config { settings, interfaces, serves, seed, counter, wakes_at, trust };
+        return Box::new(Aodv::new(config));
+    }
+    let settings = aodvv2::Settings {
+        hello: net.hello,
+        ack_seq: net.ack_seq,
+        most_routes: 64,
+        ..aodvv2::Settings::default()
+    };
+    let seq = 0;
+    Box::new(Aodvv2::new(aodvv2::Config {
+        settings,
+        interfaces,
+        serves,
+        seq,
+        seed,
+        counter,
+        wakes_at,
+        trust,
+    }))
+}
+
+/// A program's packet.
+pub(super) fn routed(src: Ipv4Addr, dst: Ipv4Addr) -> Routed<'static> {
+    Routed { src: src.into(), dst: dst.into(), from: None, hop_limit: 64, id: 1, packet: &[0; 40] }
+}
+
+/// All messages that a router sends now.
+pub(super) fn drain(router: &mut dyn OnDemand, now: Instant) -> Vec<Said> {
+    let mut all = Vec::new();
+    for _ in 0..10_000 {
+        match router.poll_order(now) {
+            Some(Order::Send { packet, .. }) => all.extend(said(&packet)),
+            Some(_) => {}
+            None => return all,
+        }
+    }
+    panic!("orders without end");
+}
+
+fn said(packet: &[u8]) -> Option<Said> {
+    let view = IpView::parse(packet).ok().filter(|view| view.protocol == protocol::UDP)?;
+    let (IpAddr::V4(src), IpAddr::V4(dst)) = (view.src, view.dst) else { return None };
+    Some(Said { src, dst, ttl: view.hop_limit, bytes: view.payload.get(UDP..)?.to_vec() })
+}
