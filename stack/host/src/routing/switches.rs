@@ -45,16 +45,29 @@ impl Change {
     /// The switch's key by now.
     fn place(&self) -> String {
         let name = self.device.and_then(|device| netlink::name_of(device).ok());
-        match (name, interface(&self.key)) {
-            (Some(name), Some(before)) => self.key.replacen(&format!("/{before}/"), &format!("/{name}/"), 1),
+        match (name, parts(&self.key)) {
+            (Some(name), Some((_, switch))) => format!("ipv4/conf/{name}/{switch}"),
             _ => self.key.clone(),
         }
     }
+
+    /// A switch that the kernel combines with that of `all`, and that was raised to it.
+    fn raised(&self) -> Option<(String, u8)> {
+        let (before, after) = (self.before.parse().ok()?, self.after.parse::<u8>().ok()?);
+        let (interface, switch) = parts(&self.key)?;
+        let is_raised =
+            after > before && interface != "all" && ["rp_filter", "send_redirects"].contains(&switch);
+        is_raised.then(|| (format!("ipv4/conf/all/{switch}"), after))
+    }
 }
 
-/// The interface of a key such as `ipv4/conf/wlan0/forwarding`.
+/// Interface and switch of a key such as `ipv4/conf/wlan0/forwarding`.
+fn parts(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix("ipv4/conf/")?.split_once('/').filter(|(_, switch)| !switch.contains('/'))
+}
+
 fn interface(key: &str) -> Option<&str> {
-    key.strip_prefix("ipv4/conf/")?.split('/').next()
+    Some(parts(key)?.0)
 }
 
 #[derive(Debug)]
@@ -71,14 +84,14 @@ impl Switches {
         journal::file_beside(state)
     }
 
-    /// Takes the file, and restores values that a killed daemon left in it. Claims count from daemons of root, of our
-    /// own user and of these users.
+    /// Takes the file, and restores values that a killed daemon left in it. The file and claims of other daemons count
+    /// if they are root's, our own user's or these users'.
     pub fn open(path: &Path, users: &[u32]) -> io::Result<Switches> {
         Switches::open_below(Path::new(KERNEL), path, users)
     }
 
     fn open_below(kernel: &Path, path: &Path, users: &[u32]) -> io::Result<Switches> {
-        let (journal, changes) = Journal::open(path)?;
+        let (journal, changes) = Journal::open(path, users)?;
         let claims = Claims::of(kernel, users);
         let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
         let left = switches.put_back()?.left;
@@ -142,13 +155,21 @@ impl Switches {
         Ok(names)
     }
 
+    /// The switch of all interfaces that a lower value of this one waits for: no filter goes before that one is back.
+    fn keeps(&self, change: &Change) -> Option<String> {
+        let (all, level) = change.raised()?;
+        let now = fs::read_to_string(self.kernel.join(&all));
+        let is_back = now.is_ok_and(|now| now.trim().parse::<u8>().is_ok_and(|now| now >= level));
+        (!is_back).then_some(all)
+    }
+
     /// Restores the newest change first. A switch that another program has changed since stays. A switch that another
     /// daemon needs gets that daemon's value, and that daemon restores it.
     fn put_back(&mut self) -> io::Result<PutBack> {
         let _turn = Turn::wait(&self.claims)?;
         self.claims.let_go();
         let mut done = PutBack::default();
-        for change in self.changes.drain(..).rev() {
+        for change in std::mem::take(&mut self.changes).into_iter().rev() {
             let others = self.claims.others(&change.key)?;
             if let Some(other) = others.first() {
                 if other.after != change.after
@@ -158,6 +179,11 @@ impl Switches {
                 }
                 // A daemon with another old value leaves the restoring to this file.
                 done.left.extend((other.before != change.before).then_some(change));
+                continue;
+            }
+            if let Some(all) = self.keeps(&change) {
+                // A daemon that still needs `all` off may end later.
+                done.left.extend((!self.claims.others(&all)?.is_empty()).then_some(change));
                 continue;
             }
             let (key, before) = (change.place(), &change.before);
@@ -204,7 +230,7 @@ impl Drop for Switches {
 /// Restores the switches that a killed daemon left in this file, and removes it. Returns the number of switches. A file
 /// of another network namespace stays as it is. The users are those of [`Switches::open`].
 pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
-    let (journal, changes) = Journal::open_here(path)?;
+    let (journal, changes) = Journal::open_here(path, users)?;
     let kernel = Path::new(KERNEL);
     let claims = Claims::of(kernel, users);
     let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
@@ -337,13 +363,94 @@ mod tests {
         let change = read_change("ipv4/conf/before/rp_filter 2 0 1").expect("a change");
         assert_eq!(change.place(), "ipv4/conf/lo/rp_filter", "device 1 is the loopback");
         assert_eq!(interface("ipv4/conf/wlan0/rp_filter"), Some("wlan0"));
+        let change = read_change("ipv4/conf/conf/rp_filter 2 0 1").expect("a change");
+        assert_eq!(change.place(), "ipv4/conf/lo/rp_filter");
     }
 
     #[test]
     fn lines_that_name_no_switch_are_passed_over() {
-        assert!(read_change("ipv4/conf/wlan0/rp_filter 2 0").is_some());
-        for line in ["ipv4/conf/../ip_forward 1 0", "core/x 1 0", "ipv4/conf/a/b x 0", "ipv4/conf/a/b 1"] {
-            assert_eq!(read_change(line), None, "{line}");
+        for line in [
+            "wlan0/rp_filter 2 0",
+            "wlan0/rp_filter 0 2",
+            "wlan0/forwarding 0 1",
+            "wlan0/accept_redirects 1 0",
+            "wlan0/send_redirects 0 1",
+            "all/send_redirects 1 0",
+            "all/rp_filter 2 0",
+            "default/rp_filter 0 1 7",
+            "br-lan.7/rp_filter 0 1 9",
+        ] {
+            assert!(read_change(&format!("ipv4/conf/{line}")).is_some(), "{line}");
         }
+        for line in [
+            "../ip_forward 1 0",
+            "../rp_filter 1 0",
+            "./rp_filter 1 0",
+            "/rp_filter 1 0",
+            "a/../all/rp_filter 0 1",
+            "a/b x 0",
+            "a/b 1",
+            "a/rp_filter 1",
+            // Switches that no daemon changes.
+            "all/accept_source_route 1 0",
+            "all/bootp_relay 1 0",
+            "wlan0/proxy_arp 1 0",
+            // Values that they do not have.
+            "wlan0/rp_filter 3 0",
+            "wlan0/forwarding 2 1",
+            "wlan0/send_redirects +1 0",
+            "wlan0/rp_filter 01 0",
+            // Changes that no daemon makes.
+            "wlan0/forwarding 1 0",
+            "all/forwarding 0 1",
+            "default/forwarding 0 1",
+            "all/accept_redirects 1 0",
+            "wlan0/accept_redirects 0 1",
+            "all/rp_filter 0 1",
+        ] {
+            assert_eq!(read_change(&format!("ipv4/conf/{line}")), None, "{line}");
+        }
+        assert_eq!(read_change("core/x 1 0"), None);
+        assert_eq!(read_change("ipv6/conf/wlan0/forwarding 0 1"), None);
+    }
+
+    /// The file of a daemon that was killed with these changes.
+    fn planted(root: &Path, lines: &str) -> PathBuf {
+        let path = root.join("a.switches");
+        drop(Journal::open(&path, &[]).expect("it can be made").0.begin(&[]));
+        let place = fs::read_to_string(&path).expect("a file");
+        fs::write(&path, place + lines).expect("a file");
+        path
+    }
+
+    #[test]
+    fn a_planted_file_lets_go_of_no_filter() {
+        let root = kernel("planted");
+        fs::write(root.join("ipv4/conf/all/rp_filter"), "0").expect("a file");
+        let path = planted(&root, "ipv4/conf/wlan0/rp_filter 0 2\nipv4/conf/all/accept_source_route 1 0\n");
+        drop(Switches::open_below(&root, &path, &[]).expect("a journal"));
+        assert_eq!(values(&root), ["0", "0", "0", "2"], "nothing else would filter there");
+        // Of a genuine one, the filter of all interfaces comes back first.
+        let path = planted(&root, "ipv4/conf/wlan0/rp_filter 0 2\nipv4/conf/all/rp_filter 2 0\n");
+        drop(Switches::open_below(&root, &path, &[]).expect("a journal"));
+        assert_eq!(values(&root), ["2", "0", "0", "0"]);
+        fs::remove_dir_all(root).expect("it is there");
+    }
+
+    #[test]
+    fn a_file_of_a_user_without_a_daemon_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: a file of a user without a daemon: only root can make one");
+            return;
+        }
+        let root = kernel("owner");
+        let path = planted(&root, "ipv4/conf/wlan0/rp_filter 1 0\n");
+        for owned in [&path, &root] {
+            std::os::unix::fs::chown(owned, Some(1234), None).expect("root may");
+        }
+        let refused = Switches::open_below(&root, &path, &[65_534]).expect_err("its user has no daemon");
+        assert!(refused.to_string().contains("belongs to user 1234"), "{refused}");
+        Switches::open_below(&root, &path, &[1234]).expect("its user has one");
+        fs::remove_dir_all(root).expect("it is there");
     }
 }

@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn what_a_namespace_of_the_same_number_left_is_not_ours() {
         let path = std::env::temp_dir().join(format!("hopwise-same-number-{}.switches", std::process::id()));
-        let (mut journal, _) = Journal::open(&path).expect("it can be made");
+        let (mut journal, _) = Journal::open(&path, &[]).expect("it can be made");
         let change = super::super::journal::read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
         journal.begin(std::slice::from_ref(&change)).expect("it is written");
         drop(journal);
-        let (journal, left) = Journal::open(&path).expect("it is there");
+        let (journal, left) = Journal::open(&path, &[]).expect("it is there");
         assert_eq!(left, [change]);
         drop(journal);
         let text = fs::read_to_string(&path).expect("it is there");
@@ -120,7 +120,7 @@ mod tests {
         } else {
             let other = text.replace(&format!("{place} {cookie}"), &format!("{place} 1{cookie}"));
             fs::write(&path, other).expect("it is there");
-            assert_eq!(Journal::open(&path).expect("it is there").1, []);
+            assert_eq!(Journal::open(&path, &[]).expect("it is there").1, []);
         }
         fs::remove_file(path).expect("it is there");
     }

@@ -1,5 +1,10 @@
 //! The file of old values: where they hold, and a line for each switch. The line ends with the number of the switch's
 //! device, where it has one. Files of older daemons have no such numbers.
+//!
+//! A daemon's user may write such a file without any rights, and root reads it. It names only switches that we change,
+//! with values that we give them. At worst it turns `forwarding` off, turns `accept_redirects` of single interfaces on,
+//! and raises `send_redirects` or `rp_filter`, where 2 is loose. It lowers these two only where `all` has as much,
+//! which counts as well. A file of any other user is refused.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -7,9 +12,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 
-use super::Change;
 use super::gone::process_namespace;
+use super::{Change, parts};
 use crate::namespace::OWN_NAMESPACE;
 use crate::own_file::{open, open_own};
 use crate::sys::namespace_cookie;
@@ -52,13 +58,14 @@ pub(super) fn file_beside(state: &Path) -> io::Result<PathBuf> {
 
 impl Journal {
     /// Opens the file with the changes that a killed daemon left. Changes of another namespace or boot are skipped.
-    pub(super) fn open(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
-        Journal::of(path, take(path)?)
+    /// It refuses a file of users other than root, our own and these.
+    pub(super) fn open(path: &Path, users: &[u32]) -> io::Result<(Journal, Vec<Change>)> {
+        Journal::of(path, take(path, users)?)
     }
 
     /// The same, but it refuses a file of another namespace.
-    pub(super) fn open_here(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
-        let (journal, changes) = Journal::open(path)?;
+    pub(super) fn open_here(path: &Path, users: &[u32]) -> io::Result<(Journal, Vec<Change>)> {
+        let (journal, changes) = Journal::open(path, users)?;
         if journal.is_of_this_boot() && !journal.written_at().is_in(&journal.here) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -146,7 +153,17 @@ fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<Change>)> {
     Read::by_ref(file).take(LARGEST).read_to_string(&mut text)?;
     let mut lines = text.lines();
     let place = lines.next().and_then(Written::read);
-    Ok((place, lines.filter_map(read_change).collect()))
+    let (mut changes, mut others) = (Vec::new(), 0);
+    for line in lines {
+        match read_change(line) {
+            Some(change) => changes.push(change),
+            None => others += 1,
+        }
+    }
+    if others > 0 {
+        tracing::warn!(lines = others, "a file of old switches names some that no daemon changes: they stay");
+    }
+    Ok((place, changes))
 }
 
 impl Written {
@@ -180,8 +197,13 @@ impl Written {
 }
 
 /// Opens the file as ours alone, and locks it.
-fn take(path: &Path) -> io::Result<File> {
+fn take(path: &Path, users: &[u32]) -> io::Result<File> {
     let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
+    let owner = file.metadata()?.uid();
+    if ![0, geteuid().as_raw()].contains(&owner) && !users.contains(&owner) {
+        let problem = format!("it belongs to user {owner}: expected a file of root or of the daemon's user");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
     lock(&file)?;
     Ok(file)
 }
@@ -198,12 +220,32 @@ fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// Reads a change; `None` for a line that no daemon of ours wrote.
+/// Reads a change; `None` for a line that no daemon of ours wrote. A value that the kernel's documents do not list is
+/// restored by an orderly end alone.
 pub(super) fn read_change(line: &str) -> Option<Change> {
     let mut words = line.split(' ').map(str::to_owned);
     let (key, before, after) = (words.next()?, words.next()?, words.next()?);
     let change = Change { key, before, after, device: words.next().and_then(|word| word.parse().ok()) };
-    let is_below = change.key.starts_with("ipv4/conf/") && !change.key.split('/').any(|part| part == "..");
-    let is_number = |text: &str| text.parse::<u8>().is_ok();
-    (is_below && is_number(&change.before) && is_number(&change.after)).then_some(change)
+    let (interface, switch) = parts(&change.key)?;
+    let is_plain = !matches!(interface, "" | "." | "..");
+    (is_plain && is_made(interface, switch, value(&change.before)?, value(&change.after)?)).then_some(change)
+}
+
+/// Returns whether a daemon of ours makes this change.
+fn is_made(interface: &str, switch: &str, before: u8, after: u8) -> bool {
+    let is_one = !matches!(interface, "all" | "default");
+    let (largest, is_ours) = match switch {
+        "forwarding" => (1, is_one && after == 1),
+        "accept_redirects" => (1, is_one && after == 0),
+        // Interfaces are lowered, or raised to what `all` had.
+        "send_redirects" => (1, interface != "all" || after == 0),
+        "rp_filter" => (2, interface != "all" || after == 0),
+        _ => return false,
+    };
+    is_ours && before.max(after) <= largest
+}
+
+/// A value as the kernel writes it.
+fn value(text: &str) -> Option<u8> {
+    text.parse().ok().filter(|value: &u8| value.to_string() == text)
 }
