@@ -10,6 +10,7 @@ use crate::failure::{self, Failure};
 use crate::node::config::{self, NodeConfig};
 
 mod firewall;
+mod lent;
 mod links;
 mod machine;
 mod queues;
@@ -30,8 +31,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Restore kernel settings that a killed `hopwise route` left changed, and remove rules of routing and of netfilter
-    /// queues that a killed `hopwise proxy` left
+    /// Restore kernel settings that a killed `hopwise route` left changed, and TUN devices that were there before a
+    /// killed daemon; remove rules of routing and of netfilter queues that a killed `hopwise proxy` left
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -120,6 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let system = System { root: Path::new("/").to_owned() };
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
+    findings.extend(lent::examine(&arguments.state, arguments.repair));
     findings.extend(rules::examine(arguments.repair));
     findings.push(queues::examine(arguments.repair));
     findings.extend(firewall::examine());

@@ -36,7 +36,7 @@ pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, U
 }
 
 fn open_queues(config: &NodeConfig, link: &config::Link) -> Result<Vec<Vec<Box<dyn Link>>>, LinkError> {
-    let queues = TunFast::open_queues(&tun(link, &config.addresses_of(0)), config.shards())?;
+    let queues = TunFast::open_queues(&tun(config, 0), config.shards())?;
     let wrapped = (0..).zip(queues).map(|(shard, queue)| Ok(vec![faulty(link, Box::new(queue), shard)?]));
     wrapped.collect()
 }
@@ -54,8 +54,8 @@ pub(crate) fn describe_all(config: &NodeConfig, links: &[Box<dyn Link>]) -> Vec<
 fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
     let link = &config.links[nth];
     let opened: Box<dyn Link> = match link.kind {
-        LinkKind::Tun => Box::new(Tun::open(&tun(link, &config.addresses_of(nth)))?),
-        LinkKind::TunFast => Box::new(TunFast::open(&tun(link, &config.addresses_of(nth)))?),
+        LinkKind::Tun => Box::new(Tun::open(&tun(config, nth))?),
+        LinkKind::TunFast => Box::new(TunFast::open(&tun(config, nth))?),
         LinkKind::Raw => Box::new(Raw::open(&RawConfig {
             device: link.name.clone(),
             addresses: config.addresses_of(nth),
@@ -126,10 +126,12 @@ mod captured {
 }
 
 /// The kernel sends our traffic to this device, even without an address of its own on it.
-fn tun(link: &config::Link, ours: &[Prefix]) -> TunConfig {
+fn tun(config: &NodeConfig, nth: usize) -> TunConfig {
+    let link = &config.links[nth];
     let kernel_addresses: Vec<Prefix> = link.kernel.iter().map(|address| address.0).collect();
-    let routes = routes_beside(&kernel_addresses, ours);
-    TunConfig { mtu: link.mtu.unwrap_or(MTU), kernel_addresses, routes, ..TunConfig::new(&link.name) }
+    let routes = routes_beside(&kernel_addresses, &config.addresses_of(nth));
+    let (mtu, loan_beside) = (link.mtu.unwrap_or(MTU), config.control.clone());
+    TunConfig { mtu, kernel_addresses, routes, loan_beside, ..TunConfig::new(&link.name) }
 }
 
 /// Our addresses outside the subnets of the kernel's addresses.

@@ -26,7 +26,7 @@ pub(super) fn open(config: &Config) -> Result<Vec<Box<dyn Link>>, Failure> {
             Bridged::open(&config).map_err(failed)?.map(|side| Box::new(side) as Box<dyn Link>)
         }
         Some((By::Tun, _)) | None => {
-            [tun(&config.fixed).map_err(failed)?, tun(&config.mobile).map_err(failed)?]
+            [tun(config, &config.fixed).map_err(failed)?, tun(config, &config.mobile).map_err(failed)?]
         }
     };
     let faulty = |(link, device): (Box<dyn Link>, &Device)| match &device.fault {
@@ -47,9 +47,10 @@ fn mobiles(steer: &Steer) -> Vec<Prefix> {
 /// The dummy address of IPv4 (RFC 7600). On a device without an address the kernel filters sources strictly.
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-fn tun(device: &Device) -> Result<Box<dyn Link>, LinkError> {
+fn tun(config: &Config, device: &Device) -> Result<Box<dyn Link>, LinkError> {
     let kernel_addresses = vec![Prefix::host(DUMMY.into())];
-    let tun = Tun::open(&TunConfig { kernel_addresses, ..TunConfig::new(&device.name) })?;
+    let loan_beside = Some(config.control.clone());
+    let tun = Tun::open(&TunConfig { kernel_addresses, loan_beside, ..TunConfig::new(&device.name) })?;
     loosen(&device.name);
     Ok(Box::new(tun))
 }

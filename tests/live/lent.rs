@@ -1,10 +1,11 @@
 //! TUN devices that were made to stay: a node takes them as they are, and leaves them unchanged.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
+use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::can_run;
 
 /// The device was made to stay, and remains for the next program.
@@ -32,6 +33,69 @@ fn a_device_that_was_there_is_left_as_it_was() {
         assert_eq!(daemon.ended(), Some(0), "{}", field.log());
         assert_eq!(shown(), before, "{kind} {user}: {}", field.log());
     }
+}
+
+/// The changes of a killed node are on disk, also those of several.
+#[test]
+fn a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair() {
+    if !can_run("a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair", &[]) {
+        return;
+    }
+    for (nth, kind) in ["tun", "tun-fast"].into_iter().enumerate() {
+        let field = Field::new(&format!("killed-lent-{nth}"));
+        // Root trusts the files of a daemon's user in folders that are closed to others.
+        std::os::unix::fs::chown(&field.folder, Some(65_534), Some(65_534)).expect("root may");
+        fs::set_permissions(&field.folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        for words in [
+            "tuntap add hw0 mode tun",
+            "link set hw0 mtu 1400 txqueuelen 700",
+            "addr add 10.7.0.9/32 dev hw0",
+        ] {
+            ip(&field, words);
+        }
+        let before = shown(&field);
+        let folder = field.path("");
+        let doctor = |more: &[&str]| {
+            let words = [&[HOPWISE, "doctor", "--state", &folder], more].concat();
+            text(&field.node.output(&words).stdout)
+        };
+        let kill = |kind: &str| {
+            let mut daemon = field.daemon_over(kind, "");
+            assert!(doctor(&[]).contains("no killed daemon left a device"), "{}", doctor(&[]));
+            daemon.tell(Signal::KILL);
+            assert_eq!(daemon.ended(), None, "a signal ended it");
+            assert_ne!(shown(&field), before);
+        };
+        kill(&format!("kind: {kind}"));
+        kill(&format!("kind: {kind}, mtu: 1350"));
+        let mut daemon = field.daemon_over(&format!("kind: {kind}"), "");
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+        assert_eq!(shown(&field), before, "{kind}: {}", field.log());
+
+        kill(&format!("kind: {kind}"));
+        assert!(doctor(&[]).contains("hw0: a killed daemon left it changed"), "{}", doctor(&[]));
+        let planted = plant(&field);
+        let said = doctor(&["--repair"]);
+        assert!(said.contains("hw0: as it was before") && said.contains("wire0 is no TUN device"), "{said}");
+        assert_eq!(shown(&field), before, "{kind}: {said}");
+        fs::remove_file(planted).expect("it is there");
+        assert!(doctor(&[]).contains("no killed daemon left a device"), "{}", doctor(&[]));
+    }
+}
+
+/// A file as of the killed node, about a device that no node had.
+fn plant(field: &Field) -> String {
+    let files = fs::read_dir(&field.folder).expect("the folder is there").flatten();
+    let left = files.map(|file| file.path()).find(|path| path.to_string_lossy().ends_with(".lent"));
+    let lines = fs::read_to_string(left.expect("the killed node's")).expect("a file");
+    let index = |device: &str| {
+        let index = field.node.output(&["cat", &format!("/sys/class/net/{device}/ifindex")]);
+        format!("device {}", text(&index.stdout).trim())
+    };
+    let planted = field.path("planted.lent");
+    fs::write(&planted, lines.replace(&index("hw0"), &index("wire0"))).expect("the folder can be written");
+    planted
 }
 
 /// The state of the device as `ip` shows it.

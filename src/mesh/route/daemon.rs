@@ -127,6 +127,7 @@ impl Daemon {
             mtu,
             kernel_addresses: vec![Prefix::host(config.address.into())],
             routes: vec![config.network],
+            loan_beside: Some(config.state.clone()),
             ..TunConfig::new(&config.tun)
         })
         .map_err(|error| Failure::failed("open a TUN device", error))?;

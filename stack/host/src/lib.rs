@@ -19,6 +19,7 @@ pub mod firewall;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
+mod journal;
 mod link;
 mod namespace;
 pub mod netlink;

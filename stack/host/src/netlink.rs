@@ -35,6 +35,7 @@ pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_le
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
+pub use on_loan::{device_of_loan, loans_left, repair_loan};
 pub use own::is_own_address;
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};
@@ -77,6 +78,8 @@ pub enum NetlinkError {
     TableTaken(u32),
     /// The device has this address already, with another subnet.
     OtherSubnet(Prefix),
+    /// The device is no TUN, or a program has it open.
+    InUse(String),
     /// With a smaller MTU than IPv6 needs, the kernel would remove addresses of a device that is not ours.
     TooSmallForAddresses(u16),
 }
@@ -101,6 +104,9 @@ impl fmt::Display for NetlinkError {
                 "the device has the address of {address} with another prefix length (`ip addr` shows it): take that \
                  one, or remove it"
             ),
+            NetlinkError::InUse(device) => {
+                write!(f, "{device} is no TUN device, or a program has it open: end that program first")
+            }
             NetlinkError::TooSmallForAddresses(mtu) => write!(
                 f,
                 "mtu: {mtu}: the device was there before and has addresses of IPv6, which the kernel takes away below \
@@ -148,13 +154,9 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         let request = handle.link().set(link.build()).execute().await;
         request.map_err(|error| kernel("take it up", error))?;
         for address in &settings.addresses {
+            let message = address_message(&handle, index, address);
             let mut request = handle.address().add(index, address.address(), address.bits());
-            if address.address().is_ipv6() {
-                // No other host on a new device can have the address. Duplicate address detection would only delay its
-                // first use.
-                request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
-            }
-            let message = request.message_mut().clone();
+            *request.message_mut() = message.clone();
             let done = request.execute().await;
             if is_new(done).map_err(|error| kernel(&format!("add address {address}"), error))? {
                 added.addresses.push(message);
@@ -171,6 +173,16 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         }
         Ok(())
     })
+}
+
+fn address_message(handle: &Handle, index: u32, address: &Prefix) -> AddressMessage {
+    let mut request = handle.address().add(index, address.address(), address.bits());
+    if address.address().is_ipv6() {
+        // No other host on a new device can have the address. Duplicate address detection would only delay its first
+        // use.
+        request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+    }
+    request.message_mut().clone()
 }
 
 /// Returns whether the device has the address with this subnet. IPv6 keeps an address once only, with the subnet that

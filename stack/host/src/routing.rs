@@ -8,9 +8,10 @@ mod resend;
 mod switches;
 mod watch;
 
+pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
 pub use kernel::{KernelRoutes, Way};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
-pub use switches::{Switches, forget_gone, left_in, repair};
+pub use switches::{Switches, left_in, repair};
 pub use watch::{Passing, Watch};

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::ip::Prefix;
@@ -32,11 +33,19 @@ pub struct TunConfig {
     pub kernel_addresses: Vec<Prefix>,
     /// Subnets that the kernel routes there besides those of its addresses.
     pub routes: Vec<Prefix>,
+    /// Old values of a device that existed before are kept in a file beside this path until they are back.
+    pub loan_beside: Option<PathBuf>,
 }
 
 impl TunConfig {
     pub fn new(name: &str) -> TunConfig {
-        TunConfig { name: name.to_owned(), mtu: 1500, kernel_addresses: Vec::new(), routes: Vec::new() }
+        TunConfig {
+            name: name.to_owned(),
+            mtu: 1500,
+            kernel_addresses: Vec::new(),
+            routes: Vec::new(),
+            loan_beside: None,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), LinkError> {
@@ -80,7 +89,8 @@ impl Tun {
         let before = before(&config.name)?;
         let (fd, name) = create(&config.name, Mode::Tun)?;
         let settings = DeviceSettings { queue_packets: Some(QUEUE_PACKETS), ..config.settings() };
-        let mut on_loan = before.map(OnLoan::new);
+        let beside = config.loan_beside.as_deref();
+        let mut on_loan = before.map(|before| OnLoan::new(before, beside));
         configure(&name, &settings, on_loan.as_mut())?;
         Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }

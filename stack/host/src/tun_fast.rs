@@ -107,7 +107,7 @@ impl TunFast {
                 not_opened(("open a TUN device with offload", queues.is_another()), &config.name, error)
             })?;
         // From here on, an error undoes the changes so far.
-        let on_loan = before.map(OnLoan::new);
+        let on_loan = before.map(|before| OnLoan::new(before, config.loan_beside.as_deref()));
         let fd = first.as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
         let mut offloads = Offloads { on_loan, fd, queues, _claim: claim };
         let name = first.name().map_err(failed("ask for its name"))?;

@@ -72,18 +72,13 @@ impl Wanted {
     }
 
     fn is_taken_by(&self, there: &RouteMessage, index: u32) -> bool {
-        let mut attributes = there.attributes.iter();
-        let metric = attributes.find_map(|attribute| match attribute {
-            RouteAttribute::Priority(metric) => Some(*metric),
-            _ => None,
-        });
         self.is_of(there)
             && match there.header.kind {
                 // A route through several devices has no device here.
                 RouteType::Unicast => !devices_of(there).eq([index]),
                 // With a larger metric, it applies only when there is no other route.
                 RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw => {
-                    metric.unwrap_or(0) <= self.metric
+                    metric_of(there) <= self.metric
                 }
                 _ => false,
             }
@@ -93,6 +88,38 @@ impl Wanted {
 /// Refuses a subnet with a route elsewhere. Otherwise our route would cut off the hosts behind that one, or get no
 /// traffic.
 pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
+    let look = |there: &RouteMessage| match wanted.iter().find(|wanted| wanted.is_taken_by(there, index)) {
+        Some(taken) => Err(NetlinkError::RouteTaken(taken.subnet)),
+        None => Ok(()),
+    };
+    each_like(handle, wanted, look).await
+}
+
+/// Those of these routes that the device does not have.
+pub(super) async fn missing(
+    handle: &Handle,
+    index: u32,
+    routes: &[Prefix],
+) -> Result<Vec<Prefix>, NetlinkError> {
+    let wanted: Vec<_> = routes.iter().map(|route| Wanted::by_route(*route)).collect();
+    let mut missing = routes.to_vec();
+    let look = |there: &RouteMessage| {
+        let is_there = |wanted: &Wanted| {
+            wanted.is_of(there) && metric_of(there) == wanted.metric && devices_of(there).eq([index])
+        };
+        missing.retain(|route| !is_there(&Wanted::by_route(*route)));
+        Ok(())
+    };
+    each_like(handle, &wanted, look).await?;
+    Ok(missing)
+}
+
+/// Looks at each route of the families of these.
+async fn each_like(
+    handle: &Handle,
+    wanted: &[Wanted],
+    mut look: impl FnMut(&RouteMessage) -> Result<(), NetlinkError>,
+) -> Result<(), NetlinkError> {
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         if !wanted.iter().any(|wanted| wanted.family() == family) {
             continue;
@@ -102,13 +129,19 @@ pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -
         asked.header.address_family = family;
         let mut routes = Box::pin(handle.route().get(asked).execute());
         while let Some(there) = routes.next().await {
-            let there = there.map_err(|error| kernel("list the routes", error))?;
-            if let Some(taken) = wanted.iter().find(|wanted| wanted.is_taken_by(&there, index)) {
-                return Err(NetlinkError::RouteTaken(taken.subnet));
-            }
+            look(&there.map_err(|error| kernel("list the routes", error))?)?;
         }
     }
     Ok(())
+}
+
+fn metric_of(route: &RouteMessage) -> u32 {
+    let mut attributes = route.attributes.iter();
+    let metric = attributes.find_map(|attribute| match attribute {
+        RouteAttribute::Priority(metric) => Some(*metric),
+        _ => None,
+    });
+    metric.unwrap_or(0)
 }
 
 fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {

@@ -1,74 +1,21 @@
 //! Sets switches of the kernel below /proc/sys/net, and restores them when the last daemon that set them ends.
 //!
-//! Each old value is in a file on disk before it changes (`journal`). The daemon holds a lock on that file. A killed
-//! daemon leaves a file without a lock: the next daemon with the same file, or `repair`, restores the old values.
+//! Each old value is in a file on disk before it changes (`crate::journal`). A killed daemon leaves that file: the next
+//! daemon with the same file, or `repair`, restores the old values.
 //! Daemons in one network namespace see each other's switches by `shared`.
 
-mod gone;
-mod journal;
+mod change;
 mod shared;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::netlink;
-use journal::Journal;
+use crate::journal::{self, Journal, OF_SWITCHES};
+use change::Change;
 use shared::{Claims, Turn};
 
-pub use gone::forget_gone;
-pub use journal::left_in;
-
 const KERNEL: &str = "/proc/sys/net";
-
-/// One switch that was changed, or that another daemon had changed to the same value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
-    key: String,
-    before: String,
-    after: String,
-    /// The number of its device, which may get another name.
-    device: Option<u32>,
-}
-
-impl Change {
-    fn new(key: &str, before: String, after: &str) -> Change {
-        let device = interface(key).and_then(|name| netlink::index_of(name).ok());
-        Change { key: key.to_owned(), before, after: after.to_owned(), device }
-    }
-
-    /// True while its device is there, under any name.
-    fn has_device(&self) -> bool {
-        self.device.is_some_and(|device| netlink::name_of(device).is_ok())
-    }
-
-    /// The switch's key by now.
-    fn place(&self) -> String {
-        let name = self.device.and_then(|device| netlink::name_of(device).ok());
-        match (name, parts(&self.key)) {
-            (Some(name), Some((_, switch))) => format!("ipv4/conf/{name}/{switch}"),
-            _ => self.key.clone(),
-        }
-    }
-
-    /// A switch that the kernel combines with that of `all`, and that was raised to it.
-    fn raised(&self) -> Option<(String, u8)> {
-        let (before, after) = (self.before.parse().ok()?, self.after.parse::<u8>().ok()?);
-        let (interface, switch) = parts(&self.key)?;
-        let is_raised =
-            after > before && interface != "all" && ["rp_filter", "send_redirects"].contains(&switch);
-        is_raised.then(|| (format!("ipv4/conf/all/{switch}"), after))
-    }
-}
-
-/// Interface and switch of a key such as `ipv4/conf/wlan0/forwarding`.
-fn parts(key: &str) -> Option<(&str, &str)> {
-    key.strip_prefix("ipv4/conf/")?.split_once('/').filter(|(_, switch)| !switch.contains('/'))
-}
-
-fn interface(key: &str) -> Option<&str> {
-    Some(parts(key)?.0)
-}
 
 #[derive(Debug)]
 pub struct Switches {
@@ -81,7 +28,7 @@ pub struct Switches {
 impl Switches {
     /// The file of old values for the daemon with this state file; each network namespace has its own.
     pub fn file_beside(state: &Path) -> io::Result<PathBuf> {
-        journal::file_beside(state)
+        journal::file_beside(state, OF_SWITCHES)
     }
 
     /// Takes the file, and restores values that a killed daemon left in it. The file and claims of other daemons count
@@ -91,11 +38,12 @@ impl Switches {
     }
 
     fn open_below(kernel: &Path, path: &Path, users: &[u32]) -> io::Result<Switches> {
-        let (journal, changes) = Journal::open(path, users)?;
+        let (journal, lines) = Journal::open(path, users)?;
         let claims = Claims::of(kernel, users);
-        let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
+        let mut switches =
+            Switches { kernel: kernel.to_owned(), journal, changes: change::read(&lines), claims };
         let left = switches.put_back()?.left;
-        switches.journal.begin(&left)?;
+        switches.journal.begin(&text(&left))?;
         switches.changes = left;
         Ok(switches)
     }
@@ -111,7 +59,7 @@ impl Switches {
         let change = Change::new(key, before, value);
         self.claims.hold(&change)?;
         if !self.changes.contains(&change) {
-            self.journal.note(&change)?;
+            self.journal.note(&change.line())?;
             self.changes.push(change);
         }
         if now == value { Ok(()) } else { fs::write(path, value) }
@@ -218,7 +166,7 @@ impl Drop for Switches {
         match self.put_back() {
             Ok(PutBack { left, .. }) if left.is_empty() => self.journal.end(),
             Ok(PutBack { left, .. }) => {
-                if let Err(error) = self.journal.begin(&left) {
+                if let Err(error) = self.journal.begin(&text(&left)) {
                     tracing::warn!(%error, "the file of the kernel's old switches was not written");
                 }
             }
@@ -227,11 +175,20 @@ impl Drop for Switches {
     }
 }
 
+fn text(changes: &[Change]) -> String {
+    changes.iter().map(Change::line).collect()
+}
+
+/// The files in this folder that killed daemons left.
+pub fn left_in(folder: &Path) -> Vec<PathBuf> {
+    journal::left_in(folder, OF_SWITCHES)
+}
+
 /// Restores the switches that a killed daemon left in this file, and removes it. Returns the number of switches. A file
 /// of another network namespace stays as it is. The users are those of [`Switches::open`].
 pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
-    let (journal, changes) = Journal::open_here(path, users)?;
-    let kernel = Path::new(KERNEL);
+    let (journal, lines) = Journal::open_here(path, users)?;
+    let (kernel, changes) = (Path::new(KERNEL), change::read(&lines));
     let claims = Claims::of(kernel, users);
     let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
     let PutBack { count, left } = switches.put_back()?;
@@ -241,8 +198,8 @@ pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::journal::{is_left_behind, read_change};
     use super::*;
+    use crate::journal::is_left_behind;
 
     /// A folder that looks like the kernel's, with two interfaces.
     fn kernel(test: &str) -> PathBuf {
@@ -355,69 +312,10 @@ mod tests {
         fs::remove_dir_all(root).expect("it is there");
     }
 
-    #[test]
-    fn a_line_has_the_number_of_its_device_where_it_is_known() {
-        let device = |line| read_change(line).expect("a change").device;
-        assert_eq!(device("ipv4/conf/wlan0/rp_filter 2 0"), None);
-        assert_eq!(device("ipv4/conf/wlan0/rp_filter 2 0 7"), Some(7));
-        let change = read_change("ipv4/conf/before/rp_filter 2 0 1").expect("a change");
-        assert_eq!(change.place(), "ipv4/conf/lo/rp_filter", "device 1 is the loopback");
-        assert_eq!(interface("ipv4/conf/wlan0/rp_filter"), Some("wlan0"));
-        let change = read_change("ipv4/conf/conf/rp_filter 2 0 1").expect("a change");
-        assert_eq!(change.place(), "ipv4/conf/lo/rp_filter");
-    }
-
-    #[test]
-    fn lines_that_name_no_switch_are_passed_over() {
-        for line in [
-            "wlan0/rp_filter 2 0",
-            "wlan0/rp_filter 0 2",
-            "wlan0/forwarding 0 1",
-            "wlan0/accept_redirects 1 0",
-            "wlan0/send_redirects 0 1",
-            "all/send_redirects 1 0",
-            "all/rp_filter 2 0",
-            "default/rp_filter 0 1 7",
-            "br-lan.7/rp_filter 0 1 9",
-        ] {
-            assert!(read_change(&format!("ipv4/conf/{line}")).is_some(), "{line}");
-        }
-        for line in [
-            "../ip_forward 1 0",
-            "../rp_filter 1 0",
-            "./rp_filter 1 0",
-            "/rp_filter 1 0",
-            "a/../all/rp_filter 0 1",
-            "a/b x 0",
-            "a/b 1",
-            "a/rp_filter 1",
-            // Switches that no daemon changes.
-            "all/accept_source_route 1 0",
-            "all/bootp_relay 1 0",
-            "wlan0/proxy_arp 1 0",
-            // Values that they do not have.
-            "wlan0/rp_filter 3 0",
-            "wlan0/forwarding 2 1",
-            "wlan0/send_redirects +1 0",
-            "wlan0/rp_filter 01 0",
-            // Changes that no daemon makes.
-            "wlan0/forwarding 1 0",
-            "all/forwarding 0 1",
-            "default/forwarding 0 1",
-            "all/accept_redirects 1 0",
-            "wlan0/accept_redirects 0 1",
-            "all/rp_filter 0 1",
-        ] {
-            assert_eq!(read_change(&format!("ipv4/conf/{line}")), None, "{line}");
-        }
-        assert_eq!(read_change("core/x 1 0"), None);
-        assert_eq!(read_change("ipv6/conf/wlan0/forwarding 0 1"), None);
-    }
-
     /// The file of a daemon that was killed with these changes.
     fn planted(root: &Path, lines: &str) -> PathBuf {
         let path = root.join("a.switches");
-        drop(Journal::open(&path, &[]).expect("it can be made").0.begin(&[]));
+        drop(Journal::open(&path, &[]).expect("it can be made").0.begin(""));
         let place = fs::read_to_string(&path).expect("a file");
         fs::write(&path, place + lines).expect("a file");
         path

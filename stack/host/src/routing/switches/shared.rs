@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::Change;
-use super::journal::read_change;
+use super::change::{Change, read_change};
 use crate::netlink::{Named, names_with};
 use crate::random_key;
 

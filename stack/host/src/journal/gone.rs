@@ -1,4 +1,4 @@
-//! Removes files of old values whose network namespace is gone, together with its switches.
+//! Removes files of old values whose network namespace is gone, together with what they are about.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::journal::{Journal, left_in};
+use super::{Journal, OF_LOAN, OF_SWITCHES, left_in};
 use crate::namespace::in_namespace;
 use crate::sys::namespace_cookie;
 
@@ -16,7 +16,7 @@ const FIRST: u64 = 0xEFFF_FFFC;
 /// Removes files that no daemon can use any more, and returns their number. A file stays if a process that is invisible
 /// here may be in its namespace.
 pub fn forget_gone(folder: &Path) -> usize {
-    let left = left_in(folder);
+    let left = [OF_SWITCHES, OF_LOAN].map(|end| left_in(folder, end)).concat();
     if left.is_empty() {
         return 0;
     }
@@ -106,11 +106,10 @@ mod tests {
     fn what_a_namespace_of_the_same_number_left_is_not_ours() {
         let path = std::env::temp_dir().join(format!("hopwise-same-number-{}.switches", std::process::id()));
         let (mut journal, _) = Journal::open(&path, &[]).expect("it can be made");
-        let change = super::super::journal::read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
-        journal.begin(std::slice::from_ref(&change)).expect("it is written");
+        journal.begin("ipv4/conf/wlan0/rp_filter 2 0\n").expect("it is written");
         drop(journal);
         let (journal, left) = Journal::open(&path, &[]).expect("it is there");
-        assert_eq!(left, [change]);
+        assert_eq!(left, ["ipv4/conf/wlan0/rp_filter 2 0"]);
         drop(journal);
         let text = fs::read_to_string(&path).expect("it is there");
         let place = text.lines().next().expect("a place");
@@ -120,7 +119,7 @@ mod tests {
         } else {
             let other = text.replace(&format!("{place} {cookie}"), &format!("{place} 1{cookie}"));
             fs::write(&path, other).expect("it is there");
-            assert_eq!(Journal::open(&path, &[]).expect("it is there").1, []);
+            assert_eq!(Journal::open(&path, &[]).expect("it is there").1, [""; 0]);
         }
         fs::remove_file(path).expect("it is there");
     }
