@@ -1,13 +1,14 @@
 //! The rights of daemons: no more than the supplied units leave them, and by themselves no more than they need.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::field::{Daemon, Field, HOPWISE, PAGE, text};
+use crate::field::{Daemon, Field, HOPWISE, PAGE, assert_none_refused, text};
 use crate::namespace::can_run;
 use crate::proxy::{By, Network};
 use crate::world::{children, until, within_patience};
@@ -86,6 +87,78 @@ fn a_node_works_with_no_more_than_its_unit_leaves_it() {
         daemon.tell(Signal::TERM);
         assert_eq!(daemon.ended(), Some(0), "{kind} {}", field.log());
     }
+}
+
+fn assert_nobody(process: u32) {
+    let ids = facts(process, "Uid");
+    assert!(ids.iter().all(|ids| ids == "65534\t65534\t65534\t65534"), "{ids:?}");
+}
+
+#[test]
+fn routing_daemons_find_each_other_with_no_more_than_their_unit_leaves_them() {
+    let test = "routing_daemons_find_each_other_with_no_more_than_their_unit_leaves_them";
+    if !can_run(test, &["setpriv", "mknod"]) {
+        return;
+    }
+    for protocol in ["aodv", "dymo"] {
+        let field = Field::new(&format!("confined-{protocol}"));
+        std::os::unix::fs::chown(&field.folder, Some(65534), Some(65534)).expect("root may");
+        let begin = |namespace, nth: u8, log| {
+            let config = field.path(&format!("route{nth}.yaml"));
+            let text = format!(
+                "address: 10.77.0.{nth}\nnetwork: 10.77.0.0/24\ninterfaces: [wire0]\nstate: {}\n\
+                 routing: {{ protocol: {protocol} }}\n",
+                field.path(&format!("state{nth}"))
+            );
+            fs::write(&config, text).expect("the folder can be written");
+            let command = confined(UNITS[1], &format!("{HOPWISE} route {config}"));
+            field.spawn_in(namespace, log, &["sh", "-c", &command])
+        };
+        let mut daemons = [begin(&field.node, 1, "log"), begin(&field.web, 2, "log2")];
+        let log = || field.log() + &fs::read_to_string(field.path("log2")).unwrap_or_default();
+        let socket = field.node.run(|| UdpSocket::bind(("10.77.0.1", 0)).expect("a free port"));
+        let other = field.web.run(|| UdpSocket::bind(("10.77.0.2", 7)).expect("a free port"));
+        other.set_nonblocking(true).expect("it can be set");
+        within_patience(until(|| {
+            let _ = socket.send_to(&[7; 100], ("10.77.0.2", 7));
+            other.recv(&mut [0; 100]).is_ok()
+        }));
+        let routes = text(&field.node.output(&["ip", "route", "show", "proto", "87"]).stdout);
+        assert!(routes.contains("10.77.0.2"), "{routes} {}", log());
+        for daemon in &mut daemons {
+            assert_nobody(daemon.0.id());
+            daemon.tell(Signal::TERM);
+            assert_eq!(daemon.ended(), Some(0), "{}", log());
+        }
+        assert_none_refused(&log());
+    }
+}
+
+#[test]
+fn a_page_passes_a_proxy_with_no_more_than_its_unit_leaves_it() {
+    let test = "a_page_passes_a_proxy_with_no_more_than_its_unit_leaves_it";
+    if !can_run(test, &["nft", "ethtool", "setpriv", "mknod", "curl", "python3"]) {
+        return;
+    }
+    let network = Network::new("confined-proxy");
+    std::os::unix::fs::chown(network.path(""), Some(65534), Some(65534)).expect("root may");
+    let config = network.path("proxy.yaml");
+    let command = confined(UNITS[2], &format!("{HOPWISE} proxy {}", config.display()));
+    let mut proxy = network.proxy_as("ack-hold", &["sh", "-c", &command]);
+    assert_nobody(proxy.0.id());
+    let folder = network.path("www");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("index.html"), PAGE).expect("a file");
+    let folder = folder.to_string_lossy().into_owned();
+    let server = ["python3", "-m", "http.server", "80", "-b", "10.8.0.1", "-d", &folder];
+    let _server = network.fixed.start(&server);
+    within_patience(until(|| network.fixed.has_listener(80)));
+    let page = network.mobile.output(&["curl", "-sS", "--max-time", "60", "http://10.8.0.1/"]);
+    assert_eq!(text(&page.stdout), PAGE, "{} {}", text(&page.stderr), network.log());
+    let status = network.tell("{\"tell\":\"status\"}");
+    assert!(!status.contains("\"packets\":0"), "they passed the proxy: {status}");
+    let status = proxy.ended_by(Signal::TERM);
+    assert_eq!(status, Some(0), "{}", network.log());
 }
 
 const NET_ADMIN: u64 = 1 << 12;

@@ -100,12 +100,18 @@ impl Field {
 
     /// Starts another command that becomes the daemon.
     pub(crate) fn spawn_as(&self, words: &[&str]) -> Daemon {
-        let log = fs::File::create(self.path("log")).expect("the folder can be written");
-        let mut command = self.node.command(words);
+        self.spawn_in(&self.node, "log", words)
+    }
+
+    /// The same in one of the namespaces, with a log of this name.
+    pub(crate) fn spawn_in(&self, namespace: &Namespace, log: &str, words: &[&str]) -> Daemon {
+        let into = fs::File::create(self.path(log)).expect("the folder can be written");
+        let mut command = namespace.command(words);
         command.env("NOTIFY_SOCKET", self.path("notify"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(into);
         let daemon = Daemon(command.spawn().expect("ip netns exec runs"));
-        within_patience(until(|| self.log().contains("ready")));
+        let log = || fs::read_to_string(self.path(log)).unwrap_or_default();
+        within_patience(until(|| log().contains("ready")));
         daemon
     }
 

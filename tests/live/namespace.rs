@@ -179,9 +179,14 @@ pub(crate) struct Running(pub(crate) Child);
 impl Running {
     /// Interrupts the process, and waits until it has ended.
     pub(crate) fn interrupt(&mut self) {
+        self.ended_by(rustix::process::Signal::INT);
+    }
+
+    /// Its status after this signal.
+    pub(crate) fn ended_by(&mut self, signal: rustix::process::Signal) -> Option<i32> {
         let id = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
-        let _ = self.0.wait();
+        let _ = rustix::process::kill_process(id, signal);
+        self.0.wait().ok()?.code()
     }
 }
 

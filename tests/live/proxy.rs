@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::field::assert_none_refused;
+use crate::field::{HOPWISE, assert_none_refused};
 use crate::namespace::{Namespace, Running, can_run, missing};
 use crate::world::{PATIENCE, until, within_patience};
 
@@ -189,9 +189,19 @@ impl Network {
 
     fn spawn(&self, config: &Path, text: &str) -> Running {
         fs::write(config, text).expect("a file");
+        self.begin(&[HOPWISE, "proxy", &config.to_string_lossy()])
+    }
+
+    /// Starts another command that becomes the proxy of `proxy.yaml`.
+    pub(crate) fn proxy_as(&self, agent: &str, words: &[&str]) -> Running {
+        fs::write(self.path("proxy.yaml"), self.text(agent, "none", "")).expect("a file");
+        self.begin(words)
+    }
+
+    fn begin(&self, words: &[&str]) -> Running {
         let log = fs::File::create(self.path("proxy.log")).expect("a file");
-        let mut command = self.router.command(&[env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
-        command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut command = self.router.command(words);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         if self.path("bin").exists() {
             let others = std::env::var("PATH").unwrap_or_default();
             command.env("PATH", format!("{}:{others}", self.path("bin").display()));
@@ -207,7 +217,7 @@ impl Network {
         running
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.path("proxy.log")).unwrap_or_default()
     }
 
