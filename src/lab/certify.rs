@@ -13,7 +13,7 @@ use crate::failure::{Failure, printed};
 
 /// The length of saturation in each saturated probe, in seconds.
 const SECONDS: u64 = 60;
-const SEEDS: u64 = 5;
+const SEEDS: usize = 5;
 
 /// Check the simulated radio against Bianchi's model, arithmetic, and measurements of ns-2
 #[derive(Args, Debug)]
@@ -68,7 +68,7 @@ fn print(profile: &str, rules: MacRules, probes: &[Probe]) -> io::Result<()> {
 /// Largest distance of a chain's goodput from that of ns-2, in per cent.
 struct Bounds {
     routing: &'static str,
-    seeds: u64,
+    seeds: usize,
     short: f64,
     /// Beyond six hops.
     long: f64,
@@ -84,12 +84,12 @@ fn agreement(profile: &str, bounds: &Bounds) -> Vec<Probe> {
     let &Bounds { routing, seeds, .. } = bounds;
     let is_wanted = |row: &calibration::Row| row.routing == routing && row.profile == profile;
     let rows: Vec<_> = calibration::chains().filter(is_wanted).collect();
-    let plans = rows.iter().flat_map(|row| (1..=seeds).map(|seed| row.cell().plan(seed)));
+    let plans = rows.iter().flat_map(|row| (1..=seeds as u64).map(|seed| row.cell().plan(seed)));
     let kbps =
         in_parallel(plans.collect(), |plan| hopwise_lab::sim::run(&plan).map_or(0.0, |r| r.total_kbps()));
     let mut probes = Vec::new();
     let mut ratios = 0.0;
-    for (row, kbps) in rows.iter().zip(kbps.chunks(seeds as usize)) {
+    for (row, kbps) in rows.iter().zip(kbps.chunks(seeds)) {
         let measured = kbps.iter().sum::<f64>() / seeds as f64;
         ratios += measured / row.kbps;
         let percent = if row.hops() <= Some(6) { bounds.short } else { bounds.long };

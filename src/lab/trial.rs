@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use clap::Args;
+use hopwise_core::narrow::as_u32;
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::findings::Findings;
 use hopwise_lab::record::{Record, Shard, Trial};
@@ -157,7 +158,7 @@ fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) 
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     if let Some(shard) = trial.shard {
         writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
-    } else if blocks < trial.seeds.len() as u32 {
+    } else if blocks < as_u32(trial.seeds.len()) {
         writeln!(out, "sure after {blocks} of {} seeds", trial.seeds.len())?;
     }
     write!(out, "\n{}", findings.text())?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hopwise_air::World;
 use hopwise_air::frames::{CSV_HEADER, Ending, FrameEvent, Framing};
 use hopwise_core::Machine;
+use hopwise_core::narrow::as_u32;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_host::own_file::begin_own;
@@ -135,7 +136,7 @@ impl Files {
     fn create(wanted: Wanted, prepared: &Prepared, folder: &Path) -> io::Result<Files> {
         fs::create_dir_all(folder)?;
         let open = |name: String| begin_own(&folder.join(name), 0o644).map(BufWriter::new);
-        let (plan, count) = (&prepared.plan, prepared.plan.positions.len() as u32);
+        let (plan, count) = (&prepared.plan, as_u32(prepared.plan.positions.len()));
         let mut files = Files {
             captures: None,
             ends: (0..count).map(|_| None).collect(),

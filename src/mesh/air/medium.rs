@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hopwise_air::{Live, Outside, Progress, Refused};
 use hopwise_core::Instant;
+use hopwise_core::narrow::as_u32;
 use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
 
 use super::stations::{Port, Stations};
@@ -132,7 +133,7 @@ impl Medium<'_> {
 
     fn deliver(&mut self) {
         let (ports, dropped) = (self.ports, &mut self.dropped);
-        for node in 0..self.live.machines().len() as u32 {
+        for node in 0..as_u32(self.live.machines().len()) {
             if !self.live.machines()[node as usize].has_mail() {
                 continue;
             }

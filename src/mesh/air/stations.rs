@@ -141,7 +141,7 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
             mtu: MTU,
             mac: station.mac,
             // One more waits with the medium, and the radio holds one.
-            queue_packets: device.queue_packets.saturating_sub(2).max(1) as u32,
+            queue_packets: u32::try_from(device.queue_packets.saturating_sub(2).max(1)).unwrap_or(u32::MAX),
             addresses: vec![Prefix::host(station.address)],
         };
         ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });

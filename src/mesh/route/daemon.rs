@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use caps::Capability;
 use hopwise_core::ip::Prefix;
+use hopwise_core::narrow::as_u16;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine};
 use hopwise_host::confine::Paths;
@@ -400,7 +401,7 @@ fn drive(
         address: config.address,
         serves: config.serves.clone(),
         network: config.network,
-        unrouted: LinkId(config.interfaces.len() as u16),
+        unrouted: LinkId(as_u16(config.interfaces.len())),
     };
     let nodes = Nodes::new(&config.nodes, config.speaks.says_arrivals());
     let driver = Driver::new(Router::new(of_router, protocol, nodes), links, Vec::new());

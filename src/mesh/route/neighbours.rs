@@ -1,6 +1,7 @@
 //! The interfaces of the mesh, with their sockets for packets.
 
 use hopwise_core::LinkId;
+use hopwise_core::narrow::as_u16;
 use hopwise_host::netlink;
 use hopwise_host::routing::{Resender, Watch};
 
@@ -27,7 +28,7 @@ impl Port {
             .map_err(|error| Failure::failed("find an interface", format_args!("{name}: {error}")))?;
         Ok(Port {
             name: name.to_owned(),
-            link: LinkId(nth as u16),
+            link: LinkId(as_u16(nth)),
             index,
             watch: Watch::open(name).map_err(failed("watch an interface"))?,
             resender: Resender::open(name).map_err(failed("open a socket for packets"))?,

@@ -87,6 +87,6 @@ fn without_octet(bits: u128, length: u8) -> (u128, u8) {
     const HIGH: u128 = !(u64::MAX as u128);
     let length = if length > 64 { 64.max(length - 8) } else { length };
     // The octet is shifted out of the lower half.
-    let lower = (bits as u64) << 8;
+    let lower = ((bits & !HIGH) as u64) << 8;
     (bits & HIGH | u128::from(lower), length)
 }

@@ -20,6 +20,7 @@ fn highest(series: &[(&str, char, Vec<f64>)]) -> f64 {
 }
 
 /// One character for each ACK, or for several if they are many.
+#[expect(clippy::cast_possible_truncation, reason = "the row of a chart")]
 pub(super) fn terminal(plan: &Plan) -> String {
     let series = series(plan);
     let highest = highest(&series);
