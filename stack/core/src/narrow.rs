@@ -1,4 +1,5 @@
-//! Lengths and counts in narrower types. The caller knows that the number fits; debug builds and fuzzers check it.
+//! Numbers in narrower types. Of `as_…` the caller knows that the number fits; debug builds and fuzzers check it.
+//! `low_…` cuts off the upper bits, as hashes and counters that wrap want it.
 
 /// The number as one byte.
 #[inline(always)]
@@ -25,4 +26,25 @@ pub const fn as_u16(number: usize) -> u16 {
 pub const fn as_u32(number: usize) -> u32 {
     debug_assert!(number <= u32::MAX as usize);
     number as u32
+}
+
+/// The lowest byte.
+#[inline(always)]
+#[must_use]
+pub const fn low_u8(number: u64) -> u8 {
+    (number & 0xff) as u8
+}
+
+/// The lowest two bytes.
+#[inline(always)]
+#[must_use]
+pub const fn low_u16(number: u64) -> u16 {
+    (number & 0xffff) as u16
+}
+
+/// The lowest four bytes.
+#[inline(always)]
+#[must_use]
+pub const fn low_u32(number: u64) -> u32 {
+    (number & 0xffff_ffff) as u32
 }

@@ -15,6 +15,7 @@ pub use cookie::{COOKIE_LIFE, COOKIE_MSS, CookieFlow, CookieOptions, cookie_time
 pub use keyed_state::KeyedState;
 pub use ports::{PortPicker, PortRange, PortUse};
 
+use crate::narrow::low_u32;
 use crate::{Instant, Seq};
 
 /// The clock of initial sequence numbers ticks every 4 µs (RFC 9293 §3.4.1).
@@ -67,14 +68,14 @@ impl Secrets {
     /// A clock plus a secret hash of addresses and ports (RFC 6528 §3, RFC 9293 §3.4.1). The next connection of a flow
     /// begins above the previous one, at a number that outsiders cannot predict.
     pub fn isn(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
-        let clock = (now.0 / ISN_TICK_NS) as u32;
-        Seq(clock) + hash_flow(&self.isn, local, remote, &[]) as u32
+        let clock = low_u32(now.0 / ISN_TICK_NS);
+        Seq(clock) + low_u32(hash_flow(&self.isn, local, remote, &[]))
     }
 
     /// Added to the clock of timestamps. They then reveal neither uptime nor that two connections come from the same
     /// host (RFC 7323 §5.4). It is the same for each incarnation of a connection, whose timestamps must grow.
     pub fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
-        hash_flow(&self.timestamp, local, remote, &[]) as u32
+        low_u32(hash_flow(&self.timestamp, local, remote, &[]))
     }
 }
 

@@ -38,6 +38,11 @@ impl Instant {
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
+
+    /// The same as 32 bits, which wrap after 49 days: the clock of timestamps.
+    pub const fn millis_u32(self) -> u32 {
+        crate::narrow::low_u32(self.as_millis())
+    }
 }
 
 /// An instant or never, as small as an instant: connections hold many of them.

@@ -1,6 +1,7 @@
 //! The next deadline among very many: a heap in which any slot's entry can be found and moved.
 
 use crate::Instant;
+use crate::narrow::as_u32;
 
 /// Children of an entry. Four make the heap half as deep as two, and 16-byte siblings share a cache line.
 const ARITY: usize = 4;
@@ -110,7 +111,7 @@ impl TimerHeap {
 
     fn put(&mut self, place: usize, entry: (Instant, u32)) {
         self.entries[place] = entry;
-        self.places[entry.1 as usize] = place as u32;
+        self.places[entry.1 as usize] = as_u32(place);
     }
 }
 

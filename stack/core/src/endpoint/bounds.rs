@@ -116,7 +116,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(now: Instant) -> Place {
-        let since_ms = now.as_millis() as u32;
+        let since_ms = now.millis_u32();
         let (before, after, lane) = (NONE, NONE, Lane::Free);
         Place { before, after, bytes: 0, moved: 0, since_ms, lane, is_incoming: false }
     }
@@ -136,7 +136,7 @@ impl Place {
 
     /// The time since it was last filed.
     pub(super) fn age_ms(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_sub(self.since_ms)
+        now.millis_u32().wrapping_sub(self.since_ms)
     }
 }
 
@@ -272,7 +272,7 @@ impl Account {
         self.bytes = self.bytes - u64::from(was.bytes) + u64::from(bytes);
         self.unlink(table, was);
         // A handshake keeps the time of its start.
-        let since_ms = if lane == Lane::Free { was.since_ms } else { now.as_millis() as u32 };
+        let since_ms = if lane == Lane::Free { was.since_ms } else { now.millis_u32() };
         self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
         self.file_guest(table, slot);
     }

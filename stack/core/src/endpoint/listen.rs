@@ -313,7 +313,7 @@ impl Endpoint {
     }
 
     fn ts_clock(&self, now: Instant, flow: &Flow) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.secrets.ts_offset(flow.local, flow.remote))
+        now.millis_u32().wrapping_add(self.secrets.ts_offset(flow.local, flow.remote))
     }
 
     /// Returns whether an ACK answers a cookie although its connection is half open. The first copy of the SYN got the

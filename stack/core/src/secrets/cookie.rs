@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Secrets, hash_flow};
+use crate::narrow::{as_u8, low_u8, low_u32};
 use crate::{Instant, Seq};
 
 /// The MSS values of cookies. No peer needs less than the least: an IPv4 path of 68 bytes leaves that much for data.
@@ -34,9 +35,9 @@ impl CookieFlow {
     /// The initial sequence number of the SYN-ACK. The connection gets the greatest MSS of [`COOKIE_MSS`] that is not
     /// above the peer's.
     pub fn encode(&self, secrets: &Secrets, now: Instant, mss: u16) -> Seq {
-        let class = COOKIE_MSS.iter().rposition(|&class| class <= mss).unwrap_or(0) as u8;
+        let class = as_u8(COOKIE_MSS.iter().rposition(|&class| class <= mss).unwrap_or(0));
         let period = now.0 / PERIOD_NS;
-        let top = self.mask(secrets).wrapping_add((period as u8) << 3 | class);
+        let top = self.mask(secrets).wrapping_add(low_u8(period) << 3 | class);
         Seq(u32::from(top) << 24 | self.mac(secrets, period, class))
     }
 
@@ -45,7 +46,7 @@ impl CookieFlow {
         let top = ((cookie.0 >> 24) as u8).wrapping_sub(self.mask(secrets));
         let class = top & 7;
         let current = now.0 / PERIOD_NS;
-        let age = (current as u8).wrapping_sub(top >> 3) & 0x1f;
+        let age = low_u8(current).wrapping_sub(top >> 3) & 0x1f;
         let period = current.checked_sub(u64::from(age)).filter(|_| u64::from(age) < AGES)?;
         let genuine = self.mac(secrets, period, class) == cookie.0 & 0x00ff_ffff;
         genuine.then(|| COOKIE_MSS[usize::from(class)])
@@ -57,7 +58,7 @@ impl CookieFlow {
     }
 
     fn mask(&self, secrets: &Secrets) -> u8 {
-        hash_flow(&secrets.cookie_mask, self.local, self.remote, &self.peer_isn.0.to_be_bytes()) as u8
+        low_u8(hash_flow(&secrets.cookie_mask, self.local, self.remote, &self.peer_isn.0.to_be_bytes()))
     }
 
     fn mac(&self, secrets: &Secrets, period: u64, class: u8) -> u32 {
@@ -65,7 +66,7 @@ impl CookieFlow {
         message[..4].copy_from_slice(&self.peer_isn.0.to_be_bytes());
         message[4..12].copy_from_slice(&period.to_be_bytes());
         message[12] = class;
-        hash_flow(&secrets.cookie_mac, self.local, self.remote, &message) as u32 & 0x00ff_ffff
+        low_u32(hash_flow(&secrets.cookie_mac, self.local, self.remote, &message)) & 0x00ff_ffff
     }
 }
 

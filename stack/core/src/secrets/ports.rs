@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Secrets, hash_flow};
+use crate::narrow::low_u32;
 
 /// RFC 6056 uses a table of ten. In a larger table, fewer destinations share a counter, so one destination learns less
 /// about connections to others.
@@ -61,7 +62,7 @@ impl PortPicker {
     /// The counters begin at secret values. [`next`](PortPicker::next) must get the same secrets.
     pub fn new(secrets: &Secrets, range: PortRange) -> PortPicker {
         let counters =
-            (0..COUNTERS as u64).map(|index| secrets.port_counter.hash(&index.to_be_bytes()) as u32);
+            (0..COUNTERS as u64).map(|index| low_u32(secrets.port_counter.hash(&index.to_be_bytes())));
         PortPicker { range, counters: counters.collect() }
     }
 
@@ -75,8 +76,8 @@ impl PortPicker {
     ) -> Option<u16> {
         // The local port is the result, so the hash leaves it out.
         let local = SocketAddr::new(local, 0);
-        let offset = hash_flow(&secrets.port_offset, local, remote, &[]) as u32;
-        let index = hash_flow(&secrets.port_counter, local, remote, &[]) as usize % COUNTERS;
+        let offset = low_u32(hash_flow(&secrets.port_offset, local, remote, &[]));
+        let index = low_u32(hash_flow(&secrets.port_counter, local, remote, &[])) as usize % COUNTERS;
         let counter = &mut self.counters[index];
         let (mut looks, mut makes_way) = (self.range.len(), None);
         while looks > 0 {

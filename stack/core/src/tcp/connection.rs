@@ -54,6 +54,7 @@ use super::recovery::Phase;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
 use crate::agent::{AgentSpecs, Allowance, Count, LossKind, Path, Recovering, Rule, SendView, Why};
+use crate::narrow::low_u32;
 use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Flags, TcpView};
 use crate::{Instant, Seq};
@@ -293,7 +294,7 @@ impl Connection {
     /// A number that changes whenever data moves, towards the peer or to the program.
     #[inline]
     pub(crate) fn moved(&self) -> u32 {
-        (self.stats.bytes_acked as u32).wrapping_add(self.receiving.read_to().0)
+        low_u32(self.stats.bytes_acked).wrapping_add(self.receiving.read_to().0)
     }
 
     /// Returns whether data waits behind a closed window of the peer.

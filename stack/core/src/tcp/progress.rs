@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::narrow::low_u32;
 use crate::{Instant, Seq};
 
 /// The reason why no more leaves now.
@@ -119,7 +120,7 @@ impl Progress {
     }
 
     fn end_round(&mut self, now: Instant, delivered: u64) {
-        let bytes = (delivered as u32).wrapping_sub(self.round_from);
+        let bytes = low_u32(delivered).wrapping_sub(self.round_from);
         let elapsed_us = now.since(self.round_began).as_micros().max(1);
         let rate = u128::from(bytes) * 1_000_000 / elapsed_us / 16;
         let rate = u32::try_from(rate).unwrap_or(u32::MAX);
@@ -131,7 +132,7 @@ impl Progress {
     fn begin_round(&mut self, now: Instant, nxt: Seq, delivered: u64) {
         self.round_began = now;
         self.round_end = nxt;
-        self.round_from = delivered as u32;
+        self.round_from = low_u32(delivered);
         self.round_lacked_data = false;
     }
 

@@ -1,5 +1,6 @@
 //! The stretches of data above the first hole, and the order in which they last changed.
 
+use crate::narrow::as_u32;
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
@@ -45,7 +46,7 @@ impl Ranges {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.list.len() as u32
+        as_u32(self.list.len())
     }
 
     /// The end of the highest range; 0 if there is none.

@@ -5,6 +5,7 @@ use arrayvec::ArrayVec;
 use super::cx::LEAST_BYTES;
 use super::ranges::{MOST_BLOCKS, Ranges};
 use super::ring::{ByteRing, LARGEST_BYTES};
+use crate::narrow::as_u32;
 
 /// Data lies in the ring in stream order, out-of-order data too, so that nothing is copied when a hole is filled. All
 /// offsets count from `rcv_nxt`, the end of in-order data.
@@ -130,7 +131,7 @@ impl RecvBuffer {
 
     /// The case of nearly every segment: in order, and no hole anywhere.
     fn append(&mut self, data: &[u8]) -> Inserted {
-        let bytes = data.len() as u32;
+        let bytes = as_u32(data.len());
         self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.unit);
         self.ring.write(self.readable, data);
         self.readable += bytes;
@@ -138,7 +139,7 @@ impl RecvBuffer {
     }
 
     fn merge(&mut self, start: u32, data: &[u8]) -> Inserted {
-        let end = start + data.len() as u32;
+        let end = start + as_u32(data.len());
         let meeting = self.ranges.meet(start, end);
         if start > 0 && self.ranges.is_full_for(&meeting) {
             return Inserted::refused(InsertVerdict::TooManyHoles);

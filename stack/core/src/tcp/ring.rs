@@ -1,5 +1,7 @@
 //! The ring of bytes under both buffers. It knows the place of bytes, not their meaning.
 
+use crate::narrow::as_u32;
+
 /// The first allocation.
 const SMALLEST_BYTES: u32 = 4096;
 /// The largest ring: the widest window that RFC 7323 §2.3 allows. Positions therefore add up within a `u32`.
@@ -15,7 +17,7 @@ pub(super) struct ByteRing {
 impl ByteRing {
     /// The allocated bytes.
     pub(super) fn capacity(&self) -> u32 {
-        self.bytes.len() as u32
+        as_u32(self.bytes.len())
     }
 
     /// Writes `data` at `offset` from the start.
@@ -44,7 +46,7 @@ impl ByteRing {
 
     /// Forgets the first `bytes`.
     pub(super) fn advance(&mut self, bytes: u32) {
-        self.start = self.position(bytes) as u32;
+        self.start = as_u32(self.position(bytes));
     }
 
     /// Restarts an empty ring at the front, where memory is warm and nothing wraps.

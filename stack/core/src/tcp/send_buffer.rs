@@ -2,6 +2,7 @@
 
 use super::cx::LEAST_BYTES;
 use super::ring::{ByteRing, LARGEST_BYTES};
+use crate::narrow::as_u32;
 
 /// Bytes from `snd_una` on, in order. Memory grows with use up to the limit; only [`relax`](SendBuffer::relax) frees
 /// it. A busy connection therefore stops allocating once it has its size.
@@ -47,7 +48,7 @@ impl SendBuffer {
     /// Appends as much of `data` as fits. Returns the number of bytes.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.free() as usize);
-        let needed = self.len + taken as u32;
+        let needed = self.len + as_u32(taken);
         self.ring.reserve(needed, self.len, self.limit);
         self.ring.write(self.len, &data[..taken]);
         self.len = needed;

@@ -7,6 +7,7 @@
 use super::ip::{IpView, protocol};
 use super::tcp::HEADER_LEN;
 use super::{Flags, Sum};
+use crate::narrow::{as_u16, as_u32};
 use crate::trace::DropReason;
 
 /// IPv4 and TCP headers with all the options that fit.
@@ -60,7 +61,7 @@ impl<'a> Cutter<'a> {
         out.extend_from_slice(self.headers);
         self.address_segment(&mut out[start..], at, end);
         let payload = &self.payload[at..end];
-        let tcp_len = (self.headers.len() - self.tcp_at + payload.len()) as u16;
+        let tcp_len = as_u16(self.headers.len() - self.tcp_at + payload.len());
         let sum = self.pseudo_header.add(&tcp_len.to_be_bytes()).add(&out[start + self.tcp_at..]);
         let checksum = sum.append(payload, out).finish();
         let place = start + self.tcp_at + 16;
@@ -75,18 +76,18 @@ impl<'a> Cutter<'a> {
         let total = headers.len() + payload_len;
         let (ip, tcp) = headers.split_at_mut(self.tcp_at);
         if ip[0] >> 4 == 4 {
-            let nth = (at / self.segment_bytes) as u16;
+            let nth = as_u16(at / self.segment_bytes);
             let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(nth);
-            ip[2..4].copy_from_slice(&(total as u16).to_be_bytes());
+            ip[2..4].copy_from_slice(&as_u16(total).to_be_bytes());
             ip[4..6].copy_from_slice(&id.to_be_bytes());
             ip[10..12].fill(0);
             let checksum = Sum::default().add(ip).finish();
             ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         } else {
             // Extension headers count as payload.
-            ip[4..6].copy_from_slice(&((total - 40) as u16).to_be_bytes());
+            ip[4..6].copy_from_slice(&as_u16(total - 40).to_be_bytes());
         }
-        let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add(at as u32);
+        let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add(as_u32(at));
         tcp[4..8].copy_from_slice(&seq.to_be_bytes());
         if end < self.payload.len() {
             tcp[13] &= !(Flags::FIN | Flags::PSH).0;

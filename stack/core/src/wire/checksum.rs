@@ -1,6 +1,7 @@
 //! The Internet checksum (RFC 1071), summed in the machine's own byte order and chained over pieces of any
 //! length.
 
+use crate::narrow::low_u16;
 use std::net::IpAddr;
 
 /// The place where checksums are computed and verified: here, or in the link.
@@ -116,7 +117,7 @@ fn fold(words: u64) -> u16 {
     let sum = (words >> 32) + (words & 0xffff_ffff);
     let sum = (sum >> 16) + (sum & 0xffff);
     let sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u16
+    low_u16((sum >> 16) + (sum & 0xffff))
 }
 
 #[inline]

@@ -8,6 +8,7 @@ pub use quoted::{QuotedTcp, QuotedUdp};
 use std::net::IpAddr;
 
 use super::{Sum, protocol};
+use crate::narrow::as_u32;
 use crate::trace::DropReason;
 
 const HEADER_LEN: usize = 8;
@@ -204,7 +205,7 @@ fn error_head_v4(kind: IcmpKind) -> ((u8, u8), [u8; 4]) {
         }
         IcmpKind::TimeExceeded { code } => ((v4::TIME_EXCEEDED, code), [0; 4]),
         IcmpKind::ParameterProblem { code, pointer } => {
-            ((v4::PARAMETER_PROBLEM, code), [pointer.min(u32::from(u8::MAX)) as u8, 0, 0, 0])
+            ((v4::PARAMETER_PROBLEM, code), [u8::try_from(pointer).unwrap_or(u8::MAX), 0, 0, 0])
         }
         IcmpKind::SourceQuench => ((v4::SOURCE_QUENCH, 0), [0; 4]),
     }
@@ -240,7 +241,7 @@ fn emit(src: IpAddr, dst: IpAddr, head: (u8, u8), value: [u8; 4], body: &[u8], o
 fn message_sum(src: IpAddr, dst: IpAddr, len: usize) -> Sum {
     match src {
         IpAddr::V4(_) => Sum::default(),
-        IpAddr::V6(_) => Sum::pseudo_header(src, dst, protocol::ICMPV6, len as u32),
+        IpAddr::V6(_) => Sum::pseudo_header(src, dst, protocol::ICMPV6, as_u32(len)),
     }
 }
 

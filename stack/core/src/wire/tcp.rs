@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use super::Sum;
 use super::protocol::TCP;
 use crate::Seq;
+use crate::narrow::as_u32;
 use crate::trace::DropReason;
 
 /// Without options.
@@ -89,7 +90,7 @@ impl<'a> TcpView<'a> {
     pub fn sequence_len(&self) -> u32 {
         let controls =
             u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN));
-        self.payload.len() as u32 + controls
+        as_u32(self.payload.len()) + controls
     }
 }
 
@@ -120,7 +121,7 @@ impl<'a> TcpBytes<'a> {
             return Err(DropReason::Truncated);
         }
         if checksums == Checksums::Verify
-            && Sum::pseudo_header(src, dst, TCP, bytes.len() as u32).add(bytes).finish() != 0
+            && Sum::pseudo_header(src, dst, TCP, as_u32(bytes.len())).add(bytes).finish() != 0
         {
             return Err(DropReason::TcpChecksum);
         }
@@ -175,7 +176,7 @@ impl TcpHeader<'_> {
         let [a, b, c, d, e] = fixed;
         let words = [a, b, c, d, e, timestamps.lead(), timestamps.value, timestamps.echo];
         let segment_len = size_of_val(&words) + payload.0.len() + payload.1.len();
-        let sum = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
+        let sum = Sum::pseudo_header(src, dst, TCP, as_u32(segment_len));
         out.reserve(segment_len);
         let start = out.len();
         out.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
@@ -185,7 +186,7 @@ impl TcpHeader<'_> {
     /// [`emit`](TcpHeader::emit) for a link that completes the checksum and takes the payload from elsewhere.
     pub fn emit_head(&self, src: IpAddr, dst: IpAddr, payload_len: usize, out: &mut Vec<u8>) {
         let (mut header, header_len) = self.with_options();
-        let sum = Sum::pseudo_header(src, dst, TCP, (header_len + payload_len) as u32);
+        let sum = Sum::pseudo_header(src, dst, TCP, as_u32(header_len + payload_len));
         header[16..18].copy_from_slice(&sum.fold().to_be_bytes());
         out.extend_from_slice(&header[..header_len]);
     }
@@ -200,7 +201,7 @@ impl TcpHeader<'_> {
     ) {
         let (header, header_len) = self.with_options();
         let segment_len = header_len + payload.0.len() + payload.1.len();
-        let sum = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
+        let sum = Sum::pseudo_header(src, dst, TCP, as_u32(segment_len));
         out.reserve(segment_len);
         let start = out.len();
         out.extend_from_slice(&header[..header_len]);
@@ -223,7 +224,7 @@ impl TcpHeader<'_> {
             u32::from(self.src_port) << 16 | u32::from(self.dst_port),
             self.seq.0,
             self.ack.0,
-            (header_len as u32 / 4) << 28 | u32::from(self.flags.0) << 16 | u32::from(self.window),
+            (as_u32(header_len) / 4) << 28 | u32::from(self.flags.0) << 16 | u32::from(self.window),
             u32::from(self.urgent),
         ]
     }

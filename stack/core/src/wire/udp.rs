@@ -6,6 +6,7 @@ use smoltcp::wire::UdpPacket;
 
 use super::Sum;
 use super::protocol::UDP;
+use crate::narrow::{as_u16, as_u32};
 use crate::trace::DropReason;
 
 const HEADER_LEN: usize = 8;
@@ -47,7 +48,7 @@ impl<'a> UdpView<'a> {
 }
 
 fn checksum(src: IpAddr, dst: IpAddr, datagram: &[u8]) -> u16 {
-    Sum::pseudo_header(src, dst, UDP, datagram.len() as u32).add(datagram).finish()
+    Sum::pseudo_header(src, dst, UDP, as_u32(datagram.len())).add(datagram).finish()
 }
 
 /// Appends a datagram from the first port to the second.
@@ -58,9 +59,9 @@ pub fn emit(src: IpAddr, dst: IpAddr, ports: (u16, u16), payload: &[u8], out: &m
     let mut header = UdpPacket::new_unchecked(&mut bytes[..]);
     header.set_src_port(ports.0);
     header.set_dst_port(ports.1);
-    header.set_len(len as u16);
+    header.set_len(as_u16(len));
     let start = out.len();
-    let sum = Sum::pseudo_header(src, dst, UDP, len as u32).append(&bytes, out).append(payload, out);
+    let sum = Sum::pseudo_header(src, dst, UDP, as_u32(len)).append(&bytes, out).append(payload, out);
     // RFC 768: zero means "no checksum", so a sum of zero is sent in its other form.
     let checksum = if sum.finish() == 0 { u16::MAX } else { sum.finish() };
     out[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::receiving::Around;
 use super::{CloseReason, Connection, Options, send_view};
 use crate::agent::Turn;
+use crate::narrow::as_u32;
 use crate::tcp::config::KeepAlive;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::timers::Timer;
@@ -90,7 +91,7 @@ impl Connection {
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
         let read = self.receiving.read(out);
         if read > 0 {
-            self.after_read(cx, read as u32);
+            self.after_read(cx, as_u32(read));
         }
         read
     }

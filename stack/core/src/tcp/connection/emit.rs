@@ -8,6 +8,7 @@ use super::sending::Sending;
 use super::urges::Urges;
 use super::{Options, send_view};
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote, Path};
+use crate::narrow::as_u16;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
@@ -216,6 +217,6 @@ impl Writer<'_> {
     /// may be fragmented. In the others it tells a retransmission from a copy that the network made.
     fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
         let first = self.opening.first_identification(self.sending.iss());
-        first.wrapping_add(self.urges.count_packets(plan.segments() as u16))
+        first.wrapping_add(self.urges.count_packets(as_u16(plan.segments() as usize)))
     }
 }

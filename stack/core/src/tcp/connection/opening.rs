@@ -19,6 +19,7 @@ use std::time::Duration;
 use super::ends::{End, Ends};
 use super::{Flow, Origin};
 use crate::Instant;
+use crate::narrow::low_u16;
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::trace::Lacking;
 use crate::wire::{Flags, SourceRoute, TcpView};
@@ -121,7 +122,7 @@ impl Opening {
 
     /// Timestamp clock: one tick a millisecond.
     pub(super) fn ts_now(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+        now.millis_u32().wrapping_add(self.ts_offset)
     }
 
     /// The round trip of an echo in whole milliseconds, rounded up: the clock may have ticked once more than it shows.
@@ -142,7 +143,7 @@ impl Opening {
     /// a stranger learns nothing (RFC 7739).
     pub(super) fn first_identification(&self, iss: crate::Seq) -> u16 {
         let first = (self.ts_offset >> 16) as u16;
-        first.wrapping_add((iss.0 >> 8) as u16)
+        first.wrapping_add(low_u16(u64::from(iss.0 >> 8)))
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use arrayvec::ArrayVec;
 
+use crate::narrow::as_u8;
 use crate::trace::DropReason;
 
 const LOOSE: u8 = 131;
@@ -92,8 +93,8 @@ impl SourceRoute {
             RouteKind::Loose => LOOSE,
             RouteKind::Strict => STRICT,
         };
-        out[1] = self.option_len() as u8;
-        out[2] = FIRST_POINTER as u8;
+        out[1] = as_u8(self.option_len());
+        out[2] = as_u8(FIRST_POINTER);
         let stations = self.hops[1..].iter().chain([&dst]);
         for (place, station) in out[FIXED_LEN..].chunks_exact_mut(4).zip(stations) {
             place.copy_from_slice(&station.octets());

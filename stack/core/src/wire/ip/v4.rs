@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use smoltcp::wire::Ipv4Packet;
 
 use super::{Ecn, FragmentInfo, IpHeader, IpView, SourceRoute};
+use crate::narrow::{as_u8, as_u16, low_u8, low_u16};
 use crate::trace::DropReason;
 use crate::wire::Sum;
 
@@ -45,10 +46,10 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     Ok(IpView {
         src: IpAddr::V4(src),
         dst: IpAddr::V4(dst),
-        protocol: (third >> 16) as u8,
+        protocol: low_u8(u64::from(third >> 16)),
         hop_limit: (third >> 24) as u8,
-        ecn: Ecn::from_bits((first >> 16) as u8),
-        dscp: (first >> 18) as u8 & 0x3f,
+        ecn: Ecn::from_bits(low_u8(u64::from(first >> 16))),
+        dscp: low_u8(u64::from(first >> 18)) & 0x3f,
         dont_fragment: second & DONT_FRAGMENT != 0,
         fragment: fragment(second),
         source_route,
@@ -60,7 +61,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
 /// Reads the word of identification, flags and offset.
 #[inline(always)]
 fn fragment(word: u32) -> Option<FragmentInfo> {
-    let (offset, more) = ((word << 3) as u16, word & MORE_FRAGMENTS != 0);
+    let (offset, more) = (low_u16(u64::from(word << 3)), word & MORE_FRAGMENTS != 0);
     (more || offset > 0).then_some(FragmentInfo { id: word >> 16, offset, more })
 }
 
@@ -145,7 +146,7 @@ pub(super) fn emit(
 
 fn checked_len(total_len: usize) -> u16 {
     assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
-    total_len as u16
+    as_u16(total_len)
 }
 
 #[cold]
@@ -167,7 +168,7 @@ fn emit_with_route(
 #[inline]
 fn write(header: &IpHeader<'_>, (src, dst): (Ipv4Addr, Ipv4Addr), payload_len: usize, bytes: &mut [u8]) {
     let total_len = checked_len(bytes.len() + payload_len);
-    let header_len = bytes.len() as u8;
+    let header_len = as_u8(bytes.len());
     let mut packet = Ipv4Packet::new_unchecked(&mut *bytes);
     packet.set_version(4);
     packet.set_header_len(header_len);

@@ -6,6 +6,7 @@ use smoltcp::wire::Ipv6Packet;
 
 use super::protocol::{DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ICMPV6, ROUTING, TCP, UDP};
 use super::{Ecn, FragmentInfo, IpHeader, IpView};
+use crate::narrow::{as_u16, as_u32};
 use crate::trace::DropReason;
 
 pub(in crate::wire) const HEADER_LEN: usize = 40;
@@ -41,7 +42,7 @@ pub struct Fault {
 
 impl Fault {
     fn new(reason: DropReason, code: u8, pointer: usize) -> Fault {
-        Fault { reason, code, pointer: pointer as u32, concerns_groups: false }
+        Fault { reason, code, pointer: as_u32(pointer), concerns_groups: false }
     }
 
     fn erroneous(reason: DropReason, pointer: usize) -> Fault {
@@ -162,7 +163,7 @@ pub(super) fn protocol_at(packet: &[u8]) -> u32 {
     let chain = packet
         .split_first_chunk::<HEADER_LEN>()
         .and_then(|(fixed, payload)| walk_extensions(fixed[NEXT_HEADER_AT], payload, Place::FIRST).ok());
-    chain.map_or(NEXT_HEADER_AT, |chain| chain.named_at) as u32
+    as_u32(chain.map_or(NEXT_HEADER_AT, |chain| chain.named_at))
 }
 
 /// The start of a walk.
@@ -289,7 +290,7 @@ pub(super) fn emit(
     let mut packet = Ipv6Packet::new_unchecked(&mut bytes[..]);
     packet.set_version(6);
     packet.set_traffic_class(header.traffic_class());
-    packet.set_payload_len(payload_len as u16);
+    packet.set_payload_len(as_u16(payload_len));
     packet.set_next_header(header.protocol.into());
     packet.set_hop_limit(header.hop_limit);
     packet.set_src_addr(src);

@@ -6,6 +6,7 @@
 //! It is sent as 0 and ignored on arrival.
 
 use super::Flags;
+use crate::narrow::as_u8;
 
 pub(super) const KIND_HOPWISE: u8 = 253;
 pub(super) const KIND_RATE_REQUEST: u8 = 254;
@@ -124,7 +125,7 @@ impl HopwiseOption {
         let mut bytes = [0; MAX_HOPWISE_LEN];
         let len = self.len();
         let [exid0, exid1] = EXID_HOPWISE;
-        bytes[..4].copy_from_slice(&[KIND_HOPWISE, len as u8, exid0, exid1]);
+        bytes[..4].copy_from_slice(&[KIND_HOPWISE, as_u8(len), exid0, exid1]);
         match self {
             HopwiseOption::Offer(flags) => bytes[4] = flags.0,
             HopwiseOption::Notes(notes) => {
@@ -212,7 +213,7 @@ impl RateRequest {
             RateRequest::Offer => 0,
             RateRequest::Ask(rate) => rate << 1,
         };
-        ([KIND_RATE_REQUEST, self.len() as u8, exid0, exid1, rate], self.len())
+        ([KIND_RATE_REQUEST, as_u8(self.len()), exid0, exid1, rate], self.len())
     }
 }
 

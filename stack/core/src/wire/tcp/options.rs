@@ -5,6 +5,7 @@ use arrayvec::ArrayVec;
 use super::hopwise_option::{KIND_HOPWISE, KIND_RATE_REQUEST};
 use super::{Flags, HopwiseOption, MAX_OPTIONS_LEN, RateRequest};
 use crate::Seq;
+use crate::narrow::as_u8;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -41,7 +42,7 @@ impl Timestamps {
     /// The bytes before the two values if timestamps are the only option.
     #[inline]
     pub(super) fn lead(self) -> u32 {
-        u32::from_be_bytes([NOP, NOP, TIMESTAMPS, TIMESTAMPS_LEN as u8])
+        u32::from_be_bytes([NOP, NOP, TIMESTAMPS, as_u8(TIMESTAMPS_LEN)])
     }
 }
 
@@ -195,11 +196,11 @@ impl TcpOptions {
         let mut writer = Writer { out, len: 0 };
         if let Some(mss) = self.mss {
             let [high, low] = mss.to_be_bytes();
-            writer.put(&[MSS, MSS_LEN as u8, high, low]);
+            writer.put(&[MSS, as_u8(MSS_LEN), high, low]);
         }
         self.write_timestamps(&mut writer);
         if let Some(shift) = self.window_scale {
-            writer.put(&[NOP, WINDOW_SCALE, WINDOW_SCALE_LEN as u8, shift]);
+            writer.put(&[NOP, WINDOW_SCALE, as_u8(WINDOW_SCALE_LEN), shift]);
         }
         if let Some(hopwise) = self.hopwise {
             let (bytes, len) = hopwise.bytes();
@@ -215,12 +216,12 @@ impl TcpOptions {
 
     #[inline]
     fn write_timestamps(&self, writer: &mut Writer<'_>) {
-        let lead = if self.sack_permitted { [SACK_PERMITTED, SACK_PERMITTED_LEN as u8] } else { [NOP, NOP] };
+        let lead = if self.sack_permitted { [SACK_PERMITTED, as_u8(SACK_PERMITTED_LEN)] } else { [NOP, NOP] };
         match self.timestamps {
             Some(timestamps) => {
                 let ([a, b, c, d], [e, f, g, h]) =
                     (timestamps.value.to_be_bytes(), timestamps.echo.to_be_bytes());
-                writer.put(&[lead[0], lead[1], TIMESTAMPS, TIMESTAMPS_LEN as u8, a, b, c, d, e, f, g, h]);
+                writer.put(&[lead[0], lead[1], TIMESTAMPS, as_u8(TIMESTAMPS_LEN), a, b, c, d, e, f, g, h]);
             }
             None if self.sack_permitted => writer.put(&[NOP, NOP, lead[0], lead[1]]),
             None => {}
@@ -236,7 +237,7 @@ impl TcpOptions {
         while writer.len < sack_start(writer.len) {
             writer.put(&[NOP]);
         }
-        writer.put(&[SACK, (SACK_FIXED_LEN + blocks * SACK_BLOCK_LEN) as u8]);
+        writer.put(&[SACK, as_u8(SACK_FIXED_LEN + blocks * SACK_BLOCK_LEN)]);
         for block in &self.sack[..blocks] {
             writer.put(&block.left.0.to_be_bytes());
             writer.put(&block.right.0.to_be_bytes());

@@ -3,6 +3,7 @@
 use super::{Loss, Space};
 use crate::Instant;
 use crate::agent::{DupAck, Path, Recovered};
+use crate::narrow::low_u32;
 use crate::tcp::connection::acks::AckNews;
 use crate::tcp::connection::in_32_bits;
 use crate::tcp::cx::Cx;
@@ -55,7 +56,7 @@ impl Loss {
         }
         cx.trace(TraceKind::Window {
             allowed: in_32_bits(self.recovery.window),
-            flight: self.flight().bytes as u32,
+            flight: low_u32(self.flight().bytes),
         });
     }
 

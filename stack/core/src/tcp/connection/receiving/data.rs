@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Around, Receiving};
 use crate::Seq;
 use crate::agent::{AckRequest, Class, Rule, Why};
+use crate::narrow::as_u32;
 use crate::tcp::connection::ConnectionStats;
 use crate::tcp::connection::ingress::{Arrived, segments_in};
 use crate::tcp::connection::opening::Negotiated;
@@ -36,7 +37,7 @@ impl Receiving {
         stats: &mut ConnectionStats,
     ) {
         let segment = arrived.segment;
-        let len = segment.payload.len() as u32;
+        let len = as_u32(segment.payload.len());
         let first = first_byte(segment);
         let end = first + len;
         if len == 0 || end > self.nxt {
@@ -69,7 +70,7 @@ impl Receiving {
         around: Around<'_>,
         stats: &mut ConnectionStats,
     ) -> bool {
-        self.largest = self.largest.max(bytes_each(arrived) as u32);
+        self.largest = self.largest.max(as_u32(bytes_each(arrived)));
         let (start, payload) = self.cut_to_window(arrived.segment);
         let is_beyond = payload.is_empty();
         if is_beyond {
@@ -81,8 +82,8 @@ impl Receiving {
         }
         let offset = start.bytes_since(self.nxt);
         let looked_at = match cx.memory {
-            Memory::Spent => self.buffer.fits_as_it_is(offset, payload.len() as u32),
-            Memory::Plenty | Memory::Tight => payload.len() as u32,
+            Memory::Spent => self.buffer.fits_as_it_is(offset, as_u32(payload.len())),
+            Memory::Plenty | Memory::Tight => as_u32(payload.len()),
         };
         if looked_at == 0 {
             self.refuse_payload(cx, DropReason::NoMemory, around);
@@ -117,7 +118,7 @@ impl Receiving {
         self.edge = self.edge.max(self.nxt);
         if agreed.sack {
             let first = first_byte(segment);
-            let old_part = nxt.bytes_since(first).min(segment.payload.len() as u32);
+            let old_part = nxt.bytes_since(first).min(as_u32(segment.payload.len()));
             if old_part > 0 {
                 self.ledger.came_twice((first, first + old_part));
             } else if let Some((from, to)) = inserted.duplicate {
@@ -163,7 +164,7 @@ impl Receiving {
         };
         let ack_request = self.ack_request_of(segment, agreed);
         let (bytes, read) = match inserted.advanced {
-            0 => (segment.payload.len() as u32, len),
+            0 => (as_u32(segment.payload.len()), len),
             advanced => (advanced, advanced.min(len)),
         };
         let heard = Heard {
