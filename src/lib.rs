@@ -1,6 +1,8 @@
 //! The command's package. Programs build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and
 //! `hopwise-lab`.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 /// The README's examples are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -2,6 +2,8 @@
 //!
 //! Exit status: 0 done, 1 the work failed, 2 the input was refused (with the place and what would be accepted).
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};

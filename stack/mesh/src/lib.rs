@@ -3,6 +3,7 @@
 //!
 //! This crate's README follows.
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod aodv;
 pub mod aodvv2;

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::agent::Count;
+use crate::narrow::as_u32;
 use crate::{Instant, Seq};
 
 pub(crate) use delivered::{Delivered, Newest};
@@ -169,7 +170,7 @@ impl Scoreboard {
         let count = self.segments.iter().take_while(is_one).count();
         let Some(last) = count.checked_sub(1).map(|last| self.segments[last]) else { return };
         let first = self.segments[0];
-        let of_all = Sum { segments: count as u32, bytes: last.end().bytes_since(first.seq) };
+        let of_all = Sum { segments: as_u32(count), bytes: last.end().bytes_since(first.seq) };
         self.segments.drain(..count);
         self.first_lost = self.first_lost.saturating_sub(count);
         self.flight.segments -= of_all.segments;

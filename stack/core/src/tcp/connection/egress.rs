@@ -14,6 +14,7 @@ use super::receiving::Around;
 use super::signals::RELAX_AFTER;
 use super::{CloseReason, Connection, in_32_bits, send_view};
 use crate::agent::{Allowance, Count, Sent, SentKind};
+use crate::narrow::as_u16;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
@@ -170,7 +171,7 @@ impl Connection {
             seq: plan.seq,
             ack: self.receiving.nxt(),
             len: plan.len,
-            segments: plan.segments() as u16,
+            segments: as_u16(plan.segments() as usize),
             flags: plan.flags.0,
             what: if is_bare { SentWhat::Control } else { plan.what.traced() },
             flight: in_32_bits(self.loss.flight().bytes),

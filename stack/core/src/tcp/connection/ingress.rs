@@ -8,6 +8,7 @@ use super::sending::WindowNews;
 use super::{CloseReason, Connection, Origin, hops};
 use crate::Instant;
 use crate::agent::{Rule, Why};
+use crate::narrow::{as_u16, as_u32};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
@@ -32,7 +33,7 @@ pub(crate) struct Arrived<'a> {
 impl Arrived<'_> {
     /// The number of segments that came as one; a segment without payload counts too.
     pub(super) fn segments(&self) -> u32 {
-        segments_in(self.segment.payload.len() as u32, self.segment_bytes)
+        segments_in(as_u32(self.segment.payload.len()), self.segment_bytes)
     }
 }
 
@@ -93,8 +94,8 @@ impl Connection {
         cx.trace(TraceKind::Received {
             seq: segment.seq,
             ack: segment.ack,
-            len: segment.payload.len() as u32,
-            segments: arrived.segments() as u16,
+            len: as_u32(segment.payload.len()),
+            segments: as_u16(arrived.segments() as usize),
             flags: segment.flags.0,
         });
         let disposition = match self.state {

@@ -3,6 +3,7 @@
 use super::Facts;
 use crate::Seq;
 use crate::agent::AckNote;
+use crate::narrow::low_u32;
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 
@@ -71,7 +72,7 @@ impl DecidedAck {
             kind: aim.kind,
             twice,
             part_of: aim.part_of,
-            read: cx.packet as u32,
+            read: low_u32(cx.packet),
             nth: 0,
         }
     }

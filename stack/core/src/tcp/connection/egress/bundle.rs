@@ -4,6 +4,7 @@ use super::rungs::Ladder;
 use super::{SegmentPlan, What};
 use crate::Seq;
 use crate::agent::{Allowance, SentKind};
+use crate::narrow::as_u16;
 use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
@@ -149,7 +150,7 @@ impl SegmentPlan {
     pub(super) fn left(&self, link: &LinkHelp) -> Left {
         Left::Packet {
             lent: (link.lends && self.len > 0).then_some((self.seq, self.len)),
-            segment_bytes: (self.len > self.each).then_some(self.each as u16),
+            segment_bytes: (self.len > self.each).then_some(as_u16(self.each as usize)),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{LinkHelp, SegmentPlan, What};
 use crate::Instant;
 use crate::agent::{Allowance, SentKind, Turn};
+use crate::narrow::as_u32;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::connection::loss::Loss;
 use crate::tcp::connection::opening::Opening;
@@ -139,7 +140,7 @@ impl Ladder<'_> {
             flags |= Flags::PSH;
         }
         SegmentPlan {
-            what: What::Again { index: index as u32, kind },
+            what: What::Again { index: as_u32(index), kind },
             seq: segment.seq,
             len,
             each: len,
@@ -262,7 +263,7 @@ impl Ladder<'_> {
         if self.urges.is_tail_probe_due() && !self.loss.board().is_empty() && !self.is_frozen() {
             let index = self.loss.board().len() - 1;
             let again = self.plan_again(index, SentKind::Probe);
-            return Some(SegmentPlan { what: What::TailProbeAgain { index: index as u32 }, ..again });
+            return Some(SegmentPlan { what: What::TailProbeAgain { index: as_u32(index) }, ..again });
         }
         if !self.urges.is_window_probe_due() || !self.state.is_synchronized() {
             return None;
