@@ -13,6 +13,9 @@ use hopwise_core::narrow::{as_u16, as_u32};
 const HEADER: usize = 20;
 /// Room for packets between two reads. Packets beyond it are missed, which does no harm.
 const BUFFER_BYTES: libc::c_int = 1 << 18;
+/// The packets of one look, more than the room holds: all that came before it are among them. Those that a flood adds
+/// meanwhile wait.
+const AT_ONCE: usize = 1_024;
 
 #[derive(Debug)]
 pub struct Watch {
@@ -53,10 +56,10 @@ impl Watch {
         if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Watch { fd }) }
     }
 
-    /// Drains the packets that have passed since the last call.
+    /// Hands over the packets that have passed since the last call.
     pub fn look(&self, sink: &mut dyn FnMut(Passing)) {
         let mut header = [0; HEADER];
-        loop {
+        for _ in 0..AT_ONCE {
             // SAFETY: plain data for which zeros are a value.
             let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
             let mut from_len = as_u32(size_of::<libc::sockaddr_ll>());
@@ -84,5 +87,34 @@ impl Watch {
 impl AsFd for Watch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn a_look_ends_beside_a_flood_that_does_not() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: a look beside a flood: packet sockets take root");
+            return;
+        }
+        let watch = Watch::open("lo").expect("root may");
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let send = || drop(socket.send_to(&[0; 20], socket.local_addr().expect("bound")));
+        send();
+        let mut seen = 0;
+        // Each packet causes another one, which is seen at both ends of the loopback.
+        watch.look(&mut |_| {
+            seen += 1;
+            send();
+        });
+        assert!((2..=AT_ONCE).contains(&seen), "{seen}");
+        let mut rest = 0;
+        watch.look(&mut |_| rest += 1);
+        assert!(rest > 0, "the others have waited");
     }
 }
