@@ -103,7 +103,7 @@ impl Before {
         Ok(before)
     }
 
-    /// The state before a killed daemon made these changes. What has changed since stays.
+    /// The state before a killed daemon made these changes. Later changes by others stay.
     fn adopt(&mut self, left: &[Set]) {
         for change in left {
             match change {

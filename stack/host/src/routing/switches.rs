@@ -328,7 +328,7 @@ mod tests {
         let path = planted(&root, "ipv4/conf/wlan0/rp_filter 0 2\nipv4/conf/all/accept_source_route 1 0\n");
         drop(Switches::open_below(&root, &path, &[]).expect("a journal"));
         assert_eq!(values(&root), ["0", "0", "0", "2"], "nothing else would filter there");
-        // Of a genuine one, the filter of all interfaces comes back first.
+        // In a genuine one, the filter of all interfaces comes back first.
         let path = planted(&root, "ipv4/conf/wlan0/rp_filter 0 2\nipv4/conf/all/rp_filter 2 0\n");
         drop(Switches::open_below(&root, &path, &[]).expect("a journal"));
         assert_eq!(values(&root), ["2", "0", "0", "0"]);
