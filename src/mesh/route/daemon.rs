@@ -1,30 +1,28 @@
 //! The daemon's loop: messages, waiting packets, timers, and the kernel's table after each of them.
 
+mod open;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use caps::Capability;
-use hopwise_core::ip::Prefix;
-use hopwise_core::narrow::as_u16;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine};
+use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
-use hopwise_host::routing::{ControlSocket, KernelRoutes, Table, forget_gone, is_link_lost};
-use hopwise_host::{Answers, Clock, Driver, Interest, Link, Poller, Tun, TunConfig, random_key};
-use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Forward, Keys, OnDemand, Router, RouterConfig, Trust, first_stamp};
+use hopwise_host::routing::{Table, forget_gone, is_link_lost};
+use hopwise_host::{Clock, Driver, Interest, Poller};
+use hopwise_mesh::{Forward, Keys, Router};
 use rustix::io::Errno;
 
 use super::config::Config;
 use super::kernel::Installed;
 use super::neighbours::Port;
 use super::nodes::Nodes;
-use super::speaks::{Birth, Speaks};
-use super::state::{Kept, State};
+use super::state::State;
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::notify;
@@ -110,74 +108,6 @@ fn wall() -> u64 {
 }
 
 impl Daemon {
-    fn open(
-        config: Config,
-        keys: Option<Keys>,
-        hangups: OwnedFd,
-        reader: Option<Reader>,
-    ) -> Result<Daemon, Failure> {
-        let clock = Clock::start();
-        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
-        let ports = opened.collect::<Result<Vec<_>, _>>()?;
-        let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
-        let mut links = listening.collect::<Result<Vec<_>, _>>()?;
-        let kernel = KernelRoutes::open(config.address)
-            .map_err(|error| Failure::failed("open the kernel's table", error))?;
-        let mtu = least_mtu(&kernel, &ports)?;
-        let tun = Tun::open(&TunConfig {
-            mtu,
-            kernel_addresses: vec![Prefix::host(config.address.into())],
-            routes: vec![config.network],
-            loan_beside: Some(config.state.clone()),
-            ..TunConfig::new(&config.tun)
-        })
-        .map_err(|error| Failure::failed("open a TUN device", error))?;
-        let tun_index = netlink::index_of(&config.tun);
-        let tun_index = tun_index.map_err(|error| Failure::failed("find the TUN device", error))?;
-        let forwarding = Forwarding::begin(&config)?;
-        let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
-        let state = State::open(&config.state);
-        let Kept { number: kept, stamp } = state.read();
-        let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
-        let wakes_at = Instant::ZERO + if kept.is_some() { Duration::ZERO } else { rest };
-        if let Some(seq) = kept {
-            tracing::info!(seq, "this node has routed before, and goes on from that number");
-        } else if wakes_at > Instant::ZERO {
-            tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
-        }
-        let interface = |port: &Port| Interface { link: port.link, address: config.address };
-        let trust = Trust { network: Some(config.network), mtu, keys };
-        let protocol = config.speaks.router(Birth {
-            interfaces: ports.iter().map(interface).collect(),
-            serves: config.serves.clone(),
-            seq: kept.unwrap_or(0),
-            seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
-            counter: first_stamp(wall(), stamp),
-            wakes_at,
-            trust: trust.clone(),
-        });
-        links.push(Box::new(tun));
-        let driver = drive(&config, protocol, links)?.with_clock(clock);
-        Ok(Daemon {
-            hangups,
-            reader,
-            state,
-            clock,
-            poller: driver.poller(),
-            driver,
-            ready: Vec::new(),
-            ports,
-            tun_index,
-            installed: Installed::new(kernel, trust),
-            look_at: Instant::ZERO,
-            is_watching: false,
-            next_mark: Instant::ZERO,
-            stations_at: Instant::ZERO,
-            forwarding,
-            config,
-        })
-    }
-
     /// By name it opens only the kernel's switches, its state, its keys and the kernel's routes from now on.
     fn needs(&self) -> Needs {
         let mut paths = Paths { reads: Vec::new(), writes: vec![SWITCHES.into()] };
@@ -389,38 +319,4 @@ fn reason(error: &io::Error) -> DropReason {
         Some(Errno::NOBUFS | Errno::AGAIN) => DropReason::QueueFull,
         _ => DropReason::Undelivered,
     }
-}
-
-/// A driver of the protocol over its interfaces, and the TUN device as the last link.
-fn drive(
-    config: &Config,
-    protocol: Box<dyn OnDemand>,
-    links: Vec<Box<dyn Link>>,
-) -> Result<Driver<Router<Nodes>>, Failure> {
-    let of_router = RouterConfig {
-        address: config.address,
-        serves: config.serves.clone(),
-        network: config.network,
-        unrouted: LinkId(as_u16(config.interfaces.len())),
-    };
-    let nodes = Nodes::new(&config.nodes, config.speaks.says_arrivals());
-    let driver = Driver::new(Router::new(of_router, protocol, nodes), links, Vec::new());
-    let driver = driver.map_err(|error| Failure::failed("drive the devices", error))?;
-    // Messages wait for the kernel's table in any case.
-    Ok(driver.with_answers(Answers::EachTurn))
-}
-
-/// The link for messages on an interface.
-fn listen(name: &str, speaks: &Speaks) -> Result<Box<dyn Link>, Failure> {
-    let socket = ControlSocket::open(name, speaks.port(), speaks.everyone())
-        .map_err(|error| Failure::failed("open a socket for messages", format_args!("{name}: {error}")))?;
-    Ok(Box::new(socket))
-}
-
-/// The largest packet that all interfaces carry.
-fn least_mtu(kernel: &KernelRoutes, ports: &[Port]) -> Result<u16, Failure> {
-    let mtus = ports.iter().map(|port| kernel.mtu(port.index));
-    let mtus = mtus.collect::<Result<Vec<_>, _>>();
-    let mtus = mtus.map_err(|error| Failure::failed("ask for an interface's MTU", error))?;
-    Ok(mtus.into_iter().min().unwrap_or(u16::MAX))
 }
