@@ -121,18 +121,7 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
                 value
             }
             (None, None, Some(name), _) if claim.per.is_none() && claim.against.is_none() => {
-                let [with, without] = file.figures.get(name).copied().ok_or_else(|| {
-                    let known = file.figures.keys().cloned().collect::<Vec<_>>().join(", ");
-                    let accepted =
-                        if known.is_empty() { "`figures` of the file, by their names" } else { &known };
-                    document.refuse(&place.key("gain"), format!("no figures are called `{name}`"), accepted)
-                })?;
-                if !(with.is_finite() && without.is_finite() && without > 0.0) {
-                    let problem = format!("no gain of {with} over {without}");
-                    let figures = Place::root().key("figures").key(name);
-                    return Err(document.refuse(&figures, problem, "two numbers, the second above 0"));
-                }
-                100.0 * (with / without - 1.0)
+                gain(document, file, &place, name)?
             }
             _ => {
                 let accepted = "`mode` and `value` of the file's `plan`, or `gain` of its `figures`";
@@ -142,6 +131,21 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
         judged.push(claim.hold_against(value));
     }
     Ok(judged)
+}
+
+/// The percentage by which the first of two printed figures exceeds the second.
+fn gain(document: &Document, file: &PlanFile, place: &Place, name: &str) -> Result<f64, Box<Refusal>> {
+    let [with, without] = file.figures.get(name).copied().ok_or_else(|| {
+        let known = file.figures.keys().cloned().collect::<Vec<_>>().join(", ");
+        let accepted = if known.is_empty() { "`figures` of the file, by their names" } else { &known };
+        document.refuse(&place.key("gain"), format!("no figures are called `{name}`"), accepted)
+    })?;
+    if !(with.is_finite() && without.is_finite() && without > 0.0) {
+        let problem = format!("no gain of {with} over {without}");
+        let figures = Place::root().key("figures").key(name);
+        return Err(document.refuse(&figures, problem, "two numbers, the second above 0"));
+    }
+    Ok(100.0 * (with / without - 1.0))
 }
 
 fn value(quantity: Quantity, mode: Mode, ask: &Ask) -> f64 {
