@@ -88,7 +88,17 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
     without_nulls(&mut settings);
     let profile = own_tcp.profile.0;
-    settings["arm"] = json!({
+    settings["arm"] = arm(agents, profile);
+    let segment_bytes = own_tcp.segment_bytes.unwrap_or(SEGMENT_BYTES);
+    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(own_tcp, segment_bytes, routes), profile);
+    if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
+        settings["topology"]["file_sha256"] = hash.into();
+    }
+    settings
+}
+
+fn arm(agents: &Agents, profile: Profile) -> Value {
+    let mut arm = json!({
         "receiver": agents.arm.receiver,
         "sender": agents.senders.specs().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "parameters": {
@@ -98,18 +108,13 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
     });
     if !agents.shadows.specs().is_empty() {
         let all: Vec<_> = agents.shadows.specs().iter().map(ToString::to_string).collect();
-        settings["arm"]["shadows"] = json!(all);
+        arm["shadows"] = json!(all);
     }
     if let Some(base_station) = &agents.base_station {
-        settings["arm"]["base_station"] = base_station.to_string().into();
-        settings["arm"]["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));
+        arm["base_station"] = base_station.to_string().into();
+        arm["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));
     }
-    let segment_bytes = own_tcp.segment_bytes.unwrap_or(SEGMENT_BYTES);
-    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(own_tcp, segment_bytes, routes), profile);
-    if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
-        settings["topology"]["file_sha256"] = hash.into();
-    }
-    settings
+    arm
 }
 
 fn sized(flow: &Traffic, tcp: &Tcp) -> Traffic {
