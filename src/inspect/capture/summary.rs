@@ -1,7 +1,8 @@
 //! Summary of a capture's comments: the rules that decided, how often, and how long segments waited.
 
+mod page;
+
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
@@ -189,56 +190,6 @@ impl Summary {
             true
         })?;
         Ok(Summary::from(counts))
-    }
-
-    /// A table for each kind that occurs.
-    pub(super) fn page(&self) -> String {
-        let text = |count: &u64| count.to_string();
-        let ms = |ms: &Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3}"));
-        let acks = self.acks.iter().map(|acks| {
-            let Acks { connection, agent, rule, count, mean_held_ms, longest_held_ms, merged, .. } = acks;
-            let held = [ms(mean_held_ms), ms(longest_held_ms), text(merged)];
-            [vec![connection.clone(), agent.clone(), rule.clone(), text(count)], held.to_vec()].concat()
-        });
-        let withheld = self.withheld.iter().map(|withheld| {
-            let Withheld { connection, agent, rule, count } = withheld;
-            vec![connection.clone(), agent.clone(), rule.clone(), text(count)]
-        });
-        let sent = self.sent.iter().map(|sent| {
-            let Sent { connection, what, lost_by, packets } = sent;
-            vec![connection.clone(), what.clone(), lost_by.clone().unwrap_or_default(), text(packets)]
-        });
-        let dropped = self
-            .dropped
-            .iter()
-            .map(|dropped| vec![dropped.connection.clone(), dropped.reason.clone(), text(&dropped.count)]);
-        let tries = self.tries.iter().map(|tries| {
-            let Tries { to, frame, tries, again, given_up } = tries;
-            vec![to.clone(), frame.clone(), text(tries), text(again), text(given_up)]
-        });
-        let lost = self.lost.iter().map(|lost| {
-            let Lost { to, frame, lost_to, count } = lost;
-            vec![to.clone(), frame.clone(), lost_to.clone(), text(count)]
-        });
-        let mut page = format!("{} frames\n", self.frames);
-        let held = ["ACKs of", "agent", "rule", "count", "mean held ms", "longest ms", "merged"];
-        table(&mut page, &held, acks.collect());
-        table(&mut page, &["ACKs withheld of", "agent", "rule", "count"], withheld.collect());
-        table(&mut page, &["data of", "sent as", "lost by", "packets"], sent.collect());
-        table(&mut page, &["dropped of", "reason", "count"], dropped.collect());
-        table(&mut page, &["tries for", "frame", "tries", "again", "given up"], tries.collect());
-        table(&mut page, &["no answer of", "frame", "lost to", "count"], lost.collect());
-        page
-    }
-}
-
-fn table<const N: usize>(page: &mut String, columns: &[&str; N], rows: Vec<Vec<String>>) {
-    if rows.is_empty() {
-        return;
-    }
-    for line in crate::table::lines(columns, &rows) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(page, "{line}");
     }
 }
 
