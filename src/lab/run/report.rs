@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hopwise_lab::cost::Cost;
-use hopwise_lab::result::RunResult;
+use hopwise_lab::result::{FlowRow, RunResult};
 use serde::Serialize;
 
 /// Writes the result without its cost, so that two runs of one seed are equal to the byte.
@@ -33,8 +33,26 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
         "{} in {}, arm {}, seed {}: {:.1} s counted",
         result.scenario, result.world, result.arm, result.seed, result.counted_s
     )?;
-    writeln!(out, "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs")?;
+    write_flows(&mut out, &result.flows)?;
     for flow in &result.flows {
+        write_remarks(&mut out, flow)?;
+    }
+    let (total, air) = (&result.total, &result.air);
+    writeln!(out, "\ntotal {:.1} kbit/s, Jain {:.3}", total.goodput_kbps, total.jain)?;
+    writeln!(
+        out,
+        "air   {} frames, {} collisions, {} packets given up, {} lost to full queues",
+        air.frames_sent, air.collisions, air.retry_drops, air.queue_drops
+    )?;
+    let [data_s, ack_s] = [air.data_airtime_s, air.ack_airtime_s].map(Option::unwrap_or_default);
+    let airtime_s = air.airtime_s;
+    writeln!(out, "      {airtime_s:.1} s of airtime: {data_s:.1} s for data, {ack_s:.1} s for TCP's ACKs")?;
+    writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
+}
+
+fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
+    writeln!(out, "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs")?;
+    for flow in flows {
         let hops = flow.hops.map_or("?".to_owned(), |hops| hops.to_string());
         writeln!(
             out,
@@ -48,30 +66,23 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
             flow.acks_sent
         )?;
     }
-    for flow in &result.flows {
-        for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
-            if !lacks.is_empty() {
-                writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
-            }
-        }
-        for shadow in &flow.shadows {
-            writeln!(out, "{:<8} {shadow}", flow.id)?;
-        }
-        if let Some(done) = &flow.completed {
-            let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
-            let (id, count, longest) = (&flow.id, done.count, done.longest_s);
-            writeln!(out, "{id:<8} {count} completed, {mean} each, the longest {longest:.3} s")?;
+    Ok(())
+}
+
+/// What a flow lacks, what shadows would have done, and what it completed.
+fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
+    for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
+        if !lacks.is_empty() {
+            writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
         }
     }
-    let (total, air) = (&result.total, &result.air);
-    writeln!(out, "\ntotal {:.1} kbit/s, Jain {:.3}", total.goodput_kbps, total.jain)?;
-    writeln!(
-        out,
-        "air   {} frames, {} collisions, {} packets given up, {} lost to full queues",
-        air.frames_sent, air.collisions, air.retry_drops, air.queue_drops
-    )?;
-    let [data_s, ack_s] = [air.data_airtime_s, air.ack_airtime_s].map(Option::unwrap_or_default);
-    let airtime_s = air.airtime_s;
-    writeln!(out, "      {airtime_s:.1} s of airtime: {data_s:.1} s for data, {ack_s:.1} s for TCP's ACKs")?;
-    writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
+    for shadow in &flow.shadows {
+        writeln!(out, "{:<8} {shadow}", flow.id)?;
+    }
+    if let Some(done) = &flow.completed {
+        let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
+        let (id, count, longest) = (&flow.id, done.count, done.longest_s);
+        writeln!(out, "{id:<8} {count} completed, {mean} each, the longest {longest:.3} s")?;
+    }
+    Ok(())
 }
