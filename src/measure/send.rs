@@ -13,6 +13,7 @@ use hopwise_lab::units::{Size, Time};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::io::AsyncRead;
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::failure::{self, Failure};
@@ -145,7 +146,6 @@ impl Arguments {
 
     async fn measure(&self, carrier: &Carrier, plan: Plan) -> Result<Report, Failure> {
         let mut control = self.connect(carrier, Opening::Control).await?;
-        let talk = |error: io::Error| Failure::failed("talk to the other end", error);
         protocol::write_line(&mut control, &plan).await.map_err(talk)?;
         ready(&mut control).await?;
         let moved = Arc::new(AtomicU64::new(0));
@@ -184,11 +184,7 @@ impl Arguments {
             Some(told) => Ok(told),
             None => timeout(RESULT_WITHIN, answer).await,
         };
-        let answer =
-            answer.map_err(|_| Failure::failed("talk to the other end", "it did not tell what it saw"))?;
-        let Answer::Saw { flows: theirs } = answer.map_err(talk)? else {
-            return Err(Failure::failed("talk to the other end", "it did not tell what it saw"));
-        };
+        let theirs = flows_seen(answer)?;
         Ok(Report::new(plan.work, plan.reverse, &paired(ours, &theirs, plan.reverse), took))
     }
 
@@ -284,6 +280,19 @@ impl Arguments {
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(all).with_style(style)
+    }
+}
+
+fn talk(error: io::Error) -> Failure {
+    Failure::failed("talk to the other end", error)
+}
+
+/// The flows as the other end saw them.
+fn flows_seen(answer: Result<io::Result<Answer>, Elapsed>) -> Result<Vec<FlowSeen>, Failure> {
+    let silent = || Failure::failed("talk to the other end", "it did not tell what it saw");
+    match answer.map_err(|_| silent())?.map_err(talk)? {
+        Answer::Saw { flows } => Ok(flows),
+        _ => Err(silent()),
     }
 }
 
