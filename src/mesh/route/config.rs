@@ -94,29 +94,10 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
     })?;
     check_addresses(document, &file, network)?;
-    if file.interfaces.is_empty() || file.interfaces.len() > MOST_INTERFACES {
-        let accepted = "1 to 64 interfaces, such as [wlan0]";
-        return Err(document.refuse(
-            &root.key("interfaces"),
-            "the number of interfaces is out of bounds",
-            accepted,
-        ));
-    }
-    let tun = root.key("tun");
-    check_device(document, &tun, &file.tun)?;
+    check_number_of_interfaces(document, &file)?;
+    check_device(document, &root.key("tun"), &file.tun)?;
     check_state(document, file.state.as_deref())?;
-    for (nth, name) in file.interfaces.iter().enumerate() {
-        check_device(document, &root.key("interfaces").index(nth), name)?;
-        if *name == file.tun {
-            let problem = format!("`{name}` is one of `interfaces`");
-            let accepted = "a name that no device has, such as hopwise0";
-            return Err(document.refuse(&tun, problem, accepted));
-        }
-        if file.interfaces[..nth].contains(name) {
-            let place = root.key("interfaces").index(nth);
-            return Err(document.refuse(&place, format!("`{name}` is there twice"), "each once"));
-        }
-    }
+    check_interfaces(document, &file)?;
     let place = root.key("routing");
     if file.routing.protocol == Protocol::Static {
         return Err(document.refuse_key(
@@ -150,6 +131,35 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         confine: file.confine,
         speaks,
     })
+}
+
+fn check_number_of_interfaces(
+    document: &Document,
+    file: &File,
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    if !file.interfaces.is_empty() && file.interfaces.len() <= MOST_INTERFACES {
+        return Ok(());
+    }
+    let place = Place::root().key("interfaces");
+    let accepted = "1 to 64 interfaces, such as [wlan0]";
+    Err(document.refuse(&place, "the number of interfaces is out of bounds", accepted))
+}
+
+/// Each interface is there once, and none is the TUN device.
+fn check_interfaces(document: &Document, file: &File) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    for (nth, name) in file.interfaces.iter().enumerate() {
+        let place = Place::root().key("interfaces").index(nth);
+        check_device(document, &place, name)?;
+        if *name == file.tun {
+            let problem = format!("`{name}` is one of `interfaces`");
+            let accepted = "a name that no device has, such as hopwise0";
+            return Err(document.refuse(&Place::root().key("tun"), problem, accepted));
+        }
+        if file.interfaces[..nth].contains(name) {
+            return Err(document.refuse(&place, format!("`{name}` is there twice"), "each once"));
+        }
+    }
+    Ok(())
 }
 
 /// `all` and `default` stand for every device where the kernel's switches are, and of `%d` the kernel makes a number.
