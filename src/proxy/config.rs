@@ -313,15 +313,7 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         ));
     }
     if let Some(forecast) = &config.forecast {
-        let place = Place::root().key("forecast");
-        if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
-            let problem = format!("threshold_dbm: {}", forecast.threshold_dbm);
-            return Err(document.refuse(&place.key("threshold_dbm"), problem, "a number from -150 to 0"));
-        }
-        if !(0.0..=50.0).contains(&forecast.hysteresis_db) {
-            let problem = format!("hysteresis_db: {}", forecast.hysteresis_db);
-            return Err(document.refuse(&place.key("hysteresis_db"), problem, "a number from 0 to 50"));
-        }
+        check_forecast(document, forecast)?;
     }
     for (nth, stations) in config.stations.iter().enumerate() {
         if stations.every.0 < Duration::from_millis(10) {
@@ -336,6 +328,19 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         }
     }
     Ok(config)
+}
+
+fn check_forecast(document: &Document, forecast: &Forecast) -> Result<(), Box<Refusal>> {
+    let place = Place::root().key("forecast");
+    if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
+        let problem = format!("threshold_dbm: {}", forecast.threshold_dbm);
+        return Err(document.refuse(&place.key("threshold_dbm"), problem, "a number from -150 to 0"));
+    }
+    if !(0.0..=50.0).contains(&forecast.hysteresis_db) {
+        let problem = format!("hysteresis_db: {}", forecast.hysteresis_db);
+        return Err(document.refuse(&place.key("hysteresis_db"), problem, "a number from 0 to 50"));
+    }
+    Ok(())
 }
 
 fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
