@@ -16,7 +16,7 @@ use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::{Checksums, protocol};
 use hopwise_core::{Instant, LinkEvent, Transmit};
-use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
+use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::claim::Claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -96,16 +96,7 @@ impl TunFast {
         let claim = is_shared.then(|| Claim::to("tun", &config.name)).transpose()?;
         // The crate sets the device up.
         let before = before(&config.name)?;
-        let first = DeviceBuilder::new()
-            .name(&config.name)
-            .offload(true)
-            .with(|builder| {
-                builder.packet_information(false).multi_queue(queues != Queues::One);
-            })
-            .build_sync()
-            .map_err(|error| {
-                not_opened(("open a TUN device with offload", queues.is_another()), &config.name, error)
-            })?;
+        let first = open_first(&config.name, queues)?;
         // From here on, an error undoes the changes so far.
         let on_loan = before.map(|before| OnLoan::new(before, config.loan_beside.as_deref()));
         let fd = first.as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
@@ -135,6 +126,14 @@ impl TunFast {
         };
         Ok(devices.into_iter().map(queue).collect())
     }
+}
+
+fn open_first(name: &str, queues: Queues) -> Result<SyncDevice, LinkError> {
+    let device = DeviceBuilder::new().name(name).offload(true).with(|builder| {
+        builder.packet_information(false).multi_queue(queues != Queues::One);
+    });
+    let doing = ("open a TUN device with offload", queues.is_another());
+    device.build_sync().map_err(|error| not_opened(doing, name, error))
 }
 
 /// Returns whether the packet is a fragment of TCP (RFC 791 §3.1, RFC 8200 §4.5). In IPv6, each fragment header before
