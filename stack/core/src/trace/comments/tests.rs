@@ -141,65 +141,33 @@ fn shadows_are_counted_from_nought_as_in_metrics() {
 
 #[test]
 fn what_the_protocol_demands_is_named_with_its_clause() {
-    let dropped = TraceKind::Dropped;
     let forced = |number| decided(number, By::Forced, FORCED);
+    let after =
+        |(seq, len, flags), reason| vec![received(seq, len, flags), TraceKind::Dropped(reason), forced(1001)];
     let (window, ceiling) = (Why::plain(Rule::Window), Why::plain(Rule::Ceiling));
-    let shapes: &[(&str, &[TraceKind])] = &[
-        (
-            "old-duplicate (RFC 9293 §3.10.7.4)",
-            &[received(1, 1000, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
-        ),
-        (
-            "beyond-window (RFC 9293 §3.10.7.4)",
-            &[received(900_001, 1000, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
-        ),
-        (
-            "keep-alive (RFC 9293 §3.8.4)",
-            &[received(1000, 0, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
-        ),
-        (
-            "window-probe (RFC 9293 §3.8.6.1)",
-            &[received(1001, 1, ACK), dropped(DropReason::NoBuffer), forced(1001)],
-        ),
-        (
-            "old-timestamp (RFC 7323 §5.3)",
-            &[received(1001, 100, ACK), dropped(DropReason::Paws), forced(1001)],
-        ),
-        (
-            "challenge-to-rst (RFC 5961 §3.2)",
-            &[received(1003, 0, RST), dropped(DropReason::RstNotExact), forced(1001)],
-        ),
-        (
-            "challenge-to-syn (RFC 5961 §4.2)",
-            &[received(1003, 0, SYN), dropped(DropReason::SynInConnection), forced(1001)],
-        ),
-        (
-            "challenge-to-ack (RFC 5961 §5.2)",
-            &[received(1001, 0, ACK), dropped(DropReason::AckOfUnsent), forced(1001)],
-        ),
-        (
-            "too-many-holes (RFC 5681 §4.2)",
-            &[received(9001, 9, ACK), dropped(DropReason::TooManyHoles), forced(1001)],
-        ),
-        (
-            "no-memory (RFC 9293 §3.10.7.4)",
-            &[received(1001, 9, ACK), dropped(DropReason::NoMemory), forced(1001)],
-        ),
-        (
-            "after-its-fin (RFC 9293 §3.10.7.4)",
-            &[received(1001, 9, ACK), dropped(DropReason::DataAfterClose), forced(1001)],
-        ),
-        ("fin (RFC 9293 §3.10.7.4)", &[received(1001, 0, ACK | FIN), forced(1002)]),
+    let shapes = [
+        ("old-duplicate (RFC 9293 §3.10.7.4)", after((1, 1000, ACK), DropReason::OutOfWindow)),
+        ("beyond-window (RFC 9293 §3.10.7.4)", after((900_001, 1000, ACK), DropReason::OutOfWindow)),
+        ("keep-alive (RFC 9293 §3.8.4)", after((1000, 0, ACK), DropReason::OutOfWindow)),
+        ("window-probe (RFC 9293 §3.8.6.1)", after((1001, 1, ACK), DropReason::NoBuffer)),
+        ("old-timestamp (RFC 7323 §5.3)", after((1001, 100, ACK), DropReason::Paws)),
+        ("challenge-to-rst (RFC 5961 §3.2)", after((1003, 0, RST), DropReason::RstNotExact)),
+        ("challenge-to-syn (RFC 5961 §4.2)", after((1003, 0, SYN), DropReason::SynInConnection)),
+        ("challenge-to-ack (RFC 5961 §5.2)", after((1001, 0, ACK), DropReason::AckOfUnsent)),
+        ("too-many-holes (RFC 5681 §4.2)", after((9001, 9, ACK), DropReason::TooManyHoles)),
+        ("no-memory (RFC 9293 §3.10.7.4)", after((1001, 9, ACK), DropReason::NoMemory)),
+        ("after-its-fin (RFC 9293 §3.10.7.4)", after((1001, 9, ACK), DropReason::DataAfterClose)),
+        ("fin (RFC 9293 §3.10.7.4)", vec![received(1001, 0, ACK | FIN), forced(1002)]),
         (
             "early-fin (RFC 5681 §4.2)",
-            &[received(2001, 0, ACK | FIN), decided(1001, By::Forced, Why::plain(Rule::NotInOrder))],
+            vec![received(2001, 0, ACK | FIN), decided(1001, By::Forced, Why::plain(Rule::NotInOrder))],
         ),
-        ("window-opens (RFC 9293 §3.8.6.2.2)", &[decided(1001, By::Forced, window)]),
-        ("ceiling (RFC 9293 MUST-40)", &[decided(1001, By::Forced, ceiling)]),
+        ("window-opens (RFC 9293 §3.8.6.2.2)", vec![decided(1001, By::Forced, window)]),
+        ("ceiling (RFC 9293 MUST-40)", vec![decided(1001, By::Forced, ceiling)]),
     ];
     for (must, kinds) in shapes {
         let mut told = Told::new();
-        let said = told.came(7, kinds);
+        let said = told.came(7, &kinds);
         let expected = format!("the protocol demands it, {must}, whatever delayed says");
         assert!(said.ends_with(&expected), "{said}");
         let left = told.at(7, 1, ack_sent(if must.starts_with("fin") { 1002 } else { 1001 }));
