@@ -1,5 +1,8 @@
 //! RFC 3561's rules, with routers in memory.
 
+mod arrivals;
+mod limits;
+
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -337,79 +340,6 @@ fn a_route_that_was_mended_is_kept() {
 }
 
 #[test]
-fn what_comes_from_off_the_link_or_from_no_host_is_refused() {
-    let mut alone = Alone::new(settings());
-    let bytes = bytes_of(&Message::Rreq(request(1, 2, 9, None)), &[]);
-    let mut refused = |from: [u8; 4], by: [u8; 4], bytes: &[u8]| {
-        let control = Control {
-            link: LINK,
-            from: Some(by.into()),
-            cast: Cast::ToAll,
-            src: from.into(),
-            dst: Ipv4Addr::BROADCAST.into(),
-            hop_limit: 9,
-            message: bytes,
-        };
-        alone.router.handle_control(&Cx { now: alone.now, endpoint: &Ends::default() }, &control);
-        reasons(&alone.orders())
-    };
-    assert_eq!(refused([10, 9, 9, 9], [10, 0, 0, 3], &bytes), [DropReason::RoutingRefused]);
-    assert_eq!(refused([224, 0, 0, 1], [224, 0, 0, 1], &bytes), [DropReason::RoutingRefused]);
-    assert_eq!(refused([10, 0, 0, 1], [10, 0, 0, 1], &bytes), [DropReason::RoutingRefused], "our own");
-    assert_eq!(refused([10, 0, 0, 3], [10, 0, 0, 3], &[1, 2, 3]), [DropReason::RoutingMalformed]);
-    let far = Message::Rreq(Rreq { hop_count: 255, ..request(1, 2, 9, None) });
-    assert_eq!(refused([10, 0, 0, 3], [10, 0, 0, 3], &bytes_of(&far, &[])), [DropReason::RoutingMalformed]);
-}
-
-#[test]
-fn a_flood_of_requests_is_passed_on_at_a_bounded_rate_and_fills_no_memory() {
-    let mut alone = Alone::new(Settings { most_routes: 100, ..settings() });
-    let mut passed = 0;
-    for id in 0..5_000 {
-        let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(request(id, 2, 9, None)), &[]));
-        passed += messages(&orders).len();
-    }
-    assert_eq!(passed, 20);
-    for origin in 0..5_000 {
-        let rreq = Rreq { origin: Ipv4Addr::from_bits(0x0a01_0000 + origin), ..request(1, 2, 9, None) };
-        alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(rreq), &[]));
-    }
-    assert!(alone.router.routes(alone.now).len() <= 100);
-}
-
-#[test]
-fn requests_and_errors_of_our_own_are_rate_limited() {
-    let mut net = Net::new(1, &settings(), 1);
-    (10..60).for_each(|dst| net.send(0, dst));
-    net.run(Instant::from_millis(900), &mut |_| {});
-    assert_eq!(net.log.lines().filter(|line| line.contains("RREQ")).count(), 10);
-    net.run(Instant::from_millis(1_900), &mut |_| {});
-    assert_eq!(net.log.lines().filter(|line| line.contains("RREQ")).count(), 20);
-}
-
-#[test]
-fn a_hello_says_how_often_it_comes() {
-    let mut alone = Alone::new(Settings { hello: true, ..settings() });
-    let hello = Rrep {
-        is_repair: false,
-        wants_ack: false,
-        prefix_size: 0,
-        hop_count: 0,
-        dst: address(2),
-        dst_seq: 4,
-        origin: address(2),
-        lifetime_ms: 2_000,
-    };
-    let mut extension = Vec::new();
-    Extension { kind: HELLO_INTERVAL, data: &100_u32.to_be_bytes() }.emit(&mut extension);
-    alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rrep(hello), &extension));
-    assert_eq!(alone.router.links.next(&settings()), Some(alone.now + Duration::from_millis(200)));
-    let foreign = Rrep { dst: address(5), ..hello };
-    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rrep(foreign), &[]));
-    assert_eq!(reasons(&orders), [DropReason::RoutingRefused], "nobody says hello for another");
-}
-
-#[test]
 fn connections_hear_when_their_route_comes_gets_longer_and_goes() {
     let mut net = Net::new(4, &settings(), 1);
     (1..3).for_each(|node| net.connect(node - 1, node));
@@ -433,69 +363,6 @@ fn connections_hear_when_their_route_comes_gets_longer_and_goes() {
         "who only forwards has no connections: {:?}",
         net.told
     );
-}
-
-#[test]
-fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
-    for key in [None, Some(super::super::Key::new([3; 32]))] {
-        let mut net = Net::chain(3, &Settings { ack_seq: true, key, ..settings() });
-        net.ends[2].0.push((address(0).into(), (40_000, 5_001), Seq(77)));
-        net.send(0, 2);
-        net.run_for(seconds(1));
-        let of_ack = |(node, peer, event): &(usize, IpAddr, PathEvent)| {
-            matches!(event, PathEvent::AckSeq(_)).then_some((*node, *peer, *event))
-        };
-        let expected = (0, IpAddr::V4(address(2)), PathEvent::AckSeq(Seq(77)));
-        assert_eq!(net.told.iter().filter_map(of_ack).collect::<Vec<_>>(), [expected]);
-    }
-}
-
-/// A peer, the ports (the peer's, ours) and the number that has arrived there.
-type Arrival = (IpAddr, Option<(u16, u16)>, Seq);
-
-/// The arrivals among the orders.
-fn arrivals(orders: &[Order]) -> Vec<Arrival> {
-    let arrival = |order: &Order| match order {
-        Order::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
-        _ => None,
-    };
-    orders.iter().filter_map(arrival).collect()
-}
-
-/// The first message among a router's orders, as bytes.
-fn bytes(orders: &[Order]) -> &[u8] {
-    let sent = orders.iter().find_map(|order| match order {
-        Order::Send { packet, .. } => Some(&packet[28..]),
-        _ => None,
-    });
-    sent.expect("something is said")
-}
-
-/// Two neighbours, with connections behind the addresses that they serve.
-#[test]
-fn what_has_arrived_at_an_address_that_is_served_travels_in_its_name() {
-    let with_key = |key: u8| {
-        let key = Some(super::super::Key::new([key; 32]));
-        Settings { ack_seq: true, key, ..settings() }
-    };
-    for (key, is_believed) in [(3, true), (4, false)] {
-        let mut near = Alone::at((0, 20), with_key(3));
-        let mut far = Alone::at((1, 21), with_key(key));
-        near.ends.0.push((address(21).into(), (5_001, 40_000), Seq(99)));
-        far.ends.0.push((address(20).into(), (40_000, 5_001), Seq(77)));
-        let (src, dst) = (IpAddr::V4(address(20)), IpAddr::V4(address(21)));
-        let packet = Routed { src, dst, from: None, hop_limit: 64, id: 1, packet: &[] };
-        near.router.route(&Cx { now: near.now, endpoint: &near.ends }, &packet);
-        let asked = near.orders();
-        let answered = far.hear(0, Cast::ToAll, bytes(&asked));
-        let heard = near.hear(1, Cast::ToUs, bytes(&answered));
-        let told = |peer, ports, seq| if is_believed { vec![(peer, Some(ports), Seq(seq))] } else { vec![] };
-        assert_eq!(arrivals(&answered), told(src, (40_000, 5_001), 99));
-        assert_eq!(arrivals(&heard), told(dst, (5_001, 40_000), 77));
-        for orders in [answered, heard] {
-            assert_eq!(reasons(&orders).contains(&DropReason::RoutingRefused), !is_believed);
-        }
-    }
 }
 
 #[test]
