@@ -317,49 +317,48 @@ mod tests {
         assert!(load(Path::new(path)).is_ok());
     }
 
+    /// A text of a good file, its replacement, and the problem.
+    const REFUSED: &[(&str, &str, &str)] = &[
+        ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 is outside"),
+        (
+            "10.0.0.1\nnetwork: 10.0.0.0/24",
+            "224.0.0.1\nnetwork: 224.0.0.0/4",
+            "224.0.0.1 is not the address of a host",
+        ),
+        ("10.0.0.1\n", "10.0.0.255\n", "10.0.0.255 is not the address of a host"),
+        ("10.0.0.1\n", "10.0.0.0\n", "10.0.0.0 is not the address of a host"),
+        ("[wlan0]", "[wlan0]\nserves: [10.0.0.1]", "10.0.0.1 is not the address of another host"),
+        ("protocol: aodv", "protocol: aodv, key: secret", "`key` changes nothing here"),
+        ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "the key is empty"),
+        ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
+        ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
+        ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 is outside"),
+        ("[wlan0]", "[all]", "`all` is no name of a device"),
+        ("[wlan0]", "['..']", "`..` is no name of a device"),
+        ("[wlan0]", "[a23456789012345b]", "`a23456789012345b` is no name of a device"),
+        ("[wlan0]", "[wlan0]\ntun: hop%d", "`hop%d` is no name of a device"),
+        ("[wlan0]", "[wlan0]\ntun: wlan0", "`wlan0` is one of `interfaces`"),
+        ("[wlan0]", "[wlan0]\nstate: /", "/ is no file"),
+        ("[wlan0]", "[wlan0]\nstate: /tmp", "/tmp is no file"),
+        ("[wlan0]", "[wlan0]\nstate: /dev/null", "/dev/null is no file"),
+        ("[wlan0]", "[]", "the number of interfaces is out of bounds"),
+        ("[wlan0]", "[wlan0, wlan0]", "`wlan0` is there twice"),
+        ("protocol: aodv", "protocol: static", "static routes need no daemon"),
+        ("protocol: aodv", "protocol: aodv, rules: ns2", "the rules of ns-2"),
+        ("protocol: aodv", "protocol: aodv, signed: true", "this key is only for simulations"),
+        ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this key is only for simulations"),
+        ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this key is only for simulations"),
+        ("[wlan0]", "[wlan0]\nclock_within: 10s", "without keys no message carries a time"),
+        ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
+        ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
+        ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` belongs to another protocol"),
+        ("protocol: aodv", "protocol: aodv, rest: 1s", "`rest` changes nothing under rules: rfc3561"),
+        ("protocol: aodv", "protocol: dymo, dymo: { hello_interval: 2h }", "hello_interval is out of bounds"),
+    ];
+
     #[test]
     fn what_makes_no_sense_is_refused_where_it_stands() {
-        for (from, to, problem) in [
-            ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 is outside"),
-            (
-                "10.0.0.1\nnetwork: 10.0.0.0/24",
-                "224.0.0.1\nnetwork: 224.0.0.0/4",
-                "224.0.0.1 is not the address of a host",
-            ),
-            ("10.0.0.1\n", "10.0.0.255\n", "10.0.0.255 is not the address of a host"),
-            ("10.0.0.1\n", "10.0.0.0\n", "10.0.0.0 is not the address of a host"),
-            ("[wlan0]", "[wlan0]\nserves: [10.0.0.1]", "10.0.0.1 is not the address of another host"),
-            ("protocol: aodv", "protocol: aodv, key: secret", "`key` changes nothing here"),
-            ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "the key is empty"),
-            ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
-            ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
-            ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 is outside"),
-            ("[wlan0]", "[all]", "`all` is no name of a device"),
-            ("[wlan0]", "['..']", "`..` is no name of a device"),
-            ("[wlan0]", "[a23456789012345b]", "`a23456789012345b` is no name of a device"),
-            ("[wlan0]", "[wlan0]\ntun: hop%d", "`hop%d` is no name of a device"),
-            ("[wlan0]", "[wlan0]\ntun: wlan0", "`wlan0` is one of `interfaces`"),
-            ("[wlan0]", "[wlan0]\nstate: /", "/ is no file"),
-            ("[wlan0]", "[wlan0]\nstate: /tmp", "/tmp is no file"),
-            ("[wlan0]", "[wlan0]\nstate: /dev/null", "/dev/null is no file"),
-            ("[wlan0]", "[]", "the number of interfaces is out of bounds"),
-            ("[wlan0]", "[wlan0, wlan0]", "`wlan0` is there twice"),
-            ("protocol: aodv", "protocol: static", "static routes need no daemon"),
-            ("protocol: aodv", "protocol: aodv, rules: ns2", "the rules of ns-2"),
-            ("protocol: aodv", "protocol: aodv, signed: true", "this key is only for simulations"),
-            ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this key is only for simulations"),
-            ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this key is only for simulations"),
-            ("[wlan0]", "[wlan0]\nclock_within: 10s", "without keys no message carries a time"),
-            ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
-            ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
-            ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` belongs to another protocol"),
-            ("protocol: aodv", "protocol: aodv, rest: 1s", "`rest` changes nothing under rules: rfc3561"),
-            (
-                "protocol: aodv",
-                "protocol: dymo, dymo: { hello_interval: 2h }",
-                "hello_interval is out of bounds",
-            ),
-        ] {
+        for &(from, to, problem) in REFUSED {
             let said = refused(&GOOD.replace(from, to));
             assert!(said.contains(problem), "{said}");
         }
