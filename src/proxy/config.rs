@@ -434,33 +434,36 @@ mod tests {
         assert_eq!(off.expect("accepted").watchdog, Patience(None));
     }
 
+    /// A file, and the refusal.
+    const REFUSED: &[(&str, &str)] = &[
+        ("agent: ack-hild\n", "proxy.yaml:1:8: no base-station agent is called `ack-hild`"),
+        ("agent: delayed\n", "a base-station agent is wanted"),
+        ("rules:\n  - { agent: \"ack-hold:mode=best\" }\n", "`mode` cannot be `best`"),
+        ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have the same device"),
+        ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
+        ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
+        ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "the end is before the beginning"),
+        ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: bridge, table: 300 }\n", "`by: tun`"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: veth }\n", "unknown variant `veth`"),
+        (
+            "stations: [{ interface: w, mobiles: [{ address: 10.0.0.1, station: 2:0 }] }]\n",
+            "no Ethernet address",
+        ),
+        ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(10ms or more)"),
+        ("limits: { flows: 0 }\n", "zero flows leave no work"),
+        ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
+        ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
+        ("watchdog: 10ms\n", "(600ms or more)"),
+        ("watchdog: maybe\n", ", or off"),
+        ("limit: 3\n", "unknown field `limit`"),
+    ];
+
     #[test]
     fn what_is_wrong_is_refused_at_its_place_with_what_would_be_accepted() {
-        for (text, said) in [
-            ("agent: ack-hild\n", "proxy.yaml:1:8: no base-station agent is called `ack-hild`"),
-            ("agent: delayed\n", "a base-station agent is wanted"),
-            ("rules:\n  - { agent: \"ack-hold:mode=best\" }\n", "`mode` cannot be `best`"),
-            ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have the same device"),
-            ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
-            ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
-            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
-            ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "the end is before the beginning"),
-            ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
-            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
-            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: bridge, table: 300 }\n", "`by: tun`"),
-            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: veth }\n", "unknown variant `veth`"),
-            (
-                "stations: [{ interface: w, mobiles: [{ address: 10.0.0.1, station: 2:0 }] }]\n",
-                "no Ethernet address",
-            ),
-            ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(10ms or more)"),
-            ("limits: { flows: 0 }\n", "zero flows leave no work"),
-            ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
-            ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
-            ("watchdog: 10ms\n", "(600ms or more)"),
-            ("watchdog: maybe\n", ", or off"),
-            ("limit: 3\n", "unknown field `limit`"),
-        ] {
+        for &(text, said) in REFUSED {
             let message = refused(text);
             assert!(message.contains(said), "{text}: {message}");
         }
