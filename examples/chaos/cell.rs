@@ -24,6 +24,19 @@ const PORT: u16 = 7000;
 
 const AGENTS: [&str; 6] = ["ack-hold", "split", "snoop", "freeze", "delayed-dupacks", "ack-filter"];
 
+/// What each station runs of `ip`.
+const ROADS: [(usize, &str); 9] = [
+    (BASE, "addr replace 10.8.0.2/24 dev wire"),
+    (BASE, "link set wire up"),
+    (BASE, "route replace 10.0.0.2 dev air0"),
+    (MOBILE, "route replace 10.0.0.1 dev air0"),
+    (MOBILE, "route replace default via 10.0.0.1 dev air0"),
+    (FIXED, "addr replace 10.8.0.1/24 dev wire"),
+    (FIXED, "link set wire up"),
+    (FIXED, "link set lo up"),
+    (FIXED, "route replace default via 10.8.0.2"),
+];
+
 pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -> Result<Site, String> {
     let folder = folders(name, folder)?;
     let stations = vec![
@@ -47,17 +60,6 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
     let base = Some(stations[BASE].clone());
     let proxy = Daemon::new(Kind::Proxy, &format!("{name}/proxy"), base, &words, &folder);
     let fixed = stations[FIXED].name();
-    let roads = [
-        (BASE, "addr replace 10.8.0.2/24 dev wire"),
-        (BASE, "link set wire up"),
-        (BASE, "route replace 10.0.0.2 dev air0"),
-        (MOBILE, "route replace 10.0.0.1 dev air0"),
-        (MOBILE, "route replace default via 10.0.0.1 dev air0"),
-        (FIXED, "addr replace 10.8.0.1/24 dev wire"),
-        (FIXED, "link set wire up"),
-        (FIXED, "link set lo up"),
-        (FIXED, "route replace default via 10.8.0.2"),
-    ];
     Ok(Site {
         name,
         air: air(name, 1, 100, &folder)?,
@@ -70,7 +72,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
             format!("-ip netns exec {name}-n0 iptables -t security -P FORWARD ACCEPT"),
             format!("-ip netns exec {name}-n0 iptables -t mangle -P FORWARD ACCEPT"),
         ],
-        roads: roads.map(|(station, words)| (station, words.to_owned())).into(),
+        roads: ROADS.map(|(station, words)| (station, words.to_owned())).into(),
         devices: vec![(BASE, "air0"), (MOBILE, "air0"), (BASE, "wire")],
         serves: vec![
             (MOBILE, SocketAddr::from(([0, 0, 0, 0], PORT))),

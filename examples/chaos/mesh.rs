@@ -82,16 +82,7 @@ pub(crate) fn mesh(
         name,
         air: air(name, 3, SPACING_M, &folder)?,
         daemons,
-        // The liar forwards nothing, and kernels filter until a daemon changes that.
-        furniture: std::iter::once(format!(
-            "ip -n {name}-n{LIAR} rule add from 10.0.0.0/24 iif air0 blackhole"
-        ))
-        .chain(
-            (0..4).map(|nth| {
-                format!("ip netns exec {name}-n{nth} sysctl -qw net.ipv4.conf.all.send_redirects=1")
-            }),
-        )
-        .collect(),
+        furniture: furniture(name),
         roads,
         devices: (0..4).map(|nth| (nth, "air0")).collect(),
         serves: vec![
@@ -100,14 +91,7 @@ pub(crate) fn mesh(
             (LAST, SocketAddr::from(([0, 0, 0, 0], 7003))),
         ],
         plans: plans(name, &stations),
-        liar: Liar {
-            place: stations[LIAR].clone(),
-            own: station(LIAR),
-            honest: vec![station(FIRST), station(2), station(LAST), inner(FIRST), inner(LAST)],
-            flows: vec![(inner(FIRST), inner(LAST), 7002), (inner(LAST), inner(FIRST), 7002)],
-            speaks: Some(speaks),
-            device: Some(LIAR),
-        },
+        liar: liar(&stations, speaks),
         stations,
         folder,
         kills: Arc::new(AtomicU64::new(0)),
@@ -116,6 +100,25 @@ pub(crate) fn mesh(
         flows: Vec::new(),
         before: Vec::new(),
     })
+}
+
+/// The liar forwards nothing, and kernels filter until a daemon changes that.
+fn furniture(name: &str) -> Vec<String> {
+    let silence = format!("ip -n {name}-n{LIAR} rule add from 10.0.0.0/24 iif air0 blackhole");
+    let redirects =
+        |nth| format!("ip netns exec {name}-n{nth} sysctl -qw net.ipv4.conf.all.send_redirects=1");
+    std::iter::once(silence).chain((0..4).map(redirects)).collect()
+}
+
+fn liar(stations: &[Namespace], speaks: Speaks) -> Liar {
+    Liar {
+        place: stations[LIAR].clone(),
+        own: station(LIAR),
+        honest: vec![station(FIRST), station(2), station(LAST), inner(FIRST), inner(LAST)],
+        flows: vec![(inner(FIRST), inner(LAST), 7002), (inner(LAST), inner(FIRST), 7002)],
+        speaks: Some(speaks),
+        device: Some(LIAR),
+    }
 }
 
 fn route(
