@@ -172,12 +172,29 @@ impl Mover {
 
     /// Writes a segment of a flow with this payload, all of it zeros, at its `next`.
     fn write(&mut self, nth: usize, flags: u8, payload: usize) {
+        let Some(total) = self.write_packet(nth, flags, payload) else { return };
+        let segment_bytes = (payload > SEGMENT).then_some(SEGMENT as u16);
+        let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 0 };
+        match (&mut self.keeps, self.link.gathers()) {
+            (Some(keeps), Some(link)) if payload > 0 => {
+                let head = &self.output[..total - payload];
+                link.transmit_pieces(&transmit, [head, keeps.keep(payload), &[]]);
+            }
+            _ => {
+                self.link.transmit(Instant::ZERO, &transmit, &self.output[..total]);
+            }
+        }
+        self.output[40..48].fill(0);
+    }
+
+    /// Writes the packet's headers and options, and returns its length.
+    fn write_packet(&mut self, nth: usize, flags: u8, payload: usize) -> Option<usize> {
         let Flow { peer, port, next, expected, .. } = self.flows[nth];
         let options: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, SHIFT] } else { &[] };
         let total = HEADERS + options.len() + payload;
         let packet = &mut self.output[..total];
         packet[..12].copy_from_slice(&[0x45, 0, (total >> 8) as u8, total as u8, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-        let (IpAddr::V4(src), IpAddr::V4(dst)) = (OURS, peer.ip()) else { return };
+        let (IpAddr::V4(src), IpAddr::V4(dst)) = (OURS, peer.ip()) else { return None };
         packet[12..16].copy_from_slice(&src.octets());
         packet[16..20].copy_from_slice(&dst.octets());
         let checksum = Sum::default().add(&packet[..20]).finish();
@@ -196,18 +213,7 @@ impl Mover {
             Device::Offload => pseudo.fold(),
         };
         packet[36..38].copy_from_slice(&checksum.to_be_bytes());
-        let segment_bytes = (payload > SEGMENT).then_some(SEGMENT as u16);
-        let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 0 };
-        match (&mut self.keeps, self.link.gathers()) {
-            (Some(keeps), Some(link)) if payload > 0 => {
-                let head = &self.output[..total - payload];
-                link.transmit_pieces(&transmit, [head, keeps.keep(payload), &[]]);
-            }
-            _ => {
-                self.link.transmit(Instant::ZERO, &transmit, &self.output[..total]);
-            }
-        }
-        self.output[40..48].fill(0);
+        Some(total)
     }
 
     fn most(&self) -> usize {
