@@ -6,12 +6,15 @@
 //!
 //! Steps for a new receiver:
 //!
-//! 1. Write `receiver/NAME.rs` after the example of `receiver/delayed.rs`: the header with source, rule and deviations,
-//!    `params!`, the descriptor, the rule and a test. `testkit/receiver.rs` explains the language of tests. The rule
-//!    implements `Holds` (see `receiver/hold.rs`); its one required function decides until when an in-order segment
-//!    waits.
-//! 2. Add `pub mod NAME;` to `receiver.rs`.
+//! 1. Write `receiver/NAME.rs` (`_` for `-`) after the example of `receiver/delayed.rs`: the header with source, rule
+//!    and deviations, `params!`, the descriptor, the rule and a test. `testkit/receiver.rs` explains the language of
+//!    tests. The rule implements `Holds` (see `receiver/hold.rs`); its one required function decides until when an
+//!    in-order segment waits. No hold is longer than `hold::LONGEST_MS`. An agent that uses the peer's window, the hops
+//!    or the round trip says so in `needs`; its header says its rule while they are unknown. `receiver/dca.rs` uses all
+//!    three. The hops that data crosses are `hops_from_peer.or(hops_to_peer)`.
+//! 2. Add `pub mod NAME;` to `receiver.rs`, where `hopwise agents` should list it.
 //! 3. Run `HOPWISE_WRITE_README=1 cargo test -p hopwise-agents`: it tests all agents and writes the README's table.
+//!    `scripts/bench agents` measures the agent for the README's table of costs.
 //!
 //! Specs, `hopwise agents`, the checks of scenarios and the tests over all agents then know the new agent. The steps
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in

@@ -29,6 +29,7 @@ pub mod seal;
 mod settings;
 pub mod shadow;
 pub mod sim;
+mod spec_names;
 pub mod statistics;
 pub mod store;
 pub mod summary;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::located::{Document, Place, Refusal};
+use crate::spec_names;
 use crate::words::{Word, Words};
 
 /// A rule that chooses agents. The first rule that matches applies. Agents that it does not name are the default ones,
@@ -22,17 +23,18 @@ pub struct Rule<P> {
     #[serde(default = "Match::<P>::every", rename = "match")]
     pub matches: Match<P>,
     /// Receiver agent, which decides when to acknowledge, such as `delayed` (default: as without the rule).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "spec_names::receiver")]
     pub receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default: as without
     /// the rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Specs>")]
+    #[schemars(schema_with = "spec_names::senders")]
     pub sender: Option<String>,
     /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: as without the
     /// rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Specs>")]
+    #[schemars(schema_with = "spec_names::shadows")]
     pub shadows: Option<String>,
 }
 
@@ -86,16 +88,6 @@ impl<'de> Deserialize<'de> for Network {
         let wanted = "a network or an address, such as 10.7.0.0/16 or 10.7.0.2";
         text.parse().map_err(|error| de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
     }
-}
-
-/// A spec of agents, or a list of them.
-#[derive(Clone, Debug, JsonSchema)]
-#[serde(untagged)]
-pub enum Specs {
-    /// One spec.
-    One(String),
-    /// A list of specs.
-    Many(Vec<String>),
 }
 
 impl<P> Match<P> {

@@ -134,7 +134,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// A time below four seconds in four bytes.
+/// A time below four seconds in four bytes, for the agent that most connections have. Others take `Duration`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brief {
     ns: u32,

@@ -11,7 +11,7 @@
 
 use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
-use super::hold::{Decision, Holds, Host, host, since};
+use super::hold::{Decision, Holds, Host, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Brief, Form, params};
 
@@ -19,7 +19,7 @@ params! {
     /// acknowledge when so many in-order segments are unacknowledged
     d: u32 = Form::count("segments", 2, 65_535).is(2),
     /// the longest that an in-order segment waits for its ACK
-    hold: Brief = Form::millis(1, 490).is(100),
+    hold: Brief = Form::millis(1, LONGEST_MS).is(100),
 }
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {

@@ -14,7 +14,7 @@ use hopwise_core::agent::{By, Class};
 use super::receiver::{CEILING, Carried, ReceiverBench, check};
 use super::specs;
 use crate::descriptor::Kind;
-use crate::param::Value;
+use crate::param::{Form, Value};
 use crate::{Profile, registry, spec};
 
 /// Specs with their scripts.
@@ -106,4 +106,29 @@ fn more_is_waited_for_than_is_in_flight() {
 #[test]
 fn hop_counts_that_change_in_the_middle_of_a_flow() {
     play(hops::SCRIPTS);
+}
+
+/// The ledger cuts what is longer, so that such a value would be accepted and not obeyed.
+#[test]
+fn no_receiver_accepts_a_hold_that_the_ledger_cuts() {
+    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver) {
+        if let Some(Form::Time { max, .. }) = agent.param("hold").map(|param| param.form) {
+            assert!(max <= CEILING, "{}: `hold` up to {max:?}; use `LONGEST_MS`", agent.name);
+        }
+    }
+}
+
+/// Without `Needs::hops` nothing reports that the hops are unknown.
+#[test]
+fn a_receiver_that_decides_by_hops_needs_them() {
+    for spec in specs::shortest(Kind::Receiver) {
+        let played = |hops| {
+            let mut bench = ReceiverBench::new(&spec);
+            bench.show(Some(20), hops, None);
+            (0..40).map(|_| bench.play_line("in")).collect::<Vec<_>>()
+        };
+        let [unknown, short, long] = [None, Some(1), Some(255)].map(played);
+        let decides = unknown != short || unknown != long;
+        assert!(!decides || ReceiverBench::new(&spec).agent.needs().hops, "{spec} lacks `needs`");
+    }
 }

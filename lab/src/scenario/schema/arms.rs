@@ -8,24 +8,27 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::rules::{Specs, specs};
+use crate::rules::specs;
+use crate::spec_names;
 
 /// One arm of the trial: its agents and its own settings. Default agents are receiver `delayed` and sender `cubic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct ArmConfig {
     /// Receiver agent, which decides when to acknowledge (default delayed).
+    #[schemars(schema_with = "spec_names::receiver")]
     pub(in crate::scenario) receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default cubic).
     #[serde(deserialize_with = "specs")]
-    #[schemars(with = "Option<Specs>")]
+    #[schemars(schema_with = "spec_names::senders")]
     pub(in crate::scenario) sender: Option<String>,
     /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: none).
     #[serde(deserialize_with = "specs")]
-    #[schemars(with = "Option<Specs>")]
+    #[schemars(schema_with = "spec_names::shadows")]
     pub(in crate::scenario) shadows: Option<String>,
     /// Base-station agent, such as `ack-hold:mode=kick`; the scenario then needs a gateway (default: the gateway only
     /// forwards).
+    #[schemars(schema_with = "spec_names::base_station")]
     pub(in crate::scenario) base_station: Option<String>,
     /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12` (default: none).
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]

@@ -200,3 +200,11 @@ fn what_serde_accepts_the_schema_accepts_as_well() {
         assert_eq!(check(&text), None, "{to}");
     }
 }
+
+#[test]
+fn editors_complete_the_names_of_all_agents() {
+    let schema = json_schema().to_string();
+    for agent in hopwise_agents::registry::all() {
+        assert!(schema.contains(&format!("\"{}\"", agent.name)), "{}", agent.name);
+    }
+}
