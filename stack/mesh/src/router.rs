@@ -132,7 +132,16 @@ impl<S: PathSeam> Router<S> {
             Verdict::Forward { link, via: NextHop::Neighbour(via) } => {
                 self.config.forward((link, via), false, packet)
             }
-            _ => None,
+            Verdict::Keep => None,
+            Verdict::Drop(reason) => {
+                self.drops.count(reason);
+                None
+            }
+            // No protocol on demand sends data to all neighbours, or with a header of its own.
+            Verdict::Forward { .. } | Verdict::Wrapped { .. } => {
+                self.drops.count(DropReason::NoRoute);
+                None
+            }
         }
     }
 

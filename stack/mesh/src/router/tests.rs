@@ -194,6 +194,20 @@ fn routes_are_searched_for_packets_of_this_machine_to_the_network() {
 }
 
 #[test]
+fn a_packet_that_routing_refuses_at_once_is_a_counted_drop() {
+    let (mut owner, waited) = Owner::with_route();
+    owner.send(address(3), address(8));
+    owner.send(address(3), address(8));
+    assert_eq!(owner.forwards(), [], "another machine should have searched");
+    assert_eq!(owner.router.drops().news(), [(DropReason::NoRoute.name(), 2)]);
+    owner.send(address(0), waited.dst);
+    owner.send(address(0), address(7));
+    owner.send(address(0), OUTSIDE);
+    assert_eq!(owner.forwards().len(), 1);
+    assert_eq!(owner.router.drops().news(), [], "it was forwarded, kept, or is for another network");
+}
+
+#[test]
 fn a_packet_whose_next_hop_is_lost_waits_once_more_and_no_third_time() {
     let (mut owner, _) = Owner::with_route();
     owner.send(address(0), address(9));
