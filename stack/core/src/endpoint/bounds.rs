@@ -4,7 +4,9 @@
 //! connections.
 
 mod full;
-mod guests;
+mod held;
+mod scarce;
+mod shares;
 
 use super::Endpoint;
 use super::table::{Owner, Table};
@@ -13,7 +15,8 @@ use crate::tcp::connection::Connection;
 use crate::tcp::cx::Cx;
 pub use crate::tcp::cx::Memory;
 use crate::trace::{Scarce, StateName, TraceKind};
-use guests::Guests;
+pub use held::Held;
+use shares::Shares;
 
 /// The most that an endpoint holds because of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,22 +51,6 @@ impl Bounds {
     }
 }
 
-/// The amounts that an endpoint holds of the resources in [`Bounds`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Connections that are not over. There are at most as many as the
-    /// [table](super::EndpointConfig::most_connections) has room for.
-    pub connections: usize,
-    /// Connections that their program has left, without those in TIME-WAIT.
-    pub orphans: usize,
-    /// Bytes allocated for the buffers and scoreboards of these connections.
-    pub orphan_bytes: u64,
-    /// Connections in TIME-WAIT that their program has left.
-    pub time_waits: usize,
-    /// Bytes allocated for the buffers and scoreboards of all connections.
-    pub buffer_bytes: u64,
-}
-
 /// RSTs that may wait for their link. Any more are dropped, and the peer gets one when it next sends.
 const MOST_RESETS_WAITING: usize = 1024;
 /// A program's connection keeps its buffers if its data moves at least this often.
@@ -74,7 +61,7 @@ const MOVES_EVERY_MS: u32 = 1000;
 const NONE: u32 = u32::MAX;
 
 /// The reason to hold memory. If buffers are scarce, connections give way in this order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Lane {
     /// An orphan with data behind the peer's closed window.
@@ -156,7 +143,9 @@ pub(super) struct Account {
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
     /// Kept from the time that the table is full until it is less than a quarter full.
-    guests: Option<Box<Guests>>,
+    guests: Option<Box<Shares>>,
+    /// The connections with buffers. Kept from the time that memory is spent until less than half of it is taken.
+    holders: Option<Box<Shares>>,
     /// Small counters: a base station has an endpoint for each half of a split connection.
     gave_way: [u32; Scarce::ALL.len()],
 }
@@ -170,6 +159,7 @@ impl Account {
             bytes: 0,
             shared: Memory::Plenty,
             guests: None,
+            holders: None,
             gave_way: [0; Scarce::ALL.len()],
         }
     }
@@ -266,6 +256,7 @@ impl Account {
             if bytes != was.bytes {
                 entry.place.bytes = bytes;
                 self.recount(was.lane, was.bytes, bytes);
+                self.weigh_holder(table, slot);
             }
             return;
         }
@@ -275,6 +266,7 @@ impl Account {
         let since_ms = if lane == Lane::Free { was.since_ms } else { now.millis_u32() };
         self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
         self.file_guest(table, slot);
+        self.file_holder(table, slot);
     }
 
     fn recount(&mut self, lane: Lane, was: u32, is: u32) {
@@ -293,6 +285,7 @@ impl Account {
         self.bytes -= u64::from(place.bytes);
         self.unlink(table, place);
         self.file_guest(table, slot);
+        self.file_holder(table, slot);
     }
 }
 
@@ -314,14 +307,6 @@ fn lane(owner: Owner, conn: &Connection, bytes: u32) -> Lane {
 }
 
 impl Endpoint {
-    /// The amounts of all [bounded](super::EndpointConfig::bounds) resources.
-    pub fn holds(&self) -> Held {
-        let (orphans, orphan_bytes) = self.account.orphans();
-        let time_waits = self.account.row(Lane::TimeWait).count;
-        let connections = self.alive();
-        Held { connections, orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
-    }
-
     /// Sets the state of the memory that this endpoint shares with others. The scarcer of this state and its own
     /// [bounds](super::EndpointConfig::bounds) counts.
     pub fn set_shared_memory(&mut self, left: Memory) {
@@ -345,6 +330,7 @@ impl Endpoint {
 
     /// Gives connections up until no resource is scarce, or all holders use theirs.
     pub(super) fn make_room(&mut self, now: Instant) {
+        self.account.forget_holders();
         while let Some(scarce) = self.account.scarce() {
             let Some(slot) = self.first_to_go(now, scarce) else { return };
             self.give_way(now, slot, scarce);
@@ -354,19 +340,16 @@ impl Endpoint {
         }
     }
 
-    fn first_to_go(&self, now: Instant, scarce: Scarce) -> Option<u32> {
+    fn first_to_go(&mut self, now: Instant, scarce: Scarce) -> Option<u32> {
         let lanes: &[Lane] = match scarce {
             Scarce::TimeWaits => &[Lane::TimeWait],
             Scarce::Orphans | Scarce::OrphanBytes => &[Lane::Stuck, Lane::Orphan],
-            Scarce::BufferBytes => &[Lane::Stuck, Lane::Orphan, Lane::Holder],
+            Scarce::BufferBytes => return self.first_holder_to_go(now),
             Scarce::Handshakes | Scarce::Connections => &[],
         };
-        let is_of_bytes = matches!(scarce, Scarce::OrphanBytes | Scarce::BufferBytes);
-        let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || !is_of_bytes);
-        let lane = lanes.iter().find(|lane| frees(self.account.row(**lane)))?;
-        let slot = self.account.row(*lane).first;
-        let age_ms = self.table.get(slot)?.place.age_ms(now);
-        (*lane != Lane::Holder || age_ms >= STILL_FOR_MS).then_some(slot)
+        let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || scarce != Scarce::OrphanBytes);
+        let row = lanes.iter().map(|lane| self.account.row(*lane)).find(|row| frees(row))?;
+        Some(row.first)
     }
 
     /// Ends a connection for the sake of others. The peer gets a RST if it may still wait. No RST goes to a TIME-WAIT's

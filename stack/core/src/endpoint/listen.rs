@@ -85,6 +85,11 @@ impl Endpoint {
         at_address.or_else(|| self.listeners.get(&(local.port(), None)))
     }
 
+    /// The handshakes of each listener, and the most that it may have.
+    pub(super) fn handshakes(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.listeners.values().map(|listener| (listener.half_open, listener.options.half_open))
+    }
+
     fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
         self.listeners.values_mut().find(|listener| listener.id == id)
     }
@@ -131,11 +136,14 @@ impl Endpoint {
         }
         let cookies = listener.options.cookies;
         let has_no_place = listener.half_open >= listener.options.half_open;
+        let peer = incoming.flow.remote.ip();
         if self.account.is_overdrawn() {
-            return Err(DropReason::NoMemory);
+            if cookies == Cookies::Never || !self.will_have_memory_for(now, peer) {
+                return Err(DropReason::NoMemory);
+            }
+            return self.answer_with_cookie(now, incoming, id);
         }
         let is_full = has_no_place && !self.oldest_handshake_gives_way(now, id);
-        let peer = incoming.flow.remote.ip();
         match cookies {
             Cookies::Always => self.answer_with_cookie(now, incoming, id),
             Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming, id),
@@ -349,7 +357,9 @@ impl Endpoint {
         if self.listener_mut(id).is_none_or(|l| l.waiting >= l.options.backlog) {
             return Err(DropReason::AcceptQueueFull);
         }
-        if self.account.is_overdrawn() {
+        // Another connection may give its memory or its place now: the cookie proves the address.
+        let peer = incoming.flow.remote.ip();
+        if !self.has_memory_for(now, peer) {
             return Err(DropReason::NoMemory);
         }
         let echoed = ack.options.timestamps.map(|ts| CookieOptions::decode(ts.echo));
@@ -359,8 +369,7 @@ impl Endpoint {
             sack: echoed.is_some_and(|options| options.sack),
             ecn: echoed.is_some_and(|options| options.ecn),
         };
-        // Another connection may make room now: the cookie proves the address.
-        if !self.has_place_for(now, incoming.flow.remote.ip()) {
+        if !self.has_place_for(now, peer) {
             return Err(DropReason::TableFull);
         }
         let slot = self.insert_incoming(now, incoming, id, cookie, |cx, setup| {

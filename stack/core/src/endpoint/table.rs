@@ -1,6 +1,7 @@
 //! The connections of an endpoint, by handle and by flow. Hashing is keyed, so that outsiders cannot choose flows that
 //! collide. Iteration never follows the hash order.
 
+use std::cmp::Reverse;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use hashbrown::HashTable;
 use super::bounds::Place;
 use super::ids::{ConnId, ListenerId};
 use super::rules::Chosen;
+use crate::Instant;
 use crate::secrets::KeyedState;
 use crate::tcp::Flow;
 use crate::tcp::connection::{Connection, Ends};
@@ -167,6 +169,13 @@ impl Table {
     /// Returns whether that generation of the slot still exists.
     pub(super) fn is_named(&self, (slot, generation): (u32, u32)) -> bool {
         self.get(slot).is_some_and(|entry| entry.generation == generation)
+    }
+
+    /// All slots, that of the connection first that was filed first.
+    pub(super) fn by_age(&self, now: Instant) -> Vec<u32> {
+        let mut by_age: Vec<_> = self.iter().map(|(slot, entry)| (entry.place.age_ms(now), slot)).collect();
+        by_age.sort_by_key(|(age_ms, slot)| (Reverse(*age_ms), *slot));
+        by_age.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// All entries in the order of slots.

@@ -5,7 +5,6 @@
 //! of the source that has opened the most, then the quietest that a peer opened. Connections that our program opened
 //! stay.
 
-use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use super::super::Endpoint;
@@ -24,14 +23,9 @@ impl Account {
 
     /// Begins the account of guests, unless it is kept already.
     fn keep_guests(&mut self, now: Instant, table: &Table) {
-        if self.guests.is_some() {
-            return;
-        }
-        self.guests = Some(Box::default());
-        let mut by_age: Vec<_> = table.iter().map(|(slot, entry)| (entry.place.age_ms(now), slot)).collect();
-        by_age.sort_by_key(|(age_ms, slot)| (Reverse(*age_ms), *slot));
-        for (_, slot) in by_age {
-            self.file_guest(table, slot);
+        if self.guests.is_none() {
+            self.guests = Some(Box::default());
+            table.by_age(now).into_iter().for_each(|slot| self.file_guest(table, slot));
         }
     }
 
@@ -40,7 +34,7 @@ impl Account {
         let Some(guests) = &mut self.guests else { return };
         guests.remove(slot);
         if let Some(entry) = table.get(slot).filter(|entry| entry.place.is_guest()) {
-            guests.add(slot, entry.conn.ends().remote.ip());
+            guests.add(slot, entry.conn.ends().remote.ip(), Lane::Live, 1);
         }
     }
 }
@@ -97,6 +91,7 @@ impl Endpoint {
         let guests = self.account.guests.as_deref()?;
         let is_quiet =
             |slot: &u32| self.table.get(*slot).is_some_and(|entry| entry.place.age_ms(now) >= QUIET_FOR_MS);
-        guests.of_the_greediest(peer).or_else(|| guests.quietest(peer).filter(is_quiet))
+        let has_two_more = |most, own| most >= own + 2;
+        guests.of_the_greediest(peer, has_two_more).or_else(|| guests.first(peer).filter(is_quiet))
     }
 }

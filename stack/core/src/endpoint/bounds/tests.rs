@@ -1,5 +1,6 @@
 mod full_table;
 mod memory;
+mod sources;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -179,6 +180,10 @@ impl Host {
         if let Some(guests) = &account.guests {
             let by_scan = table.iter().filter(|(_, entry)| entry.place.is_guest()).count();
             assert_eq!(guests.count(), by_scan);
+        }
+        if let Some(holders) = &account.holders {
+            let lanes = [Lane::Stuck, Lane::Orphan, Lane::Holder].map(|lane| account.row(lane).bytes);
+            assert_eq!(holders.weight(), lanes.iter().sum::<u64>());
         }
     }
 }

@@ -1,0 +1,90 @@
+//! Memory for buffers that is scarce.
+//!
+//! An orphan behind a closed window goes first. Else a connection of the source that holds the most goes, if that is
+//! more than a quarter of the memory, whether its data moves or not. Else it is an orphan, or a connection whose data
+//! stands still. Nothing goes while there is none of these. A peer that has proven its address gets memory of a source
+//! with more than twice as much, even if all of that source's connections move.
+
+use std::net::IpAddr;
+
+use super::super::Endpoint;
+use super::{Account, Lane, STILL_FOR_MS, Table};
+use crate::Instant;
+use crate::trace::Scarce;
+
+impl Account {
+    /// Begins the account of memory by source, unless it is kept already.
+    fn keep_holders(&mut self, now: Instant, table: &Table) {
+        if self.holders.is_none() {
+            self.holders = Some(Box::default());
+            table.by_age(now).into_iter().for_each(|slot| self.file_holder(table, slot));
+        }
+    }
+
+    /// Files a connection among those that hold memory if it is one, as the last that moved.
+    pub(super) fn file_holder(&mut self, table: &Table, slot: u32) {
+        if let Some(holders) = &mut self.holders {
+            holders.remove(slot);
+        }
+        self.weigh_holder(table, slot);
+    }
+
+    /// Files a connection by the present size of its buffers.
+    pub(super) fn weigh_holder(&mut self, table: &Table, slot: u32) {
+        let Some(holders) = &mut self.holders else { return };
+        let Some(entry) = table.get(slot) else { return };
+        let place = entry.place;
+        if place.bytes == 0 || !matches!(place.lane, Lane::Stuck | Lane::Orphan | Lane::Holder) {
+            holders.remove(slot);
+        } else if !holders.reweigh(slot, place.bytes.into()) {
+            holders.add(slot, entry.conn.ends().remote.ip(), place.lane, place.bytes.into());
+        }
+    }
+
+    /// Ends the account of memory by source once much is free.
+    pub(super) fn forget_holders(&mut self) {
+        if self.bytes < self.bounds.buffer_bytes / 2 {
+            self.holders = None;
+        }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn first_holder_to_go(&mut self, now: Instant) -> Option<u32> {
+        let lanes = [Lane::Stuck, Lane::Orphan, Lane::Holder].map(|lane| (lane, self.account.row(lane)));
+        let (lane, row) = lanes.into_iter().find(|(_, row)| row.bytes > 0)?;
+        let first = row.first;
+        let age_ms = self.table.get(first)?.place.age_ms(now);
+        if lane == Lane::Holder && age_ms < STILL_FOR_MS {
+            return None;
+        }
+        self.account.keep_holders(now, &self.table);
+        let share = self.account.bounds.buffer_bytes / 4;
+        let greediest = self.account.holders.as_deref().and_then(|holders| holders.of_more_than(share));
+        greediest.filter(|_| lane != Lane::Stuck).or(Some(first))
+    }
+
+    /// The connection that gives its memory to this peer.
+    fn holder_to_go_for(&mut self, now: Instant, peer: IpAddr) -> Option<u32> {
+        self.account.keep_holders(now, &self.table);
+        let holders = self.account.holders.as_deref()?;
+        let first = holders.of_the_greediest(peer, |most, own| most / 2 > own)?;
+        self.table.get(first).filter(|entry| entry.place.is_incoming).map(|_| first)
+    }
+
+    /// Returns whether there will be memory for this peer once it has proven its address.
+    pub(in super::super) fn will_have_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+        self.holder_to_go_for(now, peer).is_some()
+    }
+
+    /// Returns whether there is memory for a connection with this peer, which has proven its address. If there is none,
+    /// another connection gives its memory up.
+    pub(in super::super) fn has_memory_for(&mut self, now: Instant, peer: IpAddr) -> bool {
+        if !self.account.is_overdrawn() {
+            return true;
+        }
+        let Some(slot) = self.holder_to_go_for(now, peer) else { return false };
+        self.give_way(now, slot, Scarce::BufferBytes);
+        true
+    }
+}
