@@ -26,6 +26,7 @@ mod paths;
 pub(crate) mod places;
 mod relay;
 mod seats;
+mod services;
 pub(crate) mod snapshot;
 mod socks5;
 mod stage;

@@ -227,6 +227,20 @@ pub(crate) enum Side {
     Mesh(HostPort),
 }
 
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (side, HostPort { host, port }) = match self {
+            Side::Local(at) => ("", at),
+            Side::Mesh(at) => ("mesh:", at),
+        };
+        match host.as_str() {
+            "" if !side.is_empty() => write!(f, "{side}{port}"),
+            host if host.contains(':') => write!(f, "{side}[{host}]:{port}"),
+            host => write!(f, "{side}{host}:{port}"),
+        }
+    }
+}
+
 /// `10.7.0.2:80`, `[fd07::2]:80`, `name:80`. For a listener `:80` means every address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort {

@@ -1,5 +1,6 @@
-//! Says in the log that connections were reset because the table was full.
+//! Says in the log what made room for others because a bound was reached.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,20 +10,23 @@ const EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct Crowding {
-    /// The number of resets that the log has, and the time of its last line.
-    said: u64,
+    /// The counts that the log has, and the time of its last line.
+    said: BTreeMap<String, u64>,
     at: Option<Instant>,
 }
 
 impl Crowding {
-    /// Takes the number of resets since the start. Returns those that a line is due for.
-    pub(super) fn due(&mut self, resets: u64, now: Instant) -> Option<u64> {
-        let new = resets.saturating_sub(self.said);
-        let is_due = new > 0 && self.at.is_none_or(|at| now.duration_since(at) >= EVERY);
+    /// Takes the counts since the start, by name. Returns the growth of those that a line is due for.
+    pub(super) fn due(&mut self, counts: &BTreeMap<String, u64>, now: Instant) -> Option<String> {
+        let said = |name: &String| self.said.get(name).copied().unwrap_or(0);
+        let growth = counts.iter().map(|(name, count)| (name, count.saturating_sub(said(name))));
+        let news: Vec<_> = growth.filter(|(_, new)| *new > 0).collect();
+        let is_due = !news.is_empty() && self.at.is_none_or(|at| now.duration_since(at) >= EVERY);
+        let news: Vec<_> = news.iter().map(|(name, new)| format!("{new} of {name}")).collect();
         if is_due {
-            (self.said, self.at) = (resets, Some(now));
+            (self.said, self.at) = (counts.clone(), Some(now));
         }
-        is_due.then_some(new)
+        is_due.then(|| news.join(", "))
     }
 }
 
@@ -31,10 +35,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resets_are_said_at_once_and_then_once_a_minute() {
+    fn what_gave_way_is_said_at_once_and_then_once_a_minute() {
         let (mut crowding, began) = (Crowding::default(), Instant::now());
-        let mut due = |resets, s| crowding.due(resets, began + Duration::from_secs(s));
-        assert_eq!([due(0, 0), due(2, 1), due(5, 60)], [None, Some(2), None]);
-        assert_eq!([due(7, 61), due(7, 200)], [Some(5), None]);
+        let mut due = |orphans, seats, s| {
+            let counts = [("orphans".to_owned(), orphans), ("socks5".to_owned(), seats)].into();
+            crowding.due(&counts, began + Duration::from_secs(s)).unwrap_or_default()
+        };
+        assert_eq!([due(0, 0, 0), due(2, 0, 1), due(3, 5, 60)], ["", "2 of orphans", ""]);
+        assert_eq!([due(3, 7, 61), due(3, 7, 200)], ["1 of orphans, 7 of socks5", ""]);
     }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
-use hopwise_core::trace::Scarce;
 use hopwise_host::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
     Shards, Stack, StackConfig, random_key,
@@ -29,8 +28,8 @@ use super::control::{Request, Response};
 use super::counts::Counts;
 use super::crowding::Crowding;
 use super::metrics::{self, Adder, Sums};
-use super::names::Names;
 use super::seats::Seats;
+use super::services::Services;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Access, Server};
 use super::stage::Stage;
@@ -76,6 +75,7 @@ struct Daemon {
     /// By shard.
     sums: Vec<Arc<Sums>>,
     counts: Counts,
+    services: Services,
     users: Users,
 }
 
@@ -102,7 +102,9 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
     let (user, reader, counts) = (privileges.name(), Mutex::new(reader), Counts::default());
-    let daemon = Arc::new(Daemon { config, document, user, reader, shards, capture, sums, counts, users });
+    let services = Services::new(&config, &forwards);
+    let daemon = Daemon { config, document, user, reader, shards, capture, sums, counts, services, users };
+    let daemon = Arc::new(daemon);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
@@ -192,8 +194,10 @@ impl Daemon {
                 tracing::warn!(%listen, "socks5 takes each client that reaches it: set its `users` or `allow`");
             }
             let port = listener.local_addr().map_err(system)?.port();
-            let server = Arc::new(self.socks5_server(config, port));
-            relays.spawn(socks5::serve(server, listener, stage.clone()));
+            if let Some(seats) = self.services.socks5_seats.clone() {
+                let server = Arc::new(self.socks5_server(config, seats, port));
+                relays.spawn(socks5::serve(server, listener, stage.clone()));
+            }
         }
         let context = self.forward_context();
         for bound in forwards {
@@ -231,11 +235,9 @@ impl Daemon {
     }
 
     fn tell_of(&self, crowding: &mut Crowding) {
-        let of_stack = |stack: &Stack| stack.with(|_, endpoint| endpoint.gave_way(Scarce::Connections));
-        let resets = self.shards.stacks().iter().map(of_stack).sum();
-        if let Some(resets) = crowding.due(resets, Instant::now()) {
-            let most = self.config.most_connections();
-            tracing::warn!(resets, most, "connections were reset to make room: see `bounds.connections`");
+        let bounds = self.services.bounds(&self.shards, &self.counts);
+        if let Some(news) = crowding.due(&bounds.gave_way, Instant::now()) {
+            tracing::warn!("made room for others: {news}; `hopwise status` shows the bounds");
         }
     }
 
@@ -307,16 +309,16 @@ impl Daemon {
         config::parse(reader.path(), &found.text).map_err(Failure::Located)
     }
 
-    fn socks5_server(&self, config: &config::Socks5, port: u16) -> Server {
+    fn socks5_server(&self, config: &config::Socks5, seats: Arc<Seats>, port: u16) -> Server {
         Server {
             shards: self.shards.clone(),
-            names: Names::new(&self.config.hosts),
+            names: self.services.socks5_names.clone(),
             users: self.users.clone(),
             handshake_within: config.handshake_within.0,
             access: Access::new(config),
             own: socks5::Own::new(&self.config, port),
             idle: config.idle.0,
-            seats: Seats::new(config.connections, config.reads_within.0, config.per_source),
+            seats,
             counts: Arc::clone(&self.counts.socks5),
             relayed: Arc::clone(&self.counts.relayed),
         }
@@ -325,7 +327,7 @@ impl Daemon {
     fn forward_context(&self) -> forward::Context {
         forward::Context {
             shards: self.shards.clone(),
-            names: Names::new(&self.config.hosts),
+            names: self.services.forward_names.clone(),
             users: self.users.clone(),
             relayed: Arc::clone(&self.counts.relayed),
             counts: Arc::clone(&self.counts.forwards),
@@ -426,6 +428,7 @@ impl Daemon {
             addresses: self.config.node.address.iter().map(|address| address.0.to_string()).collect(),
             relays: self.counts.named(),
             capture: running.map(|(path, counts)| capture_snapshot(&path, &counts)),
+            bounds: self.services.bounds(&self.shards, &self.counts),
             ..Snapshot::of_shards(&self.shards)
         }
     }

@@ -31,7 +31,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Bound {
     way: Way,
-    seats: Seats,
+    listen: String,
+    seats: Arc<Seats>,
     idle: Duration,
 }
 
@@ -69,9 +70,17 @@ pub(super) struct Context {
 pub(super) fn bind_all(config: &NodeConfig) -> Result<Vec<Bound>, Failure> {
     let bind = |forward: &Forward| {
         let seats = Seats::new(forward.connections, forward.reads_within.0, forward.per_source);
-        way(forward).map(|way| way.map(|way| Bound { way, seats, idle: forward.idle.0 }))
+        let (seats, listen, idle) = (Arc::new(seats), forward.listen.to_string(), forward.idle.0);
+        way(forward).map(|way| way.map(|way| Bound { way, listen, seats, idle }))
     };
     config.forwards.iter().filter_map(|forward| bind(forward).transpose()).collect()
+}
+
+impl Bound {
+    /// The place where it listens, as in the file, and its seats.
+    pub(super) fn seats(&self) -> (String, Arc<Seats>) {
+        (self.listen.clone(), Arc::clone(&self.seats))
+    }
 }
 
 fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
@@ -95,7 +104,7 @@ pub(super) fn start(
     tasks: &mut JoinSet<usize>,
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
-    let (context, stage, Bound { way, seats, idle }) = (context.clone(), stage.clone(), bound);
+    let (context, stage, Bound { way, seats, idle, .. }) = (context.clone(), stage.clone(), bound);
     let seats = (seats, Arc::clone(&context.counts));
     match way {
         Way::Outward { listener, to } => {
@@ -165,7 +174,7 @@ impl Incoming for MeshListener {
 /// that waits for its seat does not delay others. Those that still wait at the end are reset.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
-    (seats, counts): (Seats, Arc<ForwardCounts>),
+    (seats, counts): (Arc<Seats>, Arc<ForwardCounts>),
     carry: impl Fn(I::Client, Seat) -> F + Send,
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
@@ -321,7 +330,8 @@ mod tests {
         };
         let (_end, stage) = watch::channel(Stage::Open);
         let counts = Arc::new(ForwardCounts::default());
-        let seats = (Seats::new(2, Duration::from_secs(30), Some(1)), Arc::clone(&counts));
+        let seats = Arc::new(Seats::new(2, Duration::from_secs(30), Some(1)));
+        let seats = (seats, Arc::clone(&counts));
         let now = || served.lock().expect("nobody panics").clone();
         tokio::select! {
             _ = serve(crowd, seats, carry, stage) => panic!("nobody ends it"),

@@ -16,7 +16,7 @@ use super::origin::{Origin, Sharer};
 
 /// The runtime has 512 threads for blocking calls. SOCKS5 has this many for names, and so have all forwards together. A
 /// source begins a lookup only while more are free than it has: two or three that flood leave some to others.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 /// The longest time that a client waits until its lookup may begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -37,6 +37,11 @@ struct Running {
 }
 
 impl Lookups {
+    /// The number of running lookups.
+    pub(super) fn running(&self) -> usize {
+        self.0.running.lock().values().sum()
+    }
+
     /// Runs a lookup for a client from there as soon as it may begin.
     pub(super) async fn run(
         &self,

@@ -233,20 +233,20 @@ fn bounds(page: &mut Page, snapshot: &Snapshot) {
         (
             "hopwise_held",
             "gauge",
-            "What peers make the stacks hold: connections, or bytes of memory.",
+            "What peers and clients make the node hold: connections, fragments, seats, bytes of memory.",
             &bounds.held,
         ),
-        ("hopwise_held_most", "gauge", "The most that the stacks may hold of it.", &bounds.most),
+        ("hopwise_held_most", "gauge", "The most that the node may hold of it.", &bounds.most),
         (
             "hopwise_gave_way_total",
             "counter",
-            "Connections given up for the sake of others.",
+            "Connections, fragments and seats given up for the sake of others.",
             &bounds.gave_way,
         ),
     ] {
         page.family(family, kind, help);
         for (what, count) in counts {
-            page.line(family, format_args!("what=\"{what}\""), *count);
+            page.line(family, format_args!("what=\"{}\"", escaped(what)), *count);
         }
     }
 }

@@ -22,6 +22,10 @@ impl Names {
         Names { hosts: Arc::new(hosts.clone()), lookups: Lookups::default() }
     }
 
+    pub(super) fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
     /// Resolves a name for a client from `from`.
     pub(super) async fn resolve(&self, from: Origin, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let known = host.parse().ok().or_else(|| self.hosts.get(host).copied());

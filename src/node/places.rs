@@ -20,8 +20,8 @@ impl Places {
         Places { most, taken: VecDeque::new() }
     }
 
-    /// Takes a place for the task of a client from there.
-    pub(crate) fn take(&mut self, task: AbortHandle, from: Origin) {
+    /// Takes a place for the task of a client from there. Returns whether another client gave way.
+    pub(crate) fn take(&mut self, task: AbortHandle, from: Origin) -> bool {
         self.taken.push_back((task, from));
         if self.taken.len() > self.most {
             self.taken.retain(|(task, _)| !task.is_finished());
@@ -32,8 +32,10 @@ impl Places {
             let oldest = (0..weights.len()).rev().max_by_key(|nth| weights[*nth]);
             if let Some((task, _)) = oldest.and_then(|nth| self.taken.remove(nth)) {
                 task.abort();
+                return true;
             }
         }
+        false
     }
 }
 

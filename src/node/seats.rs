@@ -19,12 +19,16 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Seats {
+    /// The number of seats.
+    most: usize,
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Weak<Sitter>>>,
     /// The time for which a client may leave data unread, or be quiet, while others need its seat.
     patience: Duration,
     /// A source or an address gets a seat of another one only while it has fewer than this.
     per_source: usize,
+    /// The number of clients that were asked to make room.
+    gave_way: AtomicU64,
     began: Instant,
 }
 
@@ -54,7 +58,21 @@ impl Seats {
     pub(super) fn new(count: usize, patience: Duration, per_source: Option<usize>) -> Seats {
         let free = Arc::new(Semaphore::new(count));
         let per_source = per_source.unwrap_or(count.div_ceil(2));
-        Seats { free, taken: Mutex::default(), patience, per_source, began: Instant::now() }
+        Seats {
+            most: count,
+            free,
+            taken: Mutex::default(),
+            patience,
+            per_source,
+            gave_way: AtomicU64::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    /// The taken seats, all seats, and the clients that were asked to make room.
+    pub(super) fn counts(&self) -> [u64; 3] {
+        let taken = self.most.saturating_sub(self.free.available_permits());
+        [taken as u64, self.most as u64, self.gave_way.load(Ordering::Relaxed)]
     }
 
     /// A seat for a client from there, unless all clients have a right to theirs.
@@ -110,6 +128,7 @@ impl Seats {
         let Some(goes) = self.over(&crowd).or_else(|| crowd.makes_room_for(from)) else { return false };
         goes.is_told_to_go.store(true, Ordering::Relaxed);
         goes.go.notify_one();
+        self.gave_way.fetch_add(1, Ordering::Relaxed);
         true
     }
 

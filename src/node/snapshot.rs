@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hopwise_core::endpoint::Held;
 use hopwise_core::tcp::Info;
 use hopwise_core::trace::{DropReason, LostBy, Scarce, SentWhat, Totals};
 use hopwise_core::{Endpoint, Instant};
@@ -88,8 +89,8 @@ pub(crate) struct ShardSnapshot {
     pub(crate) sent_packets: u64,
 }
 
-/// The resources that the stacks hold because of their peers, their bounds, and how often one made room, all by the
-/// same names.
+/// The resources that the stacks hold because of their peers and the services because of their clients, their bounds,
+/// and how often one made room, all by the same names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BoundsSnapshot {
     pub(crate) held: BTreeMap<String, u64>,
@@ -98,22 +99,43 @@ pub(crate) struct BoundsSnapshot {
 }
 
 impl BoundsSnapshot {
-    fn add(&mut self, endpoint: &Endpoint) {
-        let (held, most) = (endpoint.holds(), endpoint.bounds());
+    /// The resources of the stacks.
+    pub(super) fn of_shards(shards: &Shards) -> BoundsSnapshot {
+        let mut bounds = BoundsSnapshot::default();
+        for stack in shards.stacks() {
+            stack.with(|_, endpoint| bounds.add_endpoint(endpoint));
+        }
+        bounds
+    }
+
+    /// Adds a resource by its name: what is held, the most of that, and how often one made room.
+    pub(super) fn add(&mut self, name: &str, [held, most, gave_way]: [u64; 3]) {
+        for (counts, count) in
+            [(&mut self.held, held), (&mut self.most, most), (&mut self.gave_way, gave_way)]
+        {
+            let sum = counts.entry(name.to_owned()).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    fn add_endpoint(&mut self, endpoint: &Endpoint) {
+        let (held, most) = (endpoint.holds(), endpoint.may_hold());
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        for (of, held, most) in [
-            ("connections", count(held.connections), count(endpoint.most_connections())),
-            (Scarce::Orphans.name(), count(held.orphans), count(most.orphans)),
-            (Scarce::OrphanBytes.name(), held.orphan_bytes, most.orphan_bytes),
-            (Scarce::TimeWaits.name(), count(held.time_waits), count(most.time_waits)),
-            (Scarce::BufferBytes.name(), held.buffer_bytes, most.buffer_bytes),
+        let of = |of: fn(&Held) -> usize| (count(of(&held)), count(of(&most)));
+        let bytes = |of: fn(&Held) -> u64| (of(&held), of(&most));
+        for (scarce, (held, most)) in [
+            (Scarce::Connections, of(|held| held.connections)),
+            (Scarce::Orphans, of(|held| held.orphans)),
+            (Scarce::OrphanBytes, bytes(|held| held.orphan_bytes)),
+            (Scarce::TimeWaits, of(|held| held.time_waits)),
+            (Scarce::BufferBytes, bytes(|held| held.buffer_bytes)),
+            (Scarce::Handshakes, of(|held| held.handshakes)),
         ] {
-            *self.held.entry(of.to_owned()).or_default() += held;
-            *self.most.entry(of.to_owned()).or_default() += most;
+            self.add(scarce.name(), [held, most, endpoint.gave_way(scarce)]);
         }
-        for scarce in Scarce::ALL {
-            *self.gave_way.entry(scarce.name().to_owned()).or_default() += endpoint.gave_way(scarce);
-        }
+        let gave_way = endpoint.drops(DropReason::FragmentsFull);
+        self.add("fragments", [count(held.fragments), count(most.fragments), gave_way]);
+        self.add("fragment-memory", [held.fragment_bytes, most.fragment_bytes, 0]);
     }
 
     /// The held resources, and those that made room.
@@ -272,7 +294,6 @@ impl Snapshot {
             for reason in DropReason::ALL.iter().filter(|reason| endpoint.drops(**reason) > 0) {
                 *self.drops.entry(reason.name().to_owned()).or_default() += endpoint.drops(*reason);
             }
-            self.bounds.add(endpoint);
             endpoint.connections()
         });
         self.connections_open += connections_open;

@@ -37,7 +37,7 @@ pub(super) use own::Own;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
 /// The largest number of clients that have not sent their request yet.
-const MOST_HANDSHAKES: usize = 256;
+pub(super) const MOST_HANDSHAKES: usize = 256;
 /// The longest time that a client waits for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
@@ -58,6 +58,10 @@ pub(super) struct Socks5Counts {
     /// Clients whose connection could not be made.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
+    /// Clients that have not sent their request yet.
+    pub(super) handshakes: AtomicU64,
+    /// Clients that made room for another one before they had sent their request.
+    pub(super) handshakes_gave_way: AtomicU64,
 }
 
 pub(super) struct Server {
@@ -68,7 +72,7 @@ pub(super) struct Server {
     pub(super) own: Own,
     pub(super) handshake_within: Duration,
     pub(super) idle: Duration,
-    pub(super) seats: Seats,
+    pub(super) seats: Arc<Seats>,
     pub(super) counts: Arc<Socks5Counts>,
     pub(super) relayed: Arc<Relayed>,
 }
@@ -101,7 +105,10 @@ pub(super) async fn serve(
                     count(&server.counts.accepted);
                     if server.access.takes(from.ip()) {
                         let origin = Origin::of(&server.users, &client, from.ip());
-                        places.take(handshakes.spawn(heard(Arc::clone(&server), client)), origin);
+                        let handshake = handshakes.spawn(heard(Arc::clone(&server), client));
+                        if places.take(handshake, origin) {
+                            count(&server.counts.handshakes_gave_way);
+                        }
                     } else {
                         count(&server.counts.not_allowed);
                     }
@@ -121,6 +128,7 @@ pub(super) async fn serve(
             Some(_) = relays.join_next() => {}
             _ = stage.changed() => break,
         }
+        server.counts.handshakes.store(handshakes.len() as u64, Ordering::Relaxed);
     }
     drop(listener);
     handshakes.shutdown().await;
