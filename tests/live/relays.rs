@@ -123,6 +123,25 @@ fn a_side_that_breaks_off_breaks_the_other_off() {
 }
 
 #[test]
+fn a_connection_that_carries_nothing_is_reset_after_its_time() {
+    if !can_run("a_connection_that_carries_nothing_is_reset_after_its_time", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("idle-{nth}"));
+        let _daemon = field.daemon(&way.config.replace("connections: 3", "connections: 3, idle: 1s"));
+        let listener = way.listener(&field);
+        let mut pair = way.pair(&field, &listener);
+        for end in [&mut pair.client, &mut pair.served] {
+            let heard = end.read(&mut [0; 1]).map_err(|error| error.kind());
+            assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}", way.at);
+        }
+        let idle = way.open.replace("open", "idle");
+        within_patience(until(|| (count(&field, &idle), count(&field, way.open)) == (1, 0)));
+    }
+}
+
+#[test]
 fn a_client_whose_service_is_not_there_hears_no_clean_end() {
     if !can_run("a_client_whose_service_is_not_there_hears_no_clean_end", &[]) {
         return;

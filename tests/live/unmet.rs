@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, HOPWISE, SOCKS5, text};
+use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
@@ -84,6 +84,43 @@ fn a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted() {
     let log = field.log();
     let line = log.lines().find(|line| line.contains("the old rules stay")).unwrap_or_default();
     assert!(line.contains("node.yaml:6:14: ") && line.contains("expected a time with its unit"), "{line}");
+}
+
+#[test]
+fn socks5_beyond_the_loopback_without_users_or_allow_is_said_at_the_start() {
+    if !can_run("socks5_beyond_the_loopback_without_users_or_allow_is_said_at_the_start", &[]) {
+        return;
+    }
+    let field = Field::new("open-socks5");
+    let beyond = "socks5: { listen: 10.9.0.1:1080";
+    for (socks5, is_said) in [
+        (format!("{beyond} }}"), true),
+        (format!("{beyond}, users: {{ ada: secret }} }}"), false),
+        (format!("{beyond}, allow: {{ clients: [10.9.0.0/24] }} }}"), false),
+        (SOCKS5.to_owned(), false),
+    ] {
+        let _daemon = field.daemon(&socks5);
+        let log = field.log();
+        assert_eq!(log.contains("socks5 takes each client that reaches it"), is_said, "{socks5}: {log}");
+    }
+}
+
+#[test]
+fn curl_logs_in_at_socks5_with_its_password_alone() {
+    if !can_run("curl_logs_in_at_socks5_with_its_password_alone", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("login");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, users: { ada: secret } }");
+    let get = |login: &[&str]| field.curl(&[&THROUGH[..], login, &["http://10.9.0.2/"]].concat());
+    let page = get(&["--proxy-user", "ada:secret"]);
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    for login in [&["--proxy-user", "ada:wrong"][..], &["--proxy-user", "eve:secret"], &[]] {
+        let refused = get(login);
+        // curl's number for "proxy handshake error".
+        assert_eq!((text(&refused.stdout).as_str(), refused.status.code()), ("", Some(97)), "{login:?}");
+    }
 }
 
 /// YAML takes a password of digits for a number.

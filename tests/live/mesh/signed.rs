@@ -117,3 +117,18 @@ fn daemons_of_dymo_with_a_key_hear_nobody_else_and_change_it_while_they_run() {
     let test = "daemons_of_dymo_with_a_key_hear_nobody_else_and_change_it_while_they_run";
     only_holders_of_the_key_are_heard(test, DYMO, rfc5444::PORT, &unsigned_dymo());
 }
+
+#[test]
+fn a_daemon_without_keys_says_that_its_network_has_to_be_trusted() {
+    let test = "a_daemon_without_keys_says_that_its_network_has_to_be_trusted";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    for routing in [AODV, DYMO] {
+        let mut mesh = Mesh::new(test, 2, routing);
+        let line = mesh.join(0, 1);
+        mesh.start(0, &[line]);
+        let said = || mesh.log(0).contains("messages are not signed: this network has to be trusted");
+        within_patience(until(said));
+    }
+}
