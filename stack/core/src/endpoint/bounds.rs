@@ -16,7 +16,7 @@ use crate::tcp::cx::Cx;
 pub use crate::tcp::cx::Memory;
 use crate::trace::{Scarce, StateName, TraceKind};
 pub use held::Held;
-use shares::Shares;
+use shares::BySource;
 
 /// The most that an endpoint holds because of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,10 +142,8 @@ pub(super) struct Account {
     bytes: u64,
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
-    /// Kept from the time that the table is full until it is less than a quarter full.
-    guests: Option<Box<Shares>>,
-    /// The connections with buffers. Kept from the time that memory is spent until less than half of it is taken.
-    holders: Option<Box<Shares>>,
+    /// One pointer: it counts for each half of a split connection.
+    by_source: Option<Box<BySource>>,
     /// Small counters: a base station has an endpoint for each half of a split connection.
     gave_way: [u32; Scarce::ALL.len()],
 }
@@ -158,8 +156,7 @@ impl Account {
             rows: [row; LANES],
             bytes: 0,
             shared: Memory::Plenty,
-            guests: None,
-            holders: None,
+            by_source: None,
             gave_way: [0; Scarce::ALL.len()],
         }
     }

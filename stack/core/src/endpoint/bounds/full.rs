@@ -8,6 +8,7 @@
 use std::net::IpAddr;
 
 use super::super::Endpoint;
+use super::shares::Shares;
 use super::{Account, Lane, Table};
 use crate::Instant;
 use crate::trace::Scarce;
@@ -23,15 +24,23 @@ impl Account {
 
     /// Begins the account of guests, unless it is kept already.
     fn keep_guests(&mut self, now: Instant, table: &Table) {
-        if self.guests.is_none() {
-            self.guests = Some(Box::default());
+        let guests = &mut self.by_source.get_or_insert_default().guests;
+        if guests.is_none() {
+            *guests = Some(Shares::default());
             table.by_age(now).into_iter().for_each(|slot| self.file_guest(table, slot));
         }
     }
 
+    fn forget_guests(&mut self) {
+        if let Some(kept) = &mut self.by_source {
+            kept.guests = None;
+        }
+        self.by_source.take_if(|kept| kept.is_empty());
+    }
+
     /// Files a connection among the guests if it is one.
     pub(super) fn file_guest(&mut self, table: &Table, slot: u32) {
-        let Some(guests) = &mut self.guests else { return };
+        let Some(guests) = self.by_source.as_mut().and_then(|kept| kept.guests.as_mut()) else { return };
         guests.remove(slot);
         if let Some(entry) = table.get(slot).filter(|entry| entry.place.is_guest()) {
             guests.add(slot, entry.conn.ends().remote.ip(), Lane::Live, 1);
@@ -58,7 +67,7 @@ impl Endpoint {
     /// Returns whether the table has room for another connection. If it is full, the oldest TIME-WAIT makes room.
     pub(in super::super) fn has_place(&mut self, now: Instant) -> bool {
         if self.table.len() < self.config.most_connections / 4 {
-            self.account.guests = None;
+            self.account.forget_guests();
         }
         let oldest = self.account.row(Lane::TimeWait).first;
         if !self.has_room() && self.table.get(oldest).is_some() {
@@ -88,7 +97,7 @@ impl Endpoint {
 
     fn first_guest_to_go(&mut self, now: Instant, peer: IpAddr) -> Option<u32> {
         self.account.keep_guests(now, &self.table);
-        let guests = self.account.guests.as_deref()?;
+        let guests = self.account.by_source.as_ref()?.guests.as_ref()?;
         let is_quiet =
             |slot: &u32| self.table.get(*slot).is_some_and(|entry| entry.place.age_ms(now) >= QUIET_FOR_MS);
         let has_two_more = |most, own| most >= own + 2;

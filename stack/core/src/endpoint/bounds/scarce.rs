@@ -8,6 +8,7 @@
 use std::net::IpAddr;
 
 use super::super::Endpoint;
+use super::shares::Shares;
 use super::{Account, Lane, STILL_FOR_MS, Table};
 use crate::Instant;
 use crate::trace::Scarce;
@@ -15,15 +16,16 @@ use crate::trace::Scarce;
 impl Account {
     /// Begins the account of memory by source, unless it is kept already.
     fn keep_holders(&mut self, now: Instant, table: &Table) {
-        if self.holders.is_none() {
-            self.holders = Some(Box::default());
+        let holders = &mut self.by_source.get_or_insert_default().holders;
+        if holders.is_none() {
+            *holders = Some(Shares::default());
             table.by_age(now).into_iter().for_each(|slot| self.file_holder(table, slot));
         }
     }
 
     /// Files a connection among those that hold memory if it is one, as the last that moved.
     pub(super) fn file_holder(&mut self, table: &Table, slot: u32) {
-        if let Some(holders) = &mut self.holders {
+        if let Some(holders) = self.holders() {
             holders.remove(slot);
         }
         self.weigh_holder(table, slot);
@@ -31,7 +33,7 @@ impl Account {
 
     /// Files a connection by the present size of its buffers.
     pub(super) fn weigh_holder(&mut self, table: &Table, slot: u32) {
-        let Some(holders) = &mut self.holders else { return };
+        let Some(holders) = self.holders() else { return };
         let Some(entry) = table.get(slot) else { return };
         let place = entry.place;
         if place.bytes == 0 || !matches!(place.lane, Lane::Stuck | Lane::Orphan | Lane::Holder) {
@@ -43,9 +45,16 @@ impl Account {
 
     /// Ends the account of memory by source once much is free.
     pub(super) fn forget_holders(&mut self) {
-        if self.bytes < self.bounds.buffer_bytes / 2 {
-            self.holders = None;
+        if self.bytes < self.bounds.buffer_bytes / 2
+            && let Some(kept) = &mut self.by_source
+        {
+            kept.holders = None;
+            self.by_source.take_if(|kept| kept.is_empty());
         }
+    }
+
+    fn holders(&mut self) -> Option<&mut Shares> {
+        self.by_source.as_mut()?.holders.as_mut()
     }
 }
 
@@ -60,14 +69,14 @@ impl Endpoint {
         }
         self.account.keep_holders(now, &self.table);
         let share = self.account.bounds.buffer_bytes / 4;
-        let greediest = self.account.holders.as_deref().and_then(|holders| holders.of_more_than(share));
+        let greediest = self.account.holders().and_then(|holders| holders.of_more_than(share));
         greediest.filter(|_| lane != Lane::Stuck).or(Some(first))
     }
 
     /// The connection that gives its memory to this peer.
     fn holder_to_go_for(&mut self, now: Instant, peer: IpAddr) -> Option<u32> {
         self.account.keep_holders(now, &self.table);
-        let holders = self.account.holders.as_deref()?;
+        let holders = self.account.holders()?;
         let first = holders.of_the_greediest(peer, |most, own| most / 2 > own)?;
         self.table.get(first).filter(|entry| entry.place.is_incoming).map(|_| first)
     }

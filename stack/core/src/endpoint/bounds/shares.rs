@@ -10,6 +10,21 @@ use crate::ip::Source;
 /// The place of a connection in the order: by lane, then by a number that grows with each filing.
 type Turn = (Lane, u64);
 
+/// The accounts of an endpoint that are kept for now.
+#[derive(Debug, Default)]
+pub(super) struct BySource {
+    /// Connections that peers opened. Kept from the time that the table is full until it is less than a quarter full.
+    pub(super) guests: Option<Shares>,
+    /// Connections with buffers. Kept from the time that memory is spent until less than half of it is taken.
+    pub(super) holders: Option<Shares>,
+}
+
+impl BySource {
+    pub(super) fn is_empty(&self) -> bool {
+        self.guests.is_none() && self.holders.is_none()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     /// The number of the last filing.

@@ -177,11 +177,12 @@ impl Host {
             let said = table.iter().filter(|(_, entry)| entry.place.lane == lane).count();
             assert_eq!(said, count);
         }
-        if let Some(guests) = &account.guests {
+        let kept = account.by_source.as_deref();
+        if let Some(guests) = kept.and_then(|kept| kept.guests.as_ref()) {
             let by_scan = table.iter().filter(|(_, entry)| entry.place.is_guest()).count();
             assert_eq!(guests.count(), by_scan);
         }
-        if let Some(holders) = &account.holders {
+        if let Some(holders) = kept.and_then(|kept| kept.holders.as_ref()) {
             let lanes = [Lane::Stuck, Lane::Orphan, Lane::Holder].map(|lane| account.row(lane).bytes);
             assert_eq!(holders.weight(), lanes.iter().sum::<u64>());
         }
