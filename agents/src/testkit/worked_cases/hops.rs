@@ -1,4 +1,4 @@
-//! The path grows from 2 hops to 12 and shrinks to 6 while segments wait. Of these agents only `dca` counts hops.
+//! The path grows from 2 hops to 12 and shrinks to 6 while segments wait. Only `dca` of these agents counts hops.
 
 use super::Case;
 
