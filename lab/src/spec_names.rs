@@ -4,24 +4,29 @@ use hopwise_agents::registry::{self, Kind};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// One spec of this kind, or none.
-fn one(kind: Kind) -> Value {
+/// A spec of this kind.
+fn spec(kind: Kind) -> Value {
     let names: Vec<_> = registry::names(kind).collect();
-    json!({ "anyOf": [{ "enum": names }, { "type": ["string", "null"] }] })
+    json!({ "anyOf": [{ "enum": names }, { "type": "string" }] })
 }
 
-/// One spec of this kind, a list of them, or none.
+/// A spec of this kind, or none.
+fn one(kind: Kind) -> Schema {
+    json_schema!({ "anyOf": [spec(kind), { "type": "null" }] })
+}
+
+/// A spec of this kind, a list of them, or none.
 fn some(kind: Kind) -> Schema {
-    let one = one(kind);
-    json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
+    let spec = spec(kind);
+    json_schema!({ "anyOf": [spec, { "type": "array", "items": spec }, { "type": "null" }] })
 }
 
 pub(crate) fn receiver(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "anyOf": one(Kind::Receiver)["anyOf"] })
+    one(Kind::Receiver)
 }
 
 pub(crate) fn base_station(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "anyOf": one(Kind::BaseStation)["anyOf"] })
+    one(Kind::BaseStation)
 }
 
 pub(crate) fn senders(_: &mut SchemaGenerator) -> Schema {

@@ -153,6 +153,7 @@ fn what_serde_refuses_by_its_shape_the_schema_refuses_as_well() {
         ("kind: bulk", "kind: bulk, think: 5"),
         ("kind: bulk", "kind: bulk, bytes: { mean: 5kB, most: 7kB }"),
         ("sender: [newreno]", "sender: [7]"),
+        ("sender: [newreno]", "sender: [null]"),
         ("arms:", "armes:"),
         ("duration: 300s", "duration: 300"),
         ("duration: 300s, ", ""),
