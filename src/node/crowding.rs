@@ -21,12 +21,12 @@ impl Crowding {
         let said = |name: &String| self.said.get(name).copied().unwrap_or(0);
         let growth = counts.iter().map(|(name, count)| (name, count.saturating_sub(said(name))));
         let news: Vec<_> = growth.filter(|(_, new)| *new > 0).collect();
-        let is_due = !news.is_empty() && self.at.is_none_or(|at| now.duration_since(at) >= EVERY);
-        let news: Vec<_> = news.iter().map(|(name, new)| format!("{new} of {name}")).collect();
-        if is_due {
-            (self.said, self.at) = (counts.clone(), Some(now));
+        if news.is_empty() || self.at.is_some_and(|at| now.duration_since(at) < EVERY) {
+            return None;
         }
-        is_due.then(|| news.join(", "))
+        let news: Vec<_> = news.iter().map(|(name, new)| format!("{new} of {name}")).collect();
+        (self.said, self.at) = (counts.clone(), Some(now));
+        Some(news.join(", "))
     }
 }
 
