@@ -1,4 +1,4 @@
-//! Numbers in narrower types. Of `as_…` the caller knows that the number fits; debug builds and fuzzers check it.
+//! Numbers in narrower types. The caller of `as_…` knows that the number fits; debug builds and fuzzers check it.
 //! `low_…` cuts off the upper bits, as hashes and counters that wrap want it.
 
 /// The number as one byte.
