@@ -47,7 +47,7 @@ thread_local! {
 
 /// The path to a value: keys and indices from the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place(Vec<Step>);
+pub struct YamlPath(Vec<Step>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
@@ -55,30 +55,30 @@ enum Step {
     Index(usize),
 }
 
-impl Place {
-    pub fn root() -> Place {
-        Place::default()
+impl YamlPath {
+    pub fn root() -> YamlPath {
+        YamlPath::default()
     }
 
     #[must_use]
-    pub fn key(&self, key: &str) -> Place {
+    pub fn key(&self, key: &str) -> YamlPath {
         self.step(Step::Key(key.to_owned()))
     }
 
     #[must_use]
-    pub fn index(&self, index: usize) -> Place {
+    pub fn index(&self, index: usize) -> YamlPath {
         self.step(Step::Index(index))
     }
 
-    fn step(&self, step: Step) -> Place {
+    fn step(&self, step: Step) -> YamlPath {
         let mut steps = self.0.clone();
         steps.push(step);
-        Place(steps)
+        YamlPath(steps)
     }
 }
 
 /// Written as `--set` takes it: `links.0.name`.
-impl fmt::Display for Place {
+impl fmt::Display for YamlPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, step) in self.0.iter().enumerate() {
             let dot = if nth > 0 { "." } else { "" };
@@ -215,12 +215,12 @@ impl Document {
         #[cfg(test)]
         READS.with(|reads| reads.set(reads.get() + 1));
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
-            let place = place_of(error.path());
+            let path = path_of(error.path());
             let problem = error.inner().to_string();
-            if secrets::is_secret(&place) && problem.contains(['`', '"']) {
+            if secrets::is_secret(&path) && problem.contains(['`', '"']) {
                 let wanted = problem.split_once(", expected ").map_or("a text", |(_, wanted)| wanted);
                 let accepted = format!("expected {}, {}", words::wanted(wanted), secrets::ACCEPTED);
-                return self.refuse(&place, secrets::PROBLEM, &accepted);
+                return self.refuse(&path, secrets::PROBLEM, &accepted);
             }
             // serde names the accepted values in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
@@ -228,90 +228,93 @@ impl Document {
                 Some((wrong, _)) if wrong.starts_with("unknown field") && wrong.contains('=') => {
                     let advice = "in { } a comma ends a value: quote a spec that has one, as in \
                                   \"delayed:d=3,hold=200ms\"";
-                    self.refuse_key(&place, wrong, advice)
+                    self.refuse_key(&path, wrong, advice)
                 }
                 Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
-                    self.refuse_key(&place, wrong, &with_nearest(wrong, wanted))
+                    self.refuse_key(&path, wrong, &with_nearest(wrong, wanted))
                 }
                 Some((wrong, wanted)) => {
-                    self.refuse(&place, words::problem(wrong), &with_nearest(wrong, &words::wanted(wanted)))
+                    self.refuse(&path, words::problem(wrong), &with_nearest(wrong, &words::wanted(wanted)))
                 }
-                None => {
-                    self.refuse_at(&place, Mark::Value, words::problem(&problem), words::advice(&problem))
-                }
+                None => self.refuse_at(&path, Mark::Value, words::problem(&problem), words::advice(&problem)),
             }
         })
     }
 
-    /// Refuses the value at `place`, for a reason that serde does not know.
-    pub fn refuse(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
-        self.refuse_at(place, Mark::Value, problem.to_string(), Some(accepted.to_owned()))
+    /// Refuses the value at `path`, for a reason that serde does not know.
+    pub fn refuse(&self, path: &YamlPath, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
+        self.refuse_at(path, Mark::Value, problem.to_string(), Some(accepted.to_owned()))
     }
 
-    /// Refuses the presence of `place`: shown at its key.
-    pub fn refuse_key(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
-        self.refuse_at(place, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
+    /// Refuses the presence of `path`: shown at its key.
+    pub fn refuse_key(&self, path: &YamlPath, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
+        self.refuse_at(path, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
     }
 
     /// Refuses the first of these values because of the others. The refusal is shown at the one that was set last over
     /// the file's own, since it caused the conflict.
-    pub fn refuse_among(&self, places: &[Place], problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
-        self.among(places, Mark::Value, problem.to_string(), accepted)
+    pub fn refuse_among(
+        &self,
+        paths: &[YamlPath],
+        problem: impl fmt::Display,
+        accepted: &str,
+    ) -> Box<Refusal> {
+        self.among(paths, Mark::Value, problem.to_string(), accepted)
     }
 
     /// The same, if the first one should not be present.
     pub fn refuse_key_among(
         &self,
-        places: &[Place],
+        paths: &[YamlPath],
         problem: impl fmt::Display,
         accepted: &str,
     ) -> Box<Refusal> {
-        self.among(places, Mark::Key, problem.to_string(), accepted)
+        self.among(paths, Mark::Key, problem.to_string(), accepted)
     }
 
-    fn among(&self, places: &[Place], mark: Mark, problem: String, accepted: &str) -> Box<Refusal> {
+    fn among(&self, paths: &[YamlPath], mark: Mark, problem: String, accepted: &str) -> Box<Refusal> {
         let accepted = Some(accepted.to_owned());
-        match self.set_last(places) {
-            Some((nth, place)) if nth > 0 => {
-                let problem = format!("with this, `{}` does not hold: {problem}", places[0]);
-                self.refuse_at(&place, Mark::Value, problem, accepted)
+        match self.set_last(paths) {
+            Some((nth, path)) if nth > 0 => {
+                let problem = format!("with this, `{}` does not hold: {problem}", paths[0]);
+                self.refuse_at(&path, Mark::Value, problem, accepted)
             }
-            _ => self.refuse_at(&places[0], mark, problem, accepted),
+            _ => self.refuse_at(&paths[0], mark, problem, accepted),
         }
     }
 
     /// One line that points at a sound value, for a remark about it.
-    pub fn pointing_at(&self, place: &Place) -> String {
-        self.refuse(place, format_args!("`{place}`"), "").to_string()
+    pub fn pointing_at(&self, path: &YamlPath) -> String {
+        self.refuse(path, format_args!("`{path}`"), "").to_string()
     }
 
-    /// The place of the nth value at `place`, which may hold a list or one value alone.
+    /// The place of the nth value at `path`, which may hold a list or one value alone.
     #[must_use]
-    pub fn nth_at(&self, place: &Place, nth: usize) -> Place {
-        let is_list = self.value_of(place).is_some_and(serde_yaml::Value::is_sequence);
-        if is_list { place.index(nth) } else { place.clone() }
+    pub fn nth_at(&self, path: &YamlPath, nth: usize) -> YamlPath {
+        let is_list = self.value_of(path).is_some_and(serde_yaml::Value::is_sequence);
+        if is_list { path.index(nth) } else { path.clone() }
     }
 
     fn refuse_at(
         &self,
-        place: &Place,
+        path: &YamlPath,
         mark: Mark,
         problem: String,
         accepted: Option<String>,
     ) -> Box<Refusal> {
-        let mut place = place.clone();
+        let mut path = path.clone();
         // A value that refers elsewhere may lead to another assigned one; there are no more steps than assignments.
         for _ in 0..self.assigned.len() {
-            let assigned = self.assigned_to(&place).or_else(|| self.assigned_below(&place));
-            match assigned.map(|assigned| assigned.shown(&place, &problem, accepted.as_ref())) {
+            let assigned = self.assigned_to(&path).or_else(|| self.assigned_below(&path));
+            match assigned.map(|assigned| assigned.shown(&path, &problem, accepted.as_ref())) {
                 Some(assign::Shown::InText(refusal)) => return refusal,
-                Some(assign::Shown::At(elsewhere)) => place = elsewhere,
+                Some(assign::Shown::At(elsewhere)) => path = elsewhere,
                 None => break,
             }
         }
         let span = match mark {
-            Mark::Value => self.root.span(&place.0),
-            Mark::Key => self.root.key_span(&place.0),
+            Mark::Value => self.root.span(&path.0),
+            Mark::Key => self.root.key_span(&path.0),
         };
         Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted).showing(&self.shown))
     }
@@ -338,13 +341,13 @@ fn with_nearest(wrong: &str, wanted: &str) -> String {
     }
 }
 
-fn place_of(path: &serde_path_to_error::Path) -> Place {
+fn path_of(path: &serde_path_to_error::Path) -> YamlPath {
     let steps = path.iter().map_while(|segment| match segment {
         Segment::Seq { index } => Some(Step::Index(*index)),
         Segment::Map { key } | Segment::Enum { variant: key } => Some(Step::Key(key.clone())),
         Segment::Unknown => None,
     });
-    Place(steps.collect())
+    YamlPath(steps.collect())
 }
 
 /// The parser's message without its own line and column, which are shown separately.

@@ -12,7 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use given::Named;
 
 pub use given::Given;
@@ -128,12 +128,12 @@ impl RoutingConfig {
         })
     }
 
-    /// AODV's constants in force; `place` is where the section stands.
-    pub fn aodv(&self, document: &Document, place: &Place) -> Result<aodv::Settings, Box<Refusal>> {
-        let settings = self.aodv.over(self.of_rules(), document, place)?;
+    /// AODV's constants in force; `at` is where the section stands.
+    pub fn aodv(&self, document: &Document, at: &YamlPath) -> Result<aodv::Settings, Box<Refusal>> {
+        let settings = self.aodv.over(self.of_rules(), document, at)?;
         if settings.signed && self.rules == RulesName::Ns2 {
             let problem = "the rules of ns-2 have no signatures";
-            return Err(document.refuse(&place.key("signed"), problem, "rules: rfc3561"));
+            return Err(document.refuse(&at.key("signed"), problem, "rules: rfc3561"));
         }
         Ok(settings)
     }

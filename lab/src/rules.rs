@@ -10,7 +10,7 @@ use hopwise_core::ip::{Prefix, PrefixError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::spec_names;
 use crate::words::{Word, Words};
 
@@ -113,9 +113,9 @@ impl<P> Rule<P> {
     }
 
     /// Checks the specs by the grammar of agents.
-    pub fn check(&self, document: &Document, place: &Place) -> Result<(), Box<Refusal>> {
+    pub fn check(&self, document: &Document, at: &YamlPath) -> Result<(), Box<Refusal>> {
         let refused =
-            |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
+            |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
         if let Some(spec) = &self.receiver {
             hopwise_agents::validate_receiver(spec)
                 .map_err(|error| refused("receiver", Kind::Receiver, &error))?;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::located::{Document, LoadError, Place, Refusal};
+use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::routing::Protocol;
 use crate::sim::Plan;
 use point::Stop;
@@ -132,9 +132,9 @@ impl Scenario {
             arms.sort_by_key(|arm| arm != baseline);
         }
         if file.run.stop == Stop::WhenSure && arms.len() < 2 {
-            let places = [Place::root().key("run").key("stop"), Place::root().key("arms")];
+            let paths = [YamlPath::root().key("run").key("stop"), YamlPath::root().key("arms")];
             let problem = "there is no second arm to compare with";
-            return Err(document.refuse_among(&places, problem, "two arms, or all-seeds"));
+            return Err(document.refuse_among(&paths, problem, "two arms, or all-seeds"));
         }
         Ok(Asked {
             title: file.title.clone(),
@@ -152,15 +152,15 @@ impl Scenario {
         let Read { document, file } = &*self.read;
         let arms = self.arms()?;
         for (nth, claim) in file.claims.iter().enumerate() {
-            let place = Place::root().key("claims").index(nth);
+            let path = YamlPath::root().key("claims").index(nth);
             for (key, arm) in [("arm", Some(&claim.arm)), ("against", claim.against.as_ref())] {
                 if let Some(arm) = arm.filter(|arm| !arms.contains(arm)) {
                     let problem = format!("no arm is called `{arm}`");
-                    return Err(document.refuse(&place.key(key), problem, &arms.join(", ")));
+                    return Err(document.refuse(&path.key(key), problem, &arms.join(", ")));
                 }
             }
             if !claim.ratio.is_finite() || claim.ratio <= 0.0 {
-                return Err(document.refuse(&place.key("ratio"), "no ratio", "a number above 0"));
+                return Err(document.refuse(&path.key("ratio"), "no ratio", "a number above 0"));
             }
         }
         Ok(&file.claims)
@@ -173,14 +173,14 @@ impl Scenario {
 
     /// The refusal of too many runs, or of too few.
     pub fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
-        self.read.document.refuse(&Place::root().key("run").key("seeds"), problem, &accepted)
+        self.read.document.refuse(&YamlPath::root().key("run").key("seeds"), problem, &accepted)
     }
 
     fn arms(&self) -> Result<Vec<String>, Box<Refusal>> {
         let arms: Vec<String> = self.read.file.arms.names().map(str::to_owned).collect();
         if arms.is_empty() {
             let wanted = "at least one, such as x: { receiver: delayed, sender: [cubic] }";
-            return Err(self.read.document.refuse_key(&Place::root().key("arms"), "no arm", wanted));
+            return Err(self.read.document.refuse_key(&YamlPath::root().key("arms"), "no arm", wanted));
         }
         Ok(arms)
     }
@@ -217,7 +217,7 @@ impl Scenario {
             cells => {
                 let problem = format!("a run has one point, and the matrix has {}", cells.len());
                 let paths: Vec<_> = cells[0].point.keys().map(|path| format!("--set {path}=…")).collect();
-                let matrix = Place::root().key("matrix");
+                let matrix = YamlPath::root().key("matrix");
                 Err(self.read.document.refuse_key(&matrix, problem, &paths.join(" ")).into())
             }
         }
@@ -233,12 +233,12 @@ impl Scenario {
         let sets = self.read.file.arms.find(arm).map(|arm| &arm.set).filter(|sets| !sets.is_empty());
         let Some(sets) = sets else { return Armed::new(Arc::clone(&self.read), arm) };
         let mut document = self.read.document.clone();
-        let place = Place::root().key("arms").key(arm).key("set");
+        let set_at = YamlPath::root().key("arms").key(arm).key("set");
         for (path, value) in sets {
-            let place = place.key(path);
+            let at = set_at.key(path);
             check::settable(path)
-                .map_err(|problem| document.refuse_key(&place, problem, "a path such as topology.hops"))?;
-            document.set_value(path, value, &place)?;
+                .map_err(|problem| document.refuse_key(&at, problem, "a path such as topology.hops"))?;
+            document.set_value(path, value, &at)?;
         }
         Armed::new(Read::of(document)?, arm)
     }

@@ -8,7 +8,7 @@ use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, TcpConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::units::{Size, Time};
 use crate::words::{Word, Words};
 
@@ -102,7 +102,7 @@ impl Words for AckMerge {
 
 impl Tcp {
     /// Refuses values out of their range.
-    pub fn check(&self, document: &Document, place: &Place) -> Result<(), Box<Refusal>> {
+    pub fn check(&self, document: &Document, at: &YamlPath) -> Result<(), Box<Refusal>> {
         let number = |number: Option<u16>| number.map(u64::from);
         let hops = |hops: Option<u8>| hops.map(u64::from);
         let size = |size: Option<Size>| size.map(|size| size.0);
@@ -130,7 +130,7 @@ impl Tcp {
             ("peers_hop_limit", hops(self.peers_hop_limit), HOPS, far),
         ] {
             if value.is_some_and(|value| !range.contains(&value)) {
-                return Err(document.refuse(&place.key(key), problem, accepted));
+                return Err(document.refuse(&at.key(key), problem, accepted));
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ mod listeners;
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
 pub(crate) use here::shown_passwords;
-pub(crate) use listeners::{place_at, ports};
+pub(crate) use listeners::{path_at, ports};
 
 /// A node's configuration as it stands in the file; [`load`] has made the checks that serde cannot.
 #[derive(Clone, Debug, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use hopwise_lab::located::{Document, Place};
+use hopwise_lab::located::{Document, YamlPath};
 
 use super::config::{self, LinkKind, NodeConfig};
 use super::links::Unopened;
@@ -21,7 +21,7 @@ pub(super) enum Unmet {
 
 impl Unmet {
     pub(super) fn failure(self, document: &Document, config: &NodeConfig) -> Failure {
-        let root = Place::root();
+        let root = YamlPath::root();
         match self {
             Unmet::Link(unopened) => link(document, config, &unopened),
             Unmet::Control(error) => {
@@ -34,8 +34,8 @@ impl Unmet {
                 at(document, &root.key("control"), &problem, Some(remedy))
             }
             Unmet::Listener(Failure::Unbound { address, error }) => {
-                let place = config::place_at(config, address).unwrap_or_default();
-                at(document, &place, &format!("listen: {address}: {error}"), remedy_of_bind(&error))
+                let path = config::path_at(config, address).unwrap_or_default();
+                at(document, &path, &format!("listen: {address}: {error}"), remedy_of_bind(&error))
             }
             Unmet::Listener(other) => other,
             Unmet::Capture(problem) => {
@@ -49,16 +49,16 @@ impl Unmet {
 
 pub(super) fn user(document: &Document, error: &PrivilegeError) -> Failure {
     let remedy = matches!(error, PrivilegeError::NotRoot(_)).then_some("start it as root, or without `user`");
-    at(document, &Place::root().key("user"), &error.to_string(), remedy)
+    at(document, &YamlPath::root().key("user"), &error.to_string(), remedy)
 }
 
-fn at(document: &Document, place: &Place, problem: &str, remedy: Option<&str>) -> Failure {
+fn at(document: &Document, path: &YamlPath, problem: &str, remedy: Option<&str>) -> Failure {
     let remedy = remedy.map_or(String::new(), |remedy| format!("; {remedy}"));
-    Failure::Unmet { place: document.pointing_at(place), problem: format!("{problem}{remedy}") }
+    Failure::Unmet { place: document.pointing_at(path), problem: format!("{problem}{remedy}") }
 }
 
 fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unopened) -> Failure {
-    let (link, place) = (&config.links[*nth], Place::root().key("links").index(*nth));
+    let (link, path) = (&config.links[*nth], YamlPath::root().key("links").index(*nth));
     let problem = format!("open a link: {error}");
     // `any` is libpcap's name for all interfaces.
     let is_missing =
@@ -70,7 +70,7 @@ fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unop
         }
         _ => ("name", None),
     };
-    at(document, &place.key(key), &problem, remedy)
+    at(document, &path.key(key), &problem, remedy)
 }
 
 fn remedy_of_bind(error: &io::Error) -> Option<&'static str> {

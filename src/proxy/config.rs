@@ -9,7 +9,7 @@ use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::LinkId;
 use hopwise_host::nl80211::StationAddress;
-use hopwise_lab::located::{Document, LoadError, Place, Refusal};
+use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time};
 use hopwise_mesh::{ProxyConfig, ProxyRule};
@@ -284,74 +284,70 @@ pub(super) fn load(path: &Path) -> Result<Config, LoadError> {
 
 fn read(document: &Document) -> Result<Config, Box<Refusal>> {
     let config: Config = document.read()?;
-    let spec = |place: &Place, spec: &str| {
-        validate_base_station(spec).map_err(|error| document.refuse_spec(place, Kind::BaseStation, &error))
+    let spec = |at: &YamlPath, spec: &str| {
+        validate_base_station(spec).map_err(|error| document.refuse_spec(at, Kind::BaseStation, &error))
     };
     if let Some(agent) = &config.agent {
-        spec(&Place::root().key("agent"), agent)?;
+        spec(&YamlPath::root().key("agent"), agent)?;
     }
     for (nth, rule) in config.rules.iter().enumerate() {
-        spec(&Place::root().key("rules").index(nth).key("agent"), &rule.agent)?;
+        spec(&YamlPath::root().key("rules").index(nth).key("agent"), &rule.agent)?;
     }
     if config.fixed.name == config.mobile.name {
-        let place = Place::root().key("mobile").key("name");
-        return Err(document.refuse_key(&place, "both sides have the same device", "another name"));
+        let at = YamlPath::root().key("mobile").key("name");
+        return Err(document.refuse_key(&at, "both sides have the same device", "another name"));
     }
     if let Some(steer) = &config.steer {
         check_steer(document, steer)?;
     }
     if config.limits.flows == 0 {
-        let place = Place::root().key("limits").key("flows");
-        return Err(document.refuse(&place, "zero flows leave no work", "1 or more"));
+        let at = YamlPath::root().key("limits").key("flows");
+        return Err(document.refuse(&at, "zero flows leave no work", "1 or more"));
     }
     if config.watchdog.0.is_some_and(|patience| patience < watchdog::LEAST) {
-        let place = Place::root().key("watchdog");
-        return Err(document.refuse(
-            &place,
-            "a busy proxy would be taken for a hanging one",
-            "600ms or more",
-        ));
+        let at = YamlPath::root().key("watchdog");
+        return Err(document.refuse(&at, "a busy proxy would be taken for a hanging one", "600ms or more"));
     }
     if let Some(forecast) = &config.forecast {
         check_forecast(document, forecast)?;
     }
     for (nth, stations) in config.stations.iter().enumerate() {
         if stations.every.0 < Duration::from_millis(10) {
-            let place = Place::root().key("stations").index(nth).key("every");
-            return Err(document.refuse(&place, "the interval is too short", "10ms or more"));
+            let at = YamlPath::root().key("stations").index(nth).key("every");
+            return Err(document.refuse(&at, "the interval is too short", "10ms or more"));
         }
     }
     for (nth, fade) in config.schedule.iter().enumerate() {
         if fade.ends.0 <= fade.begins.0 {
-            let place = Place::root().key("schedule").index(nth).key("ends");
-            return Err(document.refuse(&place, "the end is before the beginning", "later than `begins`"));
+            let at = YamlPath::root().key("schedule").index(nth).key("ends");
+            return Err(document.refuse(&at, "the end is before the beginning", "later than `begins`"));
         }
     }
     Ok(config)
 }
 
 fn check_forecast(document: &Document, forecast: &Forecast) -> Result<(), Box<Refusal>> {
-    let place = Place::root().key("forecast");
+    let at = YamlPath::root().key("forecast");
     if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
         let problem = format!("threshold_dbm: {}", forecast.threshold_dbm);
-        return Err(document.refuse(&place.key("threshold_dbm"), problem, "a number from -150 to 0"));
+        return Err(document.refuse(&at.key("threshold_dbm"), problem, "a number from -150 to 0"));
     }
     if !(0.0..=50.0).contains(&forecast.hysteresis_db) {
         let problem = format!("hysteresis_db: {}", forecast.hysteresis_db);
-        return Err(document.refuse(&place.key("hysteresis_db"), problem, "a number from 0 to 50"));
+        return Err(document.refuse(&at.key("hysteresis_db"), problem, "a number from 0 to 50"));
     }
     Ok(())
 }
 
 fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
-    let place = Place::root().key("steer");
+    let at = YamlPath::root().key("steer");
     if steer.mobiles.is_empty() {
         let accepted = "a network such as 10.9.0.0/24";
-        return Err(document.refuse(&place.key("mobiles"), "no mobile is named", accepted));
+        return Err(document.refuse(&at.key("mobiles"), "no mobile is named", accepted));
     }
     if steer.wire == steer.radio {
         return Err(document.refuse(
-            &place.key("radio"),
+            &at.key("radio"),
             "the wire and the radio are the same interface",
             "another interface",
         ));
@@ -359,11 +355,11 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
     // The kernel's own tables end at 255, and the second table is the next one.
     if steer.table() <= 255 || steer.table() == u32::MAX {
         let accepted = "256 or more";
-        return Err(document.refuse(&place.key("table"), format!("table {}", steer.table()), accepted));
+        return Err(document.refuse(&at.key("table"), format!("table {}", steer.table()), accepted));
     }
     if steer.queue() == u16::MAX {
         let accepted = "65534 or less";
-        return Err(document.refuse(&place.key("queue"), "there is no second queue", accepted));
+        return Err(document.refuse(&at.key("queue"), "there is no second queue", accepted));
     }
     let others = [
         ("table", steer.table.is_some(), By::Tun, "tun"),
@@ -373,7 +369,7 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
     for (key, is_given, by, name) in others {
         if is_given && steer.by != by {
             let accepted = format!("it goes with `by: {name}`");
-            return Err(document.refuse_key(&place.key(key), "the key has no effect here", &accepted));
+            return Err(document.refuse_key(&at.key(key), "the key has no effect here", &accepted));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ mod protocol;
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use hopwise_lab::located::{Document, Place, Refusal};
+use hopwise_lab::located::{Document, Refusal, YamlPath};
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::routing::RoutingConfig;
 use hopwise_lab::scenario::Scenario;
@@ -73,7 +73,7 @@ fn sections(text: &str) {
         Err(refused) => return check_refusal(text, Some(refused)),
     };
     match document.read::<Tcp>() {
-        Ok(tcp) => match tcp.check(&document, &Place::root()) {
+        Ok(tcp) => match tcp.check(&document, &YamlPath::root()) {
             Ok(()) => drop(tcp.config()),
             Err(refused) => check_refusal(text, Some(refused)),
         },
@@ -81,7 +81,7 @@ fn sections(text: &str) {
     }
     match document.read::<RoutingConfig>() {
         Ok(routing) => {
-            check_refusal(text, routing.aodv(&document, &Place::root()).err());
+            check_refusal(text, routing.aodv(&document, &YamlPath::root()).err());
             let _ = routing.in_force();
         }
         Err(refused) => check_refusal(text, Some(refused)),

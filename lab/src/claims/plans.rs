@@ -11,7 +11,7 @@ use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, 
 use serde::Deserialize;
 
 use super::Outcome;
-use crate::located::{Document, LoadError, Place, Refusal};
+use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::scenario::Bound;
 use crate::units::{Share, Time};
 
@@ -96,36 +96,36 @@ pub fn load(file: &Path) -> Result<Option<(Document, PlanFile)>, LoadError> {
 
 /// All claims of a file, in its order.
 pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<Refusal>> {
-    let ask = |place: &Place, of: &AskConfig| {
+    let ask = |path: &YamlPath, of: &AskConfig| {
         let seconds = |time: Time| time.0.as_secs_f64();
         Ask::new(of.acks, seconds(of.outage), seconds(of.rtt), seconds(of.rttvar))
-            .map_err(|error| document.refuse(place, "no such plan", &error.to_string()))
+            .map_err(|error| document.refuse(path, "no such plan", &error.to_string()))
     };
-    let own = file.plan.map(|plan| ask(&Place::root().key("plan"), &plan)).transpose()?;
+    let own = file.plan.map(|plan| ask(&YamlPath::root().key("plan"), &plan)).transpose()?;
     let mut judged = Vec::new();
     for (nth, claim) in file.claims.iter().enumerate() {
-        let place = Place::root().key("claims").index(nth);
+        let path = YamlPath::root().key("claims").index(nth);
         let value = match (claim.value, &claim.mode, &claim.gain, &own) {
             (Some(quantity), Some(mode), None, Some(own)) => {
                 let mode = Mode::named(mode).ok_or_else(|| {
                     let problem = format!("no mode is called `{mode}`");
-                    document.refuse(&place.key("mode"), problem, &Mode::NAMES.join(", "))
+                    document.refuse(&path.key("mode"), problem, &Mode::NAMES.join(", "))
                 })?;
                 let mut value = value(quantity, mode, own);
                 if let Some(per) = claim.per {
                     value /= self::value(per, mode, own);
                 }
                 if let Some(other) = &claim.against {
-                    value /= self::value(quantity, mode, &ask(&place.key("against"), other)?);
+                    value /= self::value(quantity, mode, &ask(&path.key("against"), other)?);
                 }
                 value
             }
             (None, None, Some(name), _) if claim.per.is_none() && claim.against.is_none() => {
-                gain(document, file, &place, name)?
+                gain(document, file, &path, name)?
             }
             _ => {
                 let accepted = "`mode` and `value` of the file's `plan`, or `gain` of its `figures`";
-                return Err(document.refuse(&place, "it is not said what the claim is about", accepted));
+                return Err(document.refuse(&path, "it is not said what the claim is about", accepted));
             }
         };
         judged.push(claim.hold_against(value));
@@ -134,15 +134,15 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
 }
 
 /// The percentage by which the first of two printed figures exceeds the second.
-fn gain(document: &Document, file: &PlanFile, place: &Place, name: &str) -> Result<f64, Box<Refusal>> {
+fn gain(document: &Document, file: &PlanFile, path: &YamlPath, name: &str) -> Result<f64, Box<Refusal>> {
     let [with, without] = file.figures.get(name).copied().ok_or_else(|| {
         let known = file.figures.keys().cloned().collect::<Vec<_>>().join(", ");
         let accepted = if known.is_empty() { "`figures` of the file, by their names" } else { &known };
-        document.refuse(&place.key("gain"), format!("no figures are called `{name}`"), accepted)
+        document.refuse(&path.key("gain"), format!("no figures are called `{name}`"), accepted)
     })?;
     if !(with.is_finite() && without.is_finite() && without > 0.0) {
         let problem = format!("no gain of {with} over {without}");
-        let figures = Place::root().key("figures").key(name);
+        let figures = YamlPath::root().key("figures").key(name);
         return Err(document.refuse(&figures, problem, "two numbers, the second above 0"));
     }
     Ok(100.0 * (with / without - 1.0))

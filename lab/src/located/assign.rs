@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use serde_yaml::Value;
 
-use super::{Document, Place, Refusal, Step, tree};
+use super::{Document, Refusal, Step, YamlPath, tree};
 
 /// The longest list that a scenario may have.
 const LONGEST_LIST: usize = 10_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Assigned {
-    place: Place,
+    path: YamlPath,
     from: From,
 }
 
@@ -26,19 +26,19 @@ enum From {
         value_at: usize,
     },
     /// The value stands elsewhere in the file.
-    Elsewhere(Place),
+    Elsewhere(YamlPath),
 }
 
 /// Place at which a refusal is shown.
 pub(super) enum Shown {
     InText(Box<Refusal>),
-    At(Place),
+    At(YamlPath),
 }
 
 impl Assigned {
-    /// The place that a refusal of `place` shows. `place` is the assigned one, lies within it, or exists by it alone.
-    pub(super) fn shown(&self, place: &Place, problem: &str, accepted: Option<&String>) -> Shown {
-        let within = place.0.get(self.place.0.len()..).unwrap_or_default();
+    /// The place that a refusal of `path` shows. `path` is the assigned one, lies within it, or exists by it alone.
+    pub(super) fn shown(&self, path: &YamlPath, problem: &str, accepted: Option<&String>) -> Shown {
+        let within = path.0.get(self.path.0.len()..).unwrap_or_default();
         match &self.from {
             From::Text { by, text, value_at } => {
                 let (problem, accepted) = (problem.to_owned(), accepted.cloned());
@@ -46,7 +46,7 @@ impl Assigned {
                 let span = *value_at + span.start..*value_at + span.end;
                 Shown::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
             }
-            From::Elsewhere(from) => Shown::At(Place(from.0.iter().chain(within).cloned().collect())),
+            From::Elsewhere(from) => Shown::At(YamlPath(from.0.iter().chain(within).cloned().collect())),
         }
     }
 }
@@ -73,50 +73,50 @@ impl Document {
             return Err(whole("the path has an empty step"));
         }
         let value: Value = serde_yaml::from_str(value).map_err(|error| whole(&error.to_string()))?;
-        let place = self.place_named(path);
-        put(&mut self.value, &place.0, value).map_err(|problem| whole(&problem))?;
+        let path = self.path_named(path);
+        put(&mut self.value, &path.0, value).map_err(|problem| whole(&problem))?;
         let from = From::Text { by: by.to_owned(), text: assignment.to_owned(), value_at };
-        self.assigned.push(Assigned { place, from });
+        self.assigned.push(Assigned { path, from });
         Ok(())
     }
 
     /// Sets a value that stands elsewhere in the file, where it is shown if it is refused.
-    pub fn set_value(&mut self, path: &str, value: &Value, elsewhere: &Place) -> Result<(), Box<Refusal>> {
-        let place = self.place_named(path);
-        put(&mut self.value, &place.0, value.clone())
+    pub fn set_value(&mut self, path: &str, value: &Value, elsewhere: &YamlPath) -> Result<(), Box<Refusal>> {
+        let path = self.path_named(path);
+        put(&mut self.value, &path.0, value.clone())
             .map_err(|problem| self.refuse_key(elsewhere, problem, "a path such as topology.hops"))?;
-        self.assigned.push(Assigned { place, from: From::Elsewhere(elsewhere.clone()) });
+        self.assigned.push(Assigned { path, from: From::Elsewhere(elsewhere.clone()) });
         Ok(())
     }
 
     /// Returns whether a value was set over the file's own at that path, or over a value around it.
     pub fn is_set(&self, path: &str) -> bool {
-        self.assigned_to(&self.place_named(path)).is_some()
+        self.assigned_to(&self.path_named(path)).is_some()
     }
 
     /// The present value at a path, with all assignments.
     pub fn value_at(&self, path: &str) -> Option<&Value> {
-        self.value_of(&self.place_named(path))
+        self.value_of(&self.path_named(path))
     }
 
-    pub(super) fn value_of(&self, place: &Place) -> Option<&Value> {
-        place.0.iter().try_fold(&self.value, |value, step| match step {
+    pub(super) fn value_of(&self, path: &YamlPath) -> Option<&Value> {
+        path.0.iter().try_fold(&self.value, |value, step| match step {
             Step::Key(key) => value.get(key),
             Step::Index(index) => value.get(index),
         })
     }
 
     /// Numbers are indices where a list is, and keys elsewhere. A present key with dots in it is one key.
-    fn place_named(&self, path: &str) -> Place {
-        let (mut place, mut at) = (Place::root(), Some(&self.value));
-        let mut steps: Vec<&str> = path.split('.').collect();
+    fn path_named(&self, name: &str) -> YamlPath {
+        let (mut path, mut at) = (YamlPath::root(), Some(&self.value));
+        let mut steps: Vec<&str> = name.split('.').collect();
         while let Some(first) = steps.first().copied() {
             let mut taken = 1;
             match at {
                 Some(Value::Sequence(items)) if first.parse::<usize>().is_ok() => {
                     let index = first.parse().unwrap_or_default();
                     at = items.get::<usize>(index);
-                    place = place.index(index);
+                    path = path.index(index);
                 }
                 Some(Value::Mapping(map)) => {
                     let longest =
@@ -124,39 +124,39 @@ impl Document {
                     taken = longest.unwrap_or(1);
                     let key = steps[..taken].join(".");
                     at = map.get(&key);
-                    place = place.key(&key);
+                    path = path.key(&key);
                 }
                 _ => {
                     at = None;
-                    place = place.key(first);
+                    path = path.key(first);
                 }
             }
             steps.drain(..taken);
         }
-        place
+        path
     }
 
     /// The place of the last assignment among these places, or within or around them, with the index of that place.
-    pub(super) fn set_last(&self, places: &[Place]) -> Option<(usize, Place)> {
+    pub(super) fn set_last(&self, paths: &[YamlPath]) -> Option<(usize, YamlPath)> {
         self.assigned.iter().rev().find_map(|assigned| {
-            let set = &assigned.place.0;
-            let nth = places.iter().position(|at| at.0.starts_with(set) || set.starts_with(&at.0))?;
-            let at = if places[nth].0.starts_with(set) { &places[nth] } else { &assigned.place };
+            let set = &assigned.path.0;
+            let nth = paths.iter().position(|at| at.0.starts_with(set) || set.starts_with(&at.0))?;
+            let at = if paths[nth].0.starts_with(set) { &paths[nth] } else { &assigned.path };
             Some((nth, at.clone()))
         })
     }
 
     /// The last assignment to this place, or to a value around it.
-    pub(super) fn assigned_to(&self, place: &Place) -> Option<&Assigned> {
-        self.assigned.iter().rev().find(|assigned| place.0.starts_with(&assigned.place.0))
+    pub(super) fn assigned_to(&self, path: &YamlPath) -> Option<&Assigned> {
+        self.assigned.iter().rev().find(|assigned| path.0.starts_with(&assigned.path.0))
     }
 
     /// The last assignment below a place that the file does not have: the place exists because of it.
-    pub(super) fn assigned_below(&self, place: &Place) -> Option<&Assigned> {
-        if self.root.has(&place.0) {
+    pub(super) fn assigned_below(&self, path: &YamlPath) -> Option<&Assigned> {
+        if self.root.has(&path.0) {
             return None;
         }
-        self.assigned.iter().rev().find(|assigned| assigned.place.0.starts_with(&place.0))
+        self.assigned.iter().rev().find(|assigned| assigned.path.0.starts_with(&path.0))
     }
 }
 
@@ -180,11 +180,11 @@ fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
             put(&mut items[*index], rest, new)
         }
         (Value::Sequence(items), step) => {
-            let name = Place(vec![step.clone()]);
+            let name = YamlPath(vec![step.clone()]);
             Err(format!("`{name}` is none of the {} places of the list", items.len()))
         }
         (_, step) => {
-            let name = Place(vec![step.clone()]);
+            let name = YamlPath(vec![step.clone()]);
             Err(format!("there is nothing to put `{name}` into"))
         }
     }
@@ -232,9 +232,9 @@ mod tests {
     fn what_was_set_is_refused_where_it_was_set() {
         let mut document = document();
         document.set("--set", "run.seeds=many").expect("it can be set");
-        let refusal = document.refuse(&Place::root().key("run").key("seeds"), "no number", "a number");
+        let refusal = document.refuse(&YamlPath::root().key("run").key("seeds"), "no number", "a number");
         assert_eq!(refusal.to_string(), "--set:1:11: no number");
-        let other = document.refuse(&Place::root().key("list"), "no", "yes");
+        let other = document.refuse(&YamlPath::root().key("list"), "no", "yes");
         assert_eq!(other.to_string(), "a.yaml:2:7: no");
     }
 
@@ -244,19 +244,19 @@ mod tests {
         for assignment in ["matrix.hops=[1, 2]", "run.more=1"] {
             document.set("--set", assignment).expect("it can be set");
         }
-        let whole = document.refuse_key(&Place::root().key("matrix"), "two points", "one");
+        let whole = document.refuse_key(&YamlPath::root().key("matrix"), "two points", "one");
         assert_eq!(whole.to_string(), "--set:1:13: two points");
-        let of_file = document.refuse_key(&Place::root().key("run"), "no", "yes");
+        let of_file = document.refuse_key(&YamlPath::root().key("run"), "no", "yes");
         assert_eq!(of_file.to_string(), "a.yaml:1:1: no");
     }
 
     #[test]
     fn what_does_not_go_together_is_refused_at_what_was_set_over_the_file() {
-        let places = ["seeds", "more"].map(|key| Place::root().key("run").key(key));
+        let paths = ["seeds", "more"].map(|key| YamlPath::root().key("run").key(key));
         let refused = |sets: &[&str]| {
             let mut document = document();
             sets.iter().for_each(|set| document.set("--set", set).expect("it can be set"));
-            document.refuse_among(&places, "too many", "fewer").to_string()
+            document.refuse_among(&paths, "too many", "fewer").to_string()
         };
         assert_eq!(refused(&[]), "a.yaml:1:15: too many");
         assert_eq!(refused(&["list.0=3"]), "a.yaml:1:15: too many", "others have nothing to do with it");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::tree::Node;
-use super::{Place, Step};
+use super::{Step, YamlPath};
 
 /// Keys of YAML whose values are secrets, with all that stands within them.
 const SECRET: [&str; 3] = ["key", "keys", "users"];
@@ -12,15 +12,15 @@ const SECRET: [&str; 3] = ["key", "keys", "users"];
 pub(super) const PROBLEM: &str = "what stands here does not fit, and is not shown: it may be a secret";
 pub(super) const ACCEPTED: &str = "in quotes where it could be read as a number";
 
-pub(super) fn is_secret(place: &Place) -> bool {
-    place.0.iter().any(|step| matches!(step, Step::Key(key) if SECRET.contains(&key.as_str())))
+pub(super) fn is_secret(path: &YamlPath) -> bool {
+    path.0.iter().any(|step| matches!(step, Step::Key(key) if SECRET.contains(&key.as_str())))
 }
 
 /// The text with stars for what is secret. Everything keeps its place.
 pub(super) fn hidden(text: &str, root: &Node) -> String {
-    let mut places = Vec::new();
-    root.places_below(&SECRET, &mut places);
-    with_stars(text, &places)
+    let mut spans = Vec::new();
+    root.spans_below(&SECRET, &mut spans);
+    with_stars(text, &spans)
 }
 
 /// The same of a text that is no YAML: whatever follows the first of these keys may belong to it.
@@ -39,10 +39,10 @@ pub(super) fn hidden_from_first(text: &str) -> String {
         .map_or_else(|| text.to_owned(), |first| with_stars(text, std::slice::from_ref(&(first..text.len()))))
 }
 
-fn with_stars(text: &str, places: &[Range<usize>]) -> String {
+fn with_stars(text: &str, spans: &[Range<usize>]) -> String {
     let mut hidden = String::with_capacity(text.len());
     for (at, letter) in text.char_indices() {
-        let is_hidden = places.iter().any(|place| place.contains(&at));
+        let is_hidden = spans.iter().any(|span| span.contains(&at));
         if is_hidden && !letter.is_whitespace() && !":{}[],".contains(letter) {
             hidden.extend(std::iter::repeat_n('*', letter.len_utf8()));
         } else {

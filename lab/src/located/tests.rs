@@ -111,11 +111,11 @@ fn what_is_no_yaml_is_refused_where_it_breaks() {
 #[test]
 fn a_place_that_is_not_there_is_shown_by_what_is() {
     let document = Document::parse("plan.yaml", "a:\n  b: [1, 2]\n").expect("it is YAML");
-    let place = Place::root().key("a").key("b").index(1);
-    assert_eq!(document.refuse(&place, "no", "").to_string(), "plan.yaml:2:10: no");
-    let missing = Place::root().key("a").key("c").key("d");
+    let path = YamlPath::root().key("a").key("b").index(1);
+    assert_eq!(document.refuse(&path, "no", "").to_string(), "plan.yaml:2:10: no");
+    let missing = YamlPath::root().key("a").key("c").key("d");
     assert_eq!(document.refuse(&missing, "no", "").to_string(), "plan.yaml:2:3: no");
-    assert_eq!(place.to_string(), "a.b.1");
+    assert_eq!(path.to_string(), "a.b.1");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_list_in_brackets_is_shown_as_far_as_its_bracket() {
     let text = "a: [1, 2]  # two\nb: { c: 3 }  # one\nd:\n  - 4\ne: [5,\n  6]\nf: [] # [7]\n";
     let document = Document::parse("plan.yaml", text).expect("it is YAML");
     for (key, shown) in [("a", "[1, 2]"), ("b", "{ c: 3 }"), ("d", "- 4"), ("e", "[5,"), ("f", "[]")] {
-        let refusal = document.refuse(&Place::root().key(key), "no", "");
+        let refusal = document.refuse(&YamlPath::root().key(key), "no", "");
         assert_eq!(&text[refusal.span.clone()], shown);
     }
 }

@@ -43,16 +43,16 @@ impl Node {
     }
 
     /// Adds the places of values that have one of these keys.
-    pub(super) fn places_below(&self, keys: &[&str], places: &mut Vec<Range<usize>>) {
+    pub(super) fn spans_below(&self, keys: &[&str], spans: &mut Vec<Range<usize>>) {
         match &self.inner {
             Inner::Leaf => {}
-            Inner::List(items) => items.iter().for_each(|item| item.places_below(keys, places)),
+            Inner::List(items) => items.iter().for_each(|item| item.spans_below(keys, spans)),
             Inner::Map(entries) => {
                 for (key, _, value) in entries {
                     if keys.contains(&key.as_str()) {
-                        places.push(value.span.clone());
+                        spans.push(value.span.clone());
                     } else {
-                        value.places_below(keys, places);
+                        value.spans_below(keys, spans);
                     }
                 }
             }

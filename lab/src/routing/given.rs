@@ -13,7 +13,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::units::Time;
 
 /// Constants of one protocol; those that are not given have their defaults.
@@ -43,12 +43,12 @@ impl<C: Constants> Given<C> {
         self.values.is_empty()
     }
 
-    /// The settings in force over these defaults; `place` is where the constants stand.
-    pub fn over(&self, mut settings: C, document: &Document, place: &Place) -> Result<C, Box<Refusal>> {
+    /// The settings in force over these defaults; `at` is where the constants stand.
+    pub fn over(&self, mut settings: C, document: &Document, at: &YamlPath) -> Result<C, Box<Refusal>> {
         // A key signs the additions of `ack_seq` to messages, and nothing else.
         if self.has("key") && !self.is_on("ack_seq") {
             let accepted = "ack_seq: true beside it, whose messages it signs";
-            return Err(document.refuse_key(&place.key("key"), "`key` changes nothing here", accepted));
+            return Err(document.refuse_key(&at.key("key"), "`key` changes nothing here", accepted));
         }
         self.values.iter().for_each(|(name, value)| settings.set(name, *value));
         Ok(settings)

@@ -15,7 +15,7 @@ use super::{
     Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
 };
 use crate::VERSION;
-use crate::located::{Place, Refusal};
+use crate::located::{Refusal, YamlPath};
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 
 /// Random fields that are tried until one is connected.
@@ -62,7 +62,7 @@ impl Armed {
         }
         let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");
         let accepted = "more nodes, or a smaller field";
-        Err(document.refuse(&Place::root().key("topology"), problem, accepted))
+        Err(document.refuse(&YamlPath::root().key("topology"), problem, accepted))
     }
 
     fn plan(&self, nodes: &Nodes, seed: u64) -> Result<Plan, Box<Refusal>> {
@@ -70,13 +70,9 @@ impl Armed {
         routing::check(document, &self.routing, nodes)?;
         let RunConfig { duration, warmup, .. } = &file.run;
         let phy = Phy::named(&file.radio.profile).ok_or_else(|| {
-            let place = Place::root().key("radio").key("profile");
+            let at = YamlPath::root().key("radio").key("profile");
             let names: Vec<_> = Phy::names().collect();
-            document.refuse(
-                &place,
-                format!("no profile is called `{}`", file.radio.profile),
-                &names.join(", "),
-            )
+            document.refuse(&at, format!("no profile is called `{}`", file.radio.profile), &names.join(", "))
         })?;
         let channel = channel::read(document, file, nodes, &phy)?;
         let radio = Radio::default();

@@ -5,7 +5,7 @@ use hopwise_air::phy::{Coding, Phy};
 
 use super::nodes::Nodes;
 use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 
 pub(super) fn read(
     document: &Document,
@@ -14,13 +14,13 @@ pub(super) fn read(
     phy: &Phy,
 ) -> Result<Channel, Box<Refusal>> {
     let config = &file.channel;
-    let place = Place::root().key("channel");
+    let at = YamlPath::root().key("channel");
     let number = |key: &str, given: Option<f64>, least: f64, most: f64| {
         let accepted = format!("a number from {least} to {most}");
         match given {
             Some(number) if (least..=most).contains(&number) => Ok(number),
-            Some(number) => Err(document.refuse(&place.key(key), format!("{key}: {number}"), &accepted)),
-            None => Err(document.refuse_key(&place, format!("`{key}` is missing"), &accepted)),
+            Some(number) => Err(document.refuse(&at.key(key), format!("{key}: {number}"), &accepted)),
+            None => Err(document.refuse_key(&at, format!("`{key}` is missing"), &accepted)),
         }
     };
     let path_loss = match config.path_loss {
@@ -52,15 +52,15 @@ pub(super) fn read(
 
 fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Option<f64>, Box<Refusal>> {
     let Some(dbm) = config.noise_dbm else { return Ok(None) };
-    let place = Place::root().key("channel").key("noise_dbm");
+    let at = YamlPath::root().key("channel").key("noise_dbm");
     if phy.coding != Coding::ErpOfdm {
         let problem = format!("no curves for `{}`", phy.name);
-        let places = [place, Place::root().key("radio").key("profile")];
-        return Err(document.refuse_key_among(&places, problem, "an OFDM profile, such as ofdm-24mbps"));
+        let paths = [at, YamlPath::root().key("radio").key("profile")];
+        return Err(document.refuse_key_among(&paths, problem, "an OFDM profile, such as ofdm-24mbps"));
     }
     if !(-150.0..=0.0).contains(&dbm) {
         let accepted = "a number from -150 to 0; an ordinary card's is -94";
-        return Err(document.refuse(&place, format!("noise_dbm: {dbm}"), accepted));
+        return Err(document.refuse(&at, format!("noise_dbm: {dbm}"), accepted));
     }
     Ok(Some(libm::pow(10.0, dbm / 10.0) / 1_000.0))
 }
@@ -74,15 +74,15 @@ fn say_of_links(
     nodes: &Nodes,
     channel: &mut Channel,
 ) -> Result<(), Box<Refusal>> {
-    let place = Place::root().key("channel").key("links");
+    let at = YamlPath::root().key("channel").key("links");
     if config.links.len() > MOST_SENTENCES {
         let problem = format!("{} sentences", config.links.len());
-        return Err(document.refuse(&place, problem, &format!("at most {MOST_SENTENCES}")));
+        return Err(document.refuse(&at, problem, &format!("at most {MOST_SENTENCES}")));
     }
     for (nth, text) in config.links.iter().enumerate() {
         let said = Said::parse(text, &|name| nodes.find(name));
-        let places = [place.index(nth), Place::root().key("topology")];
-        match said.map_err(|error| document.refuse_among(&places, error, Said::FORMS))? {
+        let paths = [at.index(nth), YamlPath::root().key("topology")];
+        match said.map_err(|error| document.refuse_among(&paths, error, Said::FORMS))? {
             Said::Outage(outage) => channel.outages.push(outage),
             Said::Change(change) => channel.links.push(change),
         }
@@ -94,16 +94,16 @@ fn say_of_links(
 fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result<Vec<Outage>, Box<Refusal>> {
     let mut outages = Vec::new();
     for (nth, outage) in config.outages.iter().enumerate() {
-        let place = Place::root().key("channel").key("outages").index(nth);
+        let at = YamlPath::root().key("channel").key("outages").index(nth);
         let end = |key: &str, name: &str| {
             let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
             let problem = format!("no node is called `{name}`");
-            let places = [place.key(key), Place::root().key("topology")];
-            nodes.find(name).ok_or_else(|| document.refuse_among(&places, problem, &accepted))
+            let paths = [at.key(key), YamlPath::root().key("topology")];
+            nodes.find(name).ok_or_else(|| document.refuse_among(&paths, problem, &accepted))
         };
         if outage.ends <= outage.begins {
-            let places = ["ends", "begins"].map(|key| place.key(key));
-            return Err(document.refuse_among(&places, "the end is before the beginning", "a later time"));
+            let paths = ["ends", "begins"].map(|key| at.key(key));
+            return Err(document.refuse_among(&paths, "the end is before the beginning", "a later time"));
         }
         outages.push(Outage {
             from: end("from", &outage.from)?,

@@ -13,7 +13,7 @@ use hopwise_agents::spec::{
 use hopwise_core::agent::AgentSpecs;
 
 use super::schema::ScenarioFile;
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::Arm;
 
 type Checked = Result<(), Box<Refusal>>;
@@ -37,66 +37,70 @@ pub(super) struct Agents {
 pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     run(document, file)?;
     if file.radio.queue_packets < 2 {
-        let place = Place::root().key("radio").key("queue_packets");
+        let at = YamlPath::root().key("radio").key("queue_packets");
         return Err(document.refuse(
-            &place,
+            &at,
             "the radio takes one packet, and another one must find room",
             "2 or more",
         ));
     }
     if file.traffic.is_empty() {
-        return Err(document.refuse(&Place::root().key("traffic"), "there is no flow", "at least one flow"));
+        return Err(document.refuse(
+            &YamlPath::root().key("traffic"),
+            "there is no flow",
+            "at least one flow",
+        ));
     }
     if file.traffic.iter().all(|traffic| traffic.background) {
-        let place = Place::root().key("traffic").index(0).key("background");
+        let at = YamlPath::root().key("traffic").index(0).key("background");
         let problem = "all flows are in the background, so that no result counts any";
-        return Err(document.refuse_key(&place, problem, "at least one flow without `background: true`"));
+        return Err(document.refuse_key(&at, problem, "at least one flow without `background: true`"));
     }
-    file.tcp.check(document, &Place::root().key("tcp"))?;
+    file.tcp.check(document, &YamlPath::root().key("tcp"))?;
     effect::routing(document, file)?;
     effect::channel(document, file)?;
     effect::gateway(document, file)?;
     let total: u64 = file.traffic.iter().map(|traffic| u64::from(traffic.flows)).sum();
     for (nth, traffic) in file.traffic.iter().enumerate() {
-        let place = Place::root().key("traffic").index(nth);
+        let at = YamlPath::root().key("traffic").index(nth);
         if traffic.flows == 0 || total > u64::from(MOST_FLOWS) {
             let accepted = format!("1 to {MOST_FLOWS} flows in all");
-            return Err(document.refuse(&place.key("flows"), format!("{total} flows in all"), &accepted));
+            return Err(document.refuse(&at.key("flows"), format!("{total} flows in all"), &accepted));
         }
-        traffic::check(document, &place, traffic)?;
+        traffic::check(document, &at, traffic)?;
     }
     for (nth, rule) in file.rules.iter().enumerate() {
-        rule.check(document, &Place::root().key("rules").index(nth))?;
+        rule.check(document, &YamlPath::root().key("rules").index(nth))?;
     }
     Ok(())
 }
 
 pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
-    let place = Place::root().key("run");
+    let at = YamlPath::root().key("run");
     let duration = file.run.duration.0;
     if duration.is_zero() || duration.as_secs() > LONGEST_S {
         let accepted = format!("more than 0s, at most {LONGEST_S}s");
-        return Err(document.refuse(&place.key("duration"), format!("a run of {duration:?}"), &accepted));
+        return Err(document.refuse(&at.key("duration"), format!("a run of {duration:?}"), &accepted));
     }
     if file.run.warmup.0 >= duration {
-        let (warmup, places) = (file.run.warmup.0, ["warmup", "duration"].map(|key| place.key(key)));
+        let (warmup, paths) = (file.run.warmup.0, ["warmup", "duration"].map(|key| at.key(key)));
         let problem = format!("the warm-up of {warmup:?} leaves nothing of a run of {duration:?} to count");
-        return Err(document.refuse_among(&places, problem, "a `warmup` less than `duration`"));
+        return Err(document.refuse_among(&paths, problem, "a `warmup` less than `duration`"));
     }
     if file.run.seeds == 0 || file.run.seeds > MOST_SEEDS {
         let problem = if file.run.seeds == 0 { "zero seeds mean no run" } else { "too many seeds" };
-        return Err(document.refuse(&place.key("seeds"), problem, &format!("1 to {MOST_SEEDS}")));
+        return Err(document.refuse(&at.key("seeds"), problem, &format!("1 to {MOST_SEEDS}")));
     }
     if file.run.margin.0 >= 1_000_000 {
         let problem = "no two arms would ever differ";
-        return Err(document.refuse(&place.key("margin"), problem, "less than 100%, such as 3%"));
+        return Err(document.refuse(&at.key("margin"), problem, "less than 100%, such as 3%"));
     }
     match &file.run.baseline {
         Some(baseline) if file.arms.find(baseline).is_none() => {
             let names: Vec<_> = file.arms.names().collect();
             let problem = format!("no arm is called `{baseline}`");
-            let places = [place.key("baseline"), Place::root().key("arms")];
-            Err(document.refuse_among(&places, problem, &names.join(", ")))
+            let paths = [at.key("baseline"), YamlPath::root().key("arms")];
+            Err(document.refuse_among(&paths, problem, &names.join(", ")))
         }
         _ => Ok(()),
     }
@@ -118,9 +122,8 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
 
 pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Result<Agents, Box<Refusal>> {
     let config = file.arms.find(arm).cloned().unwrap_or_default();
-    let place = Place::root().key("arms").key(arm);
-    let refused =
-        |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
+    let at = YamlPath::root().key("arms").key(arm);
+    let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
     let default = AgentSpecs::default();
     let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(&default.receiver))
         .map_err(|error| refused("receiver", Kind::Receiver, &error))?;

@@ -8,7 +8,7 @@ use hopwise_core::tcp::TcpConfig;
 
 use super::nodes::Nodes;
 use super::schema::{Drawn, ScenarioFile, Traffic, TrafficKind};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan};
 use crate::tcp::Tcp;
 use crate::units::{Size, Time};
@@ -22,19 +22,19 @@ pub(super) fn read(
 ) -> Result<Vec<FlowPlan>, Box<Refusal>> {
     let mut flows = Vec::new();
     for (nth, traffic) in file.traffic.iter().enumerate() {
-        let place = Place::root().key("traffic").index(nth);
+        let at = YamlPath::root().key("traffic").index(nth);
         let end = |key: &str, name: &str| {
             nodes.find(name).ok_or_else(|| {
                 let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
-                let places = [place.key(key), Place::root().key("topology")];
-                document.refuse_among(&places, format!("no node is called `{name}`"), &accepted)
+                let paths = [at.key(key), YamlPath::root().key("topology")];
+                document.refuse_among(&paths, format!("no node is called `{name}`"), &accepted)
             })
         };
         let (from, to) = (end("from", &traffic.from)?, end("to", &traffic.to)?);
         if from == to {
             let problem = format!("`{}` and `{}` are the same node", traffic.from, traffic.to);
-            let places = [place.key("to"), place.key("from"), Place::root().key("topology")];
-            return Err(document.refuse_among(&places, problem, "another node"));
+            let paths = [at.key("to"), at.key("from"), YamlPath::root().key("topology")];
+            return Err(document.refuse_among(&paths, problem, "another node"));
         }
         let plan = plan_of(traffic, &file.tcp, routing);
         for copy in 0..traffic.flows {

@@ -3,7 +3,7 @@
 use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::{GatewayConfig, ScenarioFile, SourceName};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Forecast, GatewayPlan, Signal};
 
 /// The most false alarms; a forecast with more is useless.
@@ -15,10 +15,10 @@ pub(super) fn read(
     nodes: &Nodes,
     agents: &Agents,
 ) -> Result<Option<GatewayPlan>, Box<Refusal>> {
-    let place = Place::root().key("gateway");
+    let at = YamlPath::root().key("gateway");
     let Some(config) = &file.gateway else {
         let Some(_) = &agents.arm.base_station else { return Ok(None) };
-        let arm = Place::root().key("arms").key(&agents.arm.name).key("base_station");
+        let arm = YamlPath::root().key("arms").key(&agents.arm.name).key("base_station");
         let accepted = "gateway: { node: n0 }, the node between the wire and the radio";
         return Err(document.refuse_key(&arm, "no node runs it", accepted));
     };
@@ -32,16 +32,16 @@ pub(super) fn read(
         let accepted = "n0, in a topology with `wired`";
         return Err(match config.node {
             Some(_) => {
-                let places = [place.key("node"), Place::root().key("topology")];
-                document.refuse_among(&places, problem, accepted)
+                let paths = [at.key("node"), YamlPath::root().key("topology")];
+                document.refuse_among(&paths, problem, accepted)
             }
-            None => document.refuse_key(&place, problem, accepted),
+            None => document.refuse_key(&at, problem, accepted),
         });
     };
     if config.false_alarms > MOST_FALSE_ALARMS {
         let problem = format!("{} false alarms", config.false_alarms);
         let accepted = format!("at most {MOST_FALSE_ALARMS}");
-        return Err(document.refuse(&place.key("false_alarms"), problem, &accepted));
+        return Err(document.refuse(&at.key("false_alarms"), problem, &accepted));
     }
     let forecast = Forecast {
         lead: config.lead.0,
@@ -60,8 +60,8 @@ fn predictor(document: &Document, config: &GatewayConfig) -> Result<Option<Signa
     }
     let signal = Signal { slope_db_s, noise_db, shadow_db };
     signal.check().map_err(|error| {
-        let place = Place::root().key("gateway").key(error.key);
-        document.refuse(&place, format_args!("{} of {}", error.key, error.value), &error.accepted())
+        let at = YamlPath::root().key("gateway").key(error.key);
+        document.refuse(&at, format_args!("{} of {}", error.key, error.value), &error.accepted())
     })?;
     Ok(Some(signal))
 }

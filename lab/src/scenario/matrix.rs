@@ -4,7 +4,7 @@ use serde_yaml::Value;
 
 use super::check;
 use super::schema::MatrixConfig;
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::scenario::point::Point;
 use crate::scenario::point::plain;
 
@@ -22,7 +22,7 @@ pub struct Cell {
 struct Given {
     path: String,
     value: Value,
-    place: Place,
+    at: YamlPath,
 }
 
 /// Paths whose values vary together: one path, or a group.
@@ -30,22 +30,22 @@ type Axis = Vec<Vec<Given>>;
 
 struct Matrix<'a> {
     document: &'a Document,
-    place: Place,
+    at: YamlPath,
 }
 
 /// All points, the last axis varying fastest; a single empty point if there is no matrix.
 pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
     let Some(MatrixConfig(entries)) = matrix else { return Ok(vec![Cell::default()]) };
-    let matrix = Matrix { document, place: Place::root().key("matrix") };
+    let matrix = Matrix { document, at: YamlPath::root().key("matrix") };
     let mut axes: Vec<Axis> = Vec::new();
     let mut excluded = Vec::new();
     for (key, value) in entries {
-        let key = matrix.key(&matrix.place, key)?;
-        let place = matrix.place.key(key);
+        let key = matrix.key(&matrix.at, key)?;
+        let at = matrix.at.key(key);
         match key {
-            "together" => axes.extend(matrix.groups(&place, value)?),
-            "exclude" => excluded = matrix.list(&place, value)?.to_vec(),
-            path => matrix.axes(&place, path, value, &mut axes)?,
+            "together" => axes.extend(matrix.groups(&at, value)?),
+            "exclude" => excluded = matrix.list(&at, value)?.to_vec(),
+            path => matrix.axes(&at, path, value, &mut axes)?,
         }
     }
     let mut cells = vec![Cell::default()];
@@ -53,100 +53,92 @@ pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Resul
         let grown = cells.iter().flat_map(|cell| axis.iter().map(|givens| cell.with(givens)));
         if cells.len() * axis.len() > MOST_POINTS {
             let problem = format!("{} points", cells.len() * axis.len());
-            return Err(document.refuse_key(
-                &matrix.place,
-                problem,
-                &format!("at most {MOST_POINTS} points"),
-            ));
+            return Err(document.refuse_key(&matrix.at, problem, &format!("at most {MOST_POINTS} points")));
         }
         cells = grown.collect::<Result<_, _>>().map_err(|twice| matrix.twice(&twice))?;
     }
     for (nth, entry) in excluded.iter().enumerate() {
-        let place = matrix.place.key("exclude").index(nth);
+        let at = matrix.at.key("exclude").index(nth);
         let before = cells.len();
-        let Some(entry) = matrix.excluded(&place, entry)? else { continue };
+        let Some(entry) = matrix.excluded(&at, entry)? else { continue };
         cells.retain(|cell| !cell.has_all(&entry));
         if cells.len() == before {
             let problem = "no point has these values";
-            return Err(document.refuse(
-                &place,
-                problem,
-                "values that stand in the matrix, written as there",
-            ));
+            return Err(document.refuse(&at, problem, "values that stand in the matrix, written as there"));
         }
     }
     if cells.is_empty() {
-        return Err(document.refuse_key(&matrix.place, "no point is left", "fewer entries in `exclude`"));
+        return Err(document.refuse_key(&matrix.at, "no point is left", "fewer entries in `exclude`"));
     }
     Ok(cells)
 }
 
 impl Matrix<'_> {
-    fn key<'v>(&self, place: &Place, key: &'v Value) -> Result<&'v str, Box<Refusal>> {
-        key.as_str().ok_or_else(|| self.document.refuse(place, "a key that is no text", "a path"))
+    fn key<'v>(&self, at: &YamlPath, key: &'v Value) -> Result<&'v str, Box<Refusal>> {
+        key.as_str().ok_or_else(|| self.document.refuse(at, "a key that is no text", "a path"))
     }
 
-    fn list<'v>(&self, place: &Place, value: &'v Value) -> Result<&'v [Value], Box<Refusal>> {
+    fn list<'v>(&self, at: &YamlPath, value: &'v Value) -> Result<&'v [Value], Box<Refusal>> {
         match value.as_sequence() {
             Some(values) if !values.is_empty() => Ok(values),
-            _ => Err(self.document.refuse(place, "no list", "a list such as [1, 4, 8]")),
+            _ => Err(self.document.refuse(at, "no list", "a list such as [1, 4, 8]")),
         }
     }
 
-    fn map<'v>(&self, place: &Place, value: &'v Value) -> Result<&'v serde_yaml::Mapping, Box<Refusal>> {
+    fn map<'v>(&self, at: &YamlPath, value: &'v Value) -> Result<&'v serde_yaml::Mapping, Box<Refusal>> {
         let accepted = "paths with values, such as { topology.hops: 8 }";
         match value.as_mapping() {
             Some(map) if !map.is_empty() => Ok(map),
-            _ => Err(self.document.refuse(place, "no paths", accepted)),
+            _ => Err(self.document.refuse(at, "no paths", accepted)),
         }
     }
 
     /// A path with its values, or the beginning of several.
     fn axes(
         &self,
-        place: &Place,
+        at: &YamlPath,
         path: &str,
         values: &Value,
         axes: &mut Vec<Axis>,
     ) -> Result<(), Box<Refusal>> {
         let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
-            if let Some(axis) = self.axis(place, path, values)? {
+            if let Some(axis) = self.axis(at, path, values)? {
                 self.check_once(&axis)?;
                 axes.push(axis);
             }
             return Ok(());
         };
         for (key, values) in map {
-            let key = self.key(place, key)?;
-            self.axes(&place.key(key), &format!("{path}.{key}"), values, axes)?;
+            let key = self.key(at, key)?;
+            self.axes(&at.key(key), &format!("{path}.{key}"), values, axes)?;
         }
         Ok(())
     }
 
     /// The values of one path; none where `--set` has fixed it.
-    fn axis(&self, place: &Place, path: &str, values: &Value) -> Result<Option<Axis>, Box<Refusal>> {
-        let values = self.list(place, values)?;
+    fn axis(&self, at: &YamlPath, path: &str, values: &Value) -> Result<Option<Axis>, Box<Refusal>> {
+        let values = self.list(at, values)?;
         let is_of_arm = path.starts_with("arms.") && path.matches('.').count() > 1;
         if let Err(problem) = check::settable(path).or_else(|why| if is_of_arm { Ok(()) } else { Err(why) }) {
-            return Err(self.document.refuse_key(place, problem, "a path such as topology.hops"));
+            return Err(self.document.refuse_key(at, problem, "a path such as topology.hops"));
         }
         if self.document.is_set(path) {
             return Ok(None);
         }
         let given = |(nth, value): (usize, &Value)| {
-            vec![Given { path: path.to_owned(), value: value.clone(), place: place.index(nth) }]
+            vec![Given { path: path.to_owned(), value: value.clone(), at: at.index(nth) }]
         };
         Ok(Some(values.iter().enumerate().map(given).collect()))
     }
 
-    fn groups(&self, place: &Place, groups: &Value) -> Result<Vec<Axis>, Box<Refusal>> {
+    fn groups(&self, at: &YamlPath, groups: &Value) -> Result<Vec<Axis>, Box<Refusal>> {
         let mut axes = Vec::new();
-        for (nth, group) in self.list(place, groups)?.iter().enumerate() {
-            let place = place.index(nth);
+        for (nth, group) in self.list(at, groups)?.iter().enumerate() {
+            let at = at.index(nth);
             let (mut together, mut is_whole): (Option<Axis>, bool) = (None, true);
-            for (key, values) in self.map(&place, group)? {
-                let path = self.key(&place, key)?;
-                let Some(axis) = self.axis(&place.key(path), path, values)? else {
+            for (key, values) in self.map(&at, group)? {
+                let path = self.key(&at, key)?;
+                let Some(axis) = self.axis(&at.key(path), path, values)? else {
                     is_whole = false;
                     continue;
                 };
@@ -158,7 +150,7 @@ impl Matrix<'_> {
                     Some(so_far) => {
                         let problem = format!("{} values", axis.len());
                         let accepted = format!("{}, as the others of this group have", so_far.len());
-                        return Err(self.document.refuse(&place.key(path), problem, &accepted));
+                        return Err(self.document.refuse(&at.key(path), problem, &accepted));
                     }
                 });
             }
@@ -186,15 +178,15 @@ impl Matrix<'_> {
         let values: Vec<String> = row.iter().map(|given| plain(&json(&given.value))).collect();
         let problem = format!("`{}` is there already", values.join(", "));
         let accepted = "each value once; a trial's `run.seeds` says how often it is run";
-        Err(self.document.refuse(&row[0].place, problem, accepted))
+        Err(self.document.refuse(&row[0].at, problem, accepted))
     }
 
     /// The values of an excluded point. None if `--set` has fixed other values, or all of them: the user then wants it.
-    fn excluded(&self, place: &Place, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
-        let mut left = self.map(place, entry)?.clone();
+    fn excluded(&self, at: &YamlPath, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
+        let mut left = self.map(at, entry)?.clone();
         let (mut is_other, paths) = (false, left.keys().cloned().collect::<Vec<_>>());
         for key in paths {
-            let path = self.key(place, &key)?;
+            let path = self.key(at, &key)?;
             if self.document.is_set(path) {
                 is_other |= left.remove(path).as_ref() != self.document.value_at(path);
             }
@@ -204,7 +196,7 @@ impl Matrix<'_> {
 
     fn twice(&self, given: &Given) -> Box<Refusal> {
         let problem = format!("`{}` varies in another place already", given.path);
-        self.document.refuse(&given.place, problem, "each path once")
+        self.document.refuse(&given.at, problem, "each path once")
     }
 }
 
@@ -240,6 +232,6 @@ impl Cell {
     }
 
     pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {
-        self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.place))
+        self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.at))
     }
 }

@@ -9,7 +9,7 @@ use hopwise_air::motion::{Track, Waypoint};
 
 use super::nodes::FARTHEST_M;
 use super::schema::{ScenarioFile, Shape};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 
 const FASTEST_MPS: f64 = 1_000.0;
 /// The largest file: a device must not fill the memory.
@@ -27,28 +27,28 @@ pub(super) fn read_text(name: &str) -> Result<String, Error> {
 pub(super) fn tracks(
     document: &Document,
     file: &ScenarioFile,
-    (names, places): (&[String], &mut [Option<Position>]),
+    (names, positions): (&[String], &mut [Option<Position>]),
     seed: u64,
 ) -> Result<Vec<Option<Track>>, Box<Refusal>> {
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
-    let place = Place::root().key("mobility");
+    let at = YamlPath::root().key("mobility");
     if file.topology.kind == Shape::Movements {
         let problem = "the movement file already moves the nodes";
-        let places = [place, Place::root().key("topology").key("kind")];
-        return Err(document.refuse_key_among(&places, problem, "one of the two"));
+        let paths = [at, YamlPath::root().key("topology").key("kind")];
+        return Err(document.refuse_key_among(&paths, problem, "one of the two"));
     }
     let [slowest, fastest] = mobility.speed_mps;
     if !(slowest > 0.0 && slowest <= fastest && fastest <= FASTEST_MPS) {
         let problem = format!("speeds from {slowest} to {fastest} m/s");
         let accepted = "[lowest, highest] in metres per second, above 0 and at most 1000";
-        return Err(document.refuse(&place.key("speed_mps"), problem, accepted));
+        return Err(document.refuse(&at.key("speed_mps"), problem, accepted));
     }
     let length = |key: &str, own: Option<f64>, of_topology: Option<f64>| {
         let accepted = "metres, above 0 and at most 10,000 km";
         match own.or(of_topology) {
             Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
-            Some(metres) => Err(document.refuse(&place.key(key), format!("{key}: {metres}"), accepted)),
-            None => Err(document.refuse_key(&place, format!("`{key}` is missing"), accepted)),
+            Some(metres) => Err(document.refuse(&at.key(key), format!("{key}: {metres}"), accepted)),
+            None => Err(document.refuse_key(&at, format!("`{key}` is missing"), accepted)),
         }
     };
     let area = Position {
@@ -56,15 +56,15 @@ pub(super) fn tracks(
         y: length("height_m", mobility.height_m, file.topology.height_m)?,
     };
     let pause_ns = mobility.pause.0.as_nanos() as u64;
-    let track = |(place, node): (&Option<Position>, u32)| {
-        place.map(|start| {
+    let track = |(position, node): (&Option<Position>, u32)| {
+        position.map(|start| {
             Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
         })
     };
-    let mut tracks: Vec<_> = places.iter().zip(0..).map(track).collect();
+    let mut tracks: Vec<_> = positions.iter().zip(0..).map(track).collect();
     for (name, spot) in &mobility.still {
-        let node = still(document, &place.key("still").key(name), (name, *spot), names, area)?;
-        places[node] = Some(Position { x: spot[0], y: spot[1] });
+        let node = still(document, &at.key("still").key(name), (name, *spot), names, area)?;
+        positions[node] = Some(Position { x: spot[0], y: spot[1] });
         tracks[node] = None;
     }
     Ok(tracks)
@@ -73,18 +73,18 @@ pub(super) fn tracks(
 /// The index of the node that stays, in the field.
 fn still(
     document: &Document,
-    place: &Place,
+    at: &YamlPath,
     (name, [x, y]): (&str, [f64; 2]),
     names: &[String],
     area: Position,
 ) -> Result<usize, Box<Refusal>> {
     let Some(node) = names.iter().position(|known| known == name) else {
         let accepted = format!("one of n0 to n{}", names.len() - 1);
-        return Err(document.refuse_key(place, format!("no node is called `{name}`"), &accepted));
+        return Err(document.refuse_key(at, format!("no node is called `{name}`"), &accepted));
     };
     if !(0.0..=area.x).contains(&x) || !(0.0..=area.y).contains(&y) {
         let accepted = format!("[x, y] in the field of {} m by {} m", area.x, area.y);
-        return Err(document.refuse(place, format!("{x}, {y} is outside"), &accepted));
+        return Err(document.refuse(at, format!("{x}, {y} is outside"), &accepted));
     }
     Ok(node)
 }

@@ -9,7 +9,7 @@ use hopwise_air::random::{Purpose, Stream};
 
 use super::motion;
 use super::schema::{ScenarioFile, Shape, Topology};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::WirePlan;
 
 /// With more nodes a run takes longer than any user waits.
@@ -45,7 +45,7 @@ impl Nodes {
 struct Keys<'a> {
     document: &'a Document,
     topology: &'a Topology,
-    place: Place,
+    at: YamlPath,
 }
 
 /// Places the nodes; `draw` counts the draws of a random field.
@@ -55,7 +55,7 @@ pub(super) fn place(
     (seed, draw): (u64, u32),
 ) -> Result<Nodes, Box<Refusal>> {
     let topology = &file.topology;
-    let keys = Keys { document, topology, place: Place::root().key("topology") };
+    let keys = Keys { document, topology, at: YamlPath::root().key("topology") };
     keys.only_its_own()?;
     let mut tracks = Vec::new();
     let spots = match topology.kind {
@@ -80,7 +80,7 @@ pub(super) fn place(
         let is_none = wired.rate.0 == 0 || wired.queue_packets == Some(0);
         if is_none || wired.delay.0 > Duration::from_secs(3600) {
             let accepted = "a rate above 0, a delay up to an hour, and room for a packet";
-            return Err(document.refuse(&keys.place.key("wired"), "the wire is impossible", accepted));
+            return Err(document.refuse(&keys.at.key("wired"), "the wire is impossible", accepted));
         }
         nodes.positions.insert(0, None);
         if !nodes.tracks.is_empty() {
@@ -124,9 +124,9 @@ impl Keys<'_> {
         ];
         match given.iter().find(|(key, is_given)| *is_given && !of_shape.contains(key)) {
             Some((key, _)) => {
-                let positions = [key, "kind"].map(|key| self.place.key(key));
+                let paths = [key, "kind"].map(|key| self.at.key(key));
                 let problem = format!("`{key}` belongs to another kind");
-                Err(self.document.refuse_key_among(&positions, problem, needs))
+                Err(self.document.refuse_key_among(&paths, problem, needs))
             }
             None => Ok(()),
         }
@@ -136,10 +136,8 @@ impl Keys<'_> {
         let accepted = format!("a whole number from {} to {}", range.start(), range.end());
         match given {
             Some(count) if range.contains(&count) => Ok(count),
-            Some(count) => {
-                Err(self.document.refuse(&self.place.key(key), format!("{key}: {count}"), &accepted))
-            }
-            None => Err(self.document.refuse_key(&self.place, format!("`{key}` is missing"), &accepted)),
+            Some(count) => Err(self.document.refuse(&self.at.key(key), format!("{key}: {count}"), &accepted)),
+            None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), &accepted)),
         }
     }
 
@@ -148,9 +146,9 @@ impl Keys<'_> {
         match given.or(or) {
             Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
             Some(metres) => {
-                Err(self.document.refuse(&self.place.key(key), format!("{key}: {metres}"), accepted))
+                Err(self.document.refuse(&self.at.key(key), format!("{key}: {metres}"), accepted))
             }
-            None => Err(self.document.refuse_key(&self.place, format!("`{key}` is missing"), accepted)),
+            None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), accepted)),
         }
     }
 
@@ -163,7 +161,7 @@ impl Keys<'_> {
             return Ok(());
         }
         let accepted = format!("at most {MOST_NODES} nodes");
-        Err(self.document.refuse(&self.place.key(key), format!("that makes {nodes} nodes"), &accepted))
+        Err(self.document.refuse(&self.at.key(key), format!("that makes {nodes} nodes"), &accepted))
     }
 
     fn chain(&self) -> Result<Vec<Position>, Box<Refusal>> {
@@ -215,16 +213,16 @@ impl Keys<'_> {
     /// The file's name and text.
     fn text(&self, accepted: &str) -> Result<(&str, String), Box<Refusal>> {
         let Some(name) = &self.topology.file else {
-            return Err(self.document.refuse_key(&self.place, "`file` is missing", accepted));
+            return Err(self.document.refuse_key(&self.at, "`file` is missing", accepted));
         };
-        let refuse = |error| self.document.refuse(&self.place.key("file"), error, accepted);
+        let refuse = |error| self.document.refuse(&self.at.key("file"), error, accepted);
         Ok((name, motion::read_text(name).map_err(refuse)?))
     }
 
     fn movements(&self) -> Result<Movements, Box<Refusal>> {
         let accepted = "an ns-2 movement file, as setdest writes it";
         let (name, text) = self.text(accepted)?;
-        let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
+        let refuse = |problem: String| self.document.refuse(&self.at.key("file"), problem, accepted);
         let movements =
             Movements::parse(&text).map_err(|error| refuse(format!("{name}:{}: {error}", error.line)))?;
         if movements.positions.len() < 2 {
@@ -238,7 +236,7 @@ impl Keys<'_> {
     fn file(&self) -> Result<Vec<Position>, Box<Refusal>> {
         let accepted = "a file with a line `x y` for each node, in metres";
         let (name, text) = self.text(accepted)?;
-        let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
+        let refuse = |problem: String| self.document.refuse(&self.at.key("file"), problem, accepted);
         let mut spots = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             let line = line.split('#').next().unwrap_or_default().trim();

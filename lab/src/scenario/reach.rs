@@ -4,7 +4,7 @@
 use hopwise_air::medium;
 
 use super::schema::{ScenarioFile, Shape};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Plan, Reach};
 
 /// The most links: some 32 bytes each, and ten times as much where they fade. The count is an upper bound, about three
@@ -20,7 +20,7 @@ pub(super) enum Field {
 }
 
 pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Result<Field, Box<Refusal>> {
-    let topology = Place::root().key("topology");
+    let topology = YamlPath::root().key("topology");
     let links = medium::most_links(&plan.radio, &plan.channel, &plan.positions);
     if links > MOST_LINKS {
         let problem = format!("up to {links} pairs of nodes would hear each other");
@@ -55,22 +55,23 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
                 (way + &gap(plan, &hops), accepted.to_owned())
             }
         };
-        let traffic_at = Place::root().key("traffic").index(nth);
-        let mut places = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
+        let traffic_at = YamlPath::root().key("traffic").index(nth);
+        let mut paths = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
         let of_channel = ["path_loss", "exponent", "shadowing_db", "noise_dbm"];
-        places.extend(of_channel.map(|key| Place::root().key("channel").key(key)));
-        return Err(document.refuse_among(&places, problem, &accepted));
+        paths.extend(of_channel.map(|key| YamlPath::root().key("channel").key(key)));
+        return Err(document.refuse_among(&paths, problem, &accepted));
     }
     Ok(Field::Usable)
 }
 
 /// The shortest distance between the nodes that reach the end and the others.
 fn gap(plan: &Plan, hops: &[Option<u8>]) -> String {
-    let places =
-        || plan.positions.iter().zip(hops).filter_map(|(place, hops)| Some(((*place)?, hops.is_some())));
-    let near = places().filter(|(_, reaches)| *reaches);
+    let nodes = || {
+        plan.positions.iter().zip(hops).filter_map(|(position, hops)| Some(((*position)?, hops.is_some())))
+    };
+    let near = nodes().filter(|(_, reaches)| *reaches);
     let distances = near.flat_map(|(here, _)| {
-        let others = places().filter(|(_, reaches)| !*reaches);
+        let others = nodes().filter(|(_, reaches)| !*reaches);
         others.map(move |(there, _)| here.distance_m(there))
     });
     match distances.fold(f64::INFINITY, f64::min) {

@@ -3,25 +3,25 @@
 use hopwise_mesh::{aodvv2, dsr, gpsr};
 
 use super::nodes::Nodes;
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::RoutingPlan;
 
 pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<RoutingPlan, Box<Refusal>> {
-    let place = Place::root().key("routing");
+    let at = YamlPath::root().key("routing");
     Ok(match config.protocol {
         Protocol::Static => RoutingPlan::Static,
-        Protocol::Aodv => RoutingPlan::Aodv(Box::new(config.aodv(document, &place)?)),
+        Protocol::Aodv => RoutingPlan::Aodv(Box::new(config.aodv(document, &at)?)),
         Protocol::Dymo => {
-            let settings = config.dymo.over(aodvv2::Settings::default(), document, &place.key("dymo"))?;
+            let settings = config.dymo.over(aodvv2::Settings::default(), document, &at.key("dymo"))?;
             RoutingPlan::Dymo(Box::new(settings))
         }
         Protocol::Dsr => {
-            let settings = config.dsr.over(dsr::Settings::default(), document, &place.key("dsr"))?;
+            let settings = config.dsr.over(dsr::Settings::default(), document, &at.key("dsr"))?;
             RoutingPlan::Dsr(Box::new(settings))
         }
         Protocol::Gpsr => {
-            let settings = config.gpsr.over(gpsr::Settings::default(), document, &place.key("gpsr"))?;
+            let settings = config.gpsr.over(gpsr::Settings::default(), document, &at.key("gpsr"))?;
             RoutingPlan::Gpsr(Box::new(settings))
         }
     })
@@ -33,6 +33,6 @@ pub(super) fn check(document: &Document, routing: &RoutingPlan, nodes: &Nodes) -
         return Ok(());
     }
     let problem = "a node on a wire stands nowhere, and GPSR needs to know where";
-    let places = [Place::root().key("routing").key("protocol"), Place::root().key("topology")];
-    Err(document.refuse_among(&places, problem, "static, aodv or dsr"))
+    let paths = [YamlPath::root().key("routing").key("protocol"), YamlPath::root().key("topology")];
+    Err(document.refuse_among(&paths, problem, "static, aodv or dsr"))
 }

@@ -7,7 +7,7 @@ use hopwise_core::ip::Prefix;
 
 use super::nodes::Nodes;
 use super::schema::ScenarioFile;
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::rules::Network;
 use crate::sim::address_of;
 
@@ -18,12 +18,12 @@ pub(super) fn read(
 ) -> Result<Vec<endpoint::Rule>, Box<Refusal>> {
     let mut rules = Vec::new();
     for (nth, rule) in file.rules.iter().enumerate() {
-        let place = Place::root().key("rules").index(nth).key("match");
+        let at = YamlPath::root().key("rules").index(nth).key("match");
         for (key, peer) in [("from", &rule.matches.from), ("to", &rule.matches.to)] {
             if let Some(peer) = peer.as_ref().filter(|peer| prefix(nodes, peer).is_none()) {
                 let accepted = format!("a node such as {}, an address or a network", nodes.last());
-                let places = [place.key(key), Place::root().key("topology")];
-                return Err(document.refuse_among(&places, format!("`{peer}` is no peer"), &accepted));
+                let paths = [at.key(key), YamlPath::root().key("topology")];
+                return Err(document.refuse_among(&paths, format!("`{peer}` is no peer"), &accepted));
             }
         }
         let nowhere = Prefix::host(IpAddr::from([0, 0, 0, 0]));

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use hopwise_core::ip::Prefix;
-use hopwise_lab::located::{Document, Place};
+use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
 use hopwise_mesh::{Keys, Trust, aodvv2};
@@ -88,7 +88,7 @@ pub(super) fn load(path: &Path) -> Result<Config, Failure> {
 
 fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
     let file: File = document.read()?;
-    let root = Place::root();
+    let root = YamlPath::root();
     let network: Prefix = file.network.parse().map_err(|error| {
         let problem = format!("`{}`: {error}", file.network);
         document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
@@ -98,25 +98,21 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
     check_device(document, &root.key("tun"), &file.tun)?;
     check_state(document, file.state.as_deref())?;
     check_interfaces(document, &file)?;
-    let place = root.key("routing");
+    let at = root.key("routing");
     if file.routing.protocol == Protocol::Static {
-        return Err(document.refuse_key(
-            &place,
-            "static routes need no daemon",
-            "routing: { protocol: aodv }",
-        ));
+        return Err(document.refuse_key(&at, "static routes need no daemon", "routing: { protocol: aodv }"));
     }
     if matches!(file.routing.protocol, Protocol::Dsr | Protocol::Gpsr) {
         let problem = "this protocol is only for simulations";
-        return Err(document.refuse(&place.key("protocol"), problem, "aodv"));
+        return Err(document.refuse(&at.key("protocol"), problem, "aodv"));
     }
     if file.routing.rules == RulesName::Ns2 {
         let problem = "the rules of ns-2 are for simulations";
-        return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
+        return Err(document.refuse(&at.key("rules"), problem, "rfc3561"));
     }
     refuse_keys_of_simulations(document, &file)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
-    let speaks = speaks(document, &file.routing, &place)?;
+    let speaks = speaks(document, &file.routing, &at)?;
     let state = format!("/run/hopwise/route-{}", file.address);
     Ok(Config {
         address: file.address,
@@ -140,23 +136,23 @@ fn check_number_of_interfaces(
     if !file.interfaces.is_empty() && file.interfaces.len() <= MOST_INTERFACES {
         return Ok(());
     }
-    let place = Place::root().key("interfaces");
+    let at = YamlPath::root().key("interfaces");
     let accepted = "1 to 64 interfaces, such as [wlan0]";
-    Err(document.refuse(&place, "the number of interfaces is out of bounds", accepted))
+    Err(document.refuse(&at, "the number of interfaces is out of bounds", accepted))
 }
 
 /// Each interface is there once, and none is the TUN device.
 fn check_interfaces(document: &Document, file: &File) -> Result<(), Box<hopwise_lab::located::Refusal>> {
     for (nth, name) in file.interfaces.iter().enumerate() {
-        let place = Place::root().key("interfaces").index(nth);
-        check_device(document, &place, name)?;
+        let at = YamlPath::root().key("interfaces").index(nth);
+        check_device(document, &at, name)?;
         if *name == file.tun {
             let problem = format!("`{name}` is one of `interfaces`");
             let accepted = "a name that no device has, such as hopwise0";
-            return Err(document.refuse(&Place::root().key("tun"), problem, accepted));
+            return Err(document.refuse(&YamlPath::root().key("tun"), problem, accepted));
         }
         if file.interfaces[..nth].contains(name) {
-            return Err(document.refuse(&place, format!("`{name}` is there twice"), "each once"));
+            return Err(document.refuse(&at, format!("`{name}` is there twice"), "each once"));
         }
     }
     Ok(())
@@ -165,7 +161,7 @@ fn check_interfaces(document: &Document, file: &File) -> Result<(), Box<hopwise_
 /// `all` and `default` stand for every device where the kernel's switches are, and of `%d` the kernel makes a number.
 fn check_device(
     document: &Document,
-    place: &Place,
+    at: &YamlPath,
     name: &str,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
     let is_wrong = |letter: char| !letter.is_ascii_graphic() || "/:%".contains(letter);
@@ -175,7 +171,7 @@ fn check_device(
     }
     let problem = format!("`{name}` is no name of a device");
     let accepted = "1 to 15 letters and digits, such as wlan0; not `all` or `default`";
-    Err(document.refuse(place, problem, accepted))
+    Err(document.refuse(at, problem, accepted))
 }
 
 /// A file, or nothing yet. Its owner is looked at when it is opened.
@@ -187,7 +183,7 @@ fn check_state(document: &Document, path: Option<&Path>) -> Result<(), Box<hopwi
     }
     let problem = format!("{} is no file", path.display());
     let accepted = "the path of a file that the daemon makes, such as /run/hopwise/route";
-    Err(document.refuse(&Place::root().key("state"), problem, accepted))
+    Err(document.refuse(&YamlPath::root().key("state"), problem, accepted))
 }
 
 /// The node's own address and those that it serves are different hosts of the network.
@@ -196,7 +192,7 @@ fn check_addresses(
     file: &File,
     network: Prefix,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    let root = Place::root();
+    let root = YamlPath::root();
     if !network.contains(file.address.into()) {
         let problem = format!("{} is outside {network}", file.address);
         return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
@@ -207,14 +203,14 @@ fn check_addresses(
         return Err(document.refuse(&root.key("address"), problem, "an address that only this machine has"));
     }
     for (nth, served) in file.serves.iter().enumerate() {
-        let place = root.key("serves").index(nth);
+        let at = root.key("serves").index(nth);
         if !network.contains((*served).into()) {
             let problem = format!("{served} is outside {network}");
-            return Err(document.refuse(&place, problem, "an address in `network`"));
+            return Err(document.refuse(&at, problem, "an address in `network`"));
         }
         if !trust.covers(*served) || *served == file.address {
             let problem = format!("{served} is not the address of another host");
-            return Err(document.refuse(&place, problem, "an address of a node on this machine"));
+            return Err(document.refuse(&at, problem, "an address of a node on this machine"));
         }
     }
     Ok(())
@@ -225,7 +221,7 @@ fn refuse_keys_of_simulations(
     document: &Document,
     file: &File,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    let root = Place::root();
+    let root = YamlPath::root();
     let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
     let only = "this key is only for simulations";
     let signed = [
@@ -254,14 +250,14 @@ fn refuse_foreign_keys(
     let given = document.value_at("routing").and_then(Value::as_mapping);
     let keys = given.into_iter().flat_map(|given| given.keys().filter_map(Value::as_str));
     for key in keys {
-        let place = Place::root().key("routing").key(key);
+        let at = YamlPath::root().key("routing").key(key);
         if !protocol.takes(key) {
             let problem = format!("`{key}` belongs to another protocol");
-            return Err(document.refuse_key(&place, problem, "the constants of dymo in a section `dymo`"));
+            return Err(document.refuse_key(&at, problem, "the constants of dymo in a section `dymo`"));
         }
         if protocol == Protocol::Aodv && !RulesName::Rfc3561.takes(key) {
             let problem = format!("`{key}` changes nothing under rules: rfc3561");
-            return Err(document.refuse_key(&place, problem, "no such key: a daemon follows RFC 3561"));
+            return Err(document.refuse_key(&at, problem, "no such key: a daemon follows RFC 3561"));
         }
     }
     Ok(())
@@ -271,14 +267,14 @@ fn refuse_foreign_keys(
 fn speaks(
     document: &Document,
     routing: &RoutingConfig,
-    place: &Place,
+    at: &YamlPath,
 ) -> Result<Speaks, Box<hopwise_lab::located::Refusal>> {
     if routing.protocol == Protocol::Dymo {
         let defaults = aodvv2::Settings { hello: true, ..aodvv2::Settings::default() };
-        let settings = routing.dymo.over(defaults, document, &place.key("dymo"))?;
+        let settings = routing.dymo.over(defaults, document, &at.key("dymo"))?;
         return Ok(Speaks::Dymo(Box::new(settings)));
     }
-    let mut settings = routing.aodv(document, place)?;
+    let mut settings = routing.aodv(document, at)?;
     settings.hello |= !routing.aodv.has("hello");
     Ok(Speaks::Aodv(Box::new(settings)))
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hopwise_lab::located::{Document, Place};
+use hopwise_lab::located::{Document, YamlPath};
 use nix::unistd::User;
 
 use super::NodeConfig;
@@ -27,9 +27,9 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     for (nth, link) in config.links.iter().enumerate() {
         let Some(filter) = &link.filter else { continue };
         check_filter(filter).map_err(|problem| {
-            let place = Place::root().key("links").index(nth).key("filter");
+            let at = YamlPath::root().key("links").index(nth).key("filter");
             let accepted = "a filter in libpcap's language (man pcap-filter), such as tcp port 80";
-            document.refuse(&place, format!("`{filter}`: {problem}"), accepted)
+            document.refuse(&at, format!("`{filter}`: {problem}"), accepted)
         })?;
     }
     Ok(())
@@ -41,7 +41,7 @@ fn user(document: &Document, config: &NodeConfig) -> Checked {
         Some((name, Ok(None))) => {
             let problem = format!("there is no user `{name}` on this machine");
             let accepted = "a user's name, such as nobody (`getent passwd` lists them), or no `user`";
-            Err(document.refuse(&Place::root().key("user"), problem, accepted))
+            Err(document.refuse(&YamlPath::root().key("user"), problem, accepted))
         }
         _ => Ok(()),
     }

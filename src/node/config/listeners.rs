@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise_lab::located::{Document, Place};
+use hopwise_lab::located::{Document, YamlPath};
 
 use super::check::Checked;
 use super::{NodeConfig, Side};
 
 /// A listener, and its place in the file.
 struct Listener {
-    place: Place,
+    path: YamlPath,
     is_mesh: bool,
     /// Over Hopwise `None` means every address of the node.
     ip: Option<IpAddr>,
@@ -18,8 +18,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn local(place: Place, ip: IpAddr, port: u16) -> Listener {
-        Listener { place, is_mesh: false, ip: Some(ip.to_canonical()), port }
+    fn local(path: YamlPath, ip: IpAddr, port: u16) -> Listener {
+        Listener { path, is_mesh: false, ip: Some(ip.to_canonical()), port }
     }
 
     /// Returns whether the second of the two could not be bound.
@@ -43,18 +43,18 @@ fn takes(all: IpAddr, one: IpAddr) -> bool {
 }
 
 fn listeners(config: &NodeConfig) -> Vec<Listener> {
-    let place = |key: &str| Place::root().key(key).key("listen");
+    let path = |key: &str| YamlPath::root().key(key).key("listen");
     let mut listeners = Vec::new();
     for (nth, forward) in config.forwards.iter().enumerate() {
-        let place = Place::root().key("forwards").index(nth).key("listen");
+        let path = YamlPath::root().key("forwards").index(nth).key("listen");
         match &forward.listen {
             Side::Local(at) => {
-                listeners.extend(at.ip().map(|ip| Listener::local(place, ip, at.port)));
+                listeners.extend(at.ip().map(|ip| Listener::local(path, ip, at.port)));
             }
-            Side::Mesh(at) => listeners.push(Listener { place, is_mesh: true, ip: at.ip(), port: at.port }),
+            Side::Mesh(at) => listeners.push(Listener { path, is_mesh: true, ip: at.ip(), port: at.port }),
         }
     }
-    let of_key = |key, at: SocketAddr| Listener::local(place(key), at.ip(), at.port());
+    let of_key = |key, at: SocketAddr| Listener::local(path(key), at.ip(), at.port());
     listeners.extend(config.socks5.as_ref().map(|socks5| of_key("socks5", socks5.listen)));
     listeners.extend(config.metrics.as_ref().map(|metrics| of_key("metrics", metrics.listen)));
     listeners
@@ -64,8 +64,8 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
     let listeners = listeners(config);
     for (nth, second) in listeners.iter().enumerate() {
         if let Some(first) = listeners[..nth].iter().find(|first| first.clashes_with(second)) {
-            let problem = format!("`{}` has port {} there already", first.place, second.port);
-            return Err(document.refuse(&second.place, problem, "an address and a port of its own"));
+            let problem = format!("`{}` has port {} there already", first.path, second.port);
+            return Err(document.refuse(&second.path, problem, "an address and a port of its own"));
         }
     }
     Ok(())
@@ -77,8 +77,8 @@ pub(crate) fn ports(config: &NodeConfig) -> BTreeSet<u16> {
 }
 
 /// The key with that address of this machine, or the first such key if the kernel chooses the port.
-pub(crate) fn place_at(config: &NodeConfig, address: SocketAddr) -> Option<Place> {
+pub(crate) fn path_at(config: &NodeConfig, address: SocketAddr) -> Option<YamlPath> {
     let (ip, port) = (Some(address.ip().to_canonical()), address.port());
     let wants = |listener: &Listener| !listener.is_mesh && (listener.ip, listener.port) == (ip, port);
-    listeners(config).into_iter().find(wants).map(|listener| listener.place)
+    listeners(config).into_iter().find(wants).map(|listener| listener.path)
 }

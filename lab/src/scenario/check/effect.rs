@@ -3,7 +3,7 @@
 use serde_yaml::Value;
 
 use super::Checked;
-use crate::located::{Document, Place};
+use crate::located::{Document, YamlPath};
 use crate::routing::{Protocol, RulesName};
 use crate::scenario::matrix::Cell;
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
@@ -34,8 +34,8 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     for key in given.keys().filter_map(Value::as_str).filter(|key| !protocol.takes(key)) {
         if key != "rules" || !is_said || document.is_set("routing.rules") {
             let problem = format!("`{key}` changes nothing under protocol: {name}");
-            let place = Place::root().key("routing").key(key);
-            return Err(document.refuse_key(&place, problem, better));
+            let at = YamlPath::root().key("routing").key(key);
+            return Err(document.refuse_key(&at, problem, better));
         }
     }
     Ok(())
@@ -60,8 +60,8 @@ fn of_other_rules<'a>(
     for key in keys.filter(|key| !rules.takes(key)) {
         if !is_over_others || document.is_set(&format!("routing.{key}")) {
             let problem = format!("`{key}` changes nothing under rules: {name}");
-            let place = Place::root().key("routing").key(key);
-            return Err(document.refuse_key(&place, problem, better));
+            let at = YamlPath::root().key("routing").key(key);
+            return Err(document.refuse_key(&at, problem, better));
         }
     }
     Ok(())
@@ -90,8 +90,8 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
         let of = needs.split(':').next().unwrap_or(needs);
         if is_given && !is_used && !varies(file, &format!("channel.{of}")) {
             let problem = format!("`{key}` changes nothing here");
-            let places = [key, of].map(|key| Place::root().key("channel").key(key));
-            return Err(document.refuse_key_among(&places, problem, &format!("{needs} beside it")));
+            let paths = [key, of].map(|key| YamlPath::root().key("channel").key(key));
+            return Err(document.refuse_key_among(&paths, problem, &format!("{needs} beside it")));
         }
     }
     Ok(())
@@ -118,8 +118,8 @@ pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
     for key in foreign.iter().filter(|key| given.contains_key(**key)) {
         if !is_over_another || document.is_set(&format!("gateway.{key}")) {
             let problem = format!("`{key}` changes nothing under source: {name}");
-            let place = Place::root().key("gateway").key(key);
-            return Err(document.refuse_key(&place, problem, &format!("{better} beside it")));
+            let at = YamlPath::root().key("gateway").key(key);
+            return Err(document.refuse_key(&at, problem, &format!("{better} beside it")));
         }
     }
     Ok(())
@@ -165,11 +165,11 @@ pub(in crate::scenario) fn arms_over_matrix(
             if let Some(varied) =
                 varied.iter().find(|varied| is_within(varied, path) || is_within(path, varied))
             {
-                let place = Place::root().key("arms").key(name).key("set").key(path);
-                let places = [place, Place::root().key("matrix")];
+                let at = YamlPath::root().key("arms").key(name).key("set").key(path);
+                let paths = [at, YamlPath::root().key("matrix")];
                 let problem = format!("the matrix varies `{varied}`, and this would replace its values");
                 let accepted = "one of the two: a path of the matrix, or what an arm sets";
-                return Err(document.refuse_key_among(&places, problem, accepted));
+                return Err(document.refuse_key_among(&paths, problem, accepted));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::{Checked, LONGEST_S};
-use crate::located::{Document, Place, Refusal};
+use crate::located::{Document, Refusal, YamlPath};
 use crate::scenario::schema::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 use crate::units::{Size, Time};
 
@@ -18,16 +18,16 @@ const SHORTEST_GAP: Duration = Duration::from_micros(1);
 /// A flow with the place to refuse it at.
 struct Keys<'a> {
     document: &'a Document,
-    place: &'a Place,
+    at: &'a YamlPath,
     traffic: &'a Traffic,
 }
 
-pub(super) fn check(document: &Document, place: &Place, traffic: &Traffic) -> Checked {
-    let keys = Keys { document, place, traffic };
+pub(super) fn check(document: &Document, at: &YamlPath, traffic: &Traffic) -> Checked {
+    let keys = Keys { document, at, traffic };
     if let Some(bytes) = traffic.segment_bytes.filter(|bytes| !(1..=LARGEST_SEGMENT).contains(bytes)) {
         let accepted = format!("1 to {LARGEST_SEGMENT} bytes");
         let problem = format!("segments of {bytes} bytes");
-        return Err(document.refuse(&place.key("segment_bytes"), problem, &accepted));
+        return Err(document.refuse(&at.key("segment_bytes"), problem, &accepted));
     }
     keys.only_its_own()?;
     keys.times()?;
@@ -68,8 +68,8 @@ impl Keys<'_> {
         match given.iter().find(|(key, is_given)| *is_given && !of_kind.contains(key)) {
             Some((key, _)) => {
                 let problem = format!("`{key}` belongs to another kind of traffic");
-                let places = [key, "kind"].map(|key| self.place.key(key));
-                Err(self.document.refuse_key_among(&places, problem, needs))
+                let paths = [key, "kind"].map(|key| self.at.key(key));
+                Err(self.document.refuse_key_among(&paths, problem, needs))
             }
             None => Ok(()),
         }
@@ -77,15 +77,15 @@ impl Keys<'_> {
 
     /// Refuses the first key's value because of the second's.
     fn among(&self, keys: [&str; 2], problem: impl Display, accepted: &str) -> Box<Refusal> {
-        self.document.refuse_among(&keys.map(|key| self.place.key(key)), problem, accepted)
+        self.document.refuse_among(&keys.map(|key| self.at.key(key)), problem, accepted)
     }
 
     /// Refuses the lack of a key, which has no place of its own: shown at the flow, or at an assigned kind.
     fn missing(&self, problem: String, accepted: &str) -> Box<Refusal> {
-        let kind = self.place.key("kind");
+        let kind = self.at.key("kind");
         match self.document.is_set(&kind.to_string()) {
             true => self.document.refuse(&kind, problem, accepted),
-            false => self.document.refuse_key(self.place, problem, accepted),
+            false => self.document.refuse_key(self.at, problem, accepted),
         }
     }
 
@@ -94,7 +94,7 @@ impl Keys<'_> {
         let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
         if latest.as_secs() > LONGEST_S {
             let problem = "a flow starts after the longest possible run";
-            return Err(self.document.refuse(&self.place.key("start"), problem, "a start within the run"));
+            return Err(self.document.refuse(&self.at.key("start"), problem, "a start within the run"));
         }
         self.sound("start", Some(*start))?;
         self.sound("think", *think)?;
@@ -103,7 +103,7 @@ impl Keys<'_> {
             return Err(self.among(["stop", "start"], problem, "a `stop` later than `start`"));
         }
         if *repeat == Some(0) {
-            return Err(self.document.refuse(&self.place.key("repeat"), "no data would flow", "1 or more"));
+            return Err(self.document.refuse(&self.at.key("repeat"), "no data would flow", "1 or more"));
         }
         Ok(())
     }
@@ -112,9 +112,9 @@ impl Keys<'_> {
     fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
-                let places = ["to", "from"].map(|end| self.place.key(key).key(end));
+                let paths = ["to", "from"].map(|end| self.at.key(key).key(end));
                 let problem = "`to` is less than `from`";
-                Err(self.document.refuse_among(&places, problem, "as much as `from`, or more"))
+                Err(self.document.refuse_among(&paths, problem, "as much as `from`, or more"))
             }
             _ => Ok(()),
         }
@@ -125,7 +125,7 @@ impl Keys<'_> {
         match drawn {
             Some(drawn) if least(drawn).0 < smallest || most(drawn).0 > LARGEST_TRANSFER => {
                 let accepted = format!("{smallest}B to 1GiB");
-                Err(self.document.refuse(&self.place.key(key), "the size is out of bounds", &accepted))
+                Err(self.document.refuse(&self.at.key(key), "the size is out of bounds", &accepted))
             }
             _ => Ok(()),
         }
@@ -136,11 +136,7 @@ impl Keys<'_> {
         for (key, is_given) in [("think", think.is_some()), ("repeat", repeat.is_some())] {
             if is_given && bytes.is_none() {
                 let problem = format!("`{key}` has no effect on endless data");
-                return Err(self.document.refuse_key(
-                    &self.place.key(key),
-                    problem,
-                    "bytes: 100kB beside it",
-                ));
+                return Err(self.document.refuse_key(&self.at.key(key), problem, "bytes: 100kB beside it"));
             }
         }
         self.size("bytes", *bytes, 1)
@@ -168,12 +164,12 @@ impl Keys<'_> {
             }
             (Some(_), Some(_)) => {
                 let problem = "`every` already sets the rate";
-                let places = ["rate", "every"].map(|key| self.place.key(key));
-                Err(self.document.refuse_key_among(&places, problem, "one of the two"))
+                let paths = ["rate", "every"].map(|key| self.at.key(key));
+                Err(self.document.refuse_key_among(&paths, problem, "one of the two"))
             }
             (Some(every), None) if most(*every).0 < SHORTEST_GAP => {
                 let problem = "no time between datagrams";
-                Err(self.document.refuse(&self.place.key("every"), problem, "1us or more"))
+                Err(self.document.refuse(&self.at.key("every"), problem, "1us or more"))
             }
             (None, Some(rate)) if rate.0 == 0 || rate.0 > largest_rate => {
                 let problem = "no rate for datagrams of this size";
