@@ -27,7 +27,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// Link to run on, and agents to run with.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LinkArguments {
     /// Use links, routes, rules and TCP settings of this node configuration; the node itself must not run
     #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "kernel_tcp"])]
     config: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub(crate) enum Carrier {
     Kernel,
 }
 
-impl Place {
+impl LinkArguments {
     /// Makes the stack, which owns its devices.
     pub(crate) fn open(&self) -> Result<Carrier, Failure> {
         if self.kernel_tcp {

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::Failure;
-use crate::measure::carrier::{Carrier, Listener, Place, Stream};
+use crate::measure::carrier::{Carrier, LinkArguments, Listener, Stream};
 use crate::measure::flow;
 use crate::measure::protocol::{
     self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, VERSION, Work,
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    link: LinkArguments,
 }
 
 const OPENING_WITHIN: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ type Begun = Option<(Stream, Plan, IpAddr)>;
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.output.as_deref().map_or(Ok(()), check_output)?;
     let (runtime, mut ending) = signals::runtime()?;
-    let carrier = arguments.place.open()?;
+    let carrier = arguments.link.open()?;
     if matches!(carrier, Carrier::Kernel) {
         descriptors::raise(DESCRIPTORS);
     }

@@ -17,7 +17,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::failure::{self, Failure};
-use crate::measure::carrier::{Carrier, Place, Stream};
+use crate::measure::carrier::{Carrier, LinkArguments, Stream};
 use crate::measure::flow::{self, Enough, Source};
 use crate::measure::protocol::{
     self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, RESULT_WITHIN, VERSION, Work,
@@ -71,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    link: LinkArguments,
 }
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ fn target(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plan = arguments.plan()?;
     let (runtime, mut ending) = signals::runtime()?;
-    let carrier = arguments.place.open()?;
+    let carrier = arguments.link.open()?;
     let interrupted = || Failure::failed("measure", "interrupted");
     let measured = runtime.block_on(async {
         let report = tokio::select! {
