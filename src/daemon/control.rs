@@ -153,10 +153,10 @@ pub(crate) async fn serve<Q: Question, A: Answer>(
     listener: UnixListener,
     answer: impl Fn(Q) -> A + Send + Sync + 'static,
 ) {
-    let (answer, seats) = (Arc::new(answer), Arc::new(Semaphore::new(MOST_CLIENTS)));
+    let (answer, permits) = (Arc::new(answer), Arc::new(Semaphore::new(MOST_CLIENTS)));
     let own = nix::unistd::geteuid().as_raw();
     loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let Ok((client, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
@@ -170,7 +170,7 @@ pub(crate) async fn serve<Q: Question, A: Answer>(
         }
         let answer = Arc::clone(&answer);
         tokio::spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             // A client that is too slow or gone gets nothing.
             let _ = timeout(ASK_WITHIN, talk(client, may, answer)).await;
         });

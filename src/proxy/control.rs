@@ -72,7 +72,7 @@ impl Request {
 /// Output of `hopwise proxy status`, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
-    /// Followed flows, those of them without a lasting seat, and those that were forgotten for lack of room.
+    /// Followed flows, those of them without a lasting entry, and those that were forgotten for lack of room.
     pub(super) flows: usize,
     #[serde(default)]
     pub(super) brief: usize,

@@ -6,6 +6,7 @@
 mod config;
 mod copies;
 mod counts;
+mod entries;
 mod facts;
 mod flow;
 mod outbox;
@@ -14,7 +15,6 @@ mod relay;
 mod relays;
 mod room;
 mod rtt;
-mod seats;
 mod store;
 mod syns;
 
@@ -31,6 +31,7 @@ use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueC
 
 pub use config::{ProxyConfig, ProxyRule};
 pub use counts::ProxyCounts;
+use entries::Entries;
 use flow::{AtHand, Flow};
 use outbox::Outbox;
 pub use read::FlowKey;
@@ -38,7 +39,6 @@ use read::Read;
 use relay::{Making, Relay};
 use relays::Relays;
 use room::Sweeps;
-use seats::Seats;
 use store::Store;
 use syns::Syns;
 
@@ -60,7 +60,7 @@ pub struct Proxy {
     links: BTreeMap<IpAddr, LinkNews>,
     out: Outbox,
     numbers: u32,
-    seats: Seats,
+    entries: Entries,
     sweeps: Sweeps,
     gave_way: u64,
     packets: u64,
@@ -76,7 +76,7 @@ impl Proxy {
         let read = |rule: &ProxyRule| Ok((rule.clone(), maker.base_station(&rule.agent)?));
         let rules = config.rules.iter().map(read).collect::<Result<_, BadSpec>>()?;
         let out = Outbox::new(config.most_queued, config.most_kept_bytes, config.trace_events);
-        let seats = Seats::new(config.most_kept_bytes);
+        let entries = Entries::new(config.most_kept_bytes);
         Ok(Proxy {
             config,
             rules,
@@ -87,7 +87,7 @@ impl Proxy {
             links: BTreeMap::new(),
             out,
             numbers: 0,
-            seats,
+            entries,
             sweeps: Sweeps::default(),
             gave_way: 0,
             packets: 0,
@@ -117,10 +117,10 @@ impl Proxy {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
-        let has_room = self.seats.has_room(&read.key, flow.claim, Store::cost(packet));
+        let has_room = self.entries.has_room(&read.key, flow.charge, Store::cost(packet));
         let at_hand = AtHand::new(id, packet, &read, None, has_room);
         let is_kept = flow.take_back(now, &read, at_hand, &mut self.out);
-        Proxy::file(&mut self.deadlines, &mut self.seats, read.key, flow, now);
+        Proxy::file(&mut self.deadlines, &mut self.entries, read.key, flow, now);
         self.keep_within(now);
         is_kept
     }
@@ -131,7 +131,7 @@ impl Proxy {
         relays.abort(now, &mut books);
         for (key, flow) in &mut self.flows {
             flow.let_go(now, Because::NoRoom, &mut self.out);
-            Proxy::file(&mut self.deadlines, &mut self.seats, *key, flow, now);
+            Proxy::file(&mut self.deadlines, &mut self.entries, *key, flow, now);
         }
     }
 
@@ -162,10 +162,10 @@ impl Proxy {
         let key = read.key;
         let link = self.links.get(&key.mobile.ip()).copied();
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
-        let has_room = self.seats.has_room(&key, flow.claim, Store::cost(packet));
+        let has_room = self.entries.has_room(&key, flow.charge, Store::cost(packet));
         let at_hand = AtHand::new(id, packet, &read, link, has_room);
         flow.take(now, from, &read, at_hand, &mut self.out);
-        Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
+        Proxy::file(&mut self.deadlines, &mut self.entries, key, flow, now);
         self.keep_within(now);
     }
 
@@ -231,7 +231,7 @@ impl Proxy {
         }
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
-        self.seats.sit(read.key, flow.seat);
+        self.entries.enter(read.key, flow.entry);
         self.flows.insert(read.key, flow);
         true
     }
@@ -251,15 +251,15 @@ impl Proxy {
         }
     }
 
-    /// Updates a flow's seat, memory and deadline after a change.
+    /// Updates a flow's entry, memory and deadline after a change.
     fn file(
         deadlines: &mut BTreeSet<(Instant, FlowKey)>,
-        seats: &mut Seats,
+        entries: &mut Entries,
         key: FlowKey,
         flow: &mut Flow,
         now: Instant,
     ) {
-        Proxy::seat(seats, key, flow);
+        Proxy::update_entry(entries, key, flow);
         let due = flow.deadline().map(|due| due.max(now));
         if due == flow.due {
             return;
@@ -286,7 +286,7 @@ impl Proxy {
                 break;
             }
             flow.hear(now, news, &mut self.out);
-            Proxy::file(&mut self.deadlines, &mut self.seats, *key, flow, now);
+            Proxy::file(&mut self.deadlines, &mut self.entries, *key, flow, now);
         }
     }
 }
@@ -324,7 +324,7 @@ impl Machine for Proxy {
             let Some(flow) = self.flows.get_mut(&key) else { continue };
             flow.due = None;
             flow.handle_deadline(now, &mut self.out);
-            Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
+            Proxy::file(&mut self.deadlines, &mut self.entries, key, flow, now);
             if let Some(due) = flow.due.filter(|due| *due <= now) {
                 self.deadlines.remove(&(due, key));
                 let later = now + AT_THE_EARLIEST;

@@ -32,18 +32,18 @@ pub(crate) enum Side {
 
 impl Waiting {
     pub(crate) fn join(&mut self, id: ConnId, side: Side, cx: &Context<'_>) {
-        let waiters = self.seats(id);
-        let seat = match side {
+        let waiters = self.make_waiters(id);
+        let waiter = match side {
             Side::Reader => &mut waiters.reader,
             Side::Writer => &mut waiters.writer,
         };
-        match seat {
+        match waiter {
             Some(waker) => waker.clone_from(cx.waker()),
-            None => *seat = Some(cx.waker().clone()),
+            None => *waiter = Some(cx.waker().clone()),
         }
     }
 
-    fn seats(&mut self, id: ConnId) -> &mut Waiters {
+    fn make_waiters(&mut self, id: ConnId) -> &mut Waiters {
         let Waiting { connections, due, .. } = self;
         if connections.len() <= id.slot() {
             connections.resize_with(id.slot() + 1, || Waiters { of: id, reader: None, writer: None });

@@ -9,7 +9,7 @@ pub struct ProxyCounts {
     pub packets: u64,
     /// Flows in the table.
     pub flows: usize,
-    /// Those of them without a lasting seat. Only one side was seen, they lack something that their agent needs, or
+    /// Those of them without a lasting entry. Only one side was seen, they lack something that their agent needs, or
     /// they are cut in two and over.
     pub brief: usize,
     /// Those of them that are cut in two.
@@ -35,11 +35,11 @@ pub struct ProxyCounts {
 
 impl Proxy {
     pub fn counts(&self) -> ProxyCounts {
-        let (all, kept): (_, usize) = (self.seats.bytes(), self.flows.values().map(Flow::kept_bytes).sum());
+        let (all, kept): (_, usize) = (self.entries.bytes(), self.flows.values().map(Flow::kept_bytes).sum());
         ProxyCounts {
             packets: self.packets,
             flows: self.flows.len() + self.relays.len(),
-            brief: self.seats.brief(),
+            brief: self.entries.brief(),
             cut: self.relays.len(),
             gave_way: self.gave_way,
             untouched: self.untouched,

@@ -20,10 +20,10 @@ use hopwise_core::wire::{Flags, TcpView};
 use hopwise_core::{Instant, Seq};
 
 use super::copies::Copies;
+use super::entries::{Charge, Entry};
 use super::facts::Facts;
 use super::outbox::Outbox;
 use super::read::Read;
-use super::seats::{Claim, Seat};
 use super::store::Store;
 use keep::Keeps;
 
@@ -63,9 +63,9 @@ pub(super) struct Flow {
     has_finished: [bool; 2],
     /// By side: it sent a segment other than a RST.
     has_spoken: [bool; 2],
-    pub(super) seat: Seat,
-    /// Its memory for waiting packets, as the seats count it.
-    pub(super) claim: Claim,
+    pub(super) entry: Entry,
+    /// Its memory for waiting packets, as the entries count it.
+    pub(super) charge: Charge,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
 }
@@ -119,8 +119,8 @@ impl Flow {
             was_reset: false,
             has_finished: [false; 2],
             has_spoken: [false; 2],
-            seat: Seat::Brief(now),
-            claim: Claim::NONE,
+            entry: Entry::Brief(now),
+            charge: Charge::NONE,
             due: None,
         }
     }

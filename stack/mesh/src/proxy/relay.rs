@@ -17,8 +17,8 @@ use hopwise_core::trace::StateName::{self, Closed, TimeWait};
 use hopwise_core::wire::{Checksums, Flags};
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
+use super::entries::Entry;
 use super::read::{FlowKey, parse, without_data};
-use super::seats::Seat;
 
 /// Each half has one link: the side that it faces.
 const LINK: LinkId = LinkId(0);
@@ -323,14 +323,14 @@ impl Relay {
         usize::try_from(buffers).unwrap_or(usize::MAX)
     }
 
-    /// The seat that this relay deserves, given its present one.
-    pub(super) fn seat(&self, now: Instant, has: Seat) -> Seat {
+    /// The entry that this relay deserves, given its present one.
+    pub(super) fn entry(&self, now: Instant, has: Entry) -> Entry {
         let is_open = self.halves.iter().all(|half| half.conn.is_some());
         match has {
-            Seat::Over(_) => has,
-            _ if self.is_ending && !self.is_between_ends() => Seat::Over(now),
-            Seat::Brief(_) if is_open => Seat::Lasting,
-            Seat::Brief(_) | Seat::Lasting => has,
+            Entry::Over(_) => has,
+            _ if self.is_ending && !self.is_between_ends() => Entry::Over(now),
+            Entry::Brief(_) if is_open => Entry::Lasting,
+            Entry::Brief(_) | Entry::Lasting => has,
         }
     }
 

@@ -8,23 +8,23 @@ use std::time::Duration;
 use hopwise_core::agent::Side;
 use hopwise_core::{Instant, Seq, Transmit};
 
+use super::entries::{Charge, Entries, Entry};
 use super::outbox::{Leaving, Outbox};
 use super::read::FlowKey;
 use super::relay::{Relay, place};
-use super::seats::{Claim, Seat, Seats};
 
 /// Relays change these, and so do all other flows.
 pub(super) struct Books<'a> {
-    pub(super) seats: &'a mut Seats,
+    pub(super) entries: &'a mut Entries,
     pub(super) out: &'a mut Outbox,
 }
 
-/// A relay with its seat, claim, deadline and turns.
+/// A relay with its entry, charge, deadline and turns.
 #[derive(Debug)]
 struct Filed {
     relay: Relay,
-    seat: Seat,
-    claim: Claim,
+    entry: Entry,
+    charge: Charge,
     due: Option<Instant>,
     /// Its place in `Relays::still`.
     still: Option<Instant>,
@@ -63,9 +63,9 @@ impl Relays {
 
     /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
-        let seat = Seat::Brief(now);
-        let filed = Filed { relay, seat, claim: Claim::NONE, due: None, still: None, turns: [None; 2] };
-        books.seats.sit(key, seat);
+        let entry = Entry::Brief(now);
+        let filed = Filed { relay, entry, charge: Charge::NONE, due: None, still: None, turns: [None; 2] };
+        books.entries.enter(key, entry);
         let before = self.all.insert(key, Box::new(filed));
         debug_assert!(before.is_none(), "a flow has one relay");
         self.settle(now, key, books);
@@ -80,7 +80,7 @@ impl Relays {
         books: &mut Books<'_>,
     ) -> bool {
         let Some(filed) = self.all.get_mut(&key) else { return false };
-        filed.relay.live_by(books.seats.left_for(key.mobile.ip()));
+        filed.relay.live_by(books.entries.left_for(key.mobile.ip()));
         filed.relay.take(now, from, packet);
         self.settle(now, key, books);
         true
@@ -95,7 +95,7 @@ impl Relays {
         books: &mut Books<'_>,
     ) -> bool {
         let Some(filed) = self.all.get_mut(&key) else { return false };
-        filed.relay.live_by(books.seats.left_for(key.mobile.ip()));
+        filed.relay.live_by(books.entries.left_for(key.mobile.ip()));
         let is_over = filed.relay.gives_way(now, from, (seq, packet));
         if is_over {
             self.forget(&key, books);
@@ -113,7 +113,7 @@ impl Relays {
         let due: Vec<_> = self.deadlines.range(..=(now, LAST)).map(|(_, key)| *key).collect();
         for key in due {
             if let Some(filed) = self.all.get_mut(&key) {
-                filed.relay.live_by(books.seats.left_for(key.mobile.ip()));
+                filed.relay.live_by(books.entries.left_for(key.mobile.ip()));
                 filed.relay.handle_timeout(now);
             }
             self.settle(now, key, books);
@@ -179,8 +179,8 @@ impl Relays {
     fn forget(&mut self, key: &FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.remove(key) else { return };
         filed.still.map(|since| self.still.remove(&(key.mobile.ip(), since, *key)));
-        books.seats.leave(*key, filed.seat);
-        books.seats.hold(*key, filed.claim, Claim::NONE);
+        books.entries.leave(*key, filed.entry);
+        books.entries.hold(*key, filed.charge, Charge::NONE);
         if let Some(due) = filed.due {
             self.deadlines.remove(&(due, *key));
         }
@@ -213,14 +213,14 @@ impl Relays {
         if relay.is_over(now) && filed.turns == [None; 2] {
             return self.forget(&key, books);
         }
-        let (seat, due) = (relay.seat(now, filed.seat), relay.deadline());
+        let (entry, due) = (relay.entry(now, filed.entry), relay.deadline());
         let held = relay.held();
-        let (claim, still) = (Claim::new(seat, held), (held > 0).then_some(relay.moved_at));
-        if seat != filed.seat {
-            books.seats.leave(key, std::mem::replace(&mut filed.seat, seat));
-            books.seats.sit(key, seat);
+        let (charge, still) = (Charge::new(entry, held), (held > 0).then_some(relay.moved_at));
+        if entry != filed.entry {
+            books.entries.leave(key, std::mem::replace(&mut filed.entry, entry));
+            books.entries.enter(key, entry);
         }
-        books.seats.hold(key, std::mem::replace(&mut filed.claim, claim), claim);
+        books.entries.hold(key, std::mem::replace(&mut filed.charge, charge), charge);
         if still != filed.still {
             let mobile = key.mobile.ip();
             if let Some(old) = std::mem::replace(&mut filed.still, still) {
@@ -243,17 +243,17 @@ impl Relays {
         self.all.get(key).map(|filed| &filed.relay)
     }
 
-    /// Compares the seats with each relay, and counts relays without a lasting seat. Other flows keep so many bytes.
-    pub(super) fn check(&self, seats: &Seats, kept: usize) -> usize {
+    /// Compares the entries with each relay, and counts relays without a lasting entry. Other flows keep so many bytes.
+    pub(super) fn check(&self, entries: &Entries, kept: usize) -> usize {
         let held: usize = self.all.values().map(|filed| filed.relay.held()).sum();
-        assert_eq!(seats.bytes(), held + kept);
+        assert_eq!(entries.bytes(), held + kept);
         for waiting in &self.waiting {
             assert!(waiting.len() <= self.all.len(), "{} wait of {}", waiting.len(), self.all.len());
         }
         let holders = self.all.iter().filter(|(_, filed)| filed.relay.held() > 0);
         let still = holders.map(|(key, filed)| (key.mobile.ip(), filed.relay.moved_at, *key));
         assert_eq!(self.still, still.collect());
-        self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
+        self.all.values().filter(|filed| filed.entry != Entry::Lasting).count()
     }
 }
 

@@ -8,15 +8,15 @@ use hopwise_core::agent::Because;
 use hopwise_core::endpoint::Memory;
 
 use super::Proxy;
+use super::entries::{Charge, Entries, Entry};
 use super::flow::Flow;
 use super::read::FlowKey;
 use super::relays::{Books, Relays};
-use super::seats::{Claim, Seat, Seats};
 
 /// The silence after which a flow is forgotten, and the one after its end.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 const ENDED: Duration = Duration::from_secs(30);
-/// The silence after which a flow with a brief seat is forgotten.
+/// The silence after which a flow with a brief entry is forgotten.
 const BRIEF: Duration = Duration::from_secs(10);
 /// The time between two sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -59,17 +59,17 @@ impl Proxy {
 
     /// Returns whether there is memory to cut one more flow of this mobile in two.
     pub(super) fn has_memory(&self, mobile: IpAddr) -> bool {
-        self.seats.left_for(mobile) != Memory::Spent
+        self.entries.left_for(mobile) != Memory::Spent
     }
 
     /// Makes flows give way while they hold more than the memory. The mobile that holds the most gives up the packets
     /// of its largest flow. If that flow is cut, it gives up the cut flow whose data has stood still for longest.
     pub(super) fn keep_within(&mut self, now: Instant) {
-        while self.seats.are_overdrawn() {
-            let Some((mobile, key)) = self.seats.holds_most() else { return };
+        while self.entries.are_overdrawn() {
+            let Some((mobile, key)) = self.entries.holds_most() else { return };
             if let Some(flow) = self.flows.get_mut(&key) {
                 flow.make_room(now, &mut self.out);
-                Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
+                Proxy::file(&mut self.deadlines, &mut self.entries, key, flow, now);
                 continue;
             }
             let stillest = self.relays.stillest(mobile).unwrap_or(key);
@@ -82,10 +82,10 @@ impl Proxy {
         self.flows.len() + self.relays.len() >= self.config.most_flows
     }
 
-    /// A flow without a lasting seat, or the most silent one of the mobile with too many.
+    /// A flow without a lasting entry, or the most silent one of the mobile with too many.
     fn gives_way(&self, to: IpAddr) -> Option<FlowKey> {
-        let brief = self.seats.first_to_go();
-        brief.or_else(|| self.most_silent(self.seats.has_too_many(to)?))
+        let brief = self.entries.first_to_go();
+        brief.or_else(|| self.most_silent(self.entries.has_too_many(to)?))
     }
 
     fn most_silent(&self, mobile: IpAddr) -> Option<FlowKey> {
@@ -96,13 +96,13 @@ impl Proxy {
         silent.chain(cut).min().map(|(_, key)| key)
     }
 
-    /// Forgets silent flows with brief seats. Packets that wait for a link stay.
+    /// Forgets silent flows with brief entries. Packets that wait for a link stay.
     fn sweep_brief(&mut self, now: Instant) {
         if !is_due(&mut self.sweeps.brief, now) {
             return;
         }
         let is_over = |flow: &Flow| now.since(flow.seen_at) >= BRIEF && flow.kept_packets() == 0;
-        let brief = self.seats.sit_briefly();
+        let brief = self.entries.brief_flows();
         let over: Vec<_> = brief.filter(|key| self.flows.get(key).is_some_and(is_over)).collect();
         over.iter().for_each(|key| self.let_go_of(now, key));
     }
@@ -131,25 +131,25 @@ impl Proxy {
 
     /// The cut flows, with the books that they write into.
     pub(super) fn relays(&mut self) -> (&mut Relays, Books<'_>) {
-        (&mut self.relays, Books { seats: &mut self.seats, out: &mut self.out })
+        (&mut self.relays, Books { entries: &mut self.entries, out: &mut self.out })
     }
 
     pub(super) fn forget(&mut self, key: &FlowKey) {
         let Some(flow) = self.flows.remove(key) else { return };
-        self.seats.leave(*key, flow.seat);
-        self.seats.hold(*key, flow.claim, Claim::NONE);
+        self.entries.leave(*key, flow.entry);
+        self.entries.hold(*key, flow.charge, Charge::NONE);
         if let Some(due) = flow.due {
             self.deadlines.remove(&(due, *key));
         }
     }
 
-    /// Gives a flow a lasting seat, once both sides were seen and its agent serves it.
-    pub(super) fn seat(seats: &mut Seats, key: FlowKey, flow: &mut Flow) {
-        if flow.seat != Seat::Lasting && flow.earns_a_seat() {
-            seats.leave(key, std::mem::replace(&mut flow.seat, Seat::Lasting));
-            seats.sit(key, Seat::Lasting);
+    /// Gives a flow a lasting entry, once both sides were seen and its agent serves it.
+    pub(super) fn update_entry(entries: &mut Entries, key: FlowKey, flow: &mut Flow) {
+        if flow.entry != Entry::Lasting && flow.earns_a_lasting_entry() {
+            entries.leave(key, std::mem::replace(&mut flow.entry, Entry::Lasting));
+            entries.enter(key, Entry::Lasting);
         }
-        let claim = Claim::new(flow.seat, flow.kept_bytes());
-        seats.hold(key, std::mem::replace(&mut flow.claim, claim), claim);
+        let charge = Charge::new(flow.entry, flow.kept_bytes());
+        entries.hold(key, std::mem::replace(&mut flow.charge, charge), charge);
     }
 }

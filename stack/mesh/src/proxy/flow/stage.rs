@@ -14,7 +14,7 @@ impl Flow {
     }
 
     /// Returns whether both sides were seen and the agent can serve it.
-    pub(in crate::proxy) fn earns_a_seat(&self) -> bool {
+    pub(in crate::proxy) fn earns_a_lasting_entry(&self) -> bool {
         self.has_spoken == [true; 2] && self.is_attended()
     }
 

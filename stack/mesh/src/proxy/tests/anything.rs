@@ -141,7 +141,7 @@ proptest! {
             }
             left.extend(out);
             let kept: usize = path.proxy.flows.values().map(Flow::kept_bytes).sum();
-            prop_assert_eq!(path.proxy.seats.bytes(), kept);
+            prop_assert_eq!(path.proxy.entries.bytes(), kept);
             if let Step::Up = step { prop_assert!(is_open(&left), "{spec} left the window closed"); }
         }
         path.gone(now);

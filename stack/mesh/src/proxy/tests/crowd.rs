@@ -75,7 +75,7 @@ fn a_flow_of_one_side_alone_gives_way_to_any_other_and_the_oldest_goes_first() {
     // The oldest went: only the last of the flood remains.
     let last = Other::new(9, 5);
     assert!(path.proxy.flows.contains_key(&FlowKey { mobile: last.mobile, fixed: last.fixed }));
-    // The rest comes one after the other, each answered by a reset, which makes no seat last.
+    // The rest comes one after the other, each answered by a reset, which makes no entry last.
     for port in 6..9 {
         let other = Other::new(9, port);
         for (from, flags) in [(Side::Mobile, Flags::ACK), (Side::Fixed, Flags::RST)] {
@@ -127,7 +127,7 @@ fn a_mobile_that_fills_the_table_with_connections_gives_way_until_all_have_the_s
 }
 
 #[test]
-fn a_flow_that_cannot_be_served_holds_no_lasting_seat() {
+fn a_flow_that_cannot_be_served_holds_no_lasting_entry() {
     let mut path = Path::with("ack-hold:mode=kick", |config| config.most_flows = 1);
     path.has_timestamps = false;
     path.syns(ms(0));
@@ -185,12 +185,12 @@ proptest::proptest! {
             let counts = paths.each_ref().map(|path| path.proxy.counts());
             proptest::prop_assert_eq!(counts[0], counts[1]);
             let proxy = &paths[0].proxy;
-            let brief = proxy.flows.values().filter(|flow| flow.seat != seats::Seat::Lasting).count();
+            let brief = proxy.flows.values().filter(|flow| flow.entry != entries::Entry::Lasting).count();
             let kept = proxy.flows.values().map(Flow::kept_bytes).sum();
             proptest::prop_assert!(proxy.flows.keys().all(|key| proxy.relays.get(key).is_none()));
-            let brief = brief + proxy.relays.check(&proxy.seats, kept);
-            proptest::prop_assert_eq!(brief, proxy.seats.brief());
-            proptest::prop_assert!(proxy.seats.sit_briefly().count() <= brief);
+            let brief = brief + proxy.relays.check(&proxy.entries, kept);
+            proptest::prop_assert_eq!(brief, proxy.entries.brief());
+            proptest::prop_assert!(proxy.entries.brief_flows().count() <= brief);
             proptest::prop_assert!(counts[0].flows <= 4 && (is_cut || counts[0].cut == 0));
         }
     }

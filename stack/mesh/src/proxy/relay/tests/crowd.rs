@@ -39,7 +39,7 @@ impl Path {
     fn counts(&self) -> ProxyCounts {
         let counts = self.proxy.counts();
         let kept = counts.kept_bytes - counts.cut_bytes;
-        assert!(self.proxy.relays.check(&self.proxy.seats, kept) <= counts.brief, "{counts:?}");
+        assert!(self.proxy.relays.check(&self.proxy.entries, kept) <= counts.brief, "{counts:?}");
         counts
     }
 
@@ -157,7 +157,7 @@ fn flows_that_both_ends_have_ended_give_way_to_any_other_first() {
 
 /// A SYN with a forged address is answered by a server, and by no other host.
 #[test]
-fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
+fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_entry() {
     let mut path = Path::v4();
     path.listen(0);
     let (from, to) = (SocketAddr::from(([10, 0, 0, 9], 40_000)), SocketAddr::from(([10, 0, 0, 1], PORT)));

@@ -1,10 +1,10 @@
-//! The seats of the proxy's table, and its memory for waiting packets and for flows that are cut in two. A mobile has a
-//! share of both. When there is no more, this module decides which flow gives way.
+//! The entries of the proxy's table, and its memory for waiting packets and for flows that are cut in two. A mobile has
+//! a share of both. When there is no more, this module decides which flow gives way.
 //!
-//! A seat is brief until both sides were seen and the agent can serve the flow; then it lasts. For a cut flow it is
-//! brief until both ends have the connection, and over when both have ended it. Seats that are over are given up first,
-//! then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one with the
-//! most. Memory counts for the mobile once the seat lasts. Other flows may be forged with any mobile's address, so that
+//! An entry is brief until both sides were seen and the agent can serve the flow; then it lasts. For a cut flow it is
+//! brief until both ends have the connection, and over when both have ended it. Entries that are over are given up
+//! first, then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one with the
+//! most. Memory counts for the mobile once the entry lasts. Other flows may be forged with any mobile's address, so that
 //! all of them share one part of the memory.
 
 mod ranks;
@@ -20,8 +20,8 @@ use super::read::FlowKey;
 use ranks::{Has, Ranks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seat {
-    /// The start of the seat.
+pub(super) enum Entry {
+    /// The start of the entry.
     Brief(Instant),
     Lasting,
     /// Both ends have ended it, since then.
@@ -30,22 +30,22 @@ pub(super) enum Seat {
 
 /// A placeholder for lookups that accept any member.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// Stands for a mobile whose share takes the memory of flows without a lasting seat.
+/// Stands for a mobile whose share takes the memory of flows without a lasting entry.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A flow's part of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct Charge {
     bytes: usize,
     /// It counts in the share of its mobile.
     is_lasting: bool,
 }
 
-impl Claim {
-    pub(super) const NONE: Claim = Claim { bytes: 0, is_lasting: false };
+impl Charge {
+    pub(super) const NONE: Charge = Charge { bytes: 0, is_lasting: false };
 
-    pub(super) fn new(seat: Seat, bytes: usize) -> Claim {
-        Claim { bytes, is_lasting: seat == Seat::Lasting }
+    pub(super) fn new(entry: Entry, bytes: usize) -> Charge {
+        Charge { bytes, is_lasting: entry == Entry::Lasting }
     }
 
     fn counts_for(self, key: &FlowKey) -> IpAddr {
@@ -57,7 +57,7 @@ impl Claim {
 type Brief = (IpAddr, Instant, u16, SocketAddr);
 
 #[derive(Debug, Default)]
-pub(super) struct Seats {
+pub(super) struct Entries {
     brief: BTreeSet<Brief>,
     over: BTreeSet<(Instant, FlowKey)>,
     mobiles: BTreeMap<IpAddr, Has>,
@@ -70,13 +70,13 @@ pub(super) struct Seats {
     most_bytes: usize,
 }
 
-impl Seats {
-    /// Seats with so many bytes of memory.
-    pub(super) fn new(most_bytes: usize) -> Seats {
-        Seats { most_bytes, ..Seats::default() }
+impl Entries {
+    /// Entries with so many bytes of memory.
+    pub(super) fn new(most_bytes: usize) -> Entries {
+        Entries { most_bytes, ..Entries::default() }
     }
 
-    /// The number of flows without a lasting seat.
+    /// The number of flows without a lasting entry.
     pub(super) fn brief(&self) -> usize {
         self.brief.len() + self.over.len()
     }
@@ -86,44 +86,44 @@ impl Seats {
         self.all.bytes
     }
 
-    pub(super) fn sit(&mut self, key: FlowKey, seat: Seat) {
-        let is_free = match seat {
-            Seat::Over(since) => self.over.insert((since, key)),
-            Seat::Brief(since) => self.brief.insert(brief(since, key)),
-            Seat::Lasting => true,
+    pub(super) fn enter(&mut self, key: FlowKey, entry: Entry) {
+        let is_free = match entry {
+            Entry::Over(since) => self.over.insert((since, key)),
+            Entry::Brief(since) => self.brief.insert(brief(since, key)),
+            Entry::Lasting => true,
         };
-        debug_assert!(is_free, "a seat is taken once");
-        self.change(key.mobile.ip(), |has| match seat {
-            Seat::Over(_) => {}
-            Seat::Brief(_) => has.brief += 1,
-            Seat::Lasting => has.lasting += 1,
+        debug_assert!(is_free, "an entry is made once");
+        self.change(key.mobile.ip(), |has| match entry {
+            Entry::Over(_) => {}
+            Entry::Brief(_) => has.brief += 1,
+            Entry::Lasting => has.lasting += 1,
         });
     }
 
-    pub(super) fn leave(&mut self, key: FlowKey, seat: Seat) {
-        let was_taken = match seat {
-            Seat::Over(since) => self.over.remove(&(since, key)),
-            Seat::Brief(since) => self.brief.remove(&brief(since, key)),
-            Seat::Lasting => true,
+    pub(super) fn leave(&mut self, key: FlowKey, entry: Entry) {
+        let was_taken = match entry {
+            Entry::Over(since) => self.over.remove(&(since, key)),
+            Entry::Brief(since) => self.brief.remove(&brief(since, key)),
+            Entry::Lasting => true,
         };
-        debug_assert!(was_taken, "a seat is left once");
-        self.change(key.mobile.ip(), |has| match seat {
-            Seat::Over(_) => {}
-            Seat::Brief(_) => has.brief -= 1,
-            Seat::Lasting => has.lasting -= 1,
+        debug_assert!(was_taken, "an entry is removed once");
+        self.change(key.mobile.ip(), |has| match entry {
+            Entry::Over(_) => {}
+            Entry::Brief(_) => has.brief -= 1,
+            Entry::Lasting => has.lasting -= 1,
         });
     }
 
-    /// Replaces a flow's claim on the memory.
-    pub(super) fn hold(&mut self, key: FlowKey, was: Claim, is: Claim) {
+    /// Replaces a flow's charge on the memory.
+    pub(super) fn hold(&mut self, key: FlowKey, was: Charge, is: Charge) {
         if was.is_lasting == is.is_lasting {
             return self.count(key, was, is.bytes);
         }
         self.count(key, was, 0);
-        self.count(key, Claim { bytes: 0, ..is }, is.bytes);
+        self.count(key, Charge { bytes: 0, ..is }, is.bytes);
     }
 
-    fn count(&mut self, key: FlowKey, was: Claim, bytes: usize) {
+    fn count(&mut self, key: FlowKey, was: Charge, bytes: usize) {
         if was.bytes == bytes {
             return;
         }
@@ -133,11 +133,11 @@ impl Seats {
         self.change(mobile, |has| has.bytes = has.bytes - was.bytes + bytes);
     }
 
-    pub(super) fn sit_briefly(&self) -> impl Iterator<Item = FlowKey> {
+    pub(super) fn brief_flows(&self) -> impl Iterator<Item = FlowKey> {
         self.brief.iter().map(key_of)
     }
 
-    /// A flow whose seat is over, or the oldest brief seat of the mobile with the most.
+    /// A flow whose entry is over, or the oldest brief entry of the mobile with the most.
     pub(super) fn first_to_go(&self) -> Option<FlowKey> {
         if let Some((_, key)) = self.over.first() {
             return Some(*key);
@@ -147,8 +147,8 @@ impl Seats {
         self.oldest(mobile).map(|(_, key)| key)
     }
 
-    /// The mobile with the most lasting seats, if it would still have as many as this one after giving it a seat. The
-    /// same holds for their sources first.
+    /// The mobile with the most lasting entries, if it would still have as many as this one after giving it an entry.
+    /// The same holds for their sources first.
     pub(super) fn has_too_many(&self, beside: IpAddr) -> Option<IpAddr> {
         let own = Source::of(beside);
         let (most, source) = self.of_all.most_lasting((), own)?;
@@ -180,9 +180,9 @@ impl Seats {
         if self.is_modest(mobile) { Memory::Plenty } else { left }
     }
 
-    /// Returns whether a flow with this claim may keep a packet of so many more bytes.
-    pub(super) fn has_room(&self, key: &FlowKey, claim: Claim, more: usize) -> bool {
-        self.all.bytes + more <= self.most_bytes || self.is_modest(claim.counts_for(key))
+    /// Returns whether a flow with this charge may keep a packet of so many more bytes.
+    pub(super) fn has_room(&self, key: &FlowKey, charge: Charge, more: usize) -> bool {
+        self.all.bytes + more <= self.most_bytes || self.is_modest(charge.counts_for(key))
     }
 
     /// A mobile with less than its share of the first half has room whatever others hold: they give way.
@@ -201,7 +201,7 @@ impl Seats {
         self.mobiles.get(&mobile).copied().unwrap_or_default()
     }
 
-    /// The oldest brief seat of a mobile.
+    /// The oldest brief entry of a mobile.
     fn oldest(&self, mobile: IpAddr) -> Option<(Instant, FlowKey)> {
         let first = brief(Instant::ZERO, FlowKey::first_of(mobile));
         let oldest = self.brief.range(first..).next().filter(|oldest| oldest.0 == mobile)?;

@@ -1,16 +1,16 @@
-//! The members of each group, ordered by their seats and bytes, so that the one with the most is found at once.
+//! The members of each group, ordered by their entries and bytes, so that the one with the most is found at once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use hopwise_core::Instant;
 
-/// The seats and bytes of one member, or of a group together.
+/// The entries and bytes of one member, or of a group together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Has {
-    /// Brief seats, and the start of the oldest of them.
+    /// Brief entries, and the start of the oldest of them.
     pub(super) brief: u32,
-    /// Meaningless without brief seats.
+    /// Meaningless without brief entries.
     pub(super) oldest: Instant,
     pub(super) lasting: u32,
     /// Members that hold bytes.
@@ -39,7 +39,7 @@ impl Has {
 /// its entries.
 #[derive(Debug)]
 pub(super) struct Ranks<G, T> {
-    /// Among members with as many, the one whose oldest seat is older comes last.
+    /// Among members with as many, the one whose oldest entry is older comes last.
     by_brief: BTreeSet<(G, u32, Reverse<Instant>, T)>,
     by_lasting: BTreeSet<(G, u32, T)>,
     by_bytes: BTreeSet<(G, usize, T)>,
@@ -65,7 +65,7 @@ impl<G: Copy + Ord, T: Copy + Ord> Ranks<G, T> {
         rank(&mut self.by_bytes, (group, of), was.bytes, is.bytes);
     }
 
-    /// The member of the group with the most brief seats, and the start of its oldest one.
+    /// The member of the group with the most brief entries, and the start of its oldest one.
     pub(super) fn most_brief(&self, group: G, any: T) -> Option<(Instant, T)> {
         let beyond = (group, u32::MAX, Reverse(Instant::ZERO), any);
         let (of, _, Reverse(oldest), member) = self.by_brief.range(..beyond).next_back()?;
