@@ -328,8 +328,8 @@ fn live(kind: &TraceKind) -> Option<Decided> {
 
 fn shadow(kind: &TraceKind) -> Option<Decided> {
     match *kind {
-        TraceKind::ShadowHeld { seat: 0, why } => Some(Decided::Held(why)),
-        TraceKind::ShadowAck { seat: 0, why } => Some(Decided::Acked(why)),
+        TraceKind::ShadowHeld { shadow: 0, why } => Some(Decided::Held(why)),
+        TraceKind::ShadowAck { shadow: 0, why } => Some(Decided::Acked(why)),
         _ => None,
     }
 }

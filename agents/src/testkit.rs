@@ -1,4 +1,4 @@
-//! Tools that test agents: a seat of the ledger that plays scripts, and a miniature connection for senders. Each kind
+//! Tools that test agents: a ledger that plays scripts, and a miniature connection for senders. Each kind
 //! has an operation model, too, which every registered agent must survive.
 
 pub(crate) mod base_station;

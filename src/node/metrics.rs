@@ -111,8 +111,8 @@ impl Sums {
                     one(&self.held[rule]);
                 }
             }
-            TraceKind::ShadowAck { seat, .. } => {
-                if let Some(counter) = self.shadow_acks.get(usize::from(seat)) {
+            TraceKind::ShadowAck { shadow, .. } => {
+                if let Some(counter) = self.shadow_acks.get(usize::from(shadow)) {
                     one(counter);
                 }
             }
@@ -279,8 +279,8 @@ fn acks(page: &mut Page, sums: &Sums) {
     let (family, help) =
         ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list, from 0.");
     page.family(family, "counter", help);
-    for (seat, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
-        page.line(family, format_args!("shadow=\"{seat}\""), value(counter));
+    for (shadow, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
+        page.line(family, format_args!("shadow=\"{shadow}\""), value(counter));
     }
 }
 
@@ -364,8 +364,8 @@ mod tests {
         let why = Why::new(Rule::Count, 2, 2);
         sums.add(&event(TraceKind::AckDecided { number: Seq(1), decision: 1, by: By::Agent, why }));
         sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
-        for seat in [1, u8::MAX] {
-            sums.add(&event(TraceKind::ShadowAck { seat, why }));
+        for shadow in [1, u8::MAX] {
+            sums.add(&event(TraceKind::ShadowAck { shadow, why }));
         }
         sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
         let other = Sums::new();

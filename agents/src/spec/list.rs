@@ -13,7 +13,7 @@ use crate::descriptor::Kind;
 use crate::param::Profile;
 use crate::sender::train::SharedPath;
 
-/// The number of the ledger's seats for agents that only watch.
+/// The largest number of agents that only watch the ledger.
 pub const MOST_SHADOWS: usize = 8;
 /// A longer list makes no sense: each agent occurs at most once.
 pub const MOST_SENDERS: usize = 16;

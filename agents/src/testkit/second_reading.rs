@@ -126,7 +126,7 @@ impl Plain {
     }
 }
 
-/// The ACKs of the agent itself, on a seat of the ledger.
+/// The ACKs of the agent itself, in a ledger.
 fn acks_of(spec: &str, steps: &[Step]) -> Vec<Ack> {
     let mut bench = ReceiverBench::new(spec);
     let mut acks = Vec::new();

@@ -123,14 +123,14 @@ pub enum TraceKind {
     /// The action that a shadow agent would have taken.
     ShadowAck {
         /// The place in the list of shadows, from 0.
-        seat: u8,
+        shadow: u8,
         /// The shadow's reason.
         why: Why,
     },
     /// A shadow agent would have held its ACK.
     ShadowHeld {
         /// The place in the list of shadows, from 0.
-        seat: u8,
+        shadow: u8,
         /// The shadow's reason.
         why: Why,
     },

@@ -136,7 +136,7 @@ impl Arrival {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RecvView<'a> {
-    /// The agent's own seat: a shadow sees the segments that it would owe.
+    /// The agent's own state: a shadow sees the segments that it would owe.
     pub owed: Owed,
     /// The knowledge of hops and round trips so far.
     pub path: &'a Path,
@@ -157,7 +157,7 @@ impl<'a> RecvView<'a> {
     }
 }
 
-/// The unacknowledged segments of one seat of the ledger, the current arrival included. The live agent has a seat, and
+/// The unacknowledged segments of one agent of the ledger, the current arrival included. The live agent has its own, and
 /// so has every shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {

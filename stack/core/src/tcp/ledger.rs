@@ -1,6 +1,6 @@
 //! The ACK ledger: it stands between the receiver agent and the wire, and enforces the MUSTs.
 //!
-//! It has one seat for the live agent and one for each shadow. Each seat counts its own unacknowledged segments, so a
+//! It has one state for the live agent and one for each shadow. Each state counts its own unacknowledged segments, so a
 //! shadow judges what *it* would have left open. A decided ACK waits in a short queue until the link has room;
 //! `waiting` fixes its content at that time.
 //!
@@ -11,9 +11,9 @@
 //! - L3: at most [`QUEUE`] ACKs wait, and eight times as many where each reports another range by SACK blocks.
 //! - L4: an ACK with SACK blocks carries the number of the instant at which it leaves; no other waiting ACK repeats it.
 
+mod agent_state;
 mod decided;
 mod heard;
-mod seat;
 mod waiting;
 
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::agent::{AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, 
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
+use agent_state::{AgentState, Tally};
 pub(crate) use decided::{AckKind, DecidedAck, Stretch};
 use decided::{Aim, earlier};
 pub(crate) use heard::{Facts, Heard};
-use seat::{Seat, Tally};
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
@@ -37,8 +37,8 @@ pub(crate) const QUEUE: usize = 8;
 pub(crate) const SHADOWS: usize = 8;
 
 pub(crate) struct AckLedger {
-    live: Seat,
-    shadows: Box<[Seat]>,
+    live: AgentState,
+    shadows: Box<[AgentState]>,
     waiting: Waiting,
     /// A duplicate range; the next decided ACK reports it.
     twice: Option<Stretch>,
@@ -50,7 +50,7 @@ pub(crate) struct AckLedger {
     seconds_held: u32,
     /// The number of the last decision.
     decisions: u16,
-    /// The earliest instant at which a seat has a deadline or the ceiling ends a hold. It is kept, because it is read
+    /// The earliest instant at which an agent has a deadline or the ceiling ends a hold. It is kept, because it is read
     /// after every packet and changes after few.
     due: Instant,
 }
@@ -64,8 +64,8 @@ impl AckLedger {
     ) -> AckLedger {
         assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
         AckLedger {
-            live: Seat::new(agent),
-            shadows: shadows.into_iter().map(Seat::shadow).collect(),
+            live: AgentState::new(agent),
+            shadows: shadows.into_iter().map(AgentState::shadow).collect(),
             waiting: Waiting::default(),
             twice: None,
             last_arrival: Moment::NEVER,
@@ -92,7 +92,7 @@ impl AckLedger {
     /// request and counts no duplicates, so the peer must not expect it to.
     pub(crate) fn needs(&self) -> Needs {
         let watching = |needs: Needs| Needs { dup_count: false, ack_rate: false, ack_after: false, ..needs };
-        let shadows = self.shadows.iter().map(|seat| watching(seat.agent.needs()));
+        let shadows = self.shadows.iter().map(|state| watching(state.agent.needs()));
         shadows.fold(self.live.agent.needs(), Needs::union)
     }
 
@@ -159,10 +159,10 @@ impl AckLedger {
         part_of: Option<Stretch>,
         facts: &Facts<'_>,
     ) {
-        for (nth, seat) in self.shadows.iter_mut().enumerate() {
-            seat.note_arrival(arrival);
-            let verdict = seat.agent.on_arrival(arrival, &facts.view(seat.owed()));
-            seat.shadow_verdict(cx, nth, verdict, facts);
+        for (nth, state) in self.shadows.iter_mut().enumerate() {
+            state.note_arrival(arrival);
+            let verdict = state.agent.on_arrival(arrival, &facts.view(state.owed()));
+            state.shadow_verdict(cx, nth, verdict, facts);
         }
         self.live.note_arrival(arrival);
         let verdict = self.live.agent.on_arrival(arrival, &facts.view(self.live.owed()));
@@ -209,7 +209,7 @@ impl AckLedger {
         (due_us, basis.flatten())
     }
 
-    /// The earliest instant at which a seat has a deadline or the ceiling ends a hold; or never.
+    /// The earliest instant at which an agent has a deadline or the ceiling ends a hold; or never.
     pub(crate) fn deadline(&self) -> Instant {
         self.due
     }
@@ -222,20 +222,20 @@ impl AckLedger {
     fn file_deadline(&mut self) {
         let ceiling = self.ceiling();
         self.due = self.live.deadline(ceiling);
-        for seat in &self.shadows {
-            self.due = self.due.min(seat.deadline(ceiling));
+        for state in &self.shadows {
+            self.due = self.due.min(state.deadline(ceiling));
         }
     }
 
-    /// Consults every seat that is due.
+    /// Consults every agent that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
         let ceiling = self.ceiling();
-        for (nth, seat) in self.shadows.iter_mut().enumerate() {
-            if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
-                seat.shadow_verdict(cx, nth, verdict, facts);
+        for (nth, state) in self.shadows.iter_mut().enumerate() {
+            if let Some(verdict) = state.ask_if_due(cx.now, facts) {
+                state.shadow_verdict(cx, nth, verdict, facts);
             }
-            if seat.is_over_ceiling(cx.now, ceiling) {
-                seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
+            if state.is_over_ceiling(cx.now, ceiling) {
+                state.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
             }
         }
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
@@ -251,8 +251,8 @@ impl AckLedger {
 
     /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
-        for seat in &mut self.shadows {
-            seat.settle(cx, By::Forced, facts);
+        for state in &mut self.shadows {
+            state.settle(cx, By::Forced, facts);
         }
         let note = self.live.settle(cx, By::Forced, facts);
         self.enqueue(cx, kind.into(), By::Forced, why, note, facts);
@@ -275,11 +275,11 @@ impl AckLedger {
 
     /// Settles all ACKs through a segment that leaves now. Returns the ACK that the live agent still owed.
     fn settle_what_is_owed(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
-        if self.seats().all(|seat| seat.owed.segments == 0) {
+        if self.states().all(|state| state.owed.segments == 0) {
             return None;
         }
-        for seat in self.shadows.iter_mut().filter(|seat| seat.owed.segments > 0) {
-            seat.settle(cx, By::Piggyback, facts);
+        for state in self.shadows.iter_mut().filter(|state| state.owed.segments > 0) {
+            state.settle(cx, By::Piggyback, facts);
         }
         let owed = (self.live.owed.segments > 0).then(|| self.settle_riding(cx, facts));
         self.file_deadline();
@@ -322,7 +322,7 @@ impl AckLedger {
 
     /// Returns whether a leaving segment takes an ACK along, or settles one that a shadow owes.
     pub(crate) fn is_owing(&self) -> bool {
-        self.is_waiting() || self.seats().any(|seat| seat.owed.segments > 0)
+        self.is_waiting() || self.states().any(|state| state.owed.segments > 0)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -356,8 +356,8 @@ impl AckLedger {
     /// Ends the ledger with the connection: no ACK is owed any more.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
-        for seat in self.shadows.iter_mut().chain([&mut self.live]) {
-            seat.owe_nothing();
+        for state in self.shadows.iter_mut().chain([&mut self.live]) {
+            state.owe_nothing();
         }
         self.due = Instant::FAR;
     }
@@ -381,14 +381,14 @@ impl AckLedger {
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.shadows.iter().filter_map(|seat| seat.tally.as_deref())
+        self.shadows.iter().filter_map(|state| state.tally.as_deref())
     }
 
     pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.live.agent.gauges(sink);
     }
 
-    fn seats(&self) -> impl Iterator<Item = &Seat> {
+    fn states(&self) -> impl Iterator<Item = &AgentState> {
         std::iter::once(&self.live).chain(&self.shadows)
     }
 }

@@ -166,8 +166,8 @@ impl Comments {
                 self.conn(event.conn).decide(event.now, decision);
             }
             TraceKind::AckDecided { .. } | TraceKind::AckHeld { .. } => self.hear_of_ack(event),
-            TraceKind::ShadowHeld { seat, why } => self.hear_of_shadow(event, seat, "withhold", why),
-            TraceKind::ShadowAck { seat, why } => self.hear_of_shadow(event, seat, "acknowledge", why),
+            TraceKind::ShadowHeld { shadow, why } => self.hear_of_shadow(event, shadow, "withhold", why),
+            TraceKind::ShadowAck { shadow, why } => self.hear_of_shadow(event, shadow, "acknowledge", why),
             TraceKind::Received { .. } => self.hear_of_segment(event),
             TraceKind::Dropped(reason) => self.hear_of_drop(event, reason),
             TraceKind::Window { allowed, .. } => self.hear_of_window(event, allowed),
@@ -193,10 +193,10 @@ impl Comments {
     }
 
     /// Shadows are named by their places in the list, counted from 0 as in metrics and in the trace.
-    fn hear_of_shadow(&mut self, event: &TraceEvent, seat: u8, what: &str, why: Why) {
+    fn hear_of_shadow(&mut self, event: &TraceEvent, shadow: u8, what: &str, why: Why) {
         let shadows = self.conn(event.conn).names.shadows.clone();
         if let Some(arrival) = of(&mut self.arrival, event) {
-            arrival.say(format_args!("shadow {seat} of {shadows} would {what}: {why}"));
+            arrival.say(format_args!("shadow {shadow} of {shadows} would {what}: {why}"));
         }
     }
 

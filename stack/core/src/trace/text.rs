@@ -162,8 +162,8 @@ impl Details<'_> {
                 self.seq("number", number).decision(decision).number("into", into)
             }
             TraceKind::SecondHeld { count } => self.number("count", count),
-            TraceKind::ShadowAck { seat, why } | TraceKind::ShadowHeld { seat, why } => {
-                self.number("seat", seat).why(why)
+            TraceKind::ShadowAck { shadow, why } | TraceKind::ShadowHeld { shadow, why } => {
+                self.number("seat", shadow).why(why)
             }
             TraceKind::Dropped(reason) => self.word("reason", reason.name()),
             TraceKind::Timeout { nth, rto_us } => self.number("nth", nth).number("rto_us", rto_us),

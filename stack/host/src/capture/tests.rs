@@ -119,7 +119,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     let why = |have| Why::new(Rule::Count, have, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first");
     event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1), due_us: 85_000, basis: None });
-    event(&mut tap, 10, 1, TraceKind::ShadowAck { seat: 0, why: Why::new(Rule::Window, 1, 1) });
+    event(&mut tap, 10, 1, TraceKind::ShadowAck { shadow: 0, why: Why::new(Rule::Window, 1, 1) });
     packet(&mut tap, Direction::In, 0, 2, b"second");
     event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), decision: 9, by: By::Agent, why: why(3) });
     event(&mut tap, 25, 1, ack_sent(9));

@@ -35,7 +35,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// An arrival for the seats: one segment, or several that a link joined.
+/// An arrival for the agents: one segment, or several that a link joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) class: Class,

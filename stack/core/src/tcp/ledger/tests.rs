@@ -258,7 +258,7 @@ fn a_shadow_has_a_seat_of_its_own() {
 }
 
 #[test]
-fn a_forced_ack_settles_every_seat() {
+fn a_forced_ack_settles_every_agent() {
     let mut bench = Bench::new(every(5), vec![every(5)]);
     bench.in_order(0);
     bench.with(1, |ledger, cx, facts| ledger.force(cx, AckKind::Duplicate, Why::plain(Rule::Forced), facts));

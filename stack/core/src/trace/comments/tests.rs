@@ -134,7 +134,7 @@ fn what_a_hold_was_made_from_is_told() {
 
 #[test]
 fn shadows_are_counted_from_nought_as_in_metrics() {
-    let would = TraceKind::ShadowAck { seat: 0, why: Why::plain(Rule::Each) };
+    let would = TraceKind::ShadowAck { shadow: 0, why: Why::plain(Rule::Each) };
     let said = Told::new().came(4, &[received(1, 1000, ACK), would]);
     assert_eq!(said, "shadow 0 of  would acknowledge: each");
 }

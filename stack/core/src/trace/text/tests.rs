@@ -101,9 +101,9 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
     ];
     let after = vec![
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
-        (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
+        (TraceKind::ShadowAck { shadow: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
         (
-            TraceKind::ShadowHeld { seat: 7, why: Why::new(Rule::Window, 0, 1) },
+            TraceKind::ShadowHeld { shadow: 7, why: Why::new(Rule::Window, 0, 1) },
             "seat=7 rule=window have=0 want=1",
         ),
         (TraceKind::Dropped(DropReason::Paws), "reason=paws"),

@@ -1,4 +1,4 @@
-//! An agent's seat at the ledger, with its unacknowledged segments.
+//! An agent of the ledger, with its unacknowledged segments.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment};
 
-pub(super) struct Seat {
+pub(super) struct AgentState {
     pub(super) agent: Box<dyn ReceiverAgent>,
     pub(super) owed: Open,
     /// Only for shadows; the connection counts the live agent's ACKs.
@@ -32,9 +32,9 @@ pub(super) struct Tally {
     pub(super) held_ns: u64,
 }
 
-impl Seat {
-    pub(super) fn new(agent: Box<dyn ReceiverAgent>) -> Seat {
-        Seat { agent, owed: Open::default(), tally: None }
+impl AgentState {
+    pub(super) fn new(agent: Box<dyn ReceiverAgent>) -> AgentState {
+        AgentState { agent, owed: Open::default(), tally: None }
     }
 
     #[inline]
@@ -43,8 +43,8 @@ impl Seat {
         Owed { segments, bytes, since: since.get(), last_ack: last_ack.get(), in_order_total }
     }
 
-    pub(super) fn shadow(agent: Box<dyn ReceiverAgent>) -> Seat {
-        Seat { tally: Some(Box::default()), ..Seat::new(agent) }
+    pub(super) fn shadow(agent: Box<dyn ReceiverAgent>) -> AgentState {
+        AgentState { tally: Some(Box::default()), ..AgentState::new(agent) }
     }
 
     pub(super) fn owe_nothing(&mut self) {
@@ -84,9 +84,9 @@ impl Seat {
         verdict: AckVerdict,
         facts: &Facts<'_>,
     ) {
-        let seat = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
+        let shadow = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
         match verdict {
-            AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { seat, why }),
+            AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { shadow, why }),
             AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
                 let by = match (verdict, why.rule) {
                     (AckVerdict::Repeat(_), _) => By::Repeat,
@@ -94,7 +94,7 @@ impl Seat {
                     _ => By::Agent,
                 };
                 self.settle(cx, by, facts);
-                cx.trace(TraceKind::ShadowAck { seat, why });
+                cx.trace(TraceKind::ShadowAck { shadow, why });
             }
         }
     }
