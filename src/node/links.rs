@@ -71,8 +71,8 @@ fn faulty(link: &config::Link, opened: Box<dyn Link>, shard: u64) -> Result<Box<
     match &link.fault {
         None => Ok(opened),
         Some(fault) => {
-            let lane = lane(fault);
-            Ok(Box::new(Fault::wrap(opened, lane, lane, fault.seed.wrapping_add(shard))?))
+            let impairment = impairment(fault);
+            Ok(Box::new(Fault::wrap(opened, impairment, impairment, fault.seed.wrapping_add(shard))?))
         }
     }
 }
@@ -140,7 +140,7 @@ fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
     ours.iter().filter(is_beside).copied().collect()
 }
 
-pub(crate) fn lane(fault: &config::Fault) -> Impairment {
+pub(crate) fn impairment(fault: &config::Fault) -> Impairment {
     let none = Impairment::NONE;
     let or = |time: Option<hopwise_lab::units::Time>, default: Duration| time.map_or(default, |time| time.0);
     Impairment {
@@ -171,13 +171,16 @@ mod tests {
             queue_packets: Some(50),
             ..config::Fault::default()
         };
-        let lane = lane(&fault);
+        let impairment = impairment(&fault);
         let none = Impairment::NONE;
         assert_eq!(
-            (lane.loss_ppm, lane.delay, lane.bits_per_second),
+            (impairment.loss_ppm, impairment.delay, impairment.bits_per_second),
             (10_000, Duration::from_millis(7), 11_000_000)
         );
-        assert_eq!((lane.queue_packets, lane.reorder_by, lane.corrupt_ppm), (50, none.reorder_by, 0));
+        assert_eq!(
+            (impairment.queue_packets, impairment.reorder_by, impairment.corrupt_ppm),
+            (50, none.reorder_by, 0)
+        );
     }
 
     #[test]

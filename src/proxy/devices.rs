@@ -8,7 +8,7 @@ use hopwise_host::{BridgeConfig, Bridged, Fault, Forward, ForwardConfig, Link, L
 
 use super::config::{By, Config, Device, Steer};
 use crate::failure::Failure;
-use crate::node::links::lane;
+use crate::node::links::impairment;
 
 /// Opens the wire's side, then the radio's.
 pub(super) fn open(config: &Config) -> Result<Vec<Box<dyn Link>>, Failure> {
@@ -31,8 +31,8 @@ pub(super) fn open(config: &Config) -> Result<Vec<Box<dyn Link>>, Failure> {
     };
     let faulty = |(link, device): (Box<dyn Link>, &Device)| match &device.fault {
         Some(fault) => {
-            let lane = lane(fault);
-            let wrapped = Fault::wrap(link, lane, lane, fault.seed).map_err(failed)?;
+            let impairment = impairment(fault);
+            let wrapped = Fault::wrap(link, impairment, impairment, fault.seed).map_err(failed)?;
             Ok(Box::new(wrapped) as Box<dyn Link>)
         }
         None => Ok(link),

@@ -4,7 +4,7 @@
 //! It tests machines without a traffic-control discipline for it. Which packets it hits depends on the seed and on
 //! their order alone; when they pass depends on the clock.
 
-mod lane;
+mod impaired;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::counters::{LinkCounters, LinkDrop};
 use crate::frames::{EthernetHeader, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 
-use lane::Lane;
+use impaired::Impaired;
 
 /// The time between two attempts of a due packet on a full link.
 const RETRY: Duration = Duration::from_millis(1);
@@ -28,8 +28,8 @@ const RETRY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Fault {
     inner: Box<dyn Link>,
-    incoming: Lane<Arrived>,
-    outgoing: Lane<Transmit>,
+    incoming: Impaired<Arrived>,
+    outgoing: Impaired<Transmit>,
     /// A copy of a packet that was corrupted on its way out; the driver's own packet stays as it is.
     spoilt: Vec<u8>,
     /// The decision for a packet that a full link refused. The driver offers it again before any other.
@@ -50,8 +50,8 @@ impl Fault {
         }
         Ok(Fault {
             inner,
-            incoming: Lane::new(incoming, seed),
-            outgoing: Lane::new(outgoing, !seed),
+            incoming: Impaired::new(incoming, seed),
+            outgoing: Impaired::new(outgoing, !seed),
             spoilt: Vec::new(),
             held: None,
             full_until: Instant::ZERO,
@@ -175,8 +175,8 @@ impl Link for Fault {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let outgoing = self.outgoing.next_at().map(|at| at.max(self.full_until));
-        let lanes = [self.incoming.next_at(), outgoing, self.inner.poll_timeout()];
-        lanes.into_iter().flatten().min()
+        let times = [self.incoming.next_at(), outgoing, self.inner.poll_timeout()];
+        times.into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -217,8 +217,8 @@ impl Link for Fault {
 
     fn counters(&self) -> LinkCounters {
         let mut counters = self.inner.counters();
-        for lane in [self.incoming.lost(), self.outgoing.lost()] {
-            for (reason, packets) in lane {
+        for impaired in [self.incoming.lost(), self.outgoing.lost()] {
+            for (reason, packets) in impaired {
                 *counters.drops.entry(reason).or_default() += packets;
             }
         }
@@ -227,7 +227,7 @@ impl Link for Fault {
     }
 }
 
-/// The drops that a lane counts.
+/// The drops that an impaired direction counts.
 type Lost = [(LinkDrop, u64); 2];
 
 #[cfg(test)]

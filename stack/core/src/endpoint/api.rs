@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::bounds::Place;
+use super::bounds::ListNode;
 use super::errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 use super::ids::{ConnId, ListenerId};
 use super::options::{ConnectOptions, ListenOptions};
@@ -66,7 +66,7 @@ impl Endpoint {
             is_half_open: false,
             is_queued: false,
             is_reported: false,
-            place: Place::new(now),
+            place: ListNode::new(now),
         });
         self.touch(now, slot);
         Ok(self.id_of(slot))

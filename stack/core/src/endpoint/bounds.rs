@@ -1,6 +1,6 @@
 //! Bounds the resources that peers make an endpoint hold: counts them by kind, and gives them up in a fixed order.
 //!
-//! A connection is in one lane at most; in each lane the oldest is first. No operation takes longer with more
+//! A connection is in one list at most; in each list the oldest is first. No operation takes longer with more
 //! connections.
 
 mod full;
@@ -63,7 +63,7 @@ const NONE: u32 = u32::MAX;
 /// The reason to hold memory. If buffers are scarce, connections give way in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Lane {
+pub(super) enum LruList {
     /// An orphan with data behind the peer's closed window.
     Stuck,
     /// Any other orphan.
@@ -84,41 +84,42 @@ pub(super) enum Lane {
     Free,
 }
 
-/// The lanes in which connections are in an order.
-const LANES: usize = Lane::LastAck as usize;
+/// The lists in which connections are in an order.
+const LISTS: usize = LruList::LastAck as usize;
 
-/// A connection's place in its lane, and its counts.
+/// A connection's place in its list, and its counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ListNode {
     before: u32,
     after: u32,
     bytes: u32,
     /// The progress of its data when it was last filed, and the time of that.
     moved: u32,
     since_ms: u32,
-    lane: Lane,
+    list: LruList,
     /// A peer opened it.
     is_incoming: bool,
 }
 
-impl Place {
-    pub(super) fn new(now: Instant) -> Place {
+impl ListNode {
+    pub(super) fn new(now: Instant) -> ListNode {
         let since_ms = now.millis_u32();
-        let (before, after, lane) = (NONE, NONE, Lane::Free);
-        Place { before, after, bytes: 0, moved: 0, since_ms, lane, is_incoming: false }
+        let (before, after, list) = (NONE, NONE, LruList::Free);
+        ListNode { before, after, bytes: 0, moved: 0, since_ms, list, is_incoming: false }
     }
 
-    pub(super) fn of_incoming(now: Instant) -> Place {
-        Place { is_incoming: true, ..Place::new(now) }
+    pub(super) fn of_incoming(now: Instant) -> ListNode {
+        ListNode { is_incoming: true, ..ListNode::new(now) }
     }
 
     pub(super) fn owes_last_ack(&self) -> bool {
-        self.lane == Lane::LastAck
+        self.list == LruList::LastAck
     }
 
     /// Returns whether its peer opened it, and it is neither a handshake nor over.
     fn is_guest(&self) -> bool {
-        self.is_incoming && matches!(self.lane, Lane::Stuck | Lane::Orphan | Lane::Holder | Lane::Live)
+        self.is_incoming
+            && matches!(self.list, LruList::Stuck | LruList::Orphan | LruList::Holder | LruList::Live)
     }
 
     /// The time since it was last filed.
@@ -138,7 +139,7 @@ struct Row {
 #[derive(Debug)]
 pub(super) struct Account {
     bounds: Bounds,
-    rows: [Row; LANES],
+    rows: [Row; LISTS],
     bytes: u64,
     /// The state of the memory that this endpoint shares with others.
     shared: Memory,
@@ -153,7 +154,7 @@ impl Account {
         let row = Row { first: NONE, last: NONE, count: 0, bytes: 0 };
         Account {
             bounds,
-            rows: [row; LANES],
+            rows: [row; LISTS],
             bytes: 0,
             shared: Memory::Plenty,
             by_source: None,
@@ -183,12 +184,12 @@ impl Account {
         self.bytes >= self.bounds.buffer_bytes.saturating_add(self.bounds.buffer_bytes / 4)
     }
 
-    fn row(&self, lane: Lane) -> &Row {
-        &self.rows[lane as usize]
+    fn row(&self, list: LruList) -> &Row {
+        &self.rows[list as usize]
     }
 
     fn orphans(&self) -> (usize, u64) {
-        let [stuck, others] = [Lane::Stuck, Lane::Orphan].map(|lane| self.row(lane));
+        let [stuck, others] = [LruList::Stuck, LruList::Orphan].map(|list| self.row(list));
         (stuck.count + others.count, stuck.bytes + others.bytes)
     }
 
@@ -200,7 +201,7 @@ impl Account {
             Some(Scarce::Orphans)
         } else if orphan_bytes > most_bytes {
             Some(Scarce::OrphanBytes)
-        } else if self.row(Lane::TimeWait).count > time_waits {
+        } else if self.row(LruList::TimeWait).count > time_waits {
             Some(Scarce::TimeWaits)
         } else if self.bytes >= buffer_bytes {
             Some(Scarce::BufferBytes)
@@ -209,9 +210,9 @@ impl Account {
         }
     }
 
-    /// Takes a connection out of its lane.
-    fn unlink(&mut self, table: &mut Table, place: Place) {
-        let Some(row) = self.rows.get_mut(place.lane as usize) else { return };
+    /// Takes a connection out of its list.
+    fn unlink(&mut self, table: &mut Table, place: ListNode) {
+        let Some(row) = self.rows.get_mut(place.list as usize) else { return };
         row.count -= 1;
         row.bytes -= u64::from(place.bytes);
         match table.get_mut(place.before) {
@@ -224,10 +225,10 @@ impl Account {
         }
     }
 
-    /// Puts a connection at the end of its lane.
-    fn link(&mut self, table: &mut Table, slot: u32, mut place: Place) {
+    /// Puts a connection at the end of its list.
+    fn link(&mut self, table: &mut Table, slot: u32, mut place: ListNode) {
         (place.before, place.after) = (NONE, NONE);
-        if let Some(row) = self.rows.get_mut(place.lane as usize) {
+        if let Some(row) = self.rows.get_mut(place.list as usize) {
             place.before = std::mem::replace(&mut row.last, slot);
             row.count += 1;
             row.bytes += u64::from(place.bytes);
@@ -246,13 +247,13 @@ impl Account {
         let Some(entry) = table.get_mut(slot) else { return };
         let was = entry.place;
         let bytes = entry.conn.buffered();
-        let lane = lane(entry.owner, &entry.conn, bytes);
+        let list = list(entry.owner, &entry.conn, bytes);
         let moved = entry.conn.moved();
         let has_moved = moved != was.moved && was.age_ms(now) >= MOVES_EVERY_MS;
-        if lane == was.lane && !has_moved {
+        if list == was.list && !has_moved {
             if bytes != was.bytes {
                 entry.place.bytes = bytes;
-                self.recount(was.lane, was.bytes, bytes);
+                self.recount(was.list, was.bytes, bytes);
                 self.weigh_holder(table, slot);
             }
             return;
@@ -260,16 +261,16 @@ impl Account {
         self.bytes = self.bytes - u64::from(was.bytes) + u64::from(bytes);
         self.unlink(table, was);
         // A handshake keeps the time of its start.
-        let since_ms = if lane == Lane::Free { was.since_ms } else { now.millis_u32() };
-        self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
+        let since_ms = if list == LruList::Free { was.since_ms } else { now.millis_u32() };
+        self.link(table, slot, ListNode { bytes, moved, list, since_ms, ..was });
         self.file_guest(table, slot);
         self.file_holder(table, slot);
     }
 
-    fn recount(&mut self, lane: Lane, was: u32, is: u32) {
+    fn recount(&mut self, list: LruList, was: u32, is: u32) {
         let count = |sum: &mut u64| *sum = *sum - u64::from(was) + u64::from(is);
         count(&mut self.bytes);
-        if let Some(row) = self.rows.get_mut(lane as usize) {
+        if let Some(row) = self.rows.get_mut(list as usize) {
             count(&mut row.bytes);
         }
     }
@@ -278,7 +279,7 @@ impl Account {
     pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
         let Some(entry) = table.get_mut(slot) else { return };
         let place = entry.place;
-        entry.place = Place { lane: Lane::Free, bytes: 0, ..place };
+        entry.place = ListNode { list: LruList::Free, bytes: 0, ..place };
         self.bytes -= u64::from(place.bytes);
         self.unlink(table, place);
         self.file_guest(table, slot);
@@ -286,19 +287,19 @@ impl Account {
     }
 }
 
-fn lane(owner: Owner, conn: &Connection, bytes: u32) -> Lane {
+fn list(owner: Owner, conn: &Connection, bytes: u32) -> LruList {
     let is_over = conn.close_reason().is_some();
     match (owner, conn.state()) {
-        (Owner::Nobody, _) if is_over => Lane::Over,
-        (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => Lane::LastAck,
-        (Owner::Nobody, StateName::TimeWait) => Lane::TimeWait,
-        (Owner::Nobody, _) if conn.is_stuck() => Lane::Stuck,
-        (Owner::Nobody, _) => Lane::Orphan,
+        (Owner::Nobody, _) if is_over => LruList::Over,
+        (Owner::Nobody, StateName::TimeWait) if conn.has_ack_to_send() => LruList::LastAck,
+        (Owner::Nobody, StateName::TimeWait) => LruList::TimeWait,
+        (Owner::Nobody, _) if conn.is_stuck() => LruList::Stuck,
+        (Owner::Nobody, _) => LruList::Orphan,
         (Owner::Listener | Owner::Application, state) => match (is_over, state.is_synchronized()) {
-            (true, _) => Lane::Gone,
-            (false, false) => Lane::Free,
-            (false, true) if bytes > 0 => Lane::Holder,
-            (false, true) => Lane::Live,
+            (true, _) => LruList::Gone,
+            (false, false) => LruList::Free,
+            (false, true) if bytes > 0 => LruList::Holder,
+            (false, true) => LruList::Live,
         },
     }
 }
@@ -331,21 +332,21 @@ impl Endpoint {
         while let Some(scarce) = self.account.scarce() {
             let Some(slot) = self.first_to_go(now, scarce) else { return };
             self.give_way(now, slot, scarce);
-            if self.account.row(Lane::Over).count > MOST_RESETS_WAITING {
-                self.forget(now, self.account.row(Lane::Over).first);
+            if self.account.row(LruList::Over).count > MOST_RESETS_WAITING {
+                self.forget(now, self.account.row(LruList::Over).first);
             }
         }
     }
 
     fn first_to_go(&mut self, now: Instant, scarce: Scarce) -> Option<u32> {
-        let lanes: &[Lane] = match scarce {
-            Scarce::TimeWaits => &[Lane::TimeWait],
-            Scarce::Orphans | Scarce::OrphanBytes => &[Lane::Stuck, Lane::Orphan],
+        let lists: &[LruList] = match scarce {
+            Scarce::TimeWaits => &[LruList::TimeWait],
+            Scarce::Orphans | Scarce::OrphanBytes => &[LruList::Stuck, LruList::Orphan],
             Scarce::BufferBytes => return self.first_holder_to_go(now),
             Scarce::Handshakes | Scarce::Connections => &[],
         };
         let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || scarce != Scarce::OrphanBytes);
-        let row = lanes.iter().map(|lane| self.account.row(*lane)).find(|row| frees(row))?;
+        let row = lists.iter().map(|list| self.account.row(*list)).find(|row| frees(row))?;
         Some(row.first)
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::bounds::Place;
+use super::bounds::ListNode;
 use super::events::News;
 use super::ids::{ConnId, ListenerId};
 use super::options::{Cookies, ListenOptions};
@@ -211,7 +211,7 @@ impl Endpoint {
             is_half_open: true,
             is_queued: false,
             is_reported: false,
-            place: Place::of_incoming(now),
+            place: ListNode::of_incoming(now),
         });
         let conn = self.id_of(slot);
         let Endpoint { listeners, table, .. } = self;

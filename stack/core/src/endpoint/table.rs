@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::bounds::Place;
+use super::bounds::ListNode;
 use super::ids::{ConnId, ListenerId};
 use super::rules::Chosen;
 use crate::Instant;
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) is_queued: bool,
     /// The connection is in the queue of news for the application.
     pub(super) is_reported: bool,
-    pub(super) place: Place,
+    pub(super) place: ListNode,
 }
 
 impl Entry {

@@ -129,10 +129,10 @@ fn address_words(address: IpAddr) -> u64 {
 }
 
 /// The bytes that are copied and then summed at a time: few enough for the first cache. The number is even, so that
-/// only the last stretch of a piece can be odd. It also keeps [`Lanes`] from overflow.
+/// only the last stretch of a piece can be odd. It also keeps [`Accumulators`] from overflow.
 const STRETCH: usize = 8192;
 const BLOCK: usize = 64;
-const LANES: usize = 8;
+const ACCUMULATORS: usize = 8;
 
 /// The sum of the words of at most one stretch. It is below 2^37, so a `Sum` has room for 2^27 of them.
 #[inline]
@@ -142,11 +142,11 @@ fn sum_words(bytes: &[u8]) -> u64 {
         return sum_short(bytes);
     }
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let mut lanes = Lanes::default();
+    let mut accumulators = Accumulators::default();
     for block in blocks {
-        lanes.take(block);
+        accumulators.take(block);
     }
-    lanes.total() + sum_short(rest)
+    accumulators.total() + sum_short(rest)
 }
 
 #[inline]
@@ -168,23 +168,23 @@ fn sum_short(bytes: &[u8]) -> u64 {
 /// and shows the loss. This takes one operation less per vector than two separate sums, and any 128-bit vector unit can
 /// do it.
 #[derive(Default)]
-struct Lanes {
-    whole: [u32; LANES],
-    high: [u32; LANES],
+struct Accumulators {
+    whole: [u32; ACCUMULATORS],
+    high: [u32; ACCUMULATORS],
 }
 
-impl Lanes {
+impl Accumulators {
     #[inline(always)]
     fn take(&mut self, block: &[u8; BLOCK]) {
         let (words, _) = block.as_chunks::<4>();
         for (index, word) in words.iter().enumerate() {
-            let (lane, word) = (index % LANES, u32::from_ne_bytes(*word));
-            self.whole[lane] = self.whole[lane].wrapping_add(word);
-            self.high[lane] += word >> 16;
+            let (nth, word) = (index % ACCUMULATORS, u32::from_ne_bytes(*word));
+            self.whole[nth] = self.whole[nth].wrapping_add(word);
+            self.high[nth] += word >> 16;
         }
     }
 
-    /// Not inlined: the compiler would order the lanes for this sum, at the cost of the loads in the loop.
+    /// Not inlined: the compiler would order the accumulators for this sum, at the cost of the loads in the loop.
     #[inline(never)]
     fn total(&self) -> u64 {
         let halves = self.whole.iter().zip(self.high).map(|(whole, high)| {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_hold_the_largest_words_of_several_stretches() {
+    fn accumulators_hold_the_largest_words_of_several_stretches() {
         for len in [STRETCH - 1, STRETCH, STRETCH + 1, 3 * STRETCH + BLOCK + 3] {
             let bytes = vec![0xff; len];
             assert_eq!(Sum::default().add(&bytes).finish(), reference(&bytes), "{len}");

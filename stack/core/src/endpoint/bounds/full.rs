@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use super::super::Endpoint;
 use super::shares::Shares;
-use super::{Account, Lane, Table};
+use super::{Account, LruList, Table};
 use crate::Instant;
 use crate::trace::Scarce;
 
@@ -19,7 +19,7 @@ const QUIET_FOR_MS: u32 = 60_000;
 impl Account {
     /// The connections that are over, and stay for a RST that is due or for a program that has yet to leave them.
     fn over(&self) -> usize {
-        self.row(Lane::Over).count + self.row(Lane::Gone).count
+        self.row(LruList::Over).count + self.row(LruList::Gone).count
     }
 
     /// Begins the account of guests, unless it is kept already.
@@ -43,7 +43,7 @@ impl Account {
         let Some(guests) = self.by_source.as_mut().and_then(|kept| kept.guests.as_mut()) else { return };
         guests.remove(slot);
         if let Some(entry) = table.get(slot).filter(|entry| entry.place.is_guest()) {
-            guests.add(slot, entry.conn.ends().remote.ip(), Lane::Live, 1);
+            guests.add(slot, entry.conn.ends().remote.ip(), LruList::Live, 1);
         }
     }
 }
@@ -69,7 +69,7 @@ impl Endpoint {
         if self.table.len() < self.config.most_connections / 4 {
             self.account.forget_guests();
         }
-        let oldest = self.account.row(Lane::TimeWait).first;
+        let oldest = self.account.row(LruList::TimeWait).first;
         if !self.has_room() && self.table.get(oldest).is_some() {
             self.give_way(now, oldest, Scarce::TimeWaits);
         }

@@ -1,7 +1,7 @@
 //! The amounts of bounded resources.
 
 use super::super::Endpoint;
-use super::{Bounds, Lane};
+use super::{Bounds, LruList};
 
 /// The amounts that an endpoint holds because of its peers, or the most that it may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Endpoint {
             connections: self.alive(),
             orphans,
             orphan_bytes,
-            time_waits: self.account.row(Lane::TimeWait).count,
+            time_waits: self.account.row(LruList::TimeWait).count,
             buffer_bytes: self.account.bytes,
             handshakes: self.handshakes().map(|(half_open, _)| half_open).sum(),
             fragments: self.fragments.datagrams(),

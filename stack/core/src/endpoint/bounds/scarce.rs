@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use super::super::Endpoint;
 use super::shares::Shares;
-use super::{Account, Lane, STILL_FOR_MS, Table};
+use super::{Account, LruList, STILL_FOR_MS, Table};
 use crate::Instant;
 use crate::trace::Scarce;
 
@@ -36,10 +36,10 @@ impl Account {
         let Some(holders) = self.holders() else { return };
         let Some(entry) = table.get(slot) else { return };
         let place = entry.place;
-        if place.bytes == 0 || !matches!(place.lane, Lane::Stuck | Lane::Orphan | Lane::Holder) {
+        if place.bytes == 0 || !matches!(place.list, LruList::Stuck | LruList::Orphan | LruList::Holder) {
             holders.remove(slot);
         } else if !holders.reweigh(slot, place.bytes.into()) {
-            holders.add(slot, entry.conn.ends().remote.ip(), place.lane, place.bytes.into());
+            holders.add(slot, entry.conn.ends().remote.ip(), place.list, place.bytes.into());
         }
     }
 
@@ -60,17 +60,18 @@ impl Account {
 
 impl Endpoint {
     pub(super) fn first_holder_to_go(&mut self, now: Instant) -> Option<u32> {
-        let lanes = [Lane::Stuck, Lane::Orphan, Lane::Holder].map(|lane| (lane, self.account.row(lane)));
-        let (lane, row) = lanes.into_iter().find(|(_, row)| row.bytes > 0)?;
+        let lists =
+            [LruList::Stuck, LruList::Orphan, LruList::Holder].map(|list| (list, self.account.row(list)));
+        let (list, row) = lists.into_iter().find(|(_, row)| row.bytes > 0)?;
         let first = row.first;
         let age_ms = self.table.get(first)?.place.age_ms(now);
-        if lane == Lane::Holder && age_ms < STILL_FOR_MS {
+        if list == LruList::Holder && age_ms < STILL_FOR_MS {
             return None;
         }
         self.account.keep_holders(now, &self.table);
         let share = self.account.bounds.buffer_bytes / 4;
         let greediest = self.account.holders().and_then(|holders| holders.of_more_than(share));
-        greediest.filter(|_| lane != Lane::Stuck).or(Some(first))
+        greediest.filter(|_| list != LruList::Stuck).or(Some(first))
     }
 
     /// The connection that gives its memory to this peer.

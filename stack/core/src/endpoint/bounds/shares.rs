@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::Lane;
+use super::LruList;
 use crate::ip::Source;
 
-/// The place of a connection in the order: by lane, then by a number that grows with each filing.
-type Turn = (Lane, u64);
+/// The place of a connection in the order: by list, then by a number that grows with each filing.
+type Age = (LruList, u64);
 
 /// The accounts of an endpoint that are kept for now.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ impl BySource {
 pub(super) struct Shares {
     /// The number of the last filing.
     last: u64,
-    of_slot: BTreeMap<u32, Turn>,
-    by_turn: BTreeMap<Turn, Filed>,
+    of_slot: BTreeMap<u32, Age>,
+    by_age: BTreeMap<Age, Filed>,
     of_address: BTreeMap<IpAddr, Own>,
     shares: BTreeMap<Source, Share>,
     /// Sources by their weight.
@@ -48,7 +48,7 @@ struct Filed {
 #[derive(Debug, Default)]
 struct Own {
     weight: u64,
-    turns: BTreeSet<Turn>,
+    ages: BTreeSet<Age>,
 }
 
 /// The connections of one source.
@@ -60,32 +60,32 @@ struct Share {
 }
 
 impl Shares {
-    /// Files a connection as the last of its lane.
-    pub(super) fn add(&mut self, slot: u32, peer: IpAddr, lane: Lane, weight: u64) {
+    /// Files a connection as the last of its list.
+    pub(super) fn add(&mut self, slot: u32, peer: IpAddr, list: LruList, weight: u64) {
         self.last += 1;
-        let turn = (lane, self.last);
-        self.of_slot.insert(slot, turn);
-        self.by_turn.insert(turn, Filed { slot, peer, weight });
+        let age = (list, self.last);
+        self.of_slot.insert(slot, age);
+        self.by_age.insert(age, Filed { slot, peer, weight });
         let own = self.of_address.entry(peer).or_default();
-        own.turns.insert(turn);
+        own.ages.insert(age);
         let was = own.weight;
         self.weigh(peer, was, was + weight);
     }
 
     /// Removes a connection, unless it is not filed.
     pub(super) fn remove(&mut self, slot: u32) {
-        let Some(turn) = self.of_slot.remove(&slot) else { return };
-        let Some(Filed { peer, weight, .. }) = self.by_turn.remove(&turn) else { return };
+        let Some(age) = self.of_slot.remove(&slot) else { return };
+        let Some(Filed { peer, weight, .. }) = self.by_age.remove(&age) else { return };
         let Some(own) = self.of_address.get_mut(&peer) else { return };
-        own.turns.remove(&turn);
+        own.ages.remove(&age);
         let was = own.weight;
         self.weigh(peer, was, was - weight);
     }
 
-    /// Gives a connection another weight, and leaves it its turn. Returns whether it is filed.
+    /// Gives a connection another weight, and leaves it its age. Returns whether it is filed.
     pub(super) fn reweigh(&mut self, slot: u32, weight: u64) -> bool {
-        let Some(turn) = self.of_slot.get(&slot) else { return false };
-        let Some(filed) = self.by_turn.get_mut(turn) else { return false };
+        let Some(age) = self.of_slot.get(&slot) else { return false };
+        let Some(filed) = self.by_age.get_mut(age) else { return false };
         let was = std::mem::replace(&mut filed.weight, weight);
         let peer = filed.peer;
         let own = self.of_address.get(&peer).map_or(0, |own| own.weight);
@@ -97,7 +97,7 @@ impl Shares {
     fn weigh(&mut self, peer: IpAddr, was: u64, is: u64) {
         if let Some(own) = self.of_address.get_mut(&peer) {
             own.weight = is;
-            if own.turns.is_empty() {
+            if own.ages.is_empty() {
                 self.of_address.remove(&peer);
             }
         }
@@ -118,7 +118,7 @@ impl Shares {
 
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.by_turn.len()
+        self.by_age.len()
     }
 
     #[cfg(test)]
@@ -150,7 +150,7 @@ impl Shares {
 
     /// The first connection of all. It is one of the peer's own source if the first of all is of a source with less.
     pub(super) fn first(&self, peer: IpAddr) -> Option<u32> {
-        let (_, first) = self.by_turn.first_key_value()?;
+        let (_, first) = self.by_age.first_key_value()?;
         if self.of_source(first.peer) >= self.of_source(peer) {
             return Some(first.slot);
         }
@@ -164,8 +164,8 @@ impl Shares {
     }
 
     fn first_at(&self, address: IpAddr) -> Option<u32> {
-        let turn = self.of_address.get(&address)?.turns.first()?;
-        self.by_turn.get(turn).map(|filed| filed.slot)
+        let age = self.of_address.get(&address)?.ages.first()?;
+        self.by_age.get(age).map(|filed| filed.slot)
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
     fn guests(peers: &[&str]) -> Shares {
         let mut guests = Shares::default();
         for (slot, peer) in (0u32..).zip(peers) {
-            guests.add(slot, address(peer), Lane::Live, 1);
+            guests.add(slot, address(peer), LruList::Live, 1);
         }
         guests
     }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(greediest(&guests, "10.0.0.2"), None, "it has the most itself");
         // Its data moves.
         guests.remove(1);
-        guests.add(1, address("10.0.0.2"), Lane::Live, 1);
+        guests.add(1, address("10.0.0.2"), LruList::Live, 1);
         assert_eq!(greediest(&guests, "10.0.0.4"), Some(2));
         guests.remove(2);
         assert_eq!(greediest(&guests, "10.0.0.3"), None, "it would have the most then");
@@ -225,10 +225,10 @@ mod tests {
         let mut guests = guests(&["10.0.0.3", "fd07::1", "fd07::2"]);
         (0..3).for_each(|slot| guests.remove(slot));
         guests.remove(2);
-        let Shares { of_slot, by_turn, of_address, shares, by_weight, .. } = guests;
+        let Shares { of_slot, by_age, of_address, shares, by_weight, .. } = guests;
         assert!(
             of_slot.is_empty()
-                && by_turn.is_empty()
+                && by_age.is_empty()
                 && of_address.is_empty()
                 && shares.is_empty()
                 && by_weight.is_empty()
@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_source_goes_by_the_bytes_of_all_its_connections_and_in_the_order_of_lanes() {
+    fn a_source_goes_by_the_bytes_of_all_its_connections_and_in_the_order_of_lists() {
         let mut holders = Shares::default();
-        for (slot, peer, lane, bytes) in [
-            (0, "10.0.0.2", Lane::Holder, 60),
-            (1, "10.0.0.2", Lane::Orphan, 10),
-            (2, "10.0.0.3", Lane::Orphan, 65),
+        for (slot, peer, list, bytes) in [
+            (0, "10.0.0.2", LruList::Holder, 60),
+            (1, "10.0.0.2", LruList::Orphan, 10),
+            (2, "10.0.0.3", LruList::Orphan, 65),
         ] {
-            holders.add(slot, address(peer), lane, bytes);
+            holders.add(slot, address(peer), list, bytes);
         }
         assert_eq!((holders.of_more_than(70), holders.of_more_than(69)), (None, Some(1)));
         assert!(holders.reweigh(2, 80) && !holders.reweigh(7, 80));

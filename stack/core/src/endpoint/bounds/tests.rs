@@ -157,7 +157,7 @@ impl Host {
         self.left.iter().filter(|(.., flags, _)| flags.contains(Flags::RST)).map(|(port, ..)| *port).collect()
     }
 
-    /// Compares the lanes with every connection.
+    /// Compares the lists with every connection.
     fn check(&self) {
         let Endpoint { table, account, .. } = &self.endpoint;
         let all: u64 = table.iter().map(|(_, entry)| u64::from(entry.conn.buffered())).sum();
@@ -165,16 +165,23 @@ impl Host {
             account.bytes <= all,
             "sends grow what is remembered of segments; all else is counted at once"
         );
-        for lane in [Lane::Stuck, Lane::Orphan, Lane::Holder, Lane::TimeWait, Lane::Over, Lane::Gone] {
-            let row = account.row(lane);
+        for list in [
+            LruList::Stuck,
+            LruList::Orphan,
+            LruList::Holder,
+            LruList::TimeWait,
+            LruList::Over,
+            LruList::Gone,
+        ] {
+            let row = account.row(list);
             let (mut at, mut before, mut count, mut bytes) = (row.first, NONE, 0, 0);
             while let Some(entry) = table.get(at) {
-                assert_eq!((entry.place.lane, entry.place.before), (lane, before));
+                assert_eq!((entry.place.list, entry.place.before), (list, before));
                 (count, bytes) = (count + 1, bytes + u64::from(entry.place.bytes));
                 (before, at) = (at, entry.place.after);
             }
-            assert_eq!((row.last, row.count, row.bytes), (before, count, bytes), "{lane:?}");
-            let said = table.iter().filter(|(_, entry)| entry.place.lane == lane).count();
+            assert_eq!((row.last, row.count, row.bytes), (before, count, bytes), "{list:?}");
+            let said = table.iter().filter(|(_, entry)| entry.place.list == list).count();
             assert_eq!(said, count);
         }
         let kept = account.by_source.as_deref();
@@ -183,8 +190,9 @@ impl Host {
             assert_eq!(guests.count(), by_scan);
         }
         if let Some(holders) = kept.and_then(|kept| kept.holders.as_ref()) {
-            let lanes = [Lane::Stuck, Lane::Orphan, Lane::Holder].map(|lane| account.row(lane).bytes);
-            assert_eq!(holders.weight(), lanes.iter().sum::<u64>());
+            let lists =
+                [LruList::Stuck, LruList::Orphan, LruList::Holder].map(|list| account.row(list).bytes);
+            assert_eq!(holders.weight(), lists.iter().sum::<u64>());
         }
     }
 }
@@ -321,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn lanes_hold_what_they_say_and_no_more_than_is_allowed(steps in prop::collection::vec(step(), 1..120)) {
+    fn lists_hold_what_they_say_and_no_more_than_is_allowed(steps in prop::collection::vec(step(), 1..120)) {
         let allowed = Bounds { orphans: 6, orphan_bytes: 200_000, time_waits: 3, buffer_bytes: 600_000 };
         let mut host = Host::new(allowed);
         let mut open: Vec<(ConnId, u16)> = Vec::new();

@@ -103,14 +103,14 @@ fn view<'a>(packet: &'a [u8], end: usize, walk: Walk<'a>) -> IpView<'a> {
 #[inline(always)]
 pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     if is_extension(first) {
-        return walk_extensions(first, payload, Place::FIRST)?.without_fault();
+        return walk_extensions(first, payload, HeaderAt::FIRST)?.without_fault();
     }
     Ok(Walk { protocol: first, fragment: None, payload })
 }
 
 /// Walks the headers of a reassembled datagram's payload, which cannot contain hop-by-hop options.
 pub(super) fn walk_after_fragment(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
-    walk_extensions(first, payload, Place::after_fragment(HEADER_LEN + FRAGMENT_LEN))?.without_fault()
+    walk_extensions(first, payload, HeaderAt::after_fragment(HEADER_LEN + FRAGMENT_LEN))?.without_fault()
 }
 
 /// A refused packet with its fault, if its sender must get an error.
@@ -118,7 +118,7 @@ pub(super) fn walk_after_fragment(first: u8, payload: &[u8]) -> Result<Walk<'_>,
 pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
     let (fixed, payload) = packet.split_first_chunk::<HEADER_LEN>()?;
     let payload = payload.get(..usize::from(u16::from_be_bytes([fixed[4], fixed[5]])))?;
-    let chain = walk_extensions(fixed[NEXT_HEADER_AT], payload, Place::FIRST).ok()?;
+    let chain = walk_extensions(fixed[NEXT_HEADER_AT], payload, HeaderAt::FIRST).ok()?;
     let fault = chain.fault?;
     Some((view(packet, HEADER_LEN + payload.len(), chain.walk), fault))
 }
@@ -139,7 +139,7 @@ pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Op
     if fragment.offset > 0 {
         return None;
     }
-    let chain = walk_extensions(view.protocol, view.payload, Place::after_fragment(view.header_len));
+    let chain = walk_extensions(view.protocol, view.payload, HeaderAt::after_fragment(view.header_len));
     match chain {
         Ok(chain) if chain.fault.is_some() => chain.fault,
         Ok(chain) if chain.walk.payload.len() >= least_header(chain.walk.protocol) => None,
@@ -162,23 +162,23 @@ fn least_header(protocol: u8) -> usize {
 pub(super) fn protocol_at(packet: &[u8]) -> u32 {
     let chain = packet
         .split_first_chunk::<HEADER_LEN>()
-        .and_then(|(fixed, payload)| walk_extensions(fixed[NEXT_HEADER_AT], payload, Place::FIRST).ok());
+        .and_then(|(fixed, payload)| walk_extensions(fixed[NEXT_HEADER_AT], payload, HeaderAt::FIRST).ok());
     as_u32(chain.map_or(NEXT_HEADER_AT, |chain| chain.named_at))
 }
 
 /// The start of a walk.
 #[derive(Clone, Copy)]
-struct Place {
+struct HeaderAt {
     /// The place of the first header in the packet, and the place of the number that names it.
     at: usize,
     named_at: usize,
 }
 
-impl Place {
-    const FIRST: Place = Place { at: HEADER_LEN, named_at: NEXT_HEADER_AT };
+impl HeaderAt {
+    const FIRST: HeaderAt = HeaderAt { at: HEADER_LEN, named_at: NEXT_HEADER_AT };
 
-    fn after_fragment(at: usize) -> Place {
-        Place { at, named_at: at - FRAGMENT_LEN }
+    fn after_fragment(at: usize) -> HeaderAt {
+        HeaderAt { at, named_at: at - FRAGMENT_LEN }
     }
 }
 
@@ -201,7 +201,7 @@ fn is_extension(protocol: u8) -> bool {
 }
 
 #[cold]
-fn walk_extensions(first: u8, payload: &[u8], place: Place) -> Result<Chain<'_>, DropReason> {
+fn walk_extensions(first: u8, payload: &[u8], place: HeaderAt) -> Result<Chain<'_>, DropReason> {
     let (mut protocol, mut rest) = (first, payload);
     let (mut named_at, mut fault, mut walked) = (place.named_at, None, 0);
     while is_extension(protocol) {

@@ -10,7 +10,7 @@ use super::Lost;
 use crate::counters::LinkDrop;
 
 #[derive(Debug)]
-pub(super) struct Lane<T> {
+pub(super) struct Impaired<T> {
     config: Impairment,
     impairer: Impairer,
     waiting: BinaryHeap<Reverse<Waiting<T>>>,
@@ -49,9 +49,9 @@ impl<T> Ord for Waiting<T> {
     }
 }
 
-impl<T: Copy> Lane<T> {
-    pub(super) fn new(config: Impairment, seed: u64) -> Lane<T> {
-        Lane {
+impl<T: Copy> Impaired<T> {
+    pub(super) fn new(config: Impairment, seed: u64) -> Impaired<T> {
+        Impaired {
             config,
             impairer: Impairer::new(seed),
             waiting: BinaryHeap::new(),
