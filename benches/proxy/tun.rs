@@ -13,7 +13,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 use hopwise_host::netlink::{Detour, DetourConfig};
-use hopwise_host::{Driver, Link, Tun, TunConfig, Turn};
+use hopwise_host::{Driver, Iteration, Link, Tun, TunConfig};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
 use crate::namespace::{Namespace, obstacle};
@@ -120,7 +120,7 @@ impl Path {
             let before = thread_seconds();
             while !ends.load(Ordering::Relaxed) {
                 driver.wait(&mut links).expect("it waits");
-                while driver.turn(&links) == Turn::MoreToRead {}
+                while driver.iterate(&links) == Iteration::MoreToRead {}
             }
             thread_seconds() - before
         });

@@ -19,7 +19,7 @@ use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
 use hopwise_host::netlink::Detour;
 use hopwise_host::own_file::begin_own;
-use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
+use hopwise_host::{Driver, Iteration, Observer, Poller, SeenPacket};
 use hopwise_mesh::{Proxy, ProxyConfig, TimedEvent};
 use tokio::net::UnixListener;
 
@@ -34,7 +34,7 @@ use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
-/// Events kept between two turns of the driver, which drains them each time.
+/// Events kept between two iterations of the driver, which drains them each time.
 const TRACE_EVENTS: usize = 4096;
 /// The interval between two checks for silent links.
 const TICK: Duration = Duration::from_millis(100);
@@ -210,7 +210,7 @@ fn drive(
             }
         }
         // News must not wait until the links run dry, nor one link until the other does.
-        is_behind = driver.turn(&ready) == Turn::MoreToRead;
+        is_behind = driver.iterate(&ready) == Iteration::MoreToRead;
         if is_behind {
             ready.clear();
             ready.extend(0..driver.links());

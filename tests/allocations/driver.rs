@@ -91,8 +91,8 @@ impl Ends {
         let sender = a.act(|now, endpoint| endpoint.connect(now, to, &ConnectOptions::default()));
         let sender = sender.expect("a subnet of ours");
         loop {
-            a.turn(&[0]);
-            b.turn(&[0]);
+            a.iterate(&[0]);
+            b.iterate(&[0]);
             if let Some(receiver) = b.act(|now, endpoint| endpoint.accept(now, listener)) {
                 return Ends { a, b, sender, receiver, given: vec![7; CHUNK], taken: vec![0; CHUNK] };
             }
@@ -106,10 +106,10 @@ impl Ends {
         while arrived < bytes {
             let given = &self.given;
             self.a.act(|now, endpoint| endpoint.send(now, sender, given)).expect("open");
-            self.b.turn(&[0]);
+            self.b.iterate(&[0]);
             let taken = &mut self.taken;
             arrived += self.b.act(|now, endpoint| endpoint.recv(now, receiver, taken)).expect("open");
-            self.a.turn(&[0]);
+            self.a.iterate(&[0]);
         }
     }
 }

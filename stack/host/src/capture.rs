@@ -146,7 +146,7 @@ impl fmt::Display for CaptureError {
 impl std::error::Error for CaptureError {}
 
 /// Sees everything of one shard while a capture runs. While none does and no other observer watches, it loads one flag
-/// for each turn and each step of a program.
+/// for each iteration and each step of a program.
 #[derive(Debug)]
 pub struct Tap {
     queue: Arc<Queue>,

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - D1: after every mutation each link is filled until it is full or the machine has no more packets for it. With
-//!   [`Answers::EachTurn`], all packets that one turn reads from a link count as one mutation.
+//!   [`Answers::EachIteration`], all packets that one iteration reads from a link count as one mutation.
 //! - D2: a packet that a full link refused is kept, with the rest of its bundle. It is the first to leave when there is
 //!   room.
 
@@ -23,12 +23,13 @@ use crate::poller::{Interest, Poller};
 
 use outgoing::Outgoing;
 
-/// Packets read from one link before the other links, and programs, have their turn. The endpoint has room for as many
+/// Packets read from one link before the other links, and programs, are served. The endpoint has room for as many
 /// answers that belong to no connection. Each ACK makes the kernel's TCP send, on our time. With a sender that keeps
 /// the queue full, 64 cost both ends a tenth to a fifth more time.
 const MOST_AT_ONCE: usize = 500;
 
-/// Bytes after which a turn ends as well: 64 of the largest bundles. More would leave every cache before they are read.
+/// Bytes after which an iteration ends as well: 64 of the largest bundles. More would leave every cache before they are
+/// read.
 const MOST_BYTES_AT_ONCE: usize = 4 << 20;
 
 /// Packets read in a row that share one arrival time. Reading the clock costs as much as the sum over a header.
@@ -61,8 +62,8 @@ pub struct Driver<M: Machine> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     EachPacket,
-    /// After all that one turn reads from a link: several packets may need fewer answers together.
-    EachTurn,
+    /// After all that one iteration reads from a link: several packets may need fewer answers together.
+    EachIteration,
 }
 
 /// A link, and the packets that wait for it.
@@ -77,9 +78,9 @@ struct Port {
     is_gone: bool,
 }
 
-/// The result of a turn: whether more can be read.
+/// The result of an iteration: whether more can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Iteration {
     Idle,
     MoreToRead,
 }
@@ -175,22 +176,22 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Reads the links that are ready, runs the timers that are due, and sends the resulting packets.
-    pub fn turn(&mut self, ready: &[usize]) -> Turn {
-        let turn = self.listen(|index| ready.contains(&index));
+    pub fn iterate(&mut self, ready: &[usize]) -> Iteration {
+        let iteration = self.listen(|index| ready.contains(&index));
         self.stay_awake();
         self.answer();
-        turn
+        iteration
     }
 
-    /// The first half of a [`turn`](Driver::turn): D1 holds after the second. Links that are not watched are always
+    /// The first half of [`iterate`](Driver::iterate): D1 holds after the second. Links that are not watched are always
     /// read, since the poller does not report them.
-    pub fn listen(&mut self, is_ready: impl Fn(usize) -> bool) -> Turn {
+    pub fn listen(&mut self, is_ready: impl Fn(usize) -> bool) -> Iteration {
         self.ask_observers();
-        let mut turn = Turn::Idle;
+        let mut iteration = Iteration::Idle;
         for index in 0..self.ports.len() {
             let is_to_read = is_ready(index) || self.ports[index].interest == Interest::Nothing;
-            if is_to_read && self.read(index) == Turn::MoreToRead {
-                turn = Turn::MoreToRead;
+            if is_to_read && self.read(index) == Iteration::MoreToRead {
+                iteration = Iteration::MoreToRead;
             }
         }
         let mut now = self.clock.now();
@@ -198,8 +199,8 @@ impl<M: Machine> Driver<M> {
             let link = &mut self.ports[index].link;
             if link.poll_timeout().is_some_and(|at| at <= now) {
                 link.handle_timeout(now);
-                if self.read(index) == Turn::MoreToRead {
-                    turn = Turn::MoreToRead;
+                if self.read(index) == Iteration::MoreToRead {
+                    iteration = Iteration::MoreToRead;
                 }
                 now = self.clock.now();
             }
@@ -207,11 +208,11 @@ impl<M: Machine> Driver<M> {
         if self.machine.poll_timeout().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
         }
-        turn
+        iteration
     }
 
     /// [Listens](Driver::listen) to every link.
-    pub fn listen_to_all(&mut self) -> Turn {
+    pub fn listen_to_all(&mut self) -> Iteration {
         self.listen(|_| true)
     }
 
@@ -220,7 +221,7 @@ impl<M: Machine> Driver<M> {
         self.packets_out
     }
 
-    /// The second half of a [`turn`](Driver::turn): sends the packets that [`listen`](Driver::listen) led to.
+    /// The second half of [`iterate`](Driver::iterate): sends the packets that [`listen`](Driver::listen) led to.
     pub fn answer(&mut self) {
         let now = self.clock.now();
         self.pump(now);
@@ -241,7 +242,7 @@ impl<M: Machine> Driver<M> {
         links.chain(self.machine.poll_timeout()).min()
     }
 
-    /// Waits for packets, room, the next deadline, or a wake. The caller then calls [`turn`](Driver::turn) with
+    /// Waits for packets, room, the next deadline, or a wake. The caller then calls [`iterate`](Driver::iterate) with
     /// `ready`.
     pub fn wait(&mut self, ready: &mut Vec<usize>) -> io::Result<()> {
         self.rest();
@@ -272,8 +273,8 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn read(&mut self, index: usize) -> Turn {
-        let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Turn::Idle };
+    fn read(&mut self, index: usize) -> Iteration {
+        let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Iteration::Idle };
         let is_full = port.is_full;
         let mut now = self.clock.now();
         if is_full {
@@ -300,15 +301,15 @@ impl<M: Machine> Driver<M> {
                 Received::Nothing => {
                     self.show_frames(index);
                     self.hear(now, index);
-                    return Turn::Idle;
+                    return Iteration::Idle;
                 }
                 Received::Gone => {
                     self.on_gone(index);
-                    return Turn::Idle;
+                    return Iteration::Idle;
                 }
             }
         }
-        Turn::MoreToRead
+        Iteration::MoreToRead
     }
 
     fn deliver(&mut self, now: Instant, index: usize, arrived: &Arrived) {
@@ -320,7 +321,7 @@ impl<M: Machine> Driver<M> {
         self.machine.handle_packet(now, &Rx { link, from, cast, segment_bytes, packet });
         match self.answers {
             Answers::EachPacket => self.pump(now),
-            Answers::EachTurn => {
+            Answers::EachIteration => {
                 self.owes_answers = true;
                 self.drain_trace();
             }
@@ -425,7 +426,7 @@ impl<M: Machine> Driver<M> {
         };
         if let Err(error) = changed {
             tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
-            // An unwatched link is read at each turn, and the next rest tries again.
+            // An unwatched link is read at each iteration, and the next rest tries again.
             port.interest = before;
         }
     }

@@ -53,7 +53,7 @@ pub use capture::{
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
-pub use driver::{Answers, Driver, Turn};
+pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};

@@ -32,14 +32,14 @@ pub fn shard_of(one_port: u16, other_port: u16, shards: usize) -> usize {
 #[derive(Clone, Debug)]
 pub struct Shards {
     stacks: Vec<Stack>,
-    turn: Arc<AtomicUsize>,
+    next: Arc<AtomicUsize>,
 }
 
 /// One listener for each stack, polled in turn.
 #[derive(Debug)]
 pub struct ShardsListener {
     listeners: Vec<TcpListener>,
-    turn: AtomicUsize,
+    next: AtomicUsize,
 }
 
 impl Shards {
@@ -59,7 +59,7 @@ impl Shards {
         if stacks.is_empty() {
             return Err(StackError::Links { given: 0, described: Vec::new() });
         }
-        Ok(Shards { stacks, turn: Arc::default() })
+        Ok(Shards { stacks, next: Arc::default() })
     }
 
     /// The stacks, at least one.
@@ -83,7 +83,7 @@ impl Shards {
         if let Some(port) = options.local_port.filter(|port| *port != 0) {
             return self.stacks[shard_of(port, remote.port(), count)].connect(remote, options).await;
         }
-        let shard = self.turn.fetch_add(1, Ordering::Relaxed) % count;
+        let shard = self.next.fetch_add(1, Ordering::Relaxed) % count;
         let mut refused = ConnectError::Refused(hopwise_core::endpoint::ConnectError::NoFreePort);
         for _ in 0..TRIES {
             let local_port = Some(random_port(shard, remote.port(), count));
@@ -106,7 +106,7 @@ impl Shards {
     ) -> Result<ShardsListener, ListenError> {
         let listen = |stack: &Stack| stack.listen(address, port, options.clone());
         let listeners = self.stacks.iter().map(listen).collect::<Result<_, _>>()?;
-        Ok(ShardsListener { listeners, turn: AtomicUsize::new(0) })
+        Ok(ShardsListener { listeners, next: AtomicUsize::new(0) })
     }
 
     /// The counters of all links of all stacks.
@@ -131,8 +131,8 @@ impl ShardsListener {
 
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         // A stack that always has a connection ready must not keep the others from being served.
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.listeners.len();
-        let (after, first) = self.listeners.split_at(turn);
+        let nth = self.next.fetch_add(1, Ordering::Relaxed) % self.listeners.len();
+        let (after, first) = self.listeners.split_at(nth);
         let mut waiting = first.iter().chain(after).map(|listener| listener.poll_accept(cx));
         waiting.find(Poll::is_ready).unwrap_or(Poll::Pending)
     }

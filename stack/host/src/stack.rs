@@ -6,7 +6,7 @@
 //! - H2: wakers are called without the lock.
 //! - H3: whenever the lock is released, an alarm is set that wakes the driver by the endpoint's deadline.
 //! - H4: in a runtime of one thread, the part of a large write that fills no packet may wait. The write wakes the task,
-//!   which pushes that part in its next turn, unless a flush came first.
+//!   which pushes that part in its next iteration, unless a flush came first.
 
 mod errors;
 mod shared;
@@ -118,7 +118,7 @@ impl Stack {
         }
         let answers = match config.endpoint.ack_merge() {
             AckMerge::Off => Answers::EachPacket,
-            AckMerge::Read => Answers::EachTurn,
+            AckMerge::Read => Answers::EachIteration,
         };
         let endpoint = Endpoint::new(config.endpoint, maker).map_err(StackError::Agents)?;
         let driver = Driver::new(endpoint, links, config.observers).map_err(StackError::System)?;

@@ -102,7 +102,7 @@ impl Held {
     }
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        let turn = ready!(poll_proceed(cx));
+        let budget = ready!(poll_proceed(cx));
         let shared = self.shared();
         let recv = |now, endpoint: &mut Endpoint, waiting: &mut Waiting| match endpoint
             .recv(now, self.id, into)
@@ -117,14 +117,14 @@ impl Held {
             Err(RecvError::Over | RecvError::NoConnection) => Poll::Ready(end_of(closed(endpoint, self.id))),
         };
         let read = shared.read(recv, |read| matches!(read, Poll::Ready(Ok(1..))));
-        taken(read, &turn)
+        taken(read, &budget)
     }
 
     fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let turn = ready!(poll_proceed(cx));
+        let budget = ready!(poll_proceed(cx));
         let shared = self.shared();
         let written = shared.write(self.id, data, |taken, endpoint, waiting| match taken {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
@@ -138,7 +138,7 @@ impl Held {
                 Poll::Ready(Err(kind_of(reason).into()))
             }
         });
-        taken(written, &turn)
+        taken(written, &budget)
     }
 
     fn shutdown(&self) -> Poll<io::Result<()>> {
@@ -149,9 +149,9 @@ impl Held {
 }
 
 /// Uses up some of the task's budget: a stream that is always ready must not starve others in its task.
-fn taken<T>(outcome: Poll<T>, turn: &RestoreOnPending) -> Poll<T> {
+fn taken<T>(outcome: Poll<T>, budget: &RestoreOnPending) -> Poll<T> {
     if outcome.is_ready() {
-        turn.made_progress();
+        budget.made_progress();
     }
     outcome
 }

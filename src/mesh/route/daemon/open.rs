@@ -125,7 +125,7 @@ fn drive(
     let driver = Driver::new(Router::new(of_router, protocol, nodes), links, Vec::new());
     let driver = driver.map_err(|error| Failure::failed("drive the devices", error))?;
     // Messages wait for the kernel's table in any case.
-    Ok(driver.with_answers(Answers::EachTurn))
+    Ok(driver.with_answers(Answers::EachIteration))
 }
 
 /// The link for messages on an interface.

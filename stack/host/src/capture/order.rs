@@ -1,7 +1,7 @@
 //! Puts the packets of several shards into the order of their times.
 //!
-//! Each shard's packets come in order, but one shard may lag behind another by the length of a turn. A packet waits
-//! until the newest is so much newer, or until no shard sends any more.
+//! Each shard's packets come in order, but one shard may lag behind another by the length of an iteration. A packet
+//! waits until the newest is so much newer, or until no shard sends any more.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -293,7 +293,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     assert_eq!(packets, expected.map(|(bytes, comment)| (bytes.as_bytes().to_vec(), comment.to_owned())));
 }
 
-/// A shard may lag behind another by a long turn, and hand over its packets later.
+/// A shard may lag behind another by a long iteration, and hand over its packets later.
 #[test]
 fn packets_of_several_shards_stand_in_the_order_of_their_times() {
     let folder = Folder::new("capture-order");

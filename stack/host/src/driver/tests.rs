@@ -81,7 +81,7 @@ impl Far for Waiting {
     }
 }
 
-/// The answers, turn by turn, to packets that wait on a link.
+/// The answers, iteration by iteration, to packets that wait on a link.
 fn sent(answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
     sent_over(1, answers, &vec![vec![7]; waiting])
 }
@@ -95,12 +95,12 @@ fn sent_over(links: usize, answers: Answers, packets: &[Vec<u8>]) -> Vec<Vec<usi
     };
     let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
     let mut driver = driver.expect("the kernel gives descriptors").with_answers(answers);
-    let mut turns = Vec::new();
+    let mut iterations = Vec::new();
     loop {
-        let turn = driver.turn(&(0..links).collect::<Vec<_>>());
-        turns.push(std::mem::take(&mut *sent.lock()).iter().map(|packet| count_of(packet)).collect());
-        if turn == Turn::Idle {
-            return turns;
+        let iteration = driver.iterate(&(0..links).collect::<Vec<_>>());
+        iterations.push(std::mem::take(&mut *sent.lock()).iter().map(|packet| count_of(packet)).collect());
+        if iteration == Iteration::Idle {
+            return iterations;
         }
     }
 }
@@ -116,8 +116,8 @@ fn what_follows_from_a_packet_leaves_before_the_next_is_read() {
 
 #[test]
 fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turns_end() {
-    assert_eq!(sent(Answers::EachTurn, 3), [[3]]);
-    assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[MOST_AT_ONCE], [1]]);
+    assert_eq!(sent(Answers::EachIteration, 3), [[3]]);
+    assert_eq!(sent(Answers::EachIteration, MOST_AT_ONCE + 1), [[MOST_AT_ONCE], [1]]);
 }
 
 /// The endpoint has room for all RSTs, SYN-ACKs with cookies and ICMP messages that one read leads to, but not for
@@ -125,13 +125,13 @@ fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turn
 #[test]
 fn what_one_read_leads_to_leaves_before_the_next() {
     let packets = vec![vec![7]; MOST_AT_ONCE];
-    assert_eq!(sent_over(2, Answers::EachTurn, &packets), [vec![MOST_AT_ONCE; 2], vec![]]);
+    assert_eq!(sent_over(2, Answers::EachIteration, &packets), [vec![MOST_AT_ONCE; 2], vec![]]);
 }
 
 #[test]
 fn a_turn_ends_after_so_many_bytes_too() {
     let bundles = vec![vec![7; 1 << 16]; MOST_BYTES_AT_ONCE / (1 << 16) + 1];
-    assert_eq!(sent_over(1, Answers::EachTurn, &bundles), [[bundles.len() - 1], [1]]);
+    assert_eq!(sent_over(1, Answers::EachIteration, &bundles), [[bundles.len() - 1], [1]]);
 }
 
 /// Packets come through a socket that the poller can watch.
@@ -178,13 +178,13 @@ fn a_busy_link_is_read_unwatched_until_its_driver_rests() {
     for _ in 1..UNWATCHED_FROM {
         say();
         assert_eq!(told(&driver), [0]);
-        driver.turn(&[0]);
+        driver.iterate(&[0]);
     }
     say();
-    driver.turn(&[0]);
+    driver.iterate(&[0]);
     say();
     assert_eq!(told(&driver), [], "nobody asks");
-    driver.turn(&[]);
+    driver.iterate(&[]);
     assert_eq!(driver.packets_in(), u64::from(UNWATCHED_FROM) + 1, "it is read nevertheless");
     say();
     driver.rest();
@@ -196,7 +196,7 @@ fn a_wait_is_a_rest() {
     let (far, link) = Socket::pair();
     let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
     (0..UNWATCHED_FROM).for_each(|_| assert_eq!(far.send(&[7]).expect("there is room"), 1));
-    driver.turn(&[0]);
+    driver.iterate(&[0]);
     assert_eq!(far.send(&[7]).expect("there is room"), 1);
     let mut ready = Vec::new();
     driver.wait(&mut ready).expect("epoll works");
@@ -315,7 +315,7 @@ fn a_bundle_is_cut_for_a_link_that_does_not_and_goes_on_where_the_link_was_full(
     driver.answer();
     assert_eq!(segments(&sent.lock()), [(Seq(7), SEGMENT, false)]);
     *room.lock() = 9;
-    driver.turn(&[0]);
+    driver.iterate(&[0]);
     let rest = [(Seq(7 + SEGMENT as u32), SEGMENT, false), (Seq(7 + 2 * SEGMENT as u32), 1, true)];
     assert_eq!(segments(&sent.lock())[1..], rest);
     assert_eq!((driver.packets_out(), &shown.lock()[..]), (3, &[(3, 1040), (3, 1040), (3, 41)][..]));
@@ -377,18 +377,18 @@ fn drops(driver: &Driver<Endpoint>) -> u64 {
 
 #[test]
 fn all_syns_that_are_due_in_one_turn_are_answered() {
-    for answers in [Answers::EachPacket, Answers::EachTurn] {
+    for answers in [Answers::EachPacket, Answers::EachIteration] {
         let sent = Arc::default();
         let under = Waiting { packets: syns(), sent: Arc::clone(&sent), ..Waiting::default() };
         let mut driver = flooded(answers, under);
-        driver.turn(&[0]);
+        driver.iterate(&[0]);
         assert_eq!((driver.packets_in(), sent.lock().len(), drops(&driver)), (SYNS as u64, SYNS, 0));
     }
 }
 
 #[test]
 fn syns_whose_answers_find_no_room_are_counted() {
-    for answers in [Answers::EachPacket, Answers::EachTurn] {
+    for answers in [Answers::EachPacket, Answers::EachIteration] {
         let (sent, is_full) = (Arc::default(), Arc::new(AtomicBool::new(true)));
         let under = Waiting {
             packets: syns(),
@@ -397,10 +397,10 @@ fn syns_whose_answers_find_no_room_are_counted() {
             ..Waiting::default()
         };
         let mut driver = flooded(answers, under);
-        driver.turn(&[0]);
+        driver.iterate(&[0]);
         assert_eq!((driver.packets_in(), sent.lock().len()), (SYNS as u64, 0));
         is_full.store(false, Ordering::Relaxed);
-        driver.turn(&[0]);
+        driver.iterate(&[0]);
         assert!(drops(&driver) > 0, "what waits is bounded");
         assert_eq!(sent.lock().len() as u64 + drops(&driver), SYNS as u64);
     }
@@ -517,6 +517,6 @@ fn what_a_full_link_was_lent_is_held_as_a_whole() {
     let mut driver = driver.expect("the kernel gives descriptors");
     driver.answer();
     is_full.store(false, Ordering::Relaxed);
-    driver.turn(&[0]);
+    driver.iterate(&[0]);
     assert_eq!(*sent.lock(), [b"headfrontback"]);
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Journal, OF_SWITCHES};
 use change::Change;
-use shared::{Claims, Turn};
+use shared::{ChangeLock, Claims};
 
 const KERNEL: &str = "/proc/sys/net";
 
@@ -50,7 +50,7 @@ impl Switches {
 
     /// Sets a key such as `ipv4/conf/wlan0/forwarding`.
     pub fn set(&mut self, key: &str, value: &str) -> io::Result<()> {
-        let _turn = Turn::wait(&self.claims)?;
+        let _lock = ChangeLock::wait(&self.claims)?;
         let path = self.kernel.join(key);
         let now = fs::read_to_string(&path)?.trim().to_owned();
         // Another daemon has recorded the old value.
@@ -114,7 +114,7 @@ impl Switches {
     /// Restores the newest change first. A switch that another program has changed since stays. A switch that another
     /// daemon needs gets that daemon's value, and that daemon restores it.
     fn put_back(&mut self) -> io::Result<PutBack> {
-        let _turn = Turn::wait(&self.claims)?;
+        let _lock = ChangeLock::wait(&self.claims)?;
         self.claims.let_go();
         let mut done = PutBack::default();
         for change in std::mem::take(&mut self.changes).into_iter().rev() {

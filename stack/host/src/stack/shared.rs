@@ -20,7 +20,7 @@ use hopwise_core::{Endpoint, Instant};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
-use crate::driver::{Driver, Turn};
+use crate::driver::{Driver, Iteration};
 use crate::poller::Poller;
 use crate::stack::{Drives, Waiting};
 use crate::sys;
@@ -68,7 +68,7 @@ struct Unheard {
 const WRITTEN_UNHEARD: usize = 1 << 20;
 
 impl Inner {
-    fn hear_links(&mut self) -> Turn {
+    fn hear_links(&mut self) -> Iteration {
         self.unheard.written = 0;
         self.unheard.packets_out = self.driver.packets_out();
         self.driver.listen_to_all()
@@ -213,21 +213,21 @@ impl Shared {
     }
 
     /// Returns whether more can be read, and whether a packet has arrived.
-    fn turn(&self, ready: &[usize]) -> (Turn, bool) {
+    fn iterate(&self, ready: &[usize]) -> (Iteration, bool) {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
-        let turn = inner.driver.turn(ready);
+        let iteration = inner.driver.iterate(ready);
         let has_come = inner.driver.packets_in() != before;
         self.set_next_alarm(&mut inner);
         self.give_back(inner);
-        (turn, has_come)
+        (iteration, has_come)
     }
 
-    /// A turn. If it wakes programs, its answers wait, because the programs' data may go along.
+    /// An iteration. If it wakes programs, its answers wait, because the programs' data may go along.
     fn listen(&self) -> Listened {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
-        let turn = inner.hear_links();
+        let iteration = inner.hear_links();
         inner.driver.stay_awake();
         let Inner { driver, waiting, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
@@ -238,7 +238,7 @@ impl Shared {
         let has_come = inner.driver.packets_in() != before;
         self.set_next_alarm(&mut inner);
         self.give_back(inner);
-        Listened { turn, calls, has_come }
+        Listened { iteration, calls, has_come }
     }
 
     /// Returns whether a packet has left since the links were read. A peer in this kernel answers while we write to it.
@@ -268,8 +268,8 @@ impl Shared {
         let mut ready = Vec::new();
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
-            let (turn, has_come) = self.turn(&ready);
-            let looks_on = looks.go_on(&self.clock, turn, has_come);
+            let (iteration, has_come) = self.iterate(&ready);
+            let looks_on = looks.go_on(&self.clock, iteration, has_come);
             let until = looks_on.then_some(Instant::ZERO);
             if !looks_on {
                 self.inner.lock().driver.rest();
@@ -288,12 +288,12 @@ impl Shared {
         self.begin(task);
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
-            let Listened { turn, calls, has_come } = self.listen();
+            let Listened { iteration, calls, has_come } = self.listen();
             if calls {
                 let_others_run().await;
                 self.answer();
             }
-            if looks.go_on(&self.clock, turn, has_come) || self.may_have_answers() {
+            if looks.go_on(&self.clock, iteration, has_come) || self.may_have_answers() {
                 let_others_run().await;
                 continue;
             }
@@ -328,14 +328,14 @@ impl Shared {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// One turn on the caller's thread: the runtime's thread may be the one that waits for the end.
+    /// One iteration on the caller's thread: the runtime's thread may be the one that waits for the end.
     fn drive_once(&self, until: Instant) {
         let mut ready = Vec::new();
         self.inner.lock().driver.rest();
         if let Err(error) = self.poller.wait(&self.clock, Some(until), &mut ready) {
             tell_of_end(&error);
         }
-        self.turn(&ready);
+        self.iterate(&ready);
     }
 
     pub(crate) fn end(&self) {
@@ -377,7 +377,7 @@ impl Shared {
 
 /// The result of listening: whether more can be read, whether programs are to be woken, whether a packet has arrived.
 struct Listened {
-    turn: Turn,
+    iteration: Iteration,
     calls: bool,
     has_come: bool,
 }
@@ -402,15 +402,15 @@ struct Looks {
 }
 
 impl Looks {
-    fn go_on(&mut self, clock: &Clock, turn: Turn, has_come: bool) -> bool {
+    fn go_on(&mut self, clock: &Clock, iteration: Iteration, has_come: bool) -> bool {
         if self.busy_poll.is_zero() {
-            return turn == Turn::MoreToRead;
+            return iteration == Iteration::MoreToRead;
         }
         let now = clock.now();
         if has_come {
             self.until = now + self.busy_poll;
         }
-        turn == Turn::MoreToRead || now < self.until
+        iteration == Iteration::MoreToRead || now < self.until
     }
 }
 

@@ -29,7 +29,7 @@ impl Aodvv2 {
         let wait = self.settings.rreq_wait_time;
         while !self.is_asleep(cx.now) {
             let patience = |attempts: &u8| wait * 2_u32.pow(u32::from((*attempts).clamp(1, 16) - 1));
-            let Some((dst, origin, _)) = self.searches.turn(cx.now, patience) else { return };
+            let Some((dst, origin, _)) = self.searches.next_request(cx.now, patience) else { return };
             self.request(cx, (origin, dst));
         }
     }

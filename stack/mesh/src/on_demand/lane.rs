@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::rank::Rank;
 
-/// The largest number of remembered lanes, and how many turns back they are remembered.
+/// The largest number of remembered lanes, and how many requests back they are remembered.
 const MOST_REMEMBERED: usize = 4_096;
-const TURNS_REMEMBERED: u64 = 512;
+const REQUESTS_REMEMBERED: u64 = 512;
 
 /// The source of a packet, from the widest level to the narrowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,25 +29,25 @@ impl Lane {
     }
 }
 
-/// The last turns of lanes.
+/// The last requests of lanes.
 #[derive(Debug, Default)]
-pub(crate) struct Turned {
+pub(crate) struct Served {
     at: BTreeMap<(Rank, usize, Lane), u64>,
-    turns: u64,
+    requests: u64,
 }
 
-impl Turned {
-    /// The last turn of the lane on each level. The lane with the least has waited longest.
+impl Served {
+    /// The last request of the lane on each level. The lane with the least has waited longest.
     pub(crate) fn last(&self, rank: Rank, lane: Lane) -> [u64; Lane::LEVELS] {
         lane.widths().map(|(level, lane)| self.at.get(&(rank, level, lane)).copied().unwrap_or(0))
     }
 
     pub(crate) fn note(&mut self, rank: Rank, lane: Lane) {
-        self.turns += 1;
-        let turns = self.turns;
-        self.at.extend(lane.widths().map(|(level, lane)| ((rank, level, lane), turns)));
+        self.requests += 1;
+        let requests = self.requests;
+        self.at.extend(lane.widths().map(|(level, lane)| ((rank, level, lane), requests)));
         if self.at.len() > MOST_REMEMBERED {
-            self.at.retain(|_, at| *at + TURNS_REMEMBERED > turns);
+            self.at.retain(|_, at| *at + REQUESTS_REMEMBERED > requests);
         }
     }
 }
@@ -80,22 +80,22 @@ mod tests {
 
     #[test]
     fn lanes_take_turns_at_each_width_and_each_rank_has_its_own() {
-        let mut turned = Turned::default();
+        let mut served = Served::default();
         let (a, b, other) = (Lane([1, 0, 17, 53, 0]), Lane([1, 0, 17, 54, 0]), Lane([2, 0, 6, 0, 0]));
-        turned.note(Rank::Unsure, a);
-        turned.note(Rank::Answer, other);
+        served.note(Rank::Unsure, a);
+        served.note(Rank::Answer, other);
         let mut order = [a, b, other];
-        order.sort_by_key(|lane| turned.last(Rank::Unsure, *lane));
+        order.sort_by_key(|lane| served.last(Rank::Unsure, *lane));
         assert_eq!(order, [other, b, a]);
-        turned.note(Rank::Unsure, other);
-        order.sort_by_key(|lane| turned.last(Rank::Unsure, *lane));
+        served.note(Rank::Unsure, other);
+        order.sort_by_key(|lane| served.last(Rank::Unsure, *lane));
         assert_eq!(order, [b, a, other]);
     }
 
     #[test]
     fn ever_new_lanes_take_bounded_memory() {
-        let mut turned = Turned::default();
-        (0..100_000).for_each(|n| turned.note(Rank::Unsure, Lane([n, n, n, n, n])));
-        assert!(turned.at.len() <= MOST_REMEMBERED);
+        let mut served = Served::default();
+        (0..100_000).for_each(|n| served.note(Rank::Unsure, Lane([n, n, n, n, n])));
+        assert!(served.at.len() <= MOST_REMEMBERED);
     }
 }

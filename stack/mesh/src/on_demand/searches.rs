@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::lane::{Lane, Turned, most_crowded};
+use super::lane::{Lane, Served, most_crowded};
 use super::rank::{Rank, Wish};
 
 /// The largest number of simultaneous searches.
 const MOST_SEARCHES: usize = 256;
-/// As many searches wait for their first request as get a turn in so many seconds beside retries.
+/// As many searches wait for their first request as get a request in so many seconds beside retries.
 const LONGEST_WAIT: u32 = 4;
 /// The largest number of destinations that rest, and of those known to answer.
 const MOST_REMEMBERED: usize = 4_096;
@@ -68,11 +68,11 @@ pub(crate) enum Begun<P> {
 pub(crate) struct Searches<P> {
     by_dst: BTreeMap<Ipv4Addr, Search<P>>,
     begun: u64,
-    turns: Turns,
-    /// The last turns of lanes, for first requests and for retries. The two alternate. With one memory for both, one
+    limit: RateLimit,
+    /// The last requests of lanes, for first requests and for retries. The two alternate. With one memory for both, one
     /// lane would always be first and the other would always retry.
-    firsts: Turned,
-    retries: Turned,
+    firsts: Served,
+    retries: Served,
     rests: BTreeMap<Ipv4Addr, Rest>,
     /// Destinations that have answered: those of the node's searches, and those of answers, which strangers choose.
     known: Known,
@@ -85,9 +85,9 @@ impl<P: Copy> Searches<P> {
         Searches {
             by_dst: BTreeMap::new(),
             begun: 0,
-            turns: Turns::new(rate),
-            firsts: Turned::default(),
-            retries: Turned::default(),
+            limit: RateLimit::new(rate),
+            firsts: Served::default(),
+            retries: Served::default(),
             rests: BTreeMap::new(),
             known: Known::default(),
             known_of_answers: Known::default(),
@@ -96,9 +96,9 @@ impl<P: Copy> Searches<P> {
 
     /// The next time to act, for a node that sleeps until `wakes_at`.
     pub(crate) fn next(&self, wakes_at: Instant) -> Option<Instant> {
-        let turn = self.turns.next().max(wakes_at);
+        let allowed_at = self.limit.next().max(wakes_at);
         let due = |search: &Search<P>| match search.state {
-            State::Waits => turn,
+            State::Waits => allowed_at,
             State::Asked(until) => until,
         };
         self.by_dst.values().map(due).min()
@@ -132,7 +132,7 @@ impl<P: Copy> Searches<P> {
             self.want_more(dst, wish);
             return Begun::Already;
         }
-        let victim = if self.waiting(true).count() >= self.turns.most_waiting() {
+        let victim = if self.waiting(true).count() >= self.limit.most_waiting() {
             self.lowest(self.waiting(true).collect())
         } else if self.by_dst.len() >= MOST_SEARCHES {
             self.lowest(self.by_dst.iter().collect())
@@ -183,17 +183,17 @@ impl<P: Copy> Searches<P> {
     }
 
     /// The next search whose request may leave now: destination, origin and plan. It then waits with `patience`.
-    pub(crate) fn turn(
+    pub(crate) fn next_request(
         &mut self,
         now: Instant,
         patience: impl Fn(&P) -> Duration,
     ) -> Option<(Ipv4Addr, Ipv4Addr, P)> {
         let [has_first, has_retry] = [true, false].map(|is_first| self.waiting(is_first).next().is_some());
-        let turn = self.turns.take(now, has_first, has_retry)?;
-        let dst = self.most_wanted(turn == Turn::First)?;
+        let attempt = self.limit.take(now, has_first, has_retry)?;
+        let dst = self.most_wanted(attempt == Attempt::First)?;
         let search = self.by_dst.get_mut(&dst)?;
-        let turned = if search.asked == 0 { &mut self.firsts } else { &mut self.retries };
-        turned.note(search.wish.rank, search.wish.lane);
+        let served = if search.asked == 0 { &mut self.firsts } else { &mut self.retries };
+        served.note(search.wish.rank, search.wish.lane);
         search.asked += 1;
         search.state = State::Asked(now + patience(&search.plan));
         Some((dst, search.origin, search.plan))
@@ -206,10 +206,10 @@ impl<P: Copy> Searches<P> {
     }
 
     fn most_wanted(&self, is_first: bool) -> Option<Ipv4Addr> {
-        let turned = if is_first { &self.firsts } else { &self.retries };
+        let served = if is_first { &self.firsts } else { &self.retries };
         let place = |search: &Search<P>| {
             let Wish { rank, lane } = search.wish;
-            (Reverse(rank), turned.last(rank, lane), search.asked, search.nth)
+            (Reverse(rank), served.last(rank, lane), search.asked, search.nth)
         };
         self.waiting(is_first).min_by_key(|(_, search)| place(search)).map(|(dst, _)| *dst)
     }
@@ -257,7 +257,7 @@ impl<P: Copy> Searches<P> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Attempt {
     First,
     Retry,
 }
@@ -268,26 +268,26 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// retries wait, first requests leave them that half. Once some had to wait, requests leave evenly. Routers on the
 /// route delay each at random (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
 #[derive(Debug)]
-struct Turns {
+struct RateLimit {
     most: u32,
     began: Instant,
     firsts: u32,
     retries: u32,
-    last: Turn,
-    /// Requests wait, and the next turn is not before then.
+    last: Attempt,
+    /// Requests wait, and the next one is not before then.
     next: Option<Instant>,
     /// Only retries wait for it.
     is_for_retries: bool,
 }
 
-impl Turns {
-    fn new(most: u32) -> Turns {
-        Turns {
+impl RateLimit {
+    fn new(most: u32) -> RateLimit {
+        RateLimit {
             most,
             began: Instant::ZERO,
             firsts: 0,
             retries: 0,
-            last: Turn::Retry,
+            last: Attempt::Retry,
             next: None,
             is_for_retries: false,
         }
@@ -305,7 +305,7 @@ impl Turns {
         }
     }
 
-    fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<Turn> {
+    fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<Attempt> {
         if !has_first && !has_retry {
             self.next = None;
             return None;
@@ -317,17 +317,17 @@ impl Turns {
         if self.firsts + self.retries == 0 || now.since(self.began) >= WINDOW {
             (self.began, self.firsts, self.retries) = (now, 0, 0);
         }
-        let Some(turn) = self.choose(has_first, has_retry) else {
+        let Some(attempt) = self.choose(has_first, has_retry) else {
             (self.next, self.is_for_retries) = (Some(self.began + WINDOW), !has_first);
             return None;
         };
-        *(if turn == Turn::First { &mut self.firsts } else { &mut self.retries }) += 1;
-        (self.last, self.is_for_retries) = (turn, false);
+        *(if attempt == Attempt::First { &mut self.firsts } else { &mut self.retries }) += 1;
+        (self.last, self.is_for_retries) = (attempt, false);
         self.next = self.next.map(|_| now + WINDOW / self.most.max(1));
-        Some(turn)
+        Some(attempt)
     }
 
-    fn choose(&self, has_first: bool, has_retry: bool) -> Option<Turn> {
+    fn choose(&self, has_first: bool, has_retry: bool) -> Option<Attempt> {
         let is_free = self.most == 0;
         if !is_free && self.firsts + self.retries >= self.most {
             return None;
@@ -337,8 +337,8 @@ impl Turns {
         let retry = has_retry && (is_free || self.retries < self.most.div_ceil(2));
         match (first, retry, self.last) {
             (false, false, _) => None,
-            (true, false, _) | (true, true, Turn::Retry) => Some(Turn::First),
-            (false, true, _) | (true, true, Turn::First) => Some(Turn::Retry),
+            (true, false, _) | (true, true, Attempt::Retry) => Some(Attempt::First),
+            (false, true, _) | (true, true, Attempt::First) => Some(Attempt::Retry),
         }
     }
 }
@@ -384,13 +384,13 @@ mod tests {
         searches.begin(address(n), address(0), Wish { rank, lane: Lane::OTHERS }, 0)
     }
 
-    fn turns_at(searches: &mut Searches<u8>, now: Instant) -> Vec<u32> {
-        let turn = || searches.turn(now, |_| SECOND).map(|(dst, ..)| dst.to_bits());
-        std::iter::from_fn(turn).collect()
+    fn requests_at(searches: &mut Searches<u8>, now: Instant) -> Vec<u32> {
+        let next = || searches.next_request(now, |_| SECOND).map(|(dst, ..)| dst.to_bits());
+        std::iter::from_fn(next).collect()
     }
 
-    fn turns(searches: &mut Searches<u8>, s: u64) -> Vec<u32> {
-        turns_at(searches, Instant::from_secs(s))
+    fn requests(searches: &mut Searches<u8>, s: u64) -> Vec<u32> {
+        requests_at(searches, Instant::from_secs(s))
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         let mut searches = Searches::new(4);
         (1..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
         assert_eq!(
-            turns(&mut searches, 1),
+            requests(&mut searches, 1),
             [1, 2, 3, 4],
             "first ones have all of it while nothing is retried"
         );
@@ -408,12 +408,12 @@ mod tests {
             late.len()
         };
         assert_eq!(late(&mut searches, 2), 4);
-        assert_eq!(turns(&mut searches, 2), [1, 2], "half, also when nobody else waits");
+        assert_eq!(requests(&mut searches, 2), [1, 2], "half, also when nobody else waits");
         (5..=7).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
-        assert_eq!(turns(&mut searches, 2), [5]);
+        assert_eq!(requests(&mut searches, 2), [5]);
         assert_eq!(searches.next(Instant::ZERO), Some(Instant::from_millis(2_250)));
         let evenly = [2_249, 2_250, 2_500, 3_000, 3_250, 3_500].map(Instant::from_millis);
-        let evenly = evenly.map(|now| turns_at(&mut searches, now));
+        let evenly = evenly.map(|now| requests_at(&mut searches, now));
         assert_eq!(
             evenly,
             [vec![], vec![6], vec![], vec![3], vec![7], vec![4]],
@@ -421,10 +421,10 @@ mod tests {
         );
         let mut one = Searches::new(1);
         (1..=2).for_each(|n| assert_eq!(begin(&mut one, n, Rank::Sure), Begun::New(None)));
-        assert_eq!([1, 2].map(|s| turns(&mut one, s)), [[1], [2]]);
+        assert_eq!([1, 2].map(|s| requests(&mut one, s)), [[1], [2]]);
         begin(&mut one, 3, Rank::Sure);
         late(&mut one, 9);
-        assert_eq!([9, 10, 11].map(|s| turns(&mut one, s)), [[1], [3], [2]], "one a second is for both");
+        assert_eq!([9, 10, 11].map(|s| requests(&mut one, s)), [[1], [3], [2]], "one a second is for both");
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(begin(&mut searches, 7, Rank::Sure), Begun::New(Some((address(5), 0))));
         assert_eq!(begin(&mut searches, 8, Rank::Answer), Begun::Refused);
         let at = [1_000, 2_000, 2_500].map(Instant::from_millis);
-        assert_eq!(at.map(|now| turns_at(&mut searches, now)), [vec![1, 4], vec![6], vec![7]]);
+        assert_eq!(at.map(|now| requests_at(&mut searches, now)), [vec![1, 4], vec![6], vec![7]]);
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
         (10..=50).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
         assert_eq!([begin(9, 53), begin(50, 41)], [Begun::Already; 2], "both are in the emptier lane");
         (51..=90).for_each(|n| assert!(matches!(begin(n, 53), Begun::New(Some(_)))));
-        assert_eq!(turns(&mut searches, 1), [9, 50]);
+        assert_eq!(requests(&mut searches, 1), [9, 50]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) struct Books<'a> {
     pub(super) out: &'a mut Outbox,
 }
 
-/// A relay with its entry, charge, deadline and turns.
+/// A relay with its entry, charge, deadline and queue numbers.
 #[derive(Debug)]
 struct Filed {
     relay: Relay,
@@ -28,8 +28,8 @@ struct Filed {
     due: Option<Instant>,
     /// Its place in `Relays::still`.
     still: Option<Instant>,
-    /// By side: its turn among the relays that may have something to send.
-    turns: [Option<NonZeroU64>; 2],
+    /// By side: its number in the queue of relays that may have something to send.
+    numbers: [Option<NonZeroU64>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -39,9 +39,9 @@ pub(super) struct Relays {
     deadlines: BTreeSet<(Instant, FlowKey)>,
     /// Relays that hold bytes, by mobile and the last time that some moved.
     still: BTreeSet<(IpAddr, Instant, FlowKey)>,
-    /// By side: the relays that may have something to send, each once, in the order of their turns.
+    /// By side: the relays that may have something to send, each once, in the order of their numbers.
     waiting: [BTreeMap<NonZeroU64, FlowKey>; 2],
-    turns: u64,
+    numbers: u64,
 }
 
 impl Relays {
@@ -64,7 +64,7 @@ impl Relays {
     /// Files a relay of a flow that has none.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
         let entry = Entry::Brief(now);
-        let filed = Filed { relay, entry, charge: Charge::NONE, due: None, still: None, turns: [None; 2] };
+        let filed = Filed { relay, entry, charge: Charge::NONE, due: None, still: None, numbers: [None; 2] };
         books.entries.enter(key, entry);
         let before = self.all.insert(key, Box::new(filed));
         debug_assert!(before.is_none(), "a flow has one relay");
@@ -130,7 +130,7 @@ impl Relays {
     ) -> Option<Transmit> {
         while let Some((_, key)) = self.waiting[place(to)].pop_first() {
             let Some(filed) = self.all.get_mut(&key) else { continue };
-            filed.turns[place(to)] = None;
+            filed.numbers[place(to)] = None;
             let transmit = filed.relay.poll_transmit(now, to, packet);
             if transmit.is_some() {
                 self.wait(key, to);
@@ -184,19 +184,19 @@ impl Relays {
         if let Some(due) = filed.due {
             self.deadlines.remove(&(due, *key));
         }
-        for (turn, waiting) in filed.turns.into_iter().zip(&mut self.waiting) {
-            turn.map(|turn| waiting.remove(&turn));
+        for (number, waiting) in filed.numbers.into_iter().zip(&mut self.waiting) {
+            number.map(|number| waiting.remove(&number));
         }
     }
 
-    /// Queues it behind all others, unless it already has a turn.
+    /// Queues it behind all others, unless it already has a number.
     fn wait(&mut self, key: FlowKey, to: Side) {
         let Some(filed) = self.all.get_mut(&key) else { return };
-        let turn = &mut filed.turns[place(to)];
-        if turn.is_none() {
-            self.turns += 1;
-            *turn = NonZeroU64::new(self.turns);
-            self.waiting[place(to)].extend(turn.map(|turn| (turn, key)));
+        let number = &mut filed.numbers[place(to)];
+        if number.is_none() {
+            self.numbers += 1;
+            *number = NonZeroU64::new(self.numbers);
+            self.waiting[place(to)].extend(number.map(|number| (number, key)));
         }
     }
 
@@ -210,7 +210,7 @@ impl Relays {
     fn file(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.get_mut(&key) else { return };
         let relay = &filed.relay;
-        if relay.is_over(now) && filed.turns == [None; 2] {
+        if relay.is_over(now) && filed.numbers == [None; 2] {
             return self.forget(&key, books);
         }
         let (entry, due) = (relay.entry(now, filed.entry), relay.deadline());

@@ -7,7 +7,7 @@ use hopwise_core::endpoint::{AbortError, ConnId, EventKind, RecvError, SendError
 use hopwise_core::tcp::{CloseReason, KeepAlive, Options};
 use hopwise_core::{Endpoint, Instant};
 
-use super::scenario::{Ending, ReadHow, Setting, SidePlan, Turn};
+use super::scenario::{Dialogue, Ending, ReadHow, Setting, SidePlan};
 use super::stream::{Stream, Wrong};
 
 /// The most reads and writes of one visit; more of them would be a loop.
@@ -215,9 +215,9 @@ impl Side {
     }
 
     fn has_turn(&self) -> bool {
-        match self.plan.turn {
-            Turn::Free => true,
-            Turn::Alternate { lead, bytes } => {
+        match self.plan.dialogue {
+            Dialogue::Free => true,
+            Dialogue::Alternate { lead, bytes } => {
                 self.received >= (self.sent / self.plan.write_bytes + lead) * bytes
             }
         }

@@ -104,7 +104,7 @@ pub struct SidePlan {
     pub write_bytes: u64,
     /// The pause between two writes.
     pub think: Duration,
-    pub turn: Turn,
+    pub dialogue: Dialogue,
     pub read: ReadPlan,
     /// The number of writes after which one is urgent; 0 for none.
     pub urgent_every: u64,
@@ -114,7 +114,7 @@ pub struct SidePlan {
 
 /// When a write may follow the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Dialogue {
     Free,
     /// A write needs `bytes` read for each one before it, counting from `lead` writes ahead: requests and responses.
     Alternate {

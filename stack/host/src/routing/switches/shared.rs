@@ -19,7 +19,7 @@ use super::change::{Change, read_change};
 use crate::netlink::{Named, names_with};
 use crate::random_key;
 
-/// Attempts to get the turn, while other daemons start or end.
+/// Attempts to get the lock, while other daemons start or end.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -93,19 +93,19 @@ impl Claims {
 
 /// One daemon at a time changes switches.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct ChangeLock {
     /// `None` if a user without a daemon holds the name, perhaps for ever.
     _name: Option<UnixListener>,
 }
 
-impl Turn {
+impl ChangeLock {
     #[expect(clippy::disallowed_methods, reason = "nothing is driven while a daemon starts or ends")]
-    pub(super) fn wait(claims: &Claims) -> io::Result<Turn> {
+    pub(super) fn wait(claims: &Claims) -> io::Result<ChangeLock> {
         let name = format!("{}turn", claims.prefix());
         let mut tries = 0;
         loop {
             match bind(&name) {
-                Ok(name) => return Ok(Turn { _name: Some(name) }),
+                Ok(name) => return Ok(ChangeLock { _name: Some(name) }),
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
                 Err(error) => {
                     let holder = names_with(&name)?.into_iter().find(|named| named.name == name);
@@ -114,7 +114,7 @@ impl Turn {
                             user,
                             "a user that is no daemon's holds the turn, and is not waited for"
                         );
-                        return Ok(Turn { _name: None });
+                        return Ok(ChangeLock { _name: None });
                     }
                     if tries == TRIES {
                         return Err(error);

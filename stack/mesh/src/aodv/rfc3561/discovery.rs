@@ -101,8 +101,8 @@ impl Aodv {
     fn take_turns(&mut self, cx: &Cx<'_>) {
         while !self.is_asleep(cx.now) {
             let settings = &self.settings;
-            let turn = self.searches.turn(cx.now, |plan| plan.patience(settings));
-            let Some((dst, origin, plan)) = turn else { return };
+            let next = self.searches.next_request(cx.now, |plan| plan.patience(settings));
+            let Some((dst, origin, plan)) = next else { return };
             self.request(cx, (origin, dst), plan.ttl);
         }
     }

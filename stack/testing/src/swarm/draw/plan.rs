@@ -8,7 +8,7 @@ use hopwise_core::endpoint::Cookies;
 use super::{Purpose, seconds};
 use crate::memory::{End, Random};
 use crate::swarm::scenario::{
-    ConnectionPlan, Ending, Host, Opening, ReadHow, ReadPlan, Scenario, Setting, SidePlan, Turn,
+    ConnectionPlan, Dialogue, Ending, Host, Opening, ReadHow, ReadPlan, Scenario, Setting, SidePlan,
 };
 
 /// Segments of one scenario, all connections and directions together.
@@ -92,7 +92,7 @@ fn side(random: &mut Random, scenario: &Scenario, end: End, most_segments: u64) 
         } else {
             Duration::ZERO
         },
-        turn: Turn::Free,
+        dialogue: Dialogue::Free,
         read: ReadPlan {
             bytes: random.log_between(1, 16 << 10).max(1 + MOST_BYTES / 2000) as usize,
             how: random.pick(&[ReadHow::Copy, ReadHow::InPlace]),
@@ -138,8 +138,8 @@ fn alternate(random: &mut Random, sides: &mut [SidePlan; 2]) {
         side.send_bytes = side.write_bytes * rounds;
     }
     let (request, response) = (sides[0].write_bytes, sides[1].write_bytes);
-    sides[0].turn = Turn::Alternate { lead: 0, bytes: response };
-    sides[1].turn = Turn::Alternate { lead: 1, bytes: request };
+    sides[0].dialogue = Dialogue::Alternate { lead: 0, bytes: response };
+    sides[1].dialogue = Dialogue::Alternate { lead: 1, bytes: request };
 }
 
 fn endings(random: &mut Random, sides: &mut [SidePlan; 2]) {
