@@ -30,14 +30,14 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 /// A forward whose port on this machine was bound while that was still allowed.
 #[derive(Debug)]
 pub(super) struct Bound {
-    way: Way,
+    listening: Listening,
     listen: String,
     seats: Arc<Seats>,
     idle: Duration,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Listening {
     Outward { listener: StdListener, to: HostPort },
     Inward { listen: HostPort, to: HostPort },
 }
@@ -71,7 +71,8 @@ pub(super) fn bind_all(config: &NodeConfig) -> Result<Vec<Bound>, Failure> {
     let bind = |forward: &Forward| {
         let seats = Seats::new(forward.connections, forward.reads_within.0, forward.per_source);
         let (seats, listen, idle) = (Arc::new(seats), forward.listen.to_string(), forward.idle.0);
-        way(forward).map(|way| way.map(|way| Bound { way, listen, seats, idle }))
+        listening(forward)
+            .map(|listening| listening.map(|listening| Bound { listening, listen, seats, idle }))
     };
     config.forwards.iter().filter_map(|forward| bind(forward).transpose()).collect()
 }
@@ -83,15 +84,15 @@ impl Bound {
     }
 }
 
-fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
+fn listening(forward: &Forward) -> Result<Option<Listening>, Failure> {
     match (&forward.listen, &forward.to) {
         (Side::Local(listen), Side::Mesh(to)) => {
             let address = listen.ip().map(|ip| SocketAddr::new(ip, listen.port));
             let address = address.ok_or_else(|| Failure::failed("bind a forward", "it has no address"))?;
-            Ok(Some(Way::Outward { listener: super::bind::bind(address)?, to: to.clone() }))
+            Ok(Some(Listening::Outward { listener: super::bind::bind(address)?, to: to.clone() }))
         }
         (Side::Mesh(listen), Side::Local(to)) => {
-            Ok(Some(Way::Inward { listen: listen.clone(), to: to.clone() }))
+            Ok(Some(Listening::Inward { listen: listen.clone(), to: to.clone() }))
         }
         _ => Ok(None),
     }
@@ -104,17 +105,17 @@ pub(super) fn start(
     tasks: &mut JoinSet<usize>,
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
-    let (context, stage, Bound { way, seats, idle, .. }) = (context.clone(), stage.clone(), bound);
+    let (context, stage, Bound { listening, seats, idle, .. }) = (context.clone(), stage.clone(), bound);
     let seats = (seats, Arc::clone(&context.counts));
-    match way {
-        Way::Outward { listener, to } => {
+    match listening {
+        Listening::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
             let users = context.users.clone();
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, (seat, idle));
             tasks.spawn(serve(Local { listener, users }, seats, carry, stage));
         }
-        Way::Inward { listen, to } => {
+        Listening::Inward { listen, to } => {
             let listener = context
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
@@ -205,24 +206,23 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
 }
 
 /// A client's seat, and for how long it may be quiet there.
-type Place = (Seat, Duration);
+type TimedSeat = (Seat, Duration);
 
-async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, place: Place) {
+async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, seat: TimedSeat) {
     let hangs_up = hangup::by_local(client.stream(), hangup::WHILE_CONNECTING);
-    if let Some(mesh) =
-        context.connected(connect_mesh(&context, &to, &place.0), hangs_up, &to, &place.0).await
+    if let Some(mesh) = context.connected(connect_mesh(&context, &to, &seat.0), hangs_up, &to, &seat.0).await
     {
         relay::bound_send_buffer(client.stream());
-        carry(client, Unfinished::new(mesh), &context, Sits::Local, &place).await;
+        carry(client, Unfinished::new(mesh), &context, Sits::Local, &seat).await;
     }
 }
 
-async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, place: Place) {
+async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, seat: TimedSeat) {
     let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
     if let Some(local) =
-        context.connected(connect_local(&context, &to, &place.0), hangs_up, &to, &place.0).await
+        context.connected(connect_local(&context, &to, &seat.0), hangs_up, &to, &seat.0).await
     {
-        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &place).await;
+        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &seat).await;
     }
 }
 
@@ -254,7 +254,7 @@ async fn carry<'a>(
     mesh: Unfinished<MeshStream>,
     context: &Context,
     side: fn(&'a Sitter) -> Sits<'a>,
-    (seat, idle): &'a Place,
+    (seat, idle): &'a TimedSeat,
 ) {
     let counts = &context.counts;
     counts.open.fetch_add(1, Ordering::Relaxed);

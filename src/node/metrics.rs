@@ -301,19 +301,19 @@ fn rtt(page: &mut Page, sums: &Sums) {
 
 /// The lines of a family stand together, as the format requires.
 fn links(page: &mut Page, snapshot: &Snapshot) {
-    type Ways = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
-    let packets: Ways = |link| [("in", link.received_packets), ("out", link.sent_packets)];
-    let bytes: Ways = |link| [("in", link.received_bytes), ("out", link.sent_bytes)];
-    for (family, help, ways) in [
+    type Directions = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
+    let packets: Directions = |link| [("in", link.received_packets), ("out", link.sent_packets)];
+    let bytes: Directions = |link| [("in", link.received_bytes), ("out", link.sent_bytes)];
+    for (family, help, directions) in [
         ("hopwise_link_packets_total", "Packets over each link.", packets),
         ("hopwise_link_bytes_total", "Bytes over each link, IP headers counted.", bytes),
     ] {
         page.family(family, "counter", help);
         for link in &snapshot.links {
-            for (way, count) in ways(link) {
+            for (direction, count) in directions(link) {
                 page.line(
                     family,
-                    format_args!("link=\"{}\",direction=\"{way}\"", escaped(&link.name)),
+                    format_args!("link=\"{}\",direction=\"{direction}\"", escaped(&link.name)),
                     count,
                 );
             }

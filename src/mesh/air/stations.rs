@@ -10,7 +10,7 @@ use hopwise_core::LinkId;
 use hopwise_core::ip::Prefix;
 use hopwise_host::netlink;
 use hopwise_host::own_file::open_own;
-use hopwise_host::routing::{KernelRoutes, Way};
+use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::live::{self, Station, Step};
@@ -167,7 +167,7 @@ fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyErro
     let (near, far): (Vec<Step>, Vec<Step>) = steps.iter().partition(|step| step.to == step.via);
     for Step { to, link, via } in near.into_iter().chain(far) {
         let device = devices.iter().find(|(known, _)| *known == link).map_or(0, |(_, index)| *index);
-        routes.set(v4(to)?, Way { device, next_hop: v4(via)? })?;
+        routes.set(v4(to)?, HostRoute { device, next_hop: v4(via)? })?;
     }
     Ok(routes)
 }

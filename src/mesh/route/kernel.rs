@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_host::netlink::NetlinkError;
-use hopwise_host::routing::{KernelRoutes, Way};
+use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_mesh::{OnDemand, Trust};
 
 use super::neighbours::Port;
@@ -22,7 +22,7 @@ pub(super) struct Installed {
     kernel: KernelRoutes,
     /// No route leads out of its network, whatever the protocol decides.
     trust: Trust,
-    ways: BTreeMap<Ipv4Addr, Way>,
+    routes: BTreeMap<Ipv4Addr, HostRoute>,
     /// The time since when the kernel has a lost route again.
     restored: BTreeMap<Ipv4Addr, Instant>,
     refused: BTreeSet<Ipv4Addr>,
@@ -32,17 +32,17 @@ pub(super) struct Installed {
 }
 
 /// A route as it should be: its device and next hop, the device's name and its hops.
-type Wanted<'a> = (Way, &'a str, u8);
+type Wanted<'a> = (HostRoute, &'a str, u8);
 
 impl Installed {
     pub(super) fn new(kernel: KernelRoutes, trust: Trust) -> Installed {
-        let (ways, restored) = (BTreeMap::new(), BTreeMap::new());
+        let (routes, restored) = (BTreeMap::new(), BTreeMap::new());
         let (refused, clashes) = (BTreeSet::new(), BTreeSet::new());
-        Installed { kernel, trust, ways, restored, refused, try_again: Instant::ZERO, clashes }
+        Installed { kernel, trust, routes, restored, refused, try_again: Instant::ZERO, clashes }
     }
 
     pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
-        self.ways.contains_key(&dst)
+        self.routes.contains_key(&dst)
     }
 
     /// The neighbour with that Ethernet address on that device.
@@ -59,13 +59,13 @@ impl Installed {
     /// A packet that came to the TUN device has found no route in the kernel's table. If ours was lost, it is set
     /// again. Without it the kernel would resolve the destination itself on that device, instead of the next hop.
     pub(super) fn restore(&mut self, now: Instant, dst: Ipv4Addr) -> io::Result<()> {
-        let Some(way) = self.ways.get(&dst) else { return Ok(()) };
+        let Some(route) = self.routes.get(&dst) else { return Ok(()) };
         if self.restored.get(&dst).is_some_and(|at| now.since(*at) < LOOK_AGAIN) {
             return Ok(());
         }
         self.restored.insert(dst, now);
-        if self.kernel.restore(dst, *way)? {
-            tracing::info!(%dst, via = %way.next_hop, "the kernel had lost the route, and has it again");
+        if self.kernel.restore(dst, *route)? {
+            tracing::info!(%dst, via = %route.next_hop, "the kernel had lost the route, and has it again");
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Installed {
             let wanted = route.and_then(|(next_hop, link, hops)| {
                 let is_inside = [dst, next_hop].iter().all(|end| self.trust.covers(*end));
                 let port = ports.get(usize::from(link.0)).filter(|_| is_inside)?;
-                Some((Way { device: port.index, next_hop }, port.name.as_str(), hops))
+                Some((HostRoute { device: port.index, next_hop }, port.name.as_str(), hops))
             });
             self.set(dst, wanted);
         }
@@ -86,8 +86,8 @@ impl Installed {
             for (dst, next_hop, link, hops) in router.routes(now) {
                 let port = ports.get(usize::from(link.0)).filter(|_| self.refused.remove(&dst));
                 let Some(port) = port else { continue };
-                let way = Way { device: port.index, next_hop };
-                self.set(dst, Some((way, port.name.as_str(), hops)));
+                let route = HostRoute { device: port.index, next_hop };
+                self.set(dst, Some((route, port.name.as_str(), hops)));
             }
         }
     }
@@ -96,16 +96,16 @@ impl Installed {
         match wanted {
             None => {
                 self.restored.remove(&dst);
-                if self.ways.remove(&dst).is_some() {
+                if self.routes.remove(&dst).is_some() {
                     self.remove(dst);
                 }
             }
-            Some((way, device, hops)) if self.ways.get(&dst) != Some(&way) => {
-                match self.kernel.set(dst, way) {
+            Some((route, device, hops)) if self.routes.get(&dst) != Some(&route) => {
+                match self.kernel.set(dst, route) {
                     Ok(()) => {
-                        tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
+                        tracing::info!(%dst, via = %route.next_hop, device, hops, "route");
                         self.clashes.remove(&dst);
-                        self.ways.insert(dst, way);
+                        self.routes.insert(dst, route);
                     }
                     Err(error) => self.refuse(dst, &error),
                 }
@@ -116,7 +116,7 @@ impl Installed {
 
     /// A route of another program is logged once, until ours takes its place.
     fn refuse(&mut self, dst: Ipv4Addr, error: &NetlinkError) {
-        self.ways.remove(&dst);
+        self.routes.remove(&dst);
         self.refused.insert(dst);
         if !matches!(error, NetlinkError::RouteTaken(_)) {
             tracing::warn!(%dst, %error, "route not installed");

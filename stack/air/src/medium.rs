@@ -28,10 +28,10 @@ pub(crate) struct Link {
 
 /// The place of a sender's links.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct LinkRange {
     first: u32,
     end: u32,
-    /// The end of the room that is reserved.
+    /// The end of the range that is reserved.
     most: u32,
 }
 
@@ -39,7 +39,7 @@ struct Room {
 #[derive(Debug)]
 pub(crate) struct Medium {
     pub(crate) links: Vec<Link>,
-    rooms: Vec<Room>,
+    ranges: Vec<LinkRange>,
     /// The longest delay of each station's frames.
     longest_ns: Vec<u64>,
     pub(crate) channel: Channel,
@@ -59,7 +59,7 @@ impl Medium {
     pub(crate) fn new(radio: &Radio, channel: &Channel, positions: &[Option<Position>], seed: u64) -> Medium {
         let mut medium = Medium {
             links: Vec::new(),
-            rooms: Vec::new(),
+            ranges: Vec::new(),
             longest_ns: Vec::new(),
             channel: channel.clone(),
             faders: Vec::new(),
@@ -84,7 +84,7 @@ impl Medium {
                 }
             }
             let end = medium.links.len() as u32;
-            medium.rooms.push(Room { first, end, most: end });
+            medium.ranges.push(LinkRange { first, end, most: end });
             let delays = medium.links[first as usize..].iter().map(|link| u64::from(link.delay_ns));
             medium.longest_ns.push(delays.max().unwrap_or(0));
         }
@@ -114,7 +114,7 @@ impl Medium {
         moving.advance(now);
         let Some(here) = moving.position(station as u32, now) else { return };
         moving.around((station as u32, here), now, self.reach_m, &mut self.near);
-        let Room { first, end, .. } = self.rooms[station];
+        let LinkRange { first, end, .. } = self.ranges[station];
         let old = &self.links[first as usize..end as usize];
         self.fresh.clear();
         let mut longest_ns = 0;
@@ -138,17 +138,17 @@ impl Medium {
     /// Puts the fresh links where the station's links were, or at the end where they are too many.
     fn replace(&mut self, station: usize) {
         let count = self.fresh.len() as u32;
-        let room = &mut self.rooms[station];
-        if room.first + count > room.most {
+        let range = &mut self.ranges[station];
+        if range.first + count > range.most {
             let first = self.links.len() as u32;
-            *room = Room { first, end: first, most: first + 2 * count };
-            self.links.resize(room.most as usize, self.fresh[0].0);
+            *range = LinkRange { first, end: first, most: first + 2 * count };
+            self.links.resize(range.most as usize, self.fresh[0].0);
             if let Some(fader) = &self.fresh[0].1 {
-                self.faders.resize(room.most as usize, fader.clone());
+                self.faders.resize(range.most as usize, fader.clone());
             }
         }
-        room.end = room.first + count;
-        for ((link, fader), index) in self.fresh.drain(..).zip(room.first as usize..) {
+        range.end = range.first + count;
+        for ((link, fader), index) in self.fresh.drain(..).zip(range.first as usize..) {
             self.links[index] = link;
             if let Some(fader) = fader {
                 self.faders[index] = fader;
@@ -158,8 +158,8 @@ impl Medium {
 
     #[inline]
     pub(crate) fn of(&self, station: usize) -> std::ops::Range<usize> {
-        let room = self.rooms[station];
-        room.first as usize..room.end as usize
+        let range = self.ranges[station];
+        range.first as usize..range.end as usize
     }
 
     #[inline]

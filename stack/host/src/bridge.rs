@@ -29,7 +29,7 @@ use crate::raw::tag::Tag;
 use crate::tun::check_ip;
 use crate::vnet::read_header;
 
-use addresses::{Flow, Learned, Way, goes_on, tcp_ends};
+use addresses::{Flow, FlowDirection, Learned, goes_on, tcp_ends};
 use block::Block;
 use ports::Bridge;
 
@@ -154,12 +154,12 @@ impl Bridged {
     }
 
     /// The direction of incoming packets. Outgoing ones have the other one.
-    fn arriving(&self) -> Way {
-        if self.port == Port::Wire { Way::ToMobile } else { Way::FromMobile }
+    fn arriving(&self) -> FlowDirection {
+        if self.port == Port::Wire { FlowDirection::ToMobile } else { FlowDirection::FromMobile }
     }
 
-    fn leaving(&self) -> Way {
-        if self.port == Port::Wire { Way::FromMobile } else { Way::ToMobile }
+    fn leaving(&self) -> FlowDirection {
+        if self.port == Port::Wire { FlowDirection::FromMobile } else { FlowDirection::ToMobile }
     }
 
     fn has_another_bridge(&self) -> bool {
@@ -301,9 +301,9 @@ impl Link for Bridged {
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
         let protocol =
             if packet.first().is_some_and(|first| first >> 4 == 6) { Protocol::Ipv6 } else { Protocol::Ipv4 };
-        let way = self.leaving();
-        let known =
-            tcp_ends(protocol, packet).and_then(|ends| self.shared.lock().learned.of(way.flow(ends), way));
+        let direction = self.leaving();
+        let known = tcp_ends(protocol, packet)
+            .and_then(|ends| self.shared.lock().learned.of(direction.flow(ends), direction));
         let Some((to, from)) = known else {
             self.tally.dropped(LinkDrop::Unresolved);
             return Sent::Refused(LinkDrop::Unresolved);

@@ -4,7 +4,7 @@
 use hopwise_core::wire::IpView;
 use tun_rs::VirtioNetHdr;
 
-use crate::bridge::addresses::{Learned, Way, goes_on, tcp_ends};
+use crate::bridge::addresses::{FlowDirection, Learned, goes_on, tcp_ends};
 use crate::bridge::ports;
 use crate::capture::finish_checksum;
 use crate::firewall::{Between, Ruleset};
@@ -74,10 +74,10 @@ pub fn frame(bytes: &[u8]) {
     }
     if let Some(ends) = tcp_ends(frame.protocol, packet) {
         let mut learned = Learned::default();
-        let flow = Way::ToMobile.flow(ends);
-        learned.learn(flow, Way::ToMobile, &frame, goes_on(frame.protocol, packet));
-        assert_eq!(learned.of(flow, Way::ToMobile), Some((frame.to, frame.from)));
-        assert_eq!(learned.of(flow, Way::FromMobile), Some((frame.from, frame.to)));
+        let flow = FlowDirection::ToMobile.flow(ends);
+        learned.learn(flow, FlowDirection::ToMobile, &frame, goes_on(frame.protocol, packet));
+        assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some((frame.to, frame.from)));
+        assert_eq!(learned.of(flow, FlowDirection::FromMobile), Some((frame.from, frame.to)));
     }
 }
 

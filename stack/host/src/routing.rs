@@ -10,7 +10,7 @@ mod watch;
 
 pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
-pub use kernel::{KernelRoutes, Way};
+pub use kernel::{HostRoute, KernelRoutes};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
 pub use switches::{Switches, left_in, repair};

@@ -22,7 +22,7 @@ pub use crate::on_demand::{Interface, Key, Trust};
 pub use settings::{Rules, Settings};
 
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::{Desk, Form, Manners, Outbox, Room};
+use crate::on_demand::{BufferBounds, Desk, Form, Manners, Outbox};
 use crate::routing::Routing;
 
 /// The UDP port (RFC 3561 §8).
@@ -59,7 +59,7 @@ fn desk(config: &Config) -> Desk {
     let Config { settings, interfaces, seed, counter, trust, .. } = config;
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
     let is_shared = settings.rules == Rules::Rfc3561;
-    let room = Room { packets: settings.buffer_packets, time: settings.buffer_time, is_shared };
+    let bounds = BufferBounds { packets: settings.buffer_packets, time: settings.buffer_time, is_shared };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, *counter);
-    Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone(), FORM, *counter)
+    Desk::new(interfaces.clone(), outbox, bounds, ack_seqs).with_trust(trust.clone(), FORM, *counter)
 }

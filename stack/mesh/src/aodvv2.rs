@@ -34,7 +34,8 @@ use crate::on_demand::rank::{Wish, is_answer};
 use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
-    Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, all_changed, path_of, v4,
+    BufferBounds, Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Trust, all_changed,
+    path_of, v4,
 };
 use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -102,10 +103,11 @@ impl Aodvv2 {
         let Config { settings, interfaces, serves, seq, seed, counter, wakes_at, trust } = config;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
-        let room = Room { packets: settings.buffer_packets, time: settings.buffer_time, is_shared: true };
+        let bounds =
+            BufferBounds { packets: settings.buffer_packets, time: settings.buffer_time, is_shared: true };
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
         Aodvv2 {
-            desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust, FORM, counter),
+            desk: Desk::new(interfaces, outbox, bounds, ack_seqs).with_trust(trust, FORM, counter),
             serves,
             seq,
             table: Table::new(
@@ -169,10 +171,10 @@ impl Aodvv2 {
         self.searches.end(dst);
         self.tell_path(dst);
         if self.desk.buffer.has(dst)
-            && let Some(way) = self.table.valid(now, dst)
+            && let Some(route) = self.table.valid(now, dst)
         {
             self.use_route(now, dst);
-            self.desk.release(now, dst, (way.link, way.next_hop), std::time::Duration::ZERO);
+            self.desk.release(now, dst, (route.link, route.next_hop), std::time::Duration::ZERO);
         }
     }
 
@@ -260,7 +262,8 @@ impl OnDemand for Aodvv2 {
     }
 
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
-        let row = |(dst, _, way): (Ipv4Addr, &Route, &Offer)| (dst, way.next_hop, way.link, way.metric);
+        let row =
+            |(dst, _, route): (Ipv4Addr, &Route, &Offer)| (dst, route.next_hop, route.link, route.metric);
         self.table.iter_valid(now).map(row).collect()
     }
 
@@ -269,8 +272,8 @@ impl OnDemand for Aodvv2 {
             return all_changed(self.routes(now));
         };
         let row = |dst: Ipv4Addr| {
-            let way = self.table.valid_at(now, dst);
-            (dst, way.map(|way| (way.next_hop, way.link, way.metric)))
+            let route = self.table.valid_at(now, dst);
+            (dst, route.map(|route| (route.next_hop, route.link, route.metric)))
         };
         noted.into_iter().map(row).collect()
     }
@@ -286,7 +289,7 @@ impl Routing for Aodvv2 {
         let Some(dst) = dst else { return Verdict::Drop(DropReason::NoRoute) };
         let now = cx.now;
         let is_own = packet.from.is_none();
-        if let Some(way) = self.table.valid(now, dst) {
+        if let Some(route) = self.table.valid(now, dst) {
             if is_own && let Some(route) = self.table.get_mut(now, dst) {
                 if !route.is_ours {
                     self.searches.note_known(dst, is_answer(packet.packet));
@@ -295,10 +298,10 @@ impl Routing for Aodvv2 {
                 self.tell_path(dst);
             }
             self.use_route(now, dst);
-            return Verdict::Forward { link: way.link, via: NextHop::Neighbour(way.next_hop.into()) };
+            return Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
         }
         let unconfirmed = self.table.get(dst).and_then(|route| route.unconfirmed);
-        let is_waiting = unconfirmed.is_some_and(|way| self.neighbours.is_asked(way.next_hop));
+        let is_waiting = unconfirmed.is_some_and(|route| self.neighbours.is_asked(route.next_hop));
         if !is_own && !is_waiting {
             self.refuse_data(now, v4(packet.src), dst);
             return Verdict::Drop(DropReason::NoRoute);
@@ -389,8 +392,8 @@ impl Routing for Aodvv2 {
     }
 
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
-        let way = self.table.valid_at(now, v4(dst)?)?;
-        Some((way.link, way.next_hop.into()))
+        let route = self.table.valid_at(now, v4(dst)?)?;
+        Some((route.link, route.next_hop.into()))
     }
 
     fn path(&self, peer: IpAddr) -> Path {

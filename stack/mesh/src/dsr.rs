@@ -28,7 +28,7 @@ use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Wish;
 use crate::on_demand::rates::{Origins, Rate};
-use crate::on_demand::{Desk, Interface, Manners, Outbox, Room, is_host, path_of, v4};
+use crate::on_demand::{BufferBounds, Desk, Interface, Manners, Outbox, is_host, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use crate::shim::with_header;
 use cache::{Cache, Learned};
@@ -89,12 +89,12 @@ impl Dsr {
         let Config { settings, interfaces, seed } = config;
         // DSR builds its own packets, so that the outbox needs no port.
         let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
-        let room = Room {
+        let bounds = BufferBounds {
             packets: settings.send_buffer_packets,
             time: settings.send_buffer_timeout,
             is_shared: false,
         };
-        let desk = Desk::new(interfaces, outbox, room, AckSeqs::new(settings.ack_seq, None, 0));
+        let desk = Desk::new(interfaces, outbox, bounds, AckSeqs::new(settings.ack_seq, None, 0));
         let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
         Dsr {
             cache: Cache::new(desk.own, asked, overheard, settings.route_cache_timeout),
@@ -131,17 +131,17 @@ impl Dsr {
     /// A packet of our own with its whole route in it, and the first hop, if a route is known.
     fn wrap(&mut self, now: Instant, dst: Ipv4Addr, packet: &[u8]) -> Option<(Ipv4Addr, Vec<u8>)> {
         let view = IpView::parse(packet).ok()?;
-        let way = self.cache.take(now, dst)?;
-        let via = way[0];
-        let header = Header { next: view.protocol, options: vec![source_route(way)] }.bytes();
+        let route = self.cache.take(now, dst)?;
+        let via = route[0];
+        let header = Header { next: view.protocol, options: vec![source_route(route)] }.bytes();
         let packet = &packet[..view.header_len + view.payload.len()];
         with_header(packet, (view.header_len, 0), PROTOCOL, &header).map(|wrapped| (via, wrapped))
     }
 
     /// A packet that carries options only, along this route to its last node.
-    fn control(&mut self, way: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<Order> {
-        let (via, dst) = (*way.first()?, *way.last()?);
-        let options = std::iter::once(source_route(way)).chain(options).collect();
+    fn control(&mut self, route: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<Order> {
+        let (via, dst) = (*route.first()?, *route.last()?);
+        let options = std::iter::once(source_route(route)).chain(options).collect();
         let packet = self.packet(dst, self.settings.data_hop_limit, options);
         let to = NextHop::Neighbour(via.into());
         Some(Order::Send { link: self.link_of(via), to, class: QueueClass::Routing, packet })
@@ -271,8 +271,8 @@ impl Dsr {
 }
 
 /// The route from here as a packet carries it: without its last node.
-fn source_route(way: &[Ipv4Addr]) -> DsrOption {
-    let addresses = way[..way.len() - 1].to_vec();
+fn source_route(route: &[Ipv4Addr]) -> DsrOption {
+    let addresses = route[..route.len() - 1].to_vec();
     let segments_left = as_u8(addresses.len());
     let (is_first_external, is_last_external) = (false, false);
     DsrOption::Route(SourceRoute {

@@ -30,7 +30,7 @@ use asked::{Asked, Pair};
 use auth::Auth;
 pub(crate) use auth::{Envelope, Form};
 pub use auth::{Keys, KeysError, first_stamp};
-pub(crate) use buffer::Room;
+pub(crate) use buffer::BufferBounds;
 use buffer::{Buffer, Waiting};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
@@ -96,11 +96,16 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(interfaces: Vec<Interface>, outbox: Outbox, room: Room, ack_seqs: AckSeqs) -> Desk {
+    pub(crate) fn new(
+        interfaces: Vec<Interface>,
+        outbox: Outbox,
+        bounds: BufferBounds,
+        ack_seqs: AckSeqs,
+    ) -> Desk {
         Desk {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
             interfaces,
-            buffer: Buffer::new(room),
+            buffer: Buffer::new(bounds),
             outbox,
             ack_seqs,
             trust: Trust::default(),

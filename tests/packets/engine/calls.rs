@@ -14,7 +14,7 @@ use hopwise_core::{LinkEvent, LinkId, Machine, Seq};
 
 use super::peer::{Side, stretch};
 use super::run::Run;
-use super::segment::{Place, address, read_route};
+use super::segment::{PartialSocket, address, read_route};
 use super::settings::{CONNECT_PORT, LISTEN_PORT, Settings, duration, keep_alive};
 use super::text::{Read, Words, field, pair, problem, switch};
 
@@ -77,9 +77,9 @@ impl Run {
         let mut agents = AgentChoice::default();
         while let Some(word) = words.next().map(str::to_owned) {
             match word.as_str() {
-                "to" => remote = Place::read(words.want("a place")?)?.or(remote),
+                "to" => remote = PartialSocket::read(words.want("a place")?)?.or(remote),
                 "from" => {
-                    let place = Place::read(words.want("a place")?)?;
+                    let place = PartialSocket::read(words.want("a place")?)?;
                     (options.local_ip, options.local_port) = (place.ip, place.port.or(options.local_port));
                 }
                 "any_port" => options.local_port = None,

@@ -22,8 +22,8 @@ pub(crate) struct Segment {
     pub(crate) dscp: Option<u8>,
     pub(crate) dont_fragment: Option<bool>,
     pub(crate) route: Option<Route>,
-    pub(crate) from: Option<Place>,
-    pub(crate) to: Option<Place>,
+    pub(crate) from: Option<PartialSocket>,
+    pub(crate) to: Option<PartialSocket>,
     /// The packet leaves as one, to be cut into segments of that much payload.
     pub(crate) bundle: Option<u16>,
     pub(crate) ignores_push: bool,
@@ -35,7 +35,7 @@ pub(crate) type Route = (RouteKind, Vec<Ipv4Addr>);
 
 /// An address, a port, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PartialSocket {
     pub(crate) ip: Option<IpAddr>,
     pub(crate) port: Option<u16>,
 }
@@ -188,8 +188,8 @@ impl Segment {
             "ttl" => self.hop_limit = Some(field(value)?),
             "dscp" => self.dscp = Some(field(value)?),
             "df" => self.dont_fragment = Some(switch(value)?),
-            "from" => self.from = Some(Place::read(value)?),
-            "to" => self.to = Some(Place::read(value)?),
+            "from" => self.from = Some(PartialSocket::read(value)?),
+            "to" => self.to = Some(PartialSocket::read(value)?),
             "truncate" => self.tricks.truncate = Some(field(value)?),
             "offset" => self.tricks.offset = Some(field(value)?),
             "reserved" => self.tricks.reserved = field(value)?,
@@ -203,16 +203,16 @@ impl Segment {
     }
 }
 
-impl Place {
-    pub(crate) fn read(text: &str) -> Read<Place> {
+impl PartialSocket {
+    pub(crate) fn read(text: &str) -> Read<PartialSocket> {
         if let Ok(ip) = text.parse() {
-            return Ok(Place { ip: Some(ip), port: None });
+            return Ok(PartialSocket { ip: Some(ip), port: None });
         }
         if let Ok(socket) = text.parse::<SocketAddr>() {
-            return Ok(Place { ip: Some(socket.ip()), port: Some(socket.port()) });
+            return Ok(PartialSocket { ip: Some(socket.ip()), port: Some(socket.port()) });
         }
         match text.strip_prefix(':') {
-            Some(port) => Ok(Place { ip: None, port: Some(field(port)?) }),
+            Some(port) => Ok(PartialSocket { ip: None, port: Some(field(port)?) }),
             None => Err(problem!("`{text}`: expected ADDRESS, :PORT, or both")),
         }
     }

@@ -21,17 +21,17 @@ pub(crate) struct Flow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FlowDirection {
     ToMobile,
     FromMobile,
 }
 
-impl Way {
+impl FlowDirection {
     /// The flow of a packet with these ends.
     pub(crate) fn flow(self, (src, dst): (End, End)) -> Flow {
         match self {
-            Way::ToMobile => Flow { mobile: dst, fixed: src },
-            Way::FromMobile => Flow { mobile: src, fixed: dst },
+            FlowDirection::ToMobile => Flow { mobile: dst, fixed: src },
+            FlowDirection::FromMobile => Flow { mobile: src, fixed: dst },
         }
     }
 }
@@ -40,21 +40,21 @@ impl Way {
 pub(crate) type Addresses = (Mac, Mac);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Ways {
+struct FlowAddresses {
     to_mobile: Option<Addresses>,
     from_mobile: Option<Addresses>,
     /// By direction: a segment was seen that neither opens a connection nor refuses one.
     goes_on: [bool; 2],
 }
 
-impl Ways {
-    fn see(&mut self, way: Way, frame: &Frame, goes_on: bool) {
+impl FlowAddresses {
+    fn see(&mut self, direction: FlowDirection, frame: &Frame, goes_on: bool) {
         let addresses = Some((frame.to, frame.from));
-        match way {
-            Way::ToMobile => self.to_mobile = addresses,
-            Way::FromMobile => self.from_mobile = addresses,
+        match direction {
+            FlowDirection::ToMobile => self.to_mobile = addresses,
+            FlowDirection::FromMobile => self.from_mobile = addresses,
         }
-        self.goes_on[way as usize] |= goes_on;
+        self.goes_on[direction as usize] |= goes_on;
     }
 
     /// Returns whether both ends go on with it. Other segments may be made up, or answer one that is.
@@ -66,22 +66,22 @@ impl Ways {
 /// A flow is forgotten after frames of `MOST` to twice as many other flows.
 #[derive(Debug, Default)]
 struct Recent {
-    fresh: BTreeMap<Flow, Ways>,
-    old: BTreeMap<Flow, Ways>,
+    fresh: BTreeMap<Flow, FlowAddresses>,
+    old: BTreeMap<Flow, FlowAddresses>,
 }
 
 const MOST: usize = 16_384;
 
 impl Recent {
-    fn get(&self, flow: &Flow) -> Option<&Ways> {
+    fn get(&self, flow: &Flow) -> Option<&FlowAddresses> {
         self.fresh.get(flow).or_else(|| self.old.get(flow))
     }
 
-    fn put(&mut self, flow: Flow, ways: Ways) {
+    fn put(&mut self, flow: Flow, addresses: FlowAddresses) {
         if self.fresh.len() >= MOST && !self.fresh.contains_key(&flow) {
             self.old = std::mem::take(&mut self.fresh);
         }
-        self.fresh.insert(flow, ways);
+        self.fresh.insert(flow, addresses);
     }
 }
 
@@ -94,25 +94,25 @@ pub(crate) struct Learned {
 }
 
 impl Learned {
-    pub(crate) fn learn(&mut self, flow: Flow, way: Way, frame: &Frame, goes_on: bool) {
-        if let Some(ways) = self.mutual.fresh.get_mut(&flow) {
-            return ways.see(way, frame, goes_on);
+    pub(crate) fn learn(&mut self, flow: Flow, direction: FlowDirection, frame: &Frame, goes_on: bool) {
+        if let Some(addresses) = self.mutual.fresh.get_mut(&flow) {
+            return addresses.see(direction, frame, goes_on);
         }
-        let mut ways = self.get(&flow).copied().unwrap_or_default();
-        ways.see(way, frame, goes_on);
-        if ways.is_mutual() { &mut self.mutual } else { &mut self.others }.put(flow, ways);
+        let mut addresses = self.get(&flow).copied().unwrap_or_default();
+        addresses.see(direction, frame, goes_on);
+        if addresses.is_mutual() { &mut self.mutual } else { &mut self.others }.put(flow, addresses);
     }
 
-    fn get(&self, flow: &Flow) -> Option<&Ways> {
+    fn get(&self, flow: &Flow) -> Option<&FlowAddresses> {
         self.mutual.get(flow).or_else(|| self.others.get(flow))
     }
 
     /// The addresses of a direction. Before its first frame, those of the other direction serve, swapped.
-    pub(crate) fn of(&self, flow: Flow, way: Way) -> Option<Addresses> {
-        let Ways { to_mobile, from_mobile, .. } = self.get(&flow)?;
-        let (same, other) = match way {
-            Way::ToMobile => (to_mobile, from_mobile),
-            Way::FromMobile => (from_mobile, to_mobile),
+    pub(crate) fn of(&self, flow: Flow, direction: FlowDirection) -> Option<Addresses> {
+        let FlowAddresses { to_mobile, from_mobile, .. } = self.get(&flow)?;
+        let (same, other) = match direction {
+            FlowDirection::ToMobile => (to_mobile, from_mobile),
+            FlowDirection::FromMobile => (from_mobile, to_mobile),
         };
         same.or_else(|| other.map(|(to, from)| (from, to)))
     }
@@ -169,27 +169,27 @@ mod tests {
 
     #[test]
     fn each_way_has_the_addresses_of_its_own_frames_and_else_those_of_the_way_back() {
-        let flow = Way::ToMobile.flow((end(1, 80), end(2, 4_000)));
-        assert_eq!(flow, Way::FromMobile.flow((end(2, 4_000), end(1, 80))));
+        let flow = FlowDirection::ToMobile.flow((end(1, 80), end(2, 4_000)));
+        assert_eq!(flow, FlowDirection::FromMobile.flow((end(2, 4_000), end(1, 80))));
         let mut learned = Learned::default();
-        assert_eq!(learned.of(flow, Way::ToMobile), None);
-        learned.learn(flow, Way::FromMobile, &frame(1, 2), true);
-        assert_eq!(learned.of(flow, Way::FromMobile), Some(([1; 6], [2; 6])));
-        assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [1; 6])));
-        learned.learn(flow, Way::ToMobile, &frame(2, 3), true);
-        assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [3; 6])));
-        assert_eq!(learned.of(flow, Way::FromMobile), Some(([1; 6], [2; 6])));
+        assert_eq!(learned.of(flow, FlowDirection::ToMobile), None);
+        learned.learn(flow, FlowDirection::FromMobile, &frame(1, 2), true);
+        assert_eq!(learned.of(flow, FlowDirection::FromMobile), Some(([1; 6], [2; 6])));
+        assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some(([2; 6], [1; 6])));
+        learned.learn(flow, FlowDirection::ToMobile, &frame(2, 3), true);
+        assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some(([2; 6], [3; 6])));
+        assert_eq!(learned.of(flow, FlowDirection::FromMobile), Some(([1; 6], [2; 6])));
     }
 
     #[test]
     fn what_somebody_else_sends_in_a_mobile_s_name_moves_no_packet_to_it() {
-        let flow = Way::ToMobile.flow((end(1, 80), end(2, 4_000)));
+        let flow = FlowDirection::ToMobile.flow((end(1, 80), end(2, 4_000)));
         let mut learned = Learned::default();
-        learned.learn(flow, Way::ToMobile, &frame(2, 1), true);
+        learned.learn(flow, FlowDirection::ToMobile, &frame(2, 1), true);
         // First to another end, then to the same one.
         for fixed in [end(222, 6), end(1, 80)] {
-            learned.learn(Flow { fixed, ..flow }, Way::FromMobile, &frame(0xde, 0xad), true);
-            assert_eq!(learned.of(flow, Way::ToMobile), Some(([2; 6], [1; 6])));
+            learned.learn(Flow { fixed, ..flow }, FlowDirection::FromMobile, &frame(0xde, 0xad), true);
+            assert_eq!(learned.of(flow, FlowDirection::ToMobile), Some(([2; 6], [1; 6])));
         }
     }
 
@@ -202,14 +202,14 @@ mod tests {
         for is_mutual in [false, true] {
             let mut learned = Learned::default();
             for nth in 0..5 * MOST {
-                learned.learn(nth_flow(nth), Way::ToMobile, &frame(1, 2), is_mutual);
-                learned.learn(nth_flow(nth), Way::FromMobile, &frame(3, 4), is_mutual);
+                learned.learn(nth_flow(nth), FlowDirection::ToMobile, &frame(1, 2), is_mutual);
+                learned.learn(nth_flow(nth), FlowDirection::FromMobile, &frame(3, 4), is_mutual);
                 if nth % (MOST / 2) == 0 {
-                    learned.learn(nth_flow(0), Way::FromMobile, &frame(3, 4), is_mutual);
+                    learned.learn(nth_flow(0), FlowDirection::FromMobile, &frame(3, 4), is_mutual);
                 }
             }
-            assert_eq!(learned.of(nth_flow(0), Way::ToMobile), Some(([1; 6], [2; 6])));
-            assert_eq!(learned.of(nth_flow(1), Way::ToMobile), None);
+            assert_eq!(learned.of(nth_flow(0), FlowDirection::ToMobile), Some(([1; 6], [2; 6])));
+            assert_eq!(learned.of(nth_flow(1), FlowDirection::ToMobile), None);
             for recent in [learned.mutual, learned.others] {
                 assert!(recent.fresh.len() <= MOST && recent.old.len() <= MOST);
             }
@@ -220,16 +220,16 @@ mod tests {
     #[test]
     fn made_up_flows_do_not_push_out_a_quiet_one_with_which_both_ends_go_on() {
         let mut learned = Learned::default();
-        learned.learn(nth_flow(0), Way::ToMobile, &frame(1, 2), false);
-        learned.learn(nth_flow(0), Way::FromMobile, &frame(3, 4), true);
-        learned.learn(nth_flow(0), Way::ToMobile, &frame(1, 2), true);
+        learned.learn(nth_flow(0), FlowDirection::ToMobile, &frame(1, 2), false);
+        learned.learn(nth_flow(0), FlowDirection::FromMobile, &frame(3, 4), true);
+        learned.learn(nth_flow(0), FlowDirection::ToMobile, &frame(1, 2), true);
         for nth in 1..5 * MOST {
             let (made_up, answer) = if nth % 2 == 0 { (true, false) } else { (false, false) };
-            learned.learn(nth_flow(nth), Way::FromMobile, &frame(5, 6), made_up);
-            learned.learn(nth_flow(nth), Way::ToMobile, &frame(7, 8), answer);
+            learned.learn(nth_flow(nth), FlowDirection::FromMobile, &frame(5, 6), made_up);
+            learned.learn(nth_flow(nth), FlowDirection::ToMobile, &frame(7, 8), answer);
         }
-        assert_eq!(learned.of(nth_flow(0), Way::ToMobile), Some(([1; 6], [2; 6])));
-        assert_eq!(learned.of(nth_flow(0), Way::FromMobile), Some(([3; 6], [4; 6])));
+        assert_eq!(learned.of(nth_flow(0), FlowDirection::ToMobile), Some(([1; 6], [2; 6])));
+        assert_eq!(learned.of(nth_flow(0), FlowDirection::FromMobile), Some(([3; 6], [4; 6])));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::netlink::{self, NetlinkError, OURS};
 
 /// The route to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct HostRoute {
     /// The interface's number.
     pub device: u32,
     /// The host itself, for a neighbour.
@@ -49,26 +49,26 @@ impl KernelRoutes {
 
     /// Sets a route, and replaces another one of ours. A route of another program to that host stays, and the result is
     /// `RouteTaken`.
-    pub fn set(&self, dst: Ipv4Addr, way: Way) -> Result<(), NetlinkError> {
-        if self.add(dst, way)? {
+    pub fn set(&self, dst: Ipv4Addr, route: HostRoute) -> Result<(), NetlinkError> {
+        if self.add(dst, route)? {
             return Ok(());
         }
         // A replacement by the kernel would take any program's route; a removal takes only ours.
         self.remove(dst)?;
-        if self.add(dst, way)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
+        if self.add(dst, route)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
     }
 
     /// Sets a route of ours again that may be gone. Returns whether it was.
-    pub fn restore(&self, dst: Ipv4Addr, way: Way) -> io::Result<bool> {
-        self.add(dst, way).map_err(|error| match error.code() {
+    pub fn restore(&self, dst: Ipv4Addr, route: HostRoute) -> io::Result<bool> {
+        self.add(dst, route).map_err(|error| match error.code() {
             Some(code) => io::Error::from_raw_os_error(code),
             None => io::Error::other(error),
         })
     }
 
     /// Adds a route. Returns false if there was one to that host.
-    fn add(&self, dst: Ipv4Addr, way: Way) -> Result<bool, NetlinkError> {
-        let request = self.handle.route().add(self.message(dst, Some(way)));
+    fn add(&self, dst: Ipv4Addr, route: HostRoute) -> Result<bool, NetlinkError> {
+        let request = self.handle.route().add(self.message(dst, Some(route)));
         let done = netlink::is_new(self.runtime.block_on(request.execute()));
         done.map_err(|error| netlink::kernel(&format!("add a route to {dst}"), error))
     }
@@ -136,12 +136,12 @@ impl KernelRoutes {
         Ok(all.into_iter().filter(is_ours).collect())
     }
 
-    fn message(&self, dst: Ipv4Addr, way: Option<Way>) -> RouteMessage {
+    fn message(&self, dst: Ipv4Addr, route: Option<HostRoute>) -> RouteMessage {
         let builder = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(dst, 32).protocol(OURS);
         let builder = builder.pref_source(self.source);
-        match way {
+        match route {
             None => builder.scope(RouteScope::NoWhere).build(),
-            Some(Way { device, next_hop }) => {
+            Some(HostRoute { device, next_hop }) => {
                 let builder = builder.output_interface(device);
                 if next_hop == dst {
                     builder.scope(RouteScope::Link).build()

@@ -50,9 +50,9 @@ impl Aodvv2 {
             self.break_link(now, via);
             return Undelivered::Drop;
         }
-        let other = self.table.valid(now, dst).filter(|way| way.next_hop != via.from);
-        if let Some(way) = other {
-            let (link, to) = (way.link, NextHop::Neighbour(way.next_hop.into()));
+        let other = self.table.valid(now, dst).filter(|route| route.next_hop != via.from);
+        if let Some(route) = other {
+            let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
             let packet = packet.packet.to_vec();
             self.desk.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
             self.break_link(now, via);
@@ -110,7 +110,7 @@ impl Aodvv2 {
             seq = route.seq();
         }
         let back = src.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|way| Via { from: way.next_hop, link: way.link });
+        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Data), src, to, &[(dst, seq)]);
     }
 
@@ -124,9 +124,9 @@ impl Aodvv2 {
             return Ok(());
         }
         for (dst, seq) in rerr.unreachable.iter().filter(|(dst, _)| trust.covers(*dst)) {
-            let Some(way) = self.table.valid(now, *dst) else { continue };
-            let is_old = seq.is_some_and(|seq| is_newer(way.seq, seq));
-            if way.next_hop == via.from && !is_old && *dst != via.from {
+            let Some(route) = self.table.valid(now, *dst) else { continue };
+            let is_old = seq.is_some_and(|seq| is_newer(route.seq, seq));
+            if route.next_hop == via.from && !is_old && *dst != via.from {
                 gone.push(*dst);
             }
         }
@@ -135,7 +135,7 @@ impl Aodvv2 {
             return Ok(());
         }
         let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
-        let to = back.map(|way| Via { from: way.next_hop, link: way.link });
+        let to = back.map(|route| Via { from: route.next_hop, link: route.link });
         self.tell_of((now, Cause::Break), rerr.pkt_source, to, &active);
         Ok(())
     }

@@ -221,9 +221,9 @@ fn hand_in(dsr: &mut Dsr, from: Ipv4Addr, cast: Cast, packet: &[u8]) -> Option<V
 
 /// Data of `nodes[0]` for the last of them, as the node before `to` sends it.
 fn on_its_way(nodes: &[usize], to: usize) -> Vec<u8> {
-    let way: Vec<_> = nodes[1..].iter().map(|node| address(*node)).collect();
+    let route: Vec<_> = nodes[1..].iter().map(|node| address(*node)).collect();
     let mut source = router_at(address(nodes[0]), Settings::default(), 1);
-    let Some(Order::Send { mut packet, .. }) = source.control(&way, Vec::new()) else { panic!("a packet") };
+    let Some(Order::Send { mut packet, .. }) = source.control(&route, Vec::new()) else { panic!("a packet") };
     for _ in 1..to {
         packet = Parcel::read(&packet).unwrap().unwrap().passed_on();
     }

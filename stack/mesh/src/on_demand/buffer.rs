@@ -13,7 +13,7 @@ use super::rank::Wish;
 
 /// The largest number of packets that wait for routes, and their longest wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct BufferBounds {
     pub(crate) packets: u32,
     pub(crate) time: Duration,
     /// Each lane has a share, each destination within it too, and lower ranks give way.
@@ -32,12 +32,12 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Buffer {
     waiting: VecDeque<Waiting>,
-    room: Room,
+    bounds: BufferBounds,
 }
 
 impl Buffer {
-    pub(crate) fn new(room: Room) -> Buffer {
-        Buffer { waiting: VecDeque::new(), room: Room { packets: room.packets.max(1), ..room } }
+    pub(crate) fn new(bounds: BufferBounds) -> Buffer {
+        Buffer { waiting: VecDeque::new(), bounds: BufferBounds { packets: bounds.packets.max(1), ..bounds } }
     }
 
     /// Returns the packet that had to make room, if one had to.
@@ -49,9 +49,9 @@ impl Buffer {
         id: u64,
         packet: &[u8],
     ) -> Option<(u64, DropReason)> {
-        let until = now + self.room.time;
+        let until = now + self.bounds.time;
         self.waiting.push_back(Waiting { dst, id, packet: packet.to_vec(), wish, until });
-        let is_full = self.waiting.len() > self.room.packets as usize;
+        let is_full = self.waiting.len() > self.bounds.packets as usize;
         let gone = if is_full { self.waiting.remove(self.victim(now)) } else { None };
         gone.map(|gone| {
             let is_late = gone.until <= now;
@@ -63,7 +63,7 @@ impl Buffer {
     /// The packet that gives way: one that is late anyway, or the oldest of the largest part of the lowest rank.
     fn victim(&self, now: Instant) -> usize {
         let is_late = self.waiting.front().is_some_and(|oldest| oldest.until <= now);
-        if !self.room.is_shared || is_late {
+        if !self.bounds.is_shared || is_late {
             return 0;
         }
         let lowest = self.waiting.iter().map(|waiting| waiting.wish.rank).min();
@@ -116,7 +116,7 @@ mod tests {
     use super::super::rank::Rank;
     use super::*;
 
-    const ROOM: Room = Room { packets: 2, time: Duration::from_secs(30), is_shared: false };
+    const BOUNDS: BufferBounds = BufferBounds { packets: 2, time: Duration::from_secs(30), is_shared: false };
 
     fn ids(taken: &[Waiting]) -> Vec<u64> {
         taken.iter().map(|waiting| waiting.id).collect()
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn the_oldest_makes_room_and_each_waits_its_time() {
         let address = Ipv4Addr::new(10, 0, 0, 9);
-        let mut buffer = Buffer::new(ROOM);
+        let mut buffer = Buffer::new(BOUNDS);
         let at = Instant::from_secs;
         assert_eq!(buffer.push(at(0), (address, Wish::SURE), 1, b"a"), None);
         assert_eq!(buffer.push(at(1), (address, Wish::SURE), 2, b"b"), None);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_destination_that_takes_all_the_room_makes_room_for_others_and_answers_do_before() {
         let address = |n| Ipv4Addr::new(10, 0, 0, n);
-        let mut buffer = Buffer::new(Room { packets: 4, is_shared: true, ..ROOM });
+        let mut buffer = Buffer::new(BufferBounds { packets: 4, is_shared: true, ..BOUNDS });
         let mut push = |n, rank, id| {
             buffer
                 .push(Instant::ZERO, (address(n), Wish { rank, lane: Lane::OTHERS }), id, b"")
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!([1, 2, 3].map(|n| push(n, Rank::Answer, n.into())), [None; 3]);
         assert_eq!([4, 5, 6].map(|n| push(9, Rank::Sure, n)), [None, Some(1), Some(2)]);
         let lane = |port| Wish { rank: Rank::Sure, lane: Lane([1, 0, 17, port, 0]) };
-        let mut lanes = Buffer::new(Room { packets: 4, is_shared: true, ..ROOM });
+        let mut lanes = Buffer::new(BufferBounds { packets: 4, is_shared: true, ..BOUNDS });
         let mut push =
             |n, port, id| lanes.push(Instant::ZERO, (address(n), lane(port)), id, b"").map(|gone| gone.0);
         assert_eq!([1, 2, 3, 4].map(|n| push(n, 1 + u32::from(n > 1), n.into())), [None; 4]);

@@ -1,7 +1,7 @@
 //! A base station's knowledge of a flow, from its packets alone. Segments that neither end can have sent change
 //! nothing.
 
-mod way;
+mod send_space;
 
 use hopwise_core::agent::{Dialect, FlowView, Kind, Passing, Says, Side};
 use hopwise_core::narrow::as_u32;
@@ -10,7 +10,7 @@ use hopwise_core::{Instant, Seq};
 
 use super::read::Read;
 use super::rtt::RoundTrips;
-use way::Way;
+use send_space::SendSpace;
 
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -36,7 +36,7 @@ pub(super) struct Facts {
     blocks: Vec<SackBlock>,
     pub(super) trips: RoundTrips,
     /// Indexed by the sending side.
-    ways: [Way; 2],
+    spaces: [SendSpace; 2],
 }
 
 /// The newest values of the mobile, sent with data or without.
@@ -116,7 +116,7 @@ impl Facts {
     /// segment fits. Numbers on which both ends agree are then believed: an attacker on one side cannot forge that.
     fn fits(&mut self, from: Side, tcp: &TcpView<'_>) -> bool {
         let Some(ack) = ack_of(tcp) else { return self.fits_without_ack(from, tcp) };
-        let (own, other) = (&self.ways[from as usize], &self.ways[from.other() as usize]);
+        let (own, other) = (&self.spaces[from as usize], &self.spaces[from.other() as usize]);
         // RFC 9293 §3.10.7.3: an answer has any number, and acknowledges the SYN. Another can replace it until one of
         // the ends has continued from it.
         let is_new = tcp.flags.contains(Flags::SYN) && !own.is_settled();
@@ -125,16 +125,16 @@ impl Facts {
         if is_next && other.can_be_acknowledged(ack) && answered.is_none_or(|(_, syn)| syn < ack) {
             return true;
         }
-        if self.ways[from.other() as usize].agree(ack) {
+        if self.spaces[from.other() as usize].agree(ack) {
             if !is_next {
-                self.ways[from as usize].restart(tcp.seq);
+                self.spaces[from as usize].restart(tcp.seq);
             }
             self.forget_numbers();
             return true;
         }
         let end = tcp.seq + tcp.sequence_len();
         if end != tcp.seq {
-            self.ways[from as usize].claim(tcp.seq, end);
+            self.spaces[from as usize].note_misfit(tcp.seq, end);
         }
         false
     }
@@ -142,19 +142,19 @@ impl Facts {
     /// Returns whether the other end ignores this segment. An opener in SYN-SENT takes only SYNs and RSTs (RFC 9293
     /// §3.10.7.3). Data may overtake the answer to its SYN. Once it has gone on, it has one, maybe around us.
     fn is_ignored(&self, from: Side, tcp: &TcpView<'_>) -> bool {
-        let has_gone_on = self.ways[from.other() as usize].has_gone_on();
+        let has_gone_on = self.spaces[from.other() as usize].has_gone_on();
         !tcp.flags.intersects(Flags::SYN | Flags::RST) && self.is_to_answer(from) && !has_gone_on
     }
 
     /// Returns whether the other end has sent a SYN that this end has not acknowledged.
     fn is_to_answer(&self, from: Side) -> bool {
-        self.opened.is_some_and(|(opener, _)| opener != from && self.ways[opener as usize].is_unanswered())
+        self.opened.is_some_and(|(opener, _)| opener != from && self.spaces[opener as usize].is_unanswered())
     }
 
     /// Only a SYN and a RST come without ACK. A SYN changes nothing in a connection (RFC 5961 §4). An opener ignores
     /// such a RST before its SYN is acknowledged (RFC 9293 §3.10.7.3). If both ends open at once, the answers decide.
     fn fits_without_ack(&self, from: Side, tcp: &TcpView<'_>) -> bool {
-        let own = &self.ways[from as usize];
+        let own = &self.spaces[from as usize];
         let is_believed = if tcp.flags.contains(Flags::SYN) {
             self.opened.map_or(!own.is_known(), |opened| opened == (from, tcp.seq))
         } else {
@@ -166,7 +166,7 @@ impl Facts {
     /// The fixed end has sent up to here, by another path.
     #[cfg(test)]
     pub(super) fn has_sent(&mut self, end: Seq) {
-        self.ways[Side::Fixed as usize].sent(end);
+        self.spaces[Side::Fixed as usize].sent(end);
     }
 
     fn forget_numbers(&mut self) {
@@ -180,24 +180,24 @@ impl Facts {
             return;
         }
         let is_syn = tcp.flags.contains(Flags::SYN);
-        let own = &mut self.ways[from as usize];
+        let own = &mut self.spaces[from as usize];
         own.sent(tcp.seq + tcp.sequence_len());
         if !is_syn {
             own.go_on();
         }
         if let Some(ack) = ack_of(tcp) {
             let window = (is_syn || self.is_whole()).then(|| self.scaled(from, tcp));
-            self.ways[from.other() as usize].acknowledged(ack, window);
+            self.spaces[from.other() as usize].acknowledged(ack, window);
         }
     }
 
     /// A repeated SYN has no effect later (RFC 5961 §4).
     fn see_syn(&mut self, from: Side, read: &Read<'_>) {
         let (options, has_ack) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
-        if self.ways[from as usize].is_settled() {
+        if self.spaces[from as usize].is_settled() {
             return;
         }
-        if self.ways[from as usize].begin(read.tcp.seq) {
+        if self.spaces[from as usize].begin(read.tcp.seq) {
             self.forget_numbers();
         }
         self.answered |= has_ack && self.opened.is_some_and(|(opener, _)| opener != from);
@@ -286,7 +286,7 @@ impl Facts {
 
     /// Returns whether the other end may accept a RST with this number: it has to be the next one (RFC 5961 §3.2).
     pub(super) fn is_next(&self, from: Side, seq: Seq) -> bool {
-        self.ways[from as usize].is_next(seq)
+        self.spaces[from as usize].is_next(seq)
     }
 
     /// Notes that an ACK of the mobile goes on.

@@ -75,8 +75,8 @@ fn an_error_takes_the_link_out_of_every_cache_that_hears_it() {
         problem: Problem::Unreachable(address(3)),
     };
     let mut sender = router_at(address(2), Settings::default(), 1);
-    let way = [address(1), address(0)];
-    let Some(Order::Send { packet, .. }) = sender.control(&way, vec![DsrOption::Error(error)]) else {
+    let route = [address(1), address(0)];
+    let Some(Order::Send { packet, .. }) = sender.control(&route, vec![DsrOption::Error(error)]) else {
         panic!("a packet")
     };
     hand_in(&mut listener, address(2), Cast::Overheard, &packet);

@@ -6,8 +6,8 @@ use super::*;
 fn who_asks_for_an_acknowledgement_gets_one_and_its_request_goes_no_further() {
     let mut dsr = router_at(address(1), plain(), 1);
     let mut source = router_at(address(0), plain(), 1);
-    let way = [address(1), address(2)];
-    let Some(Order::Send { packet, .. }) = source.control(&way, vec![DsrOption::AckRequest { id: 77 }])
+    let route = [address(1), address(2)];
+    let Some(Order::Send { packet, .. }) = source.control(&route, vec![DsrOption::AckRequest { id: 77 }])
     else {
         panic!("a packet")
     };
@@ -29,8 +29,8 @@ fn options_that_nobody_knows_are_refused_in_words_and_removed_as_their_kind_says
     let mut outcome = |kind: u8| {
         let mut dsr = router_at(address(1), plain(), 1);
         let unknown = DsrOption::Unknown { kind, data: vec![0, 0] };
-        let way = [address(1), address(2)];
-        let Some(Order::Send { packet, .. }) = source.control(&way, vec![unknown]) else {
+        let route = [address(1), address(2)];
+        let Some(Order::Send { packet, .. }) = source.control(&route, vec![unknown]) else {
             panic!("a packet")
         };
         hand_in(&mut dsr, address(0), Cast::ToUs, &packet);
@@ -93,9 +93,9 @@ fn a_flood_of_requests_is_passed_on_so_often_and_takes_bounded_memory() {
         std::iter::from_fn(|| dsr.poll_order(later)).filter(|order| matches!(order, Order::Send { .. }));
     assert_eq!(passed.count(), 20);
     for n in 0..50_000_u32 {
-        let way: Vec<_> = (0..4).map(|k| Ipv4Addr::from_bits(0x0b00_0000 + 4 * n + k)).collect();
-        dsr.cache.add(Instant::ZERO, &way, Learned::Overheard);
-        dsr.note_link(way[0], LinkId(7));
+        let route: Vec<_> = (0..4).map(|k| Ipv4Addr::from_bits(0x0b00_0000 + 4 * n + k)).collect();
+        dsr.cache.add(Instant::ZERO, &route, Learned::Overheard);
+        dsr.note_link(route[0], LinkId(7));
     }
     let most = dsr.settings.cache_asked + dsr.settings.cache_overheard;
     assert!(dsr.cache.len() <= most as usize && dsr.links.len() <= MOST);

@@ -6,12 +6,12 @@ use hopwise_core::Seq;
 
 /// The largest window (RFC 7323 §2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
-/// The largest number of claims. A host that knows no numbers needs as many segments for each one of the sender to have
-/// the sender's claim forgotten.
-const MOST_CLAIMS: usize = 4;
+/// The largest number of misfits. A host that knows no numbers needs as many segments for each one of the sender to have
+/// the sender's misfit forgotten.
+const MOST_MISFITS: usize = 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct SendSpace {
     /// The number of its SYN, until the other end has acknowledged it (ISS).
     syn: Option<Seq>,
     /// Its end has sent something else than the SYN.
@@ -25,10 +25,10 @@ pub(super) struct Way {
     /// The widest window (MAX.SND.WND).
     widest: u32,
     /// Gapless data of its sender that did not fit: its beginning and its end. The latest comes first.
-    claims: [Option<(Seq, Seq)>; MOST_CLAIMS],
+    misfits: [Option<(Seq, Seq)>; MOST_MISFITS],
 }
 
-impl Way {
+impl SendSpace {
     /// The receiver takes data only within its window, and may see acknowledged data again (RFC 9293 §3.10.7.4). Before
     /// it has acknowledged the SYN, only the SYN and gapless data behind it are believed.
     pub(super) fn can_be_sent(&self, seq: Seq) -> bool {
@@ -90,13 +90,13 @@ impl Way {
             return false;
         }
         let was_known = self.is_known();
-        *self = Way { syn: Some(syn), ..Way::default() };
+        *self = SendSpace { syn: Some(syn), ..SendSpace::default() };
         was_known
     }
 
-    /// Notes a segment that fits, so that no claim is needed.
+    /// Notes a segment that fits, so that misfits no longer count.
     pub(super) fn sent(&mut self, end: Seq) {
-        self.claims = Default::default();
+        self.misfits = Default::default();
         self.end = Some(self.end.map_or(end, |known| known.max(end)));
     }
 
@@ -115,29 +115,29 @@ impl Way {
         self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
     }
 
-    /// Notes a segment that did not fit. It joins an earlier claim, unless there is a gap between them.
-    pub(super) fn claim(&mut self, seq: Seq, end: Seq) {
+    /// Notes a segment that did not fit. It joins an earlier misfit, unless there is a gap between them.
+    pub(super) fn note_misfit(&mut self, seq: Seq, end: Seq) {
         let touches =
-            |claim: &Option<(Seq, Seq)>| claim.is_some_and(|(first, last)| seq <= last && first <= end);
-        let joined = self.claims.iter().position(touches);
-        let claim = joined.and_then(|place| self.claims[place]);
-        let (first, last) = claim.map_or((seq, end), |(first, last)| (first.min(seq), last.max(end)));
-        self.claims[..=joined.unwrap_or(MOST_CLAIMS - 1)].rotate_right(1);
-        self.claims[0] = Some((first.max(last - LARGEST_WINDOW), last));
+            |misfit: &Option<(Seq, Seq)>| misfit.is_some_and(|(first, last)| seq <= last && first <= end);
+        let joined = self.misfits.iter().position(touches);
+        let misfit = joined.and_then(|place| self.misfits[place]);
+        let (first, last) = misfit.map_or((seq, end), |(first, last)| (first.min(seq), last.max(end)));
+        self.misfits[..=joined.unwrap_or(MOST_MISFITS - 1)].rotate_right(1);
+        self.misfits[0] = Some((first.max(last - LARGEST_WINDOW), last));
     }
 
     /// Returns whether the other end acknowledges claimed data. Packets have then passed by, and numbers continue from
     /// here.
     pub(super) fn agree(&mut self, ack: Seq) -> bool {
-        let mut claims = self.claims.iter().flatten();
-        let Some((_, end)) = claims.find(|(seq, end)| *seq < ack && ack <= *end) else { return false };
-        *self = Way { end: Some(*end), acked: Some(ack), ..Way::default() };
+        let mut misfits = self.misfits.iter().flatten();
+        let Some((_, end)) = misfits.find(|(seq, end)| *seq < ack && ack <= *end) else { return false };
+        *self = SendSpace { end: Some(*end), acked: Some(ack), ..SendSpace::default() };
         true
     }
 
     /// Forgets the known numbers, and continues with this one.
     pub(super) fn restart(&mut self, seq: Seq) {
-        *self = Way { end: Some(seq), acked: Some(seq), ..Way::default() };
+        *self = SendSpace { end: Some(seq), acked: Some(seq), ..SendSpace::default() };
     }
 }
 
@@ -146,45 +146,45 @@ mod tests {
     use super::*;
 
     /// 1000 bytes are in flight, across the wrap, and the window has room for 100 more.
-    fn way() -> Way {
-        let mut way = Way::default();
-        way.sent(Seq(500));
-        way.acknowledged(Seq(u32::MAX - 499), Some(1_100));
-        way
+    fn space() -> SendSpace {
+        let mut space = SendSpace::default();
+        space.sent(Seq(500));
+        space.acknowledged(Seq(u32::MAX - 499), Some(1_100));
+        space
     }
 
     #[test]
     fn numbers_that_an_end_can_send_are_told_from_others() {
-        let way = way();
+        let space = space();
         for (seq, fits) in [(0, true), (u32::MAX - 60_000, true), (600, true), (601, false), (1 << 31, false)]
         {
-            assert_eq!(way.can_be_sent(Seq(seq)), fits, "{seq}");
+            assert_eq!(space.can_be_sent(Seq(seq)), fits, "{seq}");
         }
         for (ack, fits) in [(500, true), (501, false), (u32::MAX - 60_000, true), (u32::MAX - 70_000, false)]
         {
-            assert_eq!(way.can_be_acknowledged(Seq(ack)), fits, "{ack}");
+            assert_eq!(space.can_be_acknowledged(Seq(ack)), fits, "{ack}");
         }
-        let unknown = Way::default();
+        let unknown = SendSpace::default();
         assert!(unknown.can_be_sent(Seq(7)) && unknown.can_be_acknowledged(Seq(7)));
     }
 
     #[test]
     fn where_both_ends_say_the_same_numbers_go_on_from_there() {
-        let mut way = way();
-        assert!(!way.agree(Seq(90_000)));
-        way.claim(Seq(90_000), Seq(91_000));
+        let mut space = space();
+        assert!(!space.agree(Seq(90_000)));
+        space.note_misfit(Seq(90_000), Seq(91_000));
         for ack in [89_999, 90_000, 91_001] {
-            assert!(!way.agree(Seq(ack)), "{ack}");
+            assert!(!space.agree(Seq(ack)), "{ack}");
         }
-        assert!(way.agree(Seq(90_500)));
-        assert!(way.can_be_acknowledged(Seq(91_000)) && !way.can_be_acknowledged(Seq(91_001)));
+        assert!(space.agree(Seq(90_500)));
+        assert!(space.can_be_acknowledged(Seq(91_000)) && !space.can_be_acknowledged(Seq(91_001)));
     }
 
     #[test]
     fn until_a_syn_is_acknowledged_only_what_follows_it_without_a_gap_fits() {
-        let mut way = Way::default();
-        assert!(!way.begin(Seq(u32::MAX)));
-        way.sent(Seq(100));
+        let mut space = SendSpace::default();
+        assert!(!space.begin(Seq(u32::MAX)));
+        space.sent(Seq(100));
         for (number, can_be_sent, can_be_acknowledged) in [
             (u32::MAX - 1, false, false),
             (u32::MAX, true, false),
@@ -192,31 +192,31 @@ mod tests {
             (100, true, true),
             (101, false, false),
         ] {
-            assert_eq!(way.can_be_sent(Seq(number)), can_be_sent, "{number}");
-            assert_eq!(way.can_be_acknowledged(Seq(number)), can_be_acknowledged, "{number}");
+            assert_eq!(space.can_be_sent(Seq(number)), can_be_sent, "{number}");
+            assert_eq!(space.can_be_acknowledged(Seq(number)), can_be_acknowledged, "{number}");
         }
-        assert!(!way.begin(Seq(u32::MAX)) && way.can_be_sent(Seq(100)), "the same SYN");
-        assert!(way.begin(Seq(7)) && !way.can_be_sent(Seq(100)), "another");
+        assert!(!space.begin(Seq(u32::MAX)) && space.can_be_sent(Seq(100)), "the same SYN");
+        assert!(space.begin(Seq(7)) && !space.can_be_sent(Seq(100)), "another");
     }
 
     #[test]
     fn a_claim_grows_by_what_touches_it_and_no_wider_than_a_window() {
-        let mut way = way();
+        let mut space = space();
         // Out of order, across the wrap, and once more.
         for seq in [0, u32::MAX - 999, u32::MAX - 1_999, 1_000, 0] {
-            way.claim(Seq(seq), Seq(seq) + 1_000);
+            space.note_misfit(Seq(seq), Seq(seq) + 1_000);
         }
-        assert_eq!(way.claims[0], Some((Seq(u32::MAX - 1_999), Seq(2_000))));
-        way.claim(Seq(2_001), Seq(3_001));
-        assert_eq!(way.claims[0], Some((Seq(2_001), Seq(3_001))), "there was a gap");
+        assert_eq!(space.misfits[0], Some((Seq(u32::MAX - 1_999), Seq(2_000))));
+        space.note_misfit(Seq(2_001), Seq(3_001));
+        assert_eq!(space.misfits[0], Some((Seq(2_001), Seq(3_001))), "there was a gap");
         let mut end = Seq(3_001);
         for _ in 0..3 * (LARGEST_WINDOW >> 16) {
-            way.claim(end, end + (1 << 16));
+            space.note_misfit(end, end + (1 << 16));
             end += 1 << 16;
         }
-        assert_eq!(way.claims[0], Some((end - LARGEST_WINDOW, end)));
+        assert_eq!(space.misfits[0], Some((end - LARGEST_WINDOW, end)));
         // Its end continues as before: the data that did not fit was made up.
-        way.sent(Seq(500));
-        assert!(!way.agree(end));
+        space.sent(Seq(500));
+        assert!(!space.agree(end));
     }
 }
