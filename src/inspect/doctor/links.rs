@@ -186,9 +186,9 @@ pub(super) const KERNEL_RST: &str = "kernel-rst";
 
 /// A table was left behind if no node has the interface.
 pub(super) fn guarded(system: &System, name: &str, has_table: bool) -> Finding {
-    let (table, claim) = (Raw::table_of(name), format!("@{}", Raw::claim_of(name)));
+    let (table, lock) = (Raw::table_of(name), format!("@{}", Raw::lock_of(name)));
     let users = system.read("proc/net/unix").unwrap_or_default();
-    let has_user = users.lines().any(|line| line.split_whitespace().last() == Some(&claim));
+    let has_user = users.lines().any(|line| line.split_whitespace().last() == Some(&lock));
     match (has_user, has_table) {
         (true, _) => Finding::warning(
             KERNEL_RST,

@@ -10,7 +10,6 @@
 
 mod bridge;
 mod capture;
-mod claim;
 mod clock;
 pub mod confine;
 mod counters;
@@ -22,6 +21,7 @@ mod frames;
 pub mod fuzzing;
 mod journal;
 mod link;
+mod name_lock;
 mod namespace;
 pub mod netlink;
 mod nfqueue;

@@ -27,10 +27,10 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, NextHop, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
-use crate::claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::frames::{EthernetHeader, FrameLog, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::name_lock;
 use crate::observer::Direction;
 use crate::tun::check_ip;
 use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
@@ -78,7 +78,7 @@ pub struct Raw {
     is_gone: bool,
 }
 
-/// The kind in the names of its claims.
+/// The kind in the names of its locks.
 const KIND: &str = "raw";
 /// The capabilities for the packet socket, and for nft.
 const RIGHTS: &str = "CAP_NET_ADMIN and CAP_NET_RAW";
@@ -123,8 +123,8 @@ impl Raw {
     }
 
     /// The name that /proc/net/unix shows, after an `@`, as long as a device has a user.
-    pub fn claim_of(device: &str) -> String {
-        claim::name(KIND, device)
+    pub fn lock_of(device: &str) -> String {
+        name_lock::name(KIND, device)
     }
 
     /// Returns whether the device exists, and checks only when a check is due.

@@ -18,9 +18,9 @@ use hopwise_core::wire::{Checksums, protocol};
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::claim::Claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Gather, Link, LinkError, Received, Sent};
+use crate::name_lock::NameLock;
 use crate::netlink::OnLoan;
 use crate::sys;
 use crate::tun::{
@@ -50,7 +50,7 @@ struct Offloads {
     on_loan: Option<OnLoan>,
     fd: OwnedFd,
     queues: Queues,
-    _claim: Option<Claim>,
+    _lock: Option<NameLock>,
 }
 
 impl Drop for Offloads {
@@ -93,14 +93,14 @@ impl TunFast {
         // The kernel refuses a second user of a device with one queue. With several queues it would add another queue.
         // A number that the kernel chooses is free.
         let is_shared = queues != Queues::One && !config.name.contains('%');
-        let claim = is_shared.then(|| Claim::to("tun", &config.name)).transpose()?;
+        let lock = is_shared.then(|| NameLock::of("tun", &config.name)).transpose()?;
         // The crate sets the device up.
         let before = before(&config.name)?;
         let first = open_first(&config.name, queues)?;
         // From here on, an error undoes the changes so far.
         let on_loan = before.map(|before| OnLoan::new(before, config.loan_beside.as_deref()));
         let fd = first.as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
-        let mut offloads = Offloads { on_loan, fd, queues, _claim: claim };
+        let mut offloads = Offloads { on_loan, fd, queues, _lock: lock };
         let name = first.name().map_err(failed("ask for its name"))?;
         let mut devices = vec![first];
         if let Queues::Several(count) = queues {

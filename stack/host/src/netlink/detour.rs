@@ -22,8 +22,8 @@ use super::news::LinkNews;
 use super::routes::network_of;
 use super::table;
 use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
-use crate::claim::{self, Claim};
 use crate::firewall::{Between, Ruleset};
+use crate::name_lock::{self, NameLock};
 use crate::nft::OwnedTable;
 
 use marks::MARK;
@@ -95,7 +95,7 @@ pub struct Detour {
     /// The rules apply to marked packets alone.
     marks: Option<OwnedTable>,
     /// Names that mark the rules as in use. They go after the rules.
-    _claims: Vec<Claim>,
+    _locks: Vec<NameLock>,
 }
 
 impl Detour {
@@ -107,21 +107,15 @@ impl Detour {
         }
         let news = LinkNews::listen();
         let news = news.map_err(|error| NetlinkError::System { doing: "listen for links", error })?;
-        let mut detour = Detour {
-            rules: Vec::new(),
-            routes: Vec::new(),
-            news,
-            looks: 0,
-            marks: None,
-            _claims: Vec::new(),
-        };
-        let Detour { rules: made, routes, _claims: claims, .. } = &mut detour;
+        let mut detour =
+            Detour { rules: Vec::new(), routes: Vec::new(), news, looks: 0, marks: None, _locks: Vec::new() };
+        let Detour { rules: made, routes, _locks: locks, .. } = &mut detour;
         blocking(async move |handle| {
             for (side, index) in sides.iter().zip(&indices) {
                 check_table(&handle, side.table, *index).await?;
             }
             for (side, index) in sides.iter().zip(indices) {
-                claims.extend(claim(side));
+                locks.extend(lock(side));
                 let families =
                     [false, true].map(|is_v6| config.networks.iter().any(|n| n.address().is_ipv6() == is_v6));
                 for (is_v6, _) in [false, true].into_iter().zip(families).filter(|(_, is_used)| *is_used) {
@@ -169,9 +163,9 @@ impl Detour {
 }
 
 /// Takes the name that marks a side's rules as in use. The detour works without it.
-fn claim(side: &Side<'_>) -> Option<Claim> {
-    let claim = Claim::to(KIND, &format!("{} {}", side.table, side.to));
-    claim.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
+fn lock(side: &Side<'_>) -> Option<NameLock> {
+    let lock = NameLock::of(KIND, &format!("{} {}", side.table, side.to));
+    lock.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
 }
 
 /// Refuses a table that has a route to another device.
@@ -204,7 +198,7 @@ pub fn detours(rules: &Ruleset) -> Result<Vec<Between>, NetlinkError> {
 /// The devices of detours in use, by their tables. Any user can take such a name; the only effect is that rules without
 /// a route stay.
 fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
-    let prefix = claim::name(KIND, "");
+    let prefix = name_lock::name(KIND, "");
     let names = names_with(&prefix)
         .map_err(|error| NetlinkError::System { doing: "ask which detours are in use", error })?;
     let read = |Named { name, .. }: Named| {

@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, UdpSocket};
 
-use crate::claim::Claim;
 use crate::link::LinkError;
+use crate::name_lock::NameLock;
 use crate::nft::{OwnedTable, in_a_name};
 
 use super::RIGHTS;
@@ -16,17 +16,17 @@ use super::RIGHTS;
 #[derive(Debug)]
 pub(super) struct Guard {
     _table: OwnedTable,
-    _claim: Claim,
+    _lock: NameLock,
 }
 
 impl Guard {
     pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
-        let claim = Claim::to(super::KIND, device)?;
+        let lock = NameLock::of(super::KIND, device)?;
         let table = format!("inet {}", table_name(device));
         let table = OwnedTable::set(&table, &chains(device, addresses, has_kernel_address))
             .map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
-        Ok(Guard { _table: table, _claim: claim })
+        Ok(Guard { _table: table, _lock: lock })
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Journal, OF_SWITCHES};
 use change::Change;
-use shared::{ChangeLock, Claims};
+use shared::{ChangeLock, Needed};
 
 const KERNEL: &str = "/proc/sys/net";
 
@@ -22,7 +22,7 @@ pub struct Switches {
     kernel: PathBuf,
     journal: Journal,
     changes: Vec<Change>,
-    claims: Claims,
+    needed: Needed,
 }
 
 impl Switches {
@@ -39,9 +39,9 @@ impl Switches {
 
     fn open_below(kernel: &Path, path: &Path, users: &[u32]) -> io::Result<Switches> {
         let (journal, lines) = Journal::open(path, users)?;
-        let claims = Claims::of(kernel, users);
+        let needed = Needed::of(kernel, users);
         let mut switches =
-            Switches { kernel: kernel.to_owned(), journal, changes: change::read(&lines), claims };
+            Switches { kernel: kernel.to_owned(), journal, changes: change::read(&lines), needed };
         let left = switches.put_back()?.left;
         switches.journal.begin(&text(&left))?;
         switches.changes = left;
@@ -50,14 +50,13 @@ impl Switches {
 
     /// Sets a key such as `ipv4/conf/wlan0/forwarding`.
     pub fn set(&mut self, key: &str, value: &str) -> io::Result<()> {
-        let _lock = ChangeLock::wait(&self.claims)?;
+        let _lock = ChangeLock::wait(&self.needed)?;
         let path = self.kernel.join(key);
         let now = fs::read_to_string(&path)?.trim().to_owned();
         // Another daemon has recorded the old value.
-        let before =
-            self.claims.others(key)?.into_iter().next().map_or(now.clone(), |claimed| claimed.before);
+        let before = self.needed.others(key)?.into_iter().next().map_or(now.clone(), |named| named.before);
         let change = Change::new(key, before, value);
-        self.claims.hold(&change)?;
+        self.needed.hold(&change)?;
         if !self.changes.contains(&change) {
             self.journal.note(&change.line())?;
             self.changes.push(change);
@@ -89,9 +88,9 @@ impl Switches {
     /// The switch's value, before any daemon changed it.
     fn level_before(&self, interface: &str, switch: &str) -> io::Result<u8> {
         let key = format!("ipv4/conf/{interface}/{switch}");
-        let claimed = self.claims.others(&key)?.into_iter().next();
+        let named = self.needed.others(&key)?.into_iter().next();
         let text =
-            claimed.map_or_else(|| fs::read_to_string(self.kernel.join(&key)), |other| Ok(other.before))?;
+            named.map_or_else(|| fs::read_to_string(self.kernel.join(&key)), |other| Ok(other.before))?;
         text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
@@ -114,11 +113,11 @@ impl Switches {
     /// Restores the newest change first. A switch that another program has changed since stays. A switch that another
     /// daemon needs gets that daemon's value, and that daemon restores it.
     fn put_back(&mut self) -> io::Result<PutBack> {
-        let _lock = ChangeLock::wait(&self.claims)?;
-        self.claims.let_go();
+        let _lock = ChangeLock::wait(&self.needed)?;
+        self.needed.let_go();
         let mut done = PutBack::default();
         for change in std::mem::take(&mut self.changes).into_iter().rev() {
-            let others = self.claims.others(&change.key)?;
+            let others = self.needed.others(&change.key)?;
             if let Some(other) = others.first() {
                 if other.after != change.after
                     && let Err(error) = fs::write(self.kernel.join(&change.key), &other.after)
@@ -131,7 +130,7 @@ impl Switches {
             }
             if let Some(all) = self.keeps(&change) {
                 // A daemon that still needs `all` off may end later.
-                done.left.extend((!self.claims.others(&all)?.is_empty()).then_some(change));
+                done.left.extend((!self.needed.others(&all)?.is_empty()).then_some(change));
                 continue;
             }
             let (key, before) = (change.place(), &change.before);
@@ -189,8 +188,8 @@ pub fn left_in(folder: &Path) -> Vec<PathBuf> {
 pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
     let (journal, lines) = Journal::open_here(path, users)?;
     let (kernel, changes) = (Path::new(KERNEL), change::read(&lines));
-    let claims = Claims::of(kernel, users);
-    let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
+    let needed = Needed::of(kernel, users);
+    let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, needed };
     let PutBack { count, left } = switches.put_back()?;
     switches.changes = left;
     Ok(count)

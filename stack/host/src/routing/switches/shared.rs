@@ -25,7 +25,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// The switches that one daemon needs.
 #[derive(Debug)]
-pub(super) struct Claims {
+pub(super) struct Needed {
     /// The tree of switches that they belong to: tests use their own trees.
     tree: u64,
     /// Users that daemons have, besides root and our own.
@@ -34,12 +34,12 @@ pub(super) struct Claims {
     sockets: Vec<UnixListener>,
 }
 
-impl Claims {
-    pub(super) fn of(kernel: &Path, users: &[u32]) -> Claims {
+impl Needed {
+    pub(super) fn of(kernel: &Path, users: &[u32]) -> Needed {
         let mut hasher = DefaultHasher::new();
         kernel.hash(&mut hasher);
         let (names, sockets) = (Vec::new(), Vec::new());
-        Claims { tree: hasher.finish(), users: users.to_vec(), names, sockets }
+        Needed { tree: hasher.finish(), users: users.to_vec(), names, sockets }
     }
 
     fn prefix(&self) -> String {
@@ -74,7 +74,7 @@ impl Claims {
     /// The changes of a switch by other daemons that need it.
     pub(super) fn others(&self, key: &str) -> io::Result<Vec<Change>> {
         let prefix = self.prefix();
-        let mut claimed = Vec::new();
+        let mut named = Vec::new();
         for Named { name, user } in names_with(&prefix)? {
             let change = name.strip_prefix(&prefix).and_then(read_change);
             let Some(change) = change.filter(|change| change.key == key && !self.names.contains(&name))
@@ -82,12 +82,12 @@ impl Claims {
                 continue;
             };
             if self.is_daemon(user) {
-                claimed.push(change);
+                named.push(change);
             } else {
                 tracing::warn!(key, user, "a user that is no daemon's claims a switch, in vain");
             }
         }
-        Ok(claimed)
+        Ok(named)
     }
 }
 
@@ -100,8 +100,8 @@ pub(super) struct ChangeLock {
 
 impl ChangeLock {
     #[expect(clippy::disallowed_methods, reason = "nothing is driven while a daemon starts or ends")]
-    pub(super) fn wait(claims: &Claims) -> io::Result<ChangeLock> {
-        let name = format!("{}turn", claims.prefix());
+    pub(super) fn wait(needed: &Needed) -> io::Result<ChangeLock> {
+        let name = format!("{}turn", needed.prefix());
         let mut tries = 0;
         loop {
             match bind(&name) {
@@ -109,7 +109,7 @@ impl ChangeLock {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
                 Err(error) => {
                     let holder = names_with(&name)?.into_iter().find(|named| named.name == name);
-                    if let Some(Named { user, .. }) = holder.filter(|holder| !claims.is_daemon(holder.user)) {
+                    if let Some(Named { user, .. }) = holder.filter(|holder| !needed.is_daemon(holder.user)) {
                         tracing::warn!(
                             user,
                             "a user that is no daemon's holds the turn, and is not waited for"
@@ -139,12 +139,12 @@ mod tests {
     #[test]
     fn names_that_can_be_guessed_are_taken_in_vain() {
         let tree = std::env::temp_dir().join(format!("hopwise-guessed-{}", std::process::id()));
-        let mut claims = Claims::of(&tree, &[]);
+        let mut needed = Needed::of(&tree, &[]);
         let change = read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
-        let (prefix, own) = (claims.prefix(), std::process::id());
+        let (prefix, own) = (needed.prefix(), std::process::id());
         let guessed = (0..TRIES).map(|nth| format!("{prefix}ipv4/conf/wlan0/rp_filter 2 0 {own}.{nth}"));
         let _taken: Vec<_> = guessed.map(|name| bind(&name).expect("it is free")).collect();
-        claims.hold(&change).expect("a name is left");
-        assert_eq!(Claims::of(&tree, &[]).others(&change.key).expect("they are listed").len(), 101);
+        needed.hold(&change).expect("a name is left");
+        assert_eq!(Needed::of(&tree, &[]).others(&change.key).expect("they are listed").len(), 101);
     }
 }

@@ -14,17 +14,17 @@ pub(crate) fn name(kind: &str, device: &str) -> String {
 
 /// Held as long as the device is used.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct NameLock {
     // The kernel keeps the name while this is open.
     _name: UnixListener,
 }
 
-impl Claim {
-    /// Claims a device. It may have users of different kinds at a time, but one of each.
-    pub(crate) fn to(kind: &str, device: &str) -> Result<Claim, LinkError> {
+impl NameLock {
+    /// Locks a device. It may have users of different kinds at a time, but one of each.
+    pub(crate) fn of(kind: &str, device: &str) -> Result<NameLock, LinkError> {
         let name = SocketAddr::from_abstract_name(name(kind, device));
         let bound = name.and_then(|name| UnixListener::bind_addr(&name));
-        bound.map(|bound| Claim { _name: bound }).map_err(|error| {
+        bound.map(|bound| NameLock { _name: bound }).map_err(|error| {
             let is_held = error.kind() == io::ErrorKind::AddrInUse;
             let kind = if is_held { io::ErrorKind::ResourceBusy } else { error.kind() };
             LinkError::system("claim it", device, io::Error::new(kind, error))
