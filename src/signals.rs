@@ -78,30 +78,30 @@ pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failu
 pub(crate) struct Caught<S> {
     runtime: Runtime,
     signals: S,
-    told: OwnedFd,
+    has_come: OwnedFd,
 }
 
 impl<S> Caught<S> {
     /// Starts no thread.
     fn catch(catch: impl FnOnce() -> io::Result<S>) -> io::Result<Caught<S>> {
-        let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let has_come = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let signals = {
             let _inside = runtime.enter();
             catch()?
         };
-        Ok(Caught { runtime, signals, told })
+        Ok(Caught { runtime, signals, has_come })
     }
 
     /// Becomes readable with a signal; reading it does not wait.
     pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.told.try_clone()
+        self.has_come.try_clone()
     }
 }
 
 /// It fails only when the counter is full, because it was never read.
-fn add_one(told: &OwnedFd) {
-    let _ = rustix::io::write(told, &1_u64.to_ne_bytes());
+fn add_one(has_come: &OwnedFd) {
+    let _ = rustix::io::write(has_come, &1_u64.to_ne_bytes());
 }
 
 impl Caught<Signal> {
@@ -112,14 +112,14 @@ impl Caught<Signal> {
 
     /// Starts a thread that reports each signal.
     pub(crate) fn tell(self) -> io::Result<()> {
-        let Caught { runtime, mut signals, told } = self;
+        let Caught { runtime, mut signals, has_come } = self;
         let thread = std::thread::Builder::new().name("hangups".into());
-        let told = move || {
+        let report = move || {
             while runtime.block_on(signals.recv()).is_some() {
-                add_one(&told);
+                add_one(&has_come);
             }
         };
-        thread.spawn(told).map(drop)
+        thread.spawn(report).map(drop)
     }
 }
 
@@ -131,20 +131,20 @@ impl Caught<Ending> {
 
     /// Starts a thread that reports the first signal.
     pub(crate) fn tell(self) -> io::Result<()> {
-        let Caught { runtime, mut signals, told } = self;
+        let Caught { runtime, mut signals, has_come } = self;
         let thread = std::thread::Builder::new().name("signals".into());
-        let told = move || {
+        let report = move || {
             runtime.block_on(signals.next());
-            add_one(&told);
+            add_one(&has_come);
         };
-        thread.spawn(told).map(drop)
+        thread.spawn(report).map(drop)
     }
 }
 
 /// Becomes readable on SIGTERM, SIGINT, SIGQUIT and SIGHUP.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
     let ends = Caught::catch(Ending::or_hangup)?;
-    let told = ends.descriptor()?;
+    let has_come = ends.descriptor()?;
     ends.tell()?;
-    Ok(told)
+    Ok(has_come)
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Command;
 
-use hopwise_core::agent::{By, Class, Rule, Why};
+use hopwise_core::agent::{AckRule, By, Class, Why};
 use hopwise_core::trace::comments::{Comments, ConnNames};
 use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, UndoneBy};
 use hopwise_core::wire::{
@@ -189,7 +189,7 @@ fn sent(what: SentWhat, decision: u16) -> TraceKind {
 }
 
 fn count(have: u32) -> Why {
-    Why::new(Rule::Count, have, 2)
+    Why::new(AckRule::Count, have, 2)
 }
 
 /// The comments of a few packets; each event belongs to the packet with the number beside it.
@@ -203,12 +203,12 @@ fn words() -> Vec<String> {
         &[
             received(3001, 1, 1000),
             TraceKind::Placed { class: Class::OutOfOrder, stretches: 1 },
-            decided(2001, 3, By::Agent, plain(Rule::NotInOrder)),
+            decided(2001, 3, By::Agent, plain(AckRule::NotInOrder)),
         ],
         &[
             received(1, 1, 1000),
             TraceKind::Dropped(DropReason::OutOfWindow),
-            decided(2001, 4, By::Forced, plain(Rule::Forced)),
+            decided(2001, 4, By::Forced, plain(AckRule::Forced)),
         ],
         &[received(2001, 2897, 0), TraceKind::Rtt { sample_us: 12_345, srtt_us: 11_000, rto_us: 213_000 }],
         &[received(2001, 2897, 0), lost, began],
@@ -327,9 +327,9 @@ fn more_words() -> Vec<String> {
     };
     let number = Seq(2001);
     leaves(TraceKind::AckSent { number, decided: number, repeat: false, decision: 2 });
-    leaves(decided(2001, 3, By::Repeat, Why::plain(Rule::Deadline)));
+    leaves(decided(2001, 3, By::Repeat, Why::plain(AckRule::Deadline)));
     leaves(TraceKind::AckSent { number, decided: number, repeat: true, decision: 3 });
-    leaves(decided(2001, 4, By::Piggyback, Why::plain(Rule::Forced)));
+    leaves(decided(2001, 4, By::Piggyback, Why::plain(AckRule::Forced)));
     leaves(sent(SentWhat::New, 4));
     words
 }

@@ -10,7 +10,7 @@ use hopwise_agents::param::DefaultValue;
 use hopwise_agents::registry::{self, Descriptor, Kind};
 use hopwise_agents::spec::parse_receiver;
 use hopwise_agents::{Profile, StandardAgents};
-use hopwise_core::agent::{By, Rule, Why};
+use hopwise_core::agent::{AckRule, By, Why};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError,
 };
@@ -321,7 +321,7 @@ fn live(kind: &TraceKind) -> Option<Decided> {
     match *kind {
         TraceKind::AckHeld { why, .. } => Some(Decided::Held(why)),
         TraceKind::AckDecided { by: By::Agent | By::Repeat, why, .. } => Some(Decided::Acked(why)),
-        TraceKind::AckDecided { why, .. } => (why.rule == Rule::Ceiling).then_some(Decided::Acked(why)),
+        TraceKind::AckDecided { why, .. } => (why.rule == AckRule::Ceiling).then_some(Decided::Acked(why)),
         _ => None,
     }
 }

@@ -107,9 +107,9 @@ mod tests {
         let (by_name, name) = systemd("both");
         for (socket, name) in [(by_path, path.as_os_str()), (by_name, OsStr::new(&name))] {
             send(name, Notice::Stopping, WITHIN).expect("it listens");
-            let mut told = [0; 64];
-            let bytes = socket.recv(&mut told).expect("it is told");
-            assert_eq!(&told[..bytes], b"STOPPING=1\n");
+            let mut datagram = [0; 64];
+            let bytes = socket.recv(&mut datagram).expect("it is told");
+            assert_eq!(&datagram[..bytes], b"STOPPING=1\n");
         }
         std::fs::remove_dir_all(folder).expect("it is there");
     }

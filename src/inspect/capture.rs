@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Action::Stop => {
             let ended = ask(&arguments.control, &Request::CaptureStop)?;
-            say(&ended.told().join("\n  "))
+            say(&ended.summary().join("\n  "))
         }
     }
 }

@@ -450,8 +450,8 @@ mod tests {
         };
         assert_eq!(problem(None, None), None);
         assert_eq!(problem(None, Some("disk full")).as_deref(), Some("disk full"));
-        let told = problem(Some("reset"), Some("disk full")).expect("a problem");
-        assert!(told.contains("reset") && told.contains("disk full"), "{told}");
+        let both = problem(Some("reset"), Some("disk full")).expect("a problem");
+        assert!(both.contains("reset") && both.contains("disk full"), "{both}");
     }
 
     #[test]

@@ -164,10 +164,10 @@ impl Arguments {
             });
         }
         let mut answer = pin!(protocol::read_line::<Answer>(&mut control));
-        let mut told = None;
+        let mut answered = None;
         let over = async {
             let hears = async {
-                let is_told = told.insert(answer.as_mut().await).is_ok();
+                let is_told = answered.insert(answer.as_mut().await).is_ok();
                 sleep(if is_told { RESULT_WITHIN } else { flow::LAST_BYTES_WITHIN }).await;
                 "it has ended the measurement, and not the flows"
             };
@@ -180,8 +180,8 @@ impl Arguments {
             seen = self.watch(&plan, &mut flows, &moved) => seen,
             problem = over => return Err(Failure::failed("measure", problem)),
         };
-        let answer = match told {
-            Some(told) => Ok(told),
+        let answer = match answered {
+            Some(answered) => Ok(answered),
             None => timeout(RESULT_WITHIN, answer).await,
         };
         let theirs = flows_seen(answer)?;

@@ -93,13 +93,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Prints the report. Once a signal has come, its reader has a second for it.
 fn tell(report: Report, is_json: bool, ends: &OwnedFd) -> Result<(), Failure> {
-    let (sender, told) = channel();
+    let (sender, written) = channel();
     let print = move || sender.send(if is_json { report.print_json() } else { report.print_text() });
     let thread = thread::Builder::new().name("report".into());
     thread.spawn(print).map_err(|error| Failure::failed("start a thread", error))?;
     loop {
-        match told.recv_timeout(signals::LAST_WORDS_WITHIN) {
-            Ok(written) => return printed(written),
+        match written.recv_timeout(signals::LAST_WORDS_WITHIN) {
+            Ok(result) => return printed(result),
             Err(RecvTimeoutError::Timeout) if wait_to_read(ends.as_fd(), Duration::ZERO).is_err() => {}
             Err(_) => return Ok(()),
         }

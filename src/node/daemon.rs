@@ -399,11 +399,11 @@ impl Daemon {
     fn end_capture(&self) -> Result<CaptureSnapshot, CaptureError> {
         let (path, counts) = self.capture.stop()?;
         let ended = capture_snapshot(&path, &counts);
-        let told = ended.told().join("; ");
+        let summary = ended.summary().join("; ");
         if ended.is_whole() {
-            tracing::info!("captured into {told}");
+            tracing::info!("captured into {summary}");
         } else {
-            tracing::warn!("captured, not all of it, into {told}");
+            tracing::warn!("captured, not all of it, into {summary}");
         }
         Ok(ended)
     }
@@ -411,7 +411,7 @@ impl Daemon {
     fn answer(&self, request: Request) -> Response {
         let outcome = match request {
             Request::Status => return Response::Status(Box::new(self.snapshot())),
-            Request::Paths { news } => return paths::told(self.shards.stacks(), &news),
+            Request::Paths { news } => return paths::report(self.shards.stacks(), &news),
             Request::Arrivals { peer } => return paths::arrivals(self.shards.stacks(), peer),
             Request::CaptureStart { file, links, rotate_bytes, files } => {
                 self.start_capture((file, &links, rotate_bytes, files))

@@ -236,16 +236,16 @@ impl Context {
         seat: &Seat,
     ) -> Option<S> {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        let told = tokio::select! {
-            told = connecting => told,
+        let connected = tokio::select! {
+            connected = connecting => connected,
             () = hangs_up => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client hung up")),
             () = seat.sitter().told_to_go() => Err(io::Error::other("another client needs the seat")),
         };
-        let told = told.inspect_err(|error| {
+        let connected = connected.inspect_err(|error| {
             self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
         });
-        told.ok()
+        connected.ok()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hopwise_agents::spec::MOST_SHADOWS;
-use hopwise_core::agent::{By, Rule};
+use hopwise_core::agent::{AckRule, By};
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_host::{CaptureCounts, Observer, SeenPacket};
@@ -22,19 +22,19 @@ use super::snapshot::{LinkSnapshot, Snapshot};
 
 pub(super) use server::serve;
 
-const RULES: [Rule; 12] = [
-    Rule::Each,
-    Rule::Count,
-    Rule::Window,
-    Rule::Rate,
-    Rule::Deadline,
-    Rule::NotInOrder,
-    Rule::Push,
-    Rule::Marked,
-    Rule::Asked,
-    Rule::LostAck,
-    Rule::Forced,
-    Rule::Ceiling,
+const RULES: [AckRule; 12] = [
+    AckRule::Each,
+    AckRule::Count,
+    AckRule::Window,
+    AckRule::Rate,
+    AckRule::Deadline,
+    AckRule::NotInOrder,
+    AckRule::Push,
+    AckRule::Marked,
+    AckRule::Asked,
+    AckRule::LostAck,
+    AckRule::Forced,
+    AckRule::Ceiling,
 ];
 const DECIDERS: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
 /// Upper bounds of the round-trip histogram, in microseconds.
@@ -361,7 +361,7 @@ mod tests {
     fn events_become_lines_of_the_text_format() {
         let sums = Sums::new();
         let event = |kind| TraceEvent { now: Instant::ZERO, conn: 1, packet: 1, kind };
-        let why = Why::new(Rule::Count, 2, 2);
+        let why = Why::new(AckRule::Count, 2, 2);
         sums.add(&event(TraceKind::AckDecided { number: Seq(1), decision: 1, by: By::Agent, why }));
         sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
         for shadow in [1, u8::MAX] {

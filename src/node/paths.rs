@@ -12,7 +12,7 @@ use super::control::{PathNews, PathWhat, Response};
 /// The largest number of news in one request.
 const MOST_NEWS: usize = 1_024;
 
-pub(super) fn told(stacks: &[Stack], news: &[PathNews]) -> Response {
+pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
     if news.len() > MOST_NEWS {
         return Response::Refused { problem: format!("more than {MOST_NEWS} news at once") };
     }

@@ -345,8 +345,8 @@ mod tests {
         for (nth, goes_first) in ["10.7.0.2", "fd07::2", "10.7.0.2", "fd07::2"].into_iter().enumerate() {
             let goes = async {
                 sleep(Duration::from_millis(1)).await;
-                let told = taken.iter().position(is_told).expect("one is told");
-                taken.remove(told).sitter().origin()
+                let nth = taken.iter().position(is_told).expect("one is told");
+                taken.remove(nth).sitter().origin()
             };
             let (seat, gone) = tokio::join!(seats.take(ip("10.9.0.1")), goes);
             assert_eq!(gone, Origin::from(ip(goes_first)), "{nth}");

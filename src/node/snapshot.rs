@@ -68,7 +68,7 @@ impl TotalsSnapshot {
     }
 
     /// The totals in one line.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let sent: u64 = self.segments_sent.values().sum();
         let recoveries = self.fast_recoveries.iter().filter(|(_, count)| **count > 0);
         let recoveries: Vec<_> = recoveries.map(|(by, count)| format!("{count} by {by}")).collect();
@@ -139,19 +139,19 @@ impl BoundsSnapshot {
     }
 
     /// The held resources, and those that made room.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let size = |name: &str, value: u64| {
             if name.ends_with("memory") { Size(value).to_string() } else { value.to_string() }
         };
         let most = |name: &str| self.most.get(name).copied().unwrap_or(0);
-        let mut told: Vec<String> = self
+        let mut parts: Vec<String> = self
             .held
             .iter()
             .map(|(name, held)| format!("{name} {} of {}", size(name, *held), size(name, most(name))))
             .collect();
         let gave_way = self.gave_way.iter().filter(|(_, count)| **count > 0);
-        told.extend(gave_way.map(|(name, count)| format!("{count} made room for {name}")));
-        told.join(", ")
+        parts.extend(gave_way.map(|(name, count)| format!("{count} made room for {name}")));
+        parts.join(", ")
     }
 }
 
@@ -235,11 +235,11 @@ impl CaptureSnapshot {
     }
 
     /// The file and its content, then each problem.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn summary(&self) -> Vec<String> {
         let CaptureSnapshot { file, packets_written, bytes_written, files_begun, .. } = self;
-        let mut told = vec![format!("{file}: {packets_written} packets, {}", Size(*bytes_written))];
+        let mut parts = vec![format!("{file}: {packets_written} packets, {}", Size(*bytes_written))];
         if *files_begun > 1 {
-            told[0].push_str(&format!(", in {files_begun} files, of which the newest stay"));
+            parts[0].push_str(&format!(", in {files_begun} files, of which the newest stay"));
         }
         for (count, why) in [
             (self.packets_missed, "packets came too fast for the queue"),
@@ -247,11 +247,11 @@ impl CaptureSnapshot {
             (self.packets_unwritten, "packets could not be written"),
         ] {
             if count > 0 {
-                told.push(format!("{count} {why}"));
+                parts.push(format!("{count} {why}"));
             }
         }
-        told.extend(self.last_error.iter().map(|error| format!("last error: {error}")));
-        told
+        parts.extend(self.last_error.iter().map(|error| format!("last error: {error}")));
+        parts
     }
 }
 
@@ -411,7 +411,7 @@ mod tests {
             ..CaptureSnapshot::default()
         };
         assert!(whole.is_whole());
-        assert_eq!(whole.told(), ["a.pcapng: 7 packets, 2.0 KiB"]);
+        assert_eq!(whole.summary(), ["a.pcapng: 7 packets, 2.0 KiB"]);
         let full = CaptureSnapshot {
             files_begun: 3,
             packets_missed: 2,
@@ -427,7 +427,7 @@ mod tests {
             "5 packets could not be written",
             "last error: No space left",
         ];
-        assert_eq!(full.told(), expected);
+        assert_eq!(full.summary(), expected);
     }
 
     #[test]
@@ -459,7 +459,7 @@ mod tests {
         let snapshot = TotalsSnapshot::of(&totals);
         assert_eq!((snapshot.segments_sent["resent"], snapshot.fast_recoveries["rack"]), (2, 3));
         assert_eq!(
-            snapshot.told(),
+            snapshot.summary(),
             "sent 43 segments, 3 of them again, and 7 ACKs; 1 timeouts; fast recoveries: 3 by rack; 0 losses that \
              were none"
         );
@@ -467,14 +467,14 @@ mod tests {
 
     #[test]
     fn connections_that_end_by_themselves_are_told_beside_those_that_are_shown() {
-        let told = |shown: usize, open| {
+        let summary = |shown: usize, open| {
             let connections = vec![ConnSnapshot::default(); shown];
             Snapshot { connections_open: open, connections, ..Snapshot::default() }.connections_told()
         };
-        assert_eq!((told(0, 0), told(1, 1)), ("0 connections".to_owned(), "1 connection".to_owned()));
-        assert_eq!(told(0, 1), "0 connections, and 1 without a program");
-        assert_eq!(told(1, 3), "1 connection, and 2 without a program");
-        assert_eq!(told(MOST_SHOWN, MOST_SHOWN), "1000 connections");
-        assert_eq!(told(MOST_SHOWN, 1200), "1200 connections, 200 of them not shown");
+        assert_eq!((summary(0, 0), summary(1, 1)), ("0 connections".to_owned(), "1 connection".to_owned()));
+        assert_eq!(summary(0, 1), "0 connections, and 1 without a program");
+        assert_eq!(summary(1, 3), "1 connection, and 2 without a program");
+        assert_eq!(summary(MOST_SHOWN, MOST_SHOWN), "1000 connections");
+        assert_eq!(summary(MOST_SHOWN, 1200), "1200 connections, 200 of them not shown");
     }
 }

@@ -166,9 +166,9 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
             (*reply, None)
         }
     };
-    let told = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
+    let answered = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
     let mesh = connected.map(Unfinished::new);
-    if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, mesh, told) {
+    if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, mesh, answered) {
         count(&server.counts.open);
         carry(server, client, mesh, seat.sitter()).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);

@@ -52,7 +52,7 @@ fn page(snapshot: &Snapshot) -> String {
         let shards: Vec<_> = snapshot.shards.iter().map(shard).collect();
         lines.push(format!("shards: {}", shards.join("; ")));
     }
-    lines.push(format!("totals: {}", snapshot.totals.told()));
+    lines.push(format!("totals: {}", snapshot.totals.summary()));
     if !snapshot.drops.is_empty() {
         lines.push(format!("drops: {}", counts(&snapshot.drops)));
     }
@@ -62,7 +62,7 @@ fn page(snapshot: &Snapshot) -> String {
         lines.push(format!("relays: {}", counts(&relays)));
     }
     if !snapshot.bounds.held.is_empty() {
-        lines.push(format!("held: {}", snapshot.bounds.told()));
+        lines.push(format!("held: {}", snapshot.bounds.summary()));
     }
     if let Some(capture) = &snapshot.capture {
         let (file, packets, lost) = (&capture.file, capture.packets_written, capture.packets_lost());

@@ -126,8 +126,8 @@ mod tests {
             let goes = async {
                 loop {
                     tokio::time::sleep(Duration::from_millis(1)).await;
-                    let told = taken.iter().position(|seat| seat.sitter().is_told());
-                    if let Some(nth) = told {
+                    let goes = taken.iter().position(|seat| seat.sitter().is_told());
+                    if let Some(nth) = goes {
                         return drop(taken.remove(nth));
                     }
                 }

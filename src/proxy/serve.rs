@@ -94,7 +94,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         let shown = config.control.display();
         Failure::failed("make the control socket", format_args!("{shown}: {error}"))
     })?;
-    let (commands, told) = channel();
+    let (commands, waiting) = channel();
     let teller = Teller { commands, poller: driver.poller() };
     let sources = sources::open(config, driver.clock())?;
     firewall::look(config);
@@ -102,13 +102,13 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let _confined = confine(config.confine, &privileges, &needs(config))?;
     if !sources.is_empty() {
         let (teller, clock) = (teller.clone(), driver.clock());
-        spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
+        spawn("links", move || sources::listen(sources, clock, |event| teller.tell(Command::Hear(event))))?;
     }
     keep_time(teller, config, &bound, ending)?;
     let service = notify::ready();
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
-    let ended = drive(driver, &told, forecast, watcher, detour);
+    let ended = drive(driver, &waiting, forecast, watcher, detour);
     // Packets go their ordinary way by now: none waits for systemd.
     drop(service);
     drop(bound);
@@ -149,8 +149,8 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending)
     let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
     spawn("signals", move || {
         runtime.block_on(async {
-            let told = teller.clone();
-            tokio::spawn(control::serve(listener, move |request| told.ask(request)));
+            let asks = teller.clone();
+            tokio::spawn(control::serve(listener, move |request| asks.ask(request)));
             let ticker = teller.clone();
             if has_forecast {
                 tokio::spawn(async move {
@@ -173,7 +173,7 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending)
 
 fn drive(
     mut driver: Driver<Proxy>,
-    told: &Receiver<Command>,
+    waiting: &Receiver<Command>,
     mut forecasts: Option<Forecasts>,
     mut watcher: Option<Watcher>,
     // Last, so that it goes first: the way around the proxy is open again before its devices go.
@@ -184,14 +184,14 @@ fn drive(
         if !is_behind {
             driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
         }
-        while let Ok(command) = told.try_recv() {
+        while let Ok(command) = waiting.try_recv() {
             match command {
                 Command::Tell(request, answer) => {
                     let request = request.with_plain_address();
                     let response = obey(&mut driver, request, forecasts.as_mut());
                     answer.map(|answer| answer.send(response).is_ok());
                 }
-                Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
+                Command::Hear(event) => hear(&mut driver, &event, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::Beat => {
                     notify::alive();
@@ -224,12 +224,12 @@ fn drive(
 }
 
 /// Processes an event of a source. Signals matter only to a forecast.
-fn hear(driver: &mut Driver<Proxy>, told: &TimedEvent, forecasts: Option<&mut Forecasts>) {
-    match (told.event, forecasts) {
+fn hear(driver: &mut Driver<Proxy>, timed: &TimedEvent, forecasts: Option<&mut Forecasts>) {
+    match (timed.event, forecasts) {
         (LinkEvent::Signal { from, dbm }, Some(forecasts)) => {
-            forecasts.hear(driver, told.at, from, dbm);
+            forecasts.hear(driver, timed.at, from, dbm);
         }
-        _ => tell(driver, &told.event),
+        _ => tell(driver, &timed.event),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::proxy::{By, Network};
 use crate::world::{until, within_patience};
 
 /// The first notice, and the first one after it that tells more than that the daemon lives.
-fn told(systemd: &UnixDatagram, end: impl FnOnce()) -> [String; 2] {
+fn notices(systemd: &UnixDatagram, end: impl FnOnce()) -> [String; 2] {
     let heard = || {
         let mut told = [0; 64];
         let bytes = systemd.recv(&mut told).expect("it is told");
@@ -34,10 +34,10 @@ fn systemd_is_told_when_a_proxy_ends() {
     let network = Network::by("proxy-notify", By::Tun);
     let systemd = systemd(network.path("notify"));
     let mut running = network.proxy("none", "none");
-    assert_eq!(told(&systemd, || running.interrupt()), WANTED);
+    assert_eq!(notices(&systemd, || running.interrupt()), WANTED);
     // It says so as well when it ends by itself.
     let _running = network.proxy("none", "none");
-    assert_eq!(told(&systemd, || network.router.ip(&["link", "del", "hopm"])), WANTED);
+    assert_eq!(notices(&systemd, || network.router.ip(&["link", "del", "hopm"])), WANTED);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn systemd_is_told_when_a_routing_daemon_ends() {
         assert!(running.0.try_wait().expect("a child").is_none(), "it ended: {log}");
         log.contains("ready address")
     }));
-    assert_eq!(told(&systemd, || running.interrupt()), WANTED);
+    assert_eq!(notices(&systemd, || running.interrupt()), WANTED);
 }
 
 /// A folder that goes with the test.

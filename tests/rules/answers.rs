@@ -18,7 +18,7 @@ const SEGMENTS: u32 = 3_000;
 const UNDER_WAY: u32 = 300;
 
 /// A receiver that gives the reasons of its ACKs, and a peer whose segments come by chance.
-struct Told {
+struct Counted {
     host: Host,
     id: ConnId,
     comments: Comments,
@@ -35,8 +35,8 @@ struct Told {
     seed: u64,
 }
 
-impl Told {
-    fn new(receiver: &str, ack_merge: AckMerge, seed: u64) -> Told {
+impl Counted {
+    fn new(receiver: &str, ack_merge: AckMerge, seed: u64) -> Counted {
         let tcp = TcpConfig { sack: true, ack_merge, ..plain() };
         let mut host = Host::with(tcp, |config| config.trace_events = 1 << 16);
         let agents = AgentChoice { receiver: Some(receiver.into()), ..AgentChoice::default() };
@@ -47,7 +47,7 @@ impl Told {
         host.endpoint.drain_trace(&mut |_| {});
         let (random, first) = (Random::new(seed, 1), host.seq);
         let comments = Comments::new(Box::new(|_| None));
-        Told {
+        Counted {
             host,
             id,
             comments,
@@ -184,9 +184,9 @@ fn an_ack_answers_what_its_blocks_report_and_stands_for_those_that_went_into_it(
         (1..).zip(["immediate", "delayed", "delayed:d=4,hold=80ms", "immediate", "delayed"])
     {
         for merge in [AckMerge::Off, AckMerge::Read] {
-            let mut told = Told::new(receiver, merge, seed);
-            told.run();
-            let Told { decided, left, merged, duplicates, .. } = told;
+            let mut counted = Counted::new(receiver, merge, seed);
+            counted.run();
+            let Counted { decided, left, merged, duplicates, .. } = counted;
             println!(
                 "{receiver} {merge:?}: {decided} decided, {left} left, {merged} merged, {duplicates} came twice"
             );

@@ -1,7 +1,7 @@
 //! The agents `train` at both ends of a path: their notes to each other arrive, and bound the data under way.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{By, Rule};
+use hopwise_core::agent::{AckRule, By};
 use hopwise_core::trace::{Lacking, TraceKind};
 use hopwise_testing::memory::End;
 
@@ -17,7 +17,7 @@ fn run(senders: &'static str, receiver: &'static str, change: impl Fn(&mut Setup
     flow
 }
 
-fn acks(flow: &mut Flow, wanted: impl Fn(By, Rule) -> bool) -> usize {
+fn acks(flow: &mut Flow, wanted: impl Fn(By, AckRule) -> bool) -> usize {
     flow.count(End::B, |kind| matches!(kind, TraceKind::AckDecided { by, why, .. } if wanted(*by, why.rule)))
 }
 
@@ -33,7 +33,7 @@ fn every_ack_of_a_clean_path_was_asked_for() {
                 decided.push(why.rule);
             }
         }
-        (decided.len(), decided.iter().filter(|rule| **rule == Rule::Asked).count())
+        (decided.len(), decided.iter().filter(|rule| **rule == AckRule::Asked).count())
     };
     assert_eq!(all, asked);
     assert!((5..=12).contains(&asked), "{asked} trains");
@@ -44,7 +44,7 @@ fn a_peer_that_knows_rate_requests_alone_acknowledges_once_a_train_too() {
     let mut flow = run("[train]", "tarr:hold=490ms", |_| {});
     let lacks = |kind: &TraceKind| matches!(kind, TraceKind::Fallback(Lacking::RateRequest));
     assert_eq!(flow.count(End::A, lacks), 0);
-    let asked = acks(&mut flow, |by, rule| by == By::Agent && rule == Rule::Asked);
+    let asked = acks(&mut flow, |by, rule| by == By::Agent && rule == AckRule::Asked);
     assert!((5..=12).contains(&asked), "{asked} trains");
 }
 
@@ -92,7 +92,7 @@ fn what_is_lost_within_a_train_needs_no_timeout() {
     let stats = flow.sender().stats;
     assert!(stats.segments_retransmitted >= 4, "{stats:?}");
     assert_eq!(stats.timeouts, 0, "{stats:?}");
-    let waited = acks(&mut flow, |by, rule| by == By::Forced && rule == Rule::Ceiling);
+    let waited = acks(&mut flow, |by, rule| by == By::Forced && rule == AckRule::Ceiling);
     assert_eq!(waited, 0, "the receiver's own hold ends before the ceiling");
 }
 

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use crate::folder::{Folder, SCENARIO, text};
 
-fn told(folder: &Folder, words: &[&str]) -> Output {
+fn hopwise(folder: &Folder, words: &[&str]) -> Output {
     folder.hopwise(words).output().expect("the command was built with the tests")
 }
 
@@ -52,14 +52,14 @@ fn a_report_is_drawn_from_nothing_that_was_changed() {
         let before = std::fs::read(folder.path(&file)).expect("a file");
         bend(&folder, &file, name);
         for command in ["report", "explain"] {
-            let done = told(&folder, &[command, "t"]);
+            let done = hopwise(&folder, &[command, "t"]);
             let said = text(&done.stderr);
             assert_eq!(done.status.code(), Some(2), "{command} {file}: {said}");
             assert!(said.contains(&file) && said.contains("changed since it was written"), "{said}");
         }
         std::fs::write(folder.path(&file), before).expect("a file");
     }
-    assert_eq!(told(&folder, &["report", "t"]).status.code(), Some(0));
+    assert_eq!(hopwise(&folder, &["report", "t"]).status.code(), Some(0));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_name_is_no_formula_and_steers_no_terminal() {
         &["run", "small.yaml", "--arm", "\u{1b}[31mno", "--out", "r"],
         &["trial", "small.yaml", "--set", "arms.\u{1b}[31mred.receiver=\u{1b}[2J"],
     ] {
-        let done = told(&folder, words);
+        let done = hopwise(&folder, words);
         shown += &(text(&done.stdout) + &text(&done.stderr));
     }
     assert!(shown.contains("[31mred"), "{shown}");

@@ -7,12 +7,12 @@ use hopwise_lab::seal::seal;
 
 use crate::folder::{Folder, text};
 
-fn told(folder: &Folder, words: &[&str]) -> Output {
+fn hopwise(folder: &Folder, words: &[&str]) -> Output {
     folder.hopwise(words).output().expect("the command was built with the tests")
 }
 
 fn refused(folder: &Folder, words: &[&str], wanted: &[&str]) {
-    let done = told(folder, words);
+    let done = hopwise(folder, words);
     let shown = text(&done.stderr);
     assert_eq!(done.status.code(), Some(2), "{words:?}: {shown}");
     for part in wanted {
@@ -47,7 +47,7 @@ fn what_another_version_made_is_told_with_a_word_and_never_mixed() {
     }
     as_of_another_version(&folder, "1");
     for command in ["report", "explain"] {
-        let done = told(&folder, &[command, "1"]);
+        let done = hopwise(&folder, &[command, "1"]);
         let said = text(&done.stderr);
         assert_eq!(done.status.code(), Some(0), "{command}: {said}");
         assert!(said.contains("the runs were made by hopwise 0.0.1+old") && said.contains(VERSION), "{said}");
@@ -58,7 +58,7 @@ fn what_another_version_made_is_told_with_a_word_and_never_mixed() {
         page.contains(&format!("<dd>hopwise 0.0.1+old, drawn by {VERSION}</dd>")),
         "the page says it as well"
     );
-    let quiet = told(&folder, &["report", "2"]);
+    let quiet = hopwise(&folder, &["report", "2"]);
     assert!(quiet.stderr.is_empty() && !text(&folder.files("2")["report.html"]).contains("drawn by"));
     refused(
         &folder,
@@ -94,7 +94,7 @@ fn a_trial_that_has_not_finished_is_told_as_far_as_it_came() {
         folder.files("cut").into_keys().filter(|name| name.starts_with("runs/")).collect();
     std::fs::remove_file(folder.path("cut").join(&runs[0])).expect("a run");
     folder.write("cut/runs/0.json.part", "half");
-    let done = told(&folder, &["report", "cut"]);
+    let done = hopwise(&folder, &["report", "cut"]);
     let (printed, said) = (text(&done.stdout), text(&done.stderr));
     assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(said.contains("cut: the trial has not finished") && said.contains("--resume"), "{said}");
@@ -105,7 +105,7 @@ fn a_trial_that_has_not_finished_is_told_as_far_as_it_came() {
     }
     refused(&folder, &["report", "cut"], &["none of its runs has", "--resume"]);
     refused(&folder, &["explain", "nowhere"], &["expected a folder that hopwise trial has written"]);
-    let run = told(&folder, &["run", "small.yaml", "--arm", "dca", "--out", "single"]);
+    let run = hopwise(&folder, &["run", "small.yaml", "--arm", "dca", "--out", "single"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     refused(
         &folder,
@@ -119,7 +119,7 @@ fn a_single_run_says_with_which_settings_and_where_it_was_made() {
     let folder = Folder::new("settings");
     let sets = ["--set", "topology.hops=3", "--set", "run.duration=5s"];
     let done =
-        told(&folder, &[&["run", "small.yaml", "--arm", "dca", "--out", "single"], &sets[..]].concat());
+        hopwise(&folder, &[&["run", "small.yaml", "--arm", "dca", "--out", "single"], &sets[..]].concat());
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     let read = |name: &str| -> serde_json::Value {
         let bytes = std::fs::read(folder.path("single").join(name)).expect("a file");

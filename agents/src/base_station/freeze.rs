@@ -14,7 +14,8 @@
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side, Told,
+    AdvertisedWindow, BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires,
+    Says, Side,
 };
 use hopwise_core::trace::DropReason;
 
@@ -38,7 +39,7 @@ pub(crate) struct Freeze {
 }
 
 /// Sends the mobile's newest number with this window.
-fn say(view: &FlowView, window: Told, copies: u8, orders: &mut Orders) {
+fn say(view: &FlowView, window: AdvertisedWindow, copies: u8, orders: &mut Orders) {
     if let Some(number) = view.acked {
         orders.give(Order::Acknowledge { number, window, copies });
     }
@@ -52,7 +53,7 @@ impl BaseStationAgent for Freeze {
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
         match (passing.from, passing.kind) {
             (Side::Mobile, Kind::Ack(says)) if self.is_frozen && says != Says::Less => {
-                say(view, Told::Zero, 1, orders);
+                say(view, AdvertisedWindow::Zero, 1, orders);
                 Fate::Drop(DropReason::Replaced)
             }
             _ => Fate::Forward,
@@ -63,12 +64,12 @@ impl BaseStationAgent for Freeze {
         match news {
             LinkNews::GoingDown { .. } | LinkNews::Gone => {
                 if !std::mem::replace(&mut self.is_frozen, true) {
-                    say(view, Told::Zero, 1, orders);
+                    say(view, AdvertisedWindow::Zero, 1, orders);
                 }
             }
             LinkNews::Up => {
                 if std::mem::replace(&mut self.is_frozen, false) {
-                    say(view, Told::AsBefore, COPIES, orders);
+                    say(view, AdvertisedWindow::AsBefore, COPIES, orders);
                 }
             }
         }

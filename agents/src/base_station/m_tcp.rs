@@ -14,8 +14,8 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side,
-    Told,
+    AdvertisedWindow, BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing,
+    Requires, Says, Side,
 };
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
@@ -51,7 +51,7 @@ impl MTcp {
     }
 }
 
-fn say(number: Option<Seq>, window: Told, orders: &mut Orders) {
+fn say(number: Option<Seq>, window: AdvertisedWindow, orders: &mut Orders) {
     if let Some(number) = number {
         orders.give(Order::Acknowledge { number, window, copies: 1 });
     }
@@ -74,9 +74,9 @@ impl BaseStationAgent for MTcp {
             return Fate::Forward;
         }
         if self.is_gone {
-            say(view.acked, Told::Zero, orders);
+            say(view.acked, AdvertisedWindow::Zero, orders);
         } else {
-            say(view.acked.map(|acked| acked - 1), Told::AsBefore, orders);
+            say(view.acked.map(|acked| acked - 1), AdvertisedWindow::AsBefore, orders);
             self.due = Some(passing.now + self.wait);
         }
         Fate::Drop(DropReason::Replaced)
@@ -88,13 +88,13 @@ impl BaseStationAgent for MTcp {
             LinkNews::Gone => {
                 if !std::mem::replace(&mut self.is_gone, true) {
                     self.due = None;
-                    say(view.acked, Told::Zero, orders);
+                    say(view.acked, AdvertisedWindow::Zero, orders);
                 }
             }
             LinkNews::Up => {
                 if std::mem::replace(&mut self.is_gone, false) {
                     orders.release_all(Side::Fixed, Because::Up);
-                    say(view.acked, Told::AsBefore, orders);
+                    say(view.acked, AdvertisedWindow::AsBefore, orders);
                 }
             }
         }
@@ -103,7 +103,7 @@ impl BaseStationAgent for MTcp {
     fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            say(view.acked, Told::AsBefore, orders);
+            say(view.acked, AdvertisedWindow::AsBefore, orders);
         }
     }
 

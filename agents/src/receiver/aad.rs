@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
@@ -54,7 +54,7 @@ impl Holds for Aad {
     fn in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {
         self.gaps.take(arrival.now, arrival.gap_in_order);
         let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.set.first);
-        Decision::Hold { until: arrival.now + wait.min(self.set.hold), why: Why::plain(Rule::Deadline) }
+        Decision::Hold { until: arrival.now + wait.min(self.set.hold), why: Why::plain(AckRule::Deadline) }
     }
 
     /// `None` if `first` or `hold` ends the wait.

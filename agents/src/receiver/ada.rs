@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, RecvView, Why};
 
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
@@ -58,7 +58,7 @@ impl Holds for Ada {
         self.gaps.take(arrival.gap_in_order);
         let wait = self.gaps.times_milli(self.set.factor).unwrap_or(self.set.first);
         let latest = since(arrival, view) + self.set.hold;
-        Decision::Hold { until: (arrival.now + wait).min(latest), why: Why::plain(Rule::Deadline) }
+        Decision::Hold { until: (arrival.now + wait).min(latest), why: Why::plain(AckRule::Deadline) }
     }
 
     /// `None` if `first` or `hold` ends the wait.

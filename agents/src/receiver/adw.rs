@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, Class, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, Class, Needs, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
@@ -87,7 +87,7 @@ impl Holds for Adw {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         self.gaps.take(arrival.now, arrival.gap_in_order);
         let wanted = self.follow(view);
-        let why = Why::new(Rule::Window, view.owed.bytes, wanted);
+        let why = Why::new(AckRule::Window, view.owed.bytes, wanted);
         let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.set.first);
         Decision::counted_anew(why, arrival.now + wait.min(self.set.hold))
     }

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -59,7 +59,7 @@ impl AltmanJimenez {
 impl Holds for AltmanJimenez {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let wanted = self.wanted(view.owed.in_order_total);
-        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        let why = Why::new(AckRule::Count, view.owed.segments, wanted);
         Decision::counted(why, since(arrival, view) + self.0.hold)
     }
 }

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, Class, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, Class, RecvView, Why};
 
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
@@ -76,7 +76,7 @@ impl Holds for Daa {
         self.gaps.take(arrival.gap_in_order);
 
         let wanted = self.dwin / SEGMENT;
-        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        let why = Why::new(AckRule::Count, view.owed.segments, wanted);
         let wait = self.timer().unwrap_or(self.set.first);
         let latest = since(arrival, view) + self.set.hold;
         Decision::counted_anew(why, (arrival.now + wait).min(latest))

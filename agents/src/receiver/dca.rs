@@ -24,7 +24,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, Needs, Path, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, Needs, Path, RecvView, Why};
 
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, since};
@@ -134,7 +134,7 @@ impl Holds for Dca {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let wanted = self.wanted(view);
         self.last_wanted = wanted;
-        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        let why = Why::new(AckRule::Count, view.owed.segments, wanted);
         let gaps = self.set.factor * u64::from(wanted);
         let wait = self.gaps.times_milli(gaps).unwrap_or(self.set.first).min(self.set.hold);
         Decision::counted(why, since(arrival, view) + wait)

@@ -9,7 +9,7 @@
 //! Deviations: segments are counted, not full-sized segments. The hold of 100 ms is that of the papers' simulations;
 //! hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is broken on purpose.
 
-use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, RecvView, Why};
 
 use super::hold::{Decision, Holds, Host, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -39,7 +39,7 @@ pub(crate) struct Delayed(Params);
 
 impl Holds for Delayed {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
-        let why = Why::new(Rule::Count, view.owed.segments, self.0.d);
+        let why = Why::new(AckRule::Count, view.owed.segments, self.0.d);
         Decision::counted(why, since(arrival, view) + self.0.hold.time())
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, ReceiverAgent, RecvView, Why,
 };
 
 /// The longest hold that a setting may name. The ledger allows no longer one.
@@ -27,7 +27,7 @@ pub(super) enum Decision {
 }
 
 impl Decision {
-    pub(super) const AT_ONCE: Decision = Decision::Now(Why::plain(Rule::NotInOrder));
+    pub(super) const AT_ONCE: Decision = Decision::Now(Why::plain(AckRule::NotInOrder));
 
     /// An ACK leaves at once if as much waits as `why` wants. Otherwise the segment joins the hold, which ends at
     /// `until`.
@@ -49,7 +49,7 @@ pub(super) fn since(arrival: &Arrival, view: &RecvView<'_>) -> Instant {
 /// The rule of an agent that holds segments. Defaults stand for what an agent leaves out.
 pub(super) trait Holds: Debug + Send + 'static {
     /// The reason for an ACK at the end of a hold.
-    const AT_END: Rule = Rule::Deadline;
+    const AT_END: AckRule = AckRule::Deadline;
 
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision;
 
@@ -156,7 +156,7 @@ mod tests {
     impl Holds for ByBytes {
         fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
             let until = Instant::from_millis(arrival.bytes.into());
-            let why = Why::new(Rule::Count, view.owed.segments, 9);
+            let why = Why::new(AckRule::Count, view.owed.segments, 9);
             if arrival.push { Decision::Join { until, why } } else { Decision::Hold { until, why } }
         }
     }

@@ -7,7 +7,7 @@
 //! Parameters: none.
 //! Deviations: none.
 
-use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, RecvView, Why};
 
 use super::hold::{Decision, Holds, host};
 use crate::descriptor::{Descriptor, Make};
@@ -26,7 +26,7 @@ pub(crate) struct Immediate;
 
 impl Holds for Immediate {
     fn in_order(&mut self, _: &Arrival, _: &RecvView<'_>) -> Decision {
-        Decision::Now(Why::plain(Rule::Each))
+        Decision::Now(Why::plain(AckRule::Each))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Needs, ReceiverAgent, RecvView, Rtt, Rule, Why,
+    AckDecided, AckNote, AckRule, AckVerdict, Arrival, Basis, By, Needs, ReceiverAgent, RecvView, Rtt, Why,
 };
 
 use super::hold::{Holds, Host};
@@ -122,7 +122,7 @@ impl<R: Holds> ReceiverAgent for Repeating<R> {
     fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
         match self.host.on_deadline(now, view) {
             AckVerdict::Hold(_) if self.repeats.take_due(now) => {
-                AckVerdict::Repeat(Why::plain(Rule::LostAck))
+                AckVerdict::Repeat(Why::plain(AckRule::LostAck))
             }
             verdict => verdict,
         }

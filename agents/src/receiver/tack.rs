@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Basis, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Basis, Needs, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -71,21 +71,21 @@ impl Tack {
 }
 
 impl Holds for Tack {
-    const AT_END: Rule = Rule::Rate;
+    const AT_END: AckRule = AckRule::Rate;
 
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let now = arrival.now;
         self.bandwidth.take(arrival, view.path.rtt.min.unwrap_or_default());
         let latest = since(arrival, view) + self.set.hold;
         let Some((interval, _)) = self.interval(now, view) else {
-            let why = Why::new(Rule::Count, view.owed.segments, self.set.l);
+            let why = Why::new(AckRule::Count, view.owed.segments, self.set.l);
             return Decision::counted(why, latest);
         };
         let from = view.owed.last_ack.map_or(now, |last| last + interval);
         if from <= now {
-            return Decision::Now(Why::plain(Rule::Rate));
+            return Decision::Now(Why::plain(AckRule::Rate));
         }
-        Decision::Hold { until: from.min(latest), why: Why::plain(Rule::Rate) }
+        Decision::Hold { until: from.min(latest), why: Why::plain(AckRule::Rate) }
     }
 
     fn needs(&self) -> Needs {

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{AckRequest, Arrival, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRequest, AckRule, Arrival, Needs, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -57,9 +57,9 @@ impl Holds for Tarr {
 
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         if arrival.ack_request == Some(AckRequest::Rate(0)) {
-            return Decision::Now(Why::plain(Rule::Asked));
+            return Decision::Now(Why::plain(AckRule::Asked));
         }
-        let why = Why::new(Rule::Rate, view.owed.segments, self.wanted);
+        let why = Why::new(AckRule::Rate, view.owed.segments, self.wanted);
         Decision::counted(why, since(arrival, view) + self.longest)
     }
 

@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRule, Arrival, Needs, RecvView, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, since};
 use super::repeat::repeating;
@@ -55,8 +55,10 @@ pub(crate) struct Tda(Params);
 impl Holds for Tda {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let (rule, wanted) = match view.peer_cwnd {
-            Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.0.early).clamp(1, self.0.most)),
-            None => (Rule::Count, UNTOLD.min(self.0.most)),
+            Some(cwnd) => {
+                (AckRule::Window, u32::from(cwnd).saturating_sub(self.0.early).clamp(1, self.0.most))
+            }
+            None => (AckRule::Count, UNTOLD.min(self.0.most)),
         };
         let why = Why::new(rule, view.owed.segments, wanted);
         Decision::counted(why, since(arrival, view) + self.0.hold)

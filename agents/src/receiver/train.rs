@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckRequest, Arrival, Class, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRequest, AckRule, Arrival, Class, Needs, RecvView, Why};
 
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
@@ -66,7 +66,7 @@ impl Train {
 
     /// Decides by the train's number alone, in order or behind a hole.
     fn take(&self, left: u8, since: Instant) -> Decision {
-        let why = Why::new(Rule::Asked, left.into(), 1);
+        let why = Why::new(AckRule::Asked, left.into(), 1);
         if left <= 1 {
             return Decision::Now(why);
         }
@@ -100,7 +100,7 @@ impl Holds for Train {
         if let Some(AckRequest::After(left)) = arrival.ack_request {
             return self.take(left, since);
         }
-        let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
+        let why = Why::new(AckRule::Count, view.owed.segments, UNTOLD_SEGMENTS);
         Decision::counted(why, since + UNTOLD_HOLD.min(self.set.hold))
     }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Dialect, Fate, FlowView, Kind, LinkNews, Order, Orders,
-    Passing, Rtt, Says, Side, Told,
+    ALL_PACKETS, AdvertisedWindow, BaseStationAgent, BaseStationMaker, Dialect, Fate, FlowView, Kind,
+    LinkNews, Order, Orders, Passing, Rtt, Says, Side,
 };
 use hopwise_core::wire::Flags;
 use hopwise_core::{Instant, Seq};
@@ -177,7 +177,7 @@ impl Desk {
                     self.view.acked.is_some_and(|acked| number <= acked),
                     "the mobile never said {number}"
                 );
-                let window = if window == Told::Zero { "zero" } else { "as-before" };
+                let window = if window == AdvertisedWindow::Zero { "zero" } else { "as-before" };
                 format!("say {number} {window} x{copies}")
             }
         };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{AckVerdict, Class, HopSource, PathEvent, PathReaction, Rule};
+use hopwise_core::agent::{AckRule, AckVerdict, Class, HopSource, PathEvent, PathReaction};
 use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
@@ -390,5 +390,5 @@ fn a_verdict_says_the_rule_that_the_paper_would_name() {
     assert_eq!(bench.arrive(Class::InOrder, Carried::PLAIN), "hold (window 1 of 3)");
     let due = bench.next_deadline().expect("a hold").0;
     let verdict = bench.asked(|agent, view| agent.on_deadline(due, view));
-    assert!(matches!(verdict, AckVerdict::Now(why) if why.rule == Rule::Deadline));
+    assert!(matches!(verdict, AckVerdict::Now(why) if why.rule == AckRule::Deadline));
 }

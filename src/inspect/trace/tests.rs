@@ -1,7 +1,7 @@
 //! The filter, both output formats, and refused input.
 
 use clap::Parser;
-use hopwise_core::agent::{Rule, Why};
+use hopwise_core::agent::{AckRule, Why};
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 
@@ -15,7 +15,7 @@ struct Line {
 
 fn trace() -> String {
     let mut text = TraceText::new();
-    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX, basis: None };
+    let held = TraceKind::AckHeld { why: Why::new(AckRule::Count, 1, 2), due_us: u32::MAX, basis: None };
     let kinds = [(1, held), (2, TraceKind::Dropped(DropReason::Paws)), (0, TraceKind::Marked), (1, held)];
     for (tick, (conn, kind)) in (1..).zip(kinds) {
         text.push(&TraceEvent { now: Instant::from_millis(tick * 100), conn, packet: tick, kind });

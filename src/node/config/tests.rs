@@ -297,9 +297,9 @@ fn acks_for_what_was_read_in_a_row_are_merged_on_a_tun_unless_the_file_says_othe
         (vec![tun(), radio()], "", Merge::Off),
         (vec![tun(), radio()], "tcp: { ack_merge: read }", Merge::Read),
     ] {
-        let told = format!("{links:?} {more}");
+        let yaml = format!("{links:?} {more}");
         let config = parsed(&format!("{LEAST}{more}\n")).expect("it is accepted").endpoint(links, [1; 32]);
-        assert_eq!(config.ack_merge(), wanted, "{told}");
+        assert_eq!(config.ack_merge(), wanted, "{yaml}");
     }
 }
 

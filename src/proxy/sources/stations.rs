@@ -202,14 +202,14 @@ mod tests {
     fn polled(mobile: &mut Mobile, at_ms: u64, station: Option<Station>) -> Vec<(u64, String)> {
         let mut ready = VecDeque::new();
         mobile.see(Instant::from_millis(at_ms), station.as_ref(), &RULES, &mut ready);
-        let shown = |told: TimedEvent| {
-            let what = match told.event {
+        let shown = |timed: TimedEvent| {
+            let what = match timed.event {
                 LinkEvent::Signal { dbm, .. } => dbm.to_string(),
                 LinkEvent::Gone { .. } => "gone".to_owned(),
                 LinkEvent::Up { .. } => "up".to_owned(),
                 other => format!("{other:?}"),
             };
-            (told.at.as_millis(), what)
+            (timed.at.as_millis(), what)
         };
         ready.into_iter().map(shown).collect()
     }

@@ -15,15 +15,15 @@ mod sender;
 
 pub use ack_request::{AckRequest, AckRequestForm};
 pub use base_station::{
-    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews,
-    MakeServes, Order, Orders, Passing, Requires, Says, Serves, Side, Split, Told,
+    ALL_PACKETS, AdvertisedWindow, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView,
+    Kind, LinkNews, MakeServes, Order, Orders, Passing, Requires, Says, Serves, Side, Split,
 };
 pub use ensemble::{EnsembleMember, HostPair, Turn};
 pub use maker::{AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows};
 pub use needs::Needs;
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Owed, ReceiverAgent, RecvView, Why,
 };
 pub use sender::{
     Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Owner, Recovered,

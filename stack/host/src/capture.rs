@@ -177,11 +177,11 @@ impl Capture {
         let mut begun = CaptureCounts::default();
         file.report(&mut begun);
         let counts = Arc::new(Mutex::new(begun));
-        let (queue, told) = (Arc::clone(&self.queue), Arc::clone(&counts));
+        let (queue, counted) = (Arc::clone(&self.queue), Arc::clone(&counts));
         self.queue.open(&settings.wanted);
         let writer = thread::Builder::new()
             .name("capture".to_owned())
-            .spawn(move || write_all(&queue, settings.names, file, &told))
+            .spawn(move || write_all(&queue, settings.names, file, &counted))
             .map_err(|error| {
                 self.queue.close();
                 file_error(error)

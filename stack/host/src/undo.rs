@@ -33,9 +33,9 @@ impl Undo {
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        let told = self.input.take().map(|mut input| input.write_all(b"now\n"));
+        let written = self.input.take().map(|mut input| input.write_all(b"now\n"));
         let done = self.shell.wait();
-        let is_done = matches!(told, Some(Ok(()))) && done.is_ok_and(|status| status.success());
+        let is_done = matches!(written, Some(Ok(()))) && done.is_ok_and(|status| status.success());
         if !is_done {
             tracing::warn!("what was changed in the system stays until the next start");
         }

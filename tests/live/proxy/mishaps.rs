@@ -148,7 +148,7 @@ fn a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_an
     }
     let network = Network::new("proxy-burst");
     let running = network.proxy("ack-hold", "none");
-    let told = |is_up: bool| {
+    let reports = |is_up: bool| {
         let log = network.log();
         log.lines()
             .filter(|line| line.contains("carrier") && line.contains(&format!("is_up={is_up}")))
@@ -156,9 +156,9 @@ fn a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_an
     };
     let goes_and_comes = |times: usize| {
         network.mobile.ip(&["link", "set", "radio", "down"]);
-        within_patience(until(|| told(false) == times));
+        within_patience(until(|| reports(false) == times));
         network.mobile.ip(&["link", "set", "radio", "up"]);
-        within_patience(until(|| told(true) == times));
+        within_patience(until(|| reports(true) == times));
     };
     goes_and_comes(1);
     // More than a socket has room for, while nobody reads.
@@ -172,8 +172,8 @@ fn a_carrier_is_heard_of_after_a_burst_of_news_and_when_its_interface_is_made_an
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     goes_and_comes(2);
     network.router.ip(&["link", "del", "radio"]);
-    within_patience(until(|| told(false) == 3));
+    within_patience(until(|| reports(false) == 3));
     network.router.join(&network.mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
-    within_patience(until(|| told(true) == 3));
+    within_patience(until(|| reports(true) == 3));
     goes_and_comes(4);
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
-    AckNote, AckRequest, AckVerdict, AgentMaker, Allowance, Arrival, BadSpec, Class, DataNote, DupAck,
-    EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner, PathEvent,
-    PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent, SenderAgents, Tunables, Why,
+    AckNote, AckRequest, AckRule, AckVerdict, AgentMaker, Allowance, Arrival, BadSpec, Class, DataNote,
+    DupAck, EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner, PathEvent,
+    PathReaction, ReceiverAgent, RecvView, SendView, SenderAgent, SenderAgents, Tunables, Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -116,9 +116,9 @@ impl ReceiverAgent for WhimsicalReceiver {
         let whim = self.mood.turn(u64::from(arrival.bytes));
         self.deadline = (whim & 1 == 0).then(|| arrival.now + Duration::from_micros(whim % 600_000 + 1));
         match (whim >> 1) % 4 {
-            0 if arrival.class != Class::Duplicate => AckVerdict::Now(Why::plain(Rule::Each)),
-            1 => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
-            _ => AckVerdict::Hold(Why::new(Rule::Count, 1, 2)),
+            0 if arrival.class != Class::Duplicate => AckVerdict::Now(Why::plain(AckRule::Each)),
+            1 => AckVerdict::Repeat(Why::plain(AckRule::LostAck)),
+            _ => AckVerdict::Hold(Why::new(AckRule::Count, 1, 2)),
         }
     }
 
@@ -126,9 +126,9 @@ impl ReceiverAgent for WhimsicalReceiver {
         let whim = self.mood.turn(now.0);
         self.deadline = (whim & 1 == 0).then(|| now + Duration::from_millis(whim % 900 + 1));
         match whim >> 1 & 3 {
-            0 => AckVerdict::Hold(Why::plain(Rule::Deadline)),
-            1 => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
-            _ => AckVerdict::Now(Why::plain(Rule::Deadline)),
+            0 => AckVerdict::Hold(Why::plain(AckRule::Deadline)),
+            1 => AckVerdict::Repeat(Why::plain(AckRule::LostAck)),
+            _ => AckVerdict::Now(Why::plain(AckRule::Deadline)),
         }
     }
 

@@ -381,7 +381,7 @@ pub enum Order {
         /// The order has no effect if the mobile has not acknowledged it.
         number: Seq,
         /// The window field.
-        window: Told,
+        window: AdvertisedWindow,
         /// At most two leave for each number and window.
         copies: u8,
     },
@@ -389,7 +389,7 @@ pub enum Order {
 
 /// The window of an [`Order::Acknowledge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum AdvertisedWindow {
     /// A closed window: the sender stops and probes it (RFC 9293 §3.8.6.1).
     Zero,
     /// The window of the mobile's newest ACK.

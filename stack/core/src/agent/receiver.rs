@@ -157,8 +157,8 @@ impl<'a> RecvView<'a> {
     }
 }
 
-/// The unacknowledged segments of one agent of the ledger, the current arrival included. The live agent has its own, and
-/// so has every shadow.
+/// The unacknowledged segments of one agent of the ledger, the current arrival included. The live agent has its own,
+/// and so has every shadow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     /// Segments that advanced `rcv_nxt` since the last ACK.
@@ -188,7 +188,7 @@ pub enum AckVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Why {
     /// The agent's rule that decided, or the ledger's.
-    pub rule: Rule,
+    pub rule: AckRule,
     /// The amount so far: segments, or bytes where the rule counts these.
     pub have: u32,
     /// The amount that releases an ACK, in the same unit; 0 if the rule counts nothing.
@@ -197,12 +197,12 @@ pub struct Why {
 
 impl Why {
     /// A reason with a count.
-    pub const fn new(rule: Rule, have: u32, want: u32) -> Why {
+    pub const fn new(rule: AckRule, have: u32, want: u32) -> Why {
         Why { rule, have, want }
     }
 
     /// A reason without a count.
-    pub const fn plain(rule: Rule) -> Why {
+    pub const fn plain(rule: AckRule) -> Why {
         Why { rule, have: 0, want: 0 }
     }
 }
@@ -220,7 +220,7 @@ impl fmt::Display for Why {
 
 /// The rule by which an ACK leaves or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum AckRule {
     /// Each segment gets an ACK at once.
     Each,
     /// Enough segments wait.
@@ -247,22 +247,22 @@ pub enum Rule {
     Ceiling,
 }
 
-impl Rule {
+impl AckRule {
     /// The name in traces, metrics and captures.
     pub const fn name(self) -> &'static str {
         match self {
-            Rule::Each => "each",
-            Rule::Count => "count",
-            Rule::Window => "window",
-            Rule::Rate => "rate",
-            Rule::Deadline => "deadline",
-            Rule::NotInOrder => "not-in-order",
-            Rule::Push => "push",
-            Rule::Marked => "marked",
-            Rule::Asked => "asked",
-            Rule::LostAck => "lost-ack",
-            Rule::Forced => "forced",
-            Rule::Ceiling => "ceiling",
+            AckRule::Each => "each",
+            AckRule::Count => "count",
+            AckRule::Window => "window",
+            AckRule::Rate => "rate",
+            AckRule::Deadline => "deadline",
+            AckRule::NotInOrder => "not-in-order",
+            AckRule::Push => "push",
+            AckRule::Marked => "marked",
+            AckRule::Asked => "asked",
+            AckRule::LostAck => "lost-ack",
+            AckRule::Forced => "forced",
+            AckRule::Ceiling => "ceiling",
         }
     }
 }

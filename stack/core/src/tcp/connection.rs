@@ -12,6 +12,7 @@
 
 mod acks;
 mod application;
+mod close_reason;
 mod egress;
 mod emit;
 mod ends;
@@ -31,6 +32,7 @@ mod urges;
 use std::sync::Arc;
 
 use acks::Feedback;
+pub use close_reason::CloseReason;
 pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use ends::Ends;
 pub use ends::Flow;
@@ -53,7 +55,7 @@ use super::progress::Progress;
 use super::recovery::Phase;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{AgentSpecs, Allowance, Count, LossKind, Path, Recovering, Rule, SendView, Why};
+use crate::agent::{AckRule, AgentSpecs, Allowance, Count, LossKind, Path, Recovering, SendView, Why};
 use crate::narrow::low_u32;
 use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Flags, TcpView};
@@ -63,25 +65,6 @@ use crate::{Instant, Seq};
 pub(crate) enum Origin {
     Active,
     Passive,
-}
-
-/// The reason why a connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
-    /// Both sides have closed and everything was delivered.
-    Finished,
-    /// The peer reset the connection.
-    Reset,
-    /// The peer refused to open it.
-    Refused,
-    /// The peer was silent for the user timeout, or did not answer the keep-alives.
-    TimedOut,
-    /// This side aborted.
-    Aborted,
-    /// The endpoint needed its memory or its place for other connections.
-    GaveWay,
-    /// ICMP or our link reported that the peer cannot be reached. This is believed only before the peer's SYN.
-    Unreachable,
 }
 
 pub(crate) struct Connection {
@@ -441,7 +424,7 @@ impl Connection {
         }
         // One ACK for the SYN and its data, whatever the agent decided.
         if arrived.segment.sequence_len() == 1 || !self.receiving.has_decided_all() {
-            self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+            self.force_ack(cx, AckKind::InOrder, Why::plain(AckRule::Forced));
         }
     }
 

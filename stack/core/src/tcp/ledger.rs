@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
-use crate::agent::{AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Rule, Why};
+use crate::agent::{
+    AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Why,
+};
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
@@ -235,7 +237,7 @@ impl AckLedger {
                 state.shadow_verdict(cx, nth, verdict, facts);
             }
             if state.is_over_ceiling(cx.now, ceiling) {
-                state.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
+                state.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(AckRule::Ceiling)), facts);
             }
         }
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
@@ -243,7 +245,7 @@ impl AckLedger {
         }
         if self.live.is_over_ceiling(cx.now, ceiling) {
             let note = self.live.settle(cx, By::Forced, facts);
-            let why = Why::plain(Rule::Ceiling);
+            let why = Why::plain(AckRule::Ceiling);
             self.enqueue(cx, AckKind::InOrder.into(), By::Forced, why, note, facts);
         }
         self.file_deadline();
@@ -288,7 +290,7 @@ impl AckLedger {
 
     fn settle_riding(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> DecidedAck {
         let note = self.live.settle(cx, By::Piggyback, facts);
-        self.decided(cx, AckKind::InOrder.into(), (By::Piggyback, Why::plain(Rule::Forced)), note, facts)
+        self.decided(cx, AckKind::InOrder.into(), (By::Piggyback, Why::plain(AckRule::Forced)), note, facts)
     }
 
     fn enqueue(&mut self, cx: &mut Cx<'_>, aim: Aim, by: By, why: Why, note: AckNote, facts: &Facts<'_>) {

@@ -21,7 +21,7 @@ const SUSPICIOUS_TIMEOUTS: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MtuSearch {
     /// The size that the path is believed to carry.
-    told: u16,
+    pmtu: u16,
     /// The link's own size, never exceeded.
     link: u16,
     /// The least size that ICMP can lower packets to.
@@ -77,7 +77,7 @@ impl MtuSearch {
         // 8200 §5).
         let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
         MtuSearch {
-            told: known.map_or(most, |known| known.min(most)),
+            pmtu: known.map_or(most, |known| known.min(most)),
             link,
             // Over IPv6 no report may go below the size that every path carries.
             least: if peer.is_ipv4() { least } else { 0 },
@@ -93,17 +93,17 @@ impl MtuSearch {
 
     /// The size of our packets.
     pub(crate) fn size(&self) -> u16 {
-        self.told.max(self.least).min(self.link)
+        self.pmtu.max(self.least).min(self.link)
     }
 
     /// The size that the path is believed to carry; it may be less than the size of our packets.
-    pub(crate) fn told(&self) -> u16 {
-        self.told
+    pub(crate) fn pmtu(&self) -> u16 {
+        self.pmtu
     }
 
     /// Returns whether routers have to cut packets of our least size.
     pub(crate) fn is_cut(&self) -> bool {
-        self.told < self.size()
+        self.pmtu < self.size()
     }
 
     pub(crate) fn link(&self) -> u16 {
@@ -116,10 +116,10 @@ impl MtuSearch {
 
     /// Takes `size` from a verified ICMP report. Returns whether it is news.
     pub(crate) fn on_icmp(&mut self, size: u16) -> bool {
-        if !self.is_on || size >= self.told {
+        if !self.is_on || size >= self.pmtu {
             return false;
         }
-        self.told = size;
+        self.pmtu = size;
         self.probe = None;
         self.retry_after_s = RETRY_AFTER_S;
         self.suspected_from = None;
@@ -134,9 +134,9 @@ impl MtuSearch {
         if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
         }
-        self.suspected_from.get_or_insert(self.told);
+        self.suspected_from.get_or_insert(self.pmtu);
         let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
-        self.told = below.copied().unwrap_or(self.floor).max(self.floor);
+        self.pmtu = below.copied().unwrap_or(self.floor).max(self.floor);
         self.retry_after_s = RETRY_AFTER_SILENCE_S;
         self.asks_for = None;
         true
@@ -144,8 +144,8 @@ impl MtuSearch {
 
     /// The timeouts were needless: the packets had arrived. Returns whether the old size is back.
     pub(crate) fn acquit(&mut self) -> bool {
-        let Some(size) = self.suspected_from.take().filter(|size| *size > self.told) else { return false };
-        self.told = size;
+        let Some(size) = self.suspected_from.take().filter(|size| *size > self.pmtu) else { return false };
+        self.pmtu = size;
         self.retry_after_s = RETRY_AFTER_S;
         true
     }
@@ -165,7 +165,7 @@ impl MtuSearch {
     }
 
     pub(crate) fn is_below_link(&self) -> bool {
-        self.is_on && self.told < self.link
+        self.is_on && self.pmtu < self.link
     }
 
     /// The wait is over: tries a larger size again.
@@ -198,7 +198,7 @@ impl MtuSearch {
     pub(crate) fn on_acked(&mut self, una: Seq) -> bool {
         let Some(probe) = self.probe.filter(|probe| probe.end() <= una) else { return false };
         self.probe = None;
-        self.told = probe.size;
+        self.pmtu = probe.size;
         self.wants_probe = self.is_below_link();
         true
     }
@@ -339,7 +339,7 @@ mod tests {
         let mut mtu = search();
         assert!(mtu.on_icmp(552) && !mtu.is_cut());
         assert!(mtu.on_icmp(68) && !mtu.on_icmp(68));
-        assert_eq!((mtu.size(), mtu.told(), mtu.is_cut()), (552, 68, true));
+        assert_eq!((mtu.size(), mtu.pmtu(), mtu.is_cut()), (552, 68, true));
         mtu.retry();
         assert_eq!(mtu.wanted_probe(), Some(576));
         mtu.probe_sent(Seq(0), 536, 576);

@@ -149,7 +149,7 @@ impl Comments {
 
     /// The comment on the newest packet.
     pub fn of_arrival(&mut self) -> Comment {
-        let text = self.arrival.take().map(Arrival::told).unwrap_or_default();
+        let text = self.arrival.take().map(Arrival::into_text).unwrap_or_default();
         Comment { text, ..Comment::default() }
     }
 
@@ -300,7 +300,7 @@ impl Arrival {
         let _ = self.text.write_fmt(what);
     }
 
-    fn told(mut self) -> String {
+    fn into_text(mut self) -> String {
         self.say_acknowledged();
         let is_bare =
             self.segment.is_some_and(|segment| segment.payload == 0 && !segment.has(SYN | FIN | RST));

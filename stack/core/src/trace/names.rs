@@ -98,7 +98,7 @@ impl LostBy {
     }
 
     /// The name with its clause, for use after "lost by".
-    pub(super) const fn told(self) -> &'static str {
+    pub(super) const fn in_words(self) -> &'static str {
         match self {
             LostBy::Rack => "RACK (RFC 8985 §6.2)",
             LostBy::Sack => "SACK (RFC 6675 §4)",

@@ -143,13 +143,13 @@ impl Details<'_> {
                 self.segment(seq, ack, len, flags).bundle(segments)
             }
             TraceKind::Sent { seq, ack, len, segments, flags, what, flight, allowed, decision } => {
-                let told = self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments);
-                let told = told.number("flight", flight);
-                if allowed == u32::MAX { told } else { told.number("allowed", allowed) }.decision(decision)
+                let text = self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments);
+                let text = text.number("flight", flight);
+                if allowed == u32::MAX { text } else { text.number("allowed", allowed) }.decision(decision)
             }
             TraceKind::AckSent { number, decided, repeat, decision } => {
-                let told = self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" });
-                if decided == number { told } else { told.seq("decided", decided) }.decision(decision)
+                let text = self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" });
+                if decided == number { text } else { text.seq("decided", decided) }.decision(decision)
             }
             TraceKind::AckDecided { number, decision, by, why } => {
                 self.seq("number", number).word("by", by.name()).why(why).decision(decision)
@@ -230,13 +230,13 @@ impl Details<'_> {
 
     /// The length of a hold, and its basis.
     fn outlook(&mut self, due_us: u32, basis: Option<Basis>) -> &mut Self {
-        let told = if due_us == u32::MAX { self } else { self.number("due_us", due_us) };
+        let text = if due_us == u32::MAX { self } else { self.number("due_us", due_us) };
         match basis {
-            Some(Basis::LeastRtt { us }) => told.number("rtt_min_us", us),
-            Some(Basis::Rate { bytes_per_s }) => told.number("bytes_per_s", bytes_per_s),
-            Some(Basis::MeanGap { us }) => told.number("mean_gap_us", us),
-            Some(Basis::ShortestGap { us }) => told.number("shortest_gap_us", us),
-            None => told,
+            Some(Basis::LeastRtt { us }) => text.number("rtt_min_us", us),
+            Some(Basis::Rate { bytes_per_s }) => text.number("bytes_per_s", bytes_per_s),
+            Some(Basis::MeanGap { us }) => text.number("mean_gap_us", us),
+            Some(Basis::ShortestGap { us }) => text.number("shortest_gap_us", us),
+            None => text,
         }
     }
 

@@ -171,17 +171,17 @@ mod tests {
 
     #[test]
     fn a_device_on_top_of_one_in_another_namespace_does_not_stand_on_the_bridge() {
-        let told = |elsewhere: Option<u32>| {
-            let told = Message::new(16, 0, 0).fixed(&[0; HEADER]).attribute(NAME, b"far\0");
-            let told = told.attribute(LOWER, &1_u32.to_ne_bytes());
-            let told = elsewhere
-                .into_iter()
-                .fold(told, |told, namespace| told.attribute(NAMESPACE_OF_LOWER, &namespace.to_ne_bytes()));
-            let bytes = told.finish();
+        let lower = |elsewhere: Option<u32>| {
+            let message = Message::new(16, 0, 0).fixed(&[0; HEADER]).attribute(NAME, b"far\0");
+            let message = message.attribute(LOWER, &1_u32.to_ne_bytes());
+            let message = elsewhere.into_iter().fold(message, |message, namespace| {
+                message.attribute(NAMESPACE_OF_LOWER, &namespace.to_ne_bytes())
+            });
+            let bytes = message.finish();
             messages(&bytes).next().and_then(|heard| read(&heard)).expect("a device").lower
         };
-        assert_eq!(told(None), Some(1));
-        assert_eq!(told(Some(0)), None);
+        assert_eq!(lower(None), Some(1));
+        assert_eq!(lower(Some(0)), None);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(super) struct CaptureFile {
     headers: usize,
     /// The first error since the last [`write`](CaptureFile::write).
     refused: Option<io::Error>,
-    told: CaptureCounts,
+    counted: CaptureCounts,
 }
 
 /// Counts of one link since the capture began.
@@ -88,7 +88,7 @@ impl CaptureFile {
             waiting: 0,
             headers,
             refused: None,
-            told: CaptureCounts { files_begun: 1, ..CaptureCounts::default() },
+            counted: CaptureCounts { files_begun: 1, ..CaptureCounts::default() },
         };
         created.write_waiting()?;
         Ok(created)
@@ -106,7 +106,7 @@ impl CaptureFile {
             self.blocks.get_mut().truncate(start);
             if let Err(error) = self.rotate() {
                 self.refused.get_or_insert(error);
-                self.told.packets_unwritten += 1;
+                self.counted.packets_unwritten += 1;
                 return;
             }
             // Frame numbers begin anew.
@@ -191,12 +191,12 @@ impl CaptureFile {
             Ok(()) => {
                 self.written += bytes.len() as u64;
                 self.packets += packets;
-                self.told.packets_written += packets;
-                self.told.bytes_written += bytes.len() as u64;
+                self.counted.packets_written += packets;
+                self.counted.bytes_written += bytes.len() as u64;
                 bytes.clear();
             }
             Err(_) => {
-                self.told.packets_unwritten += packets;
+                self.counted.packets_unwritten += packets;
                 // These fail on a file that is not regular; the first error says more.
                 let _ = self.file.set_len(self.written);
                 let _ = self.file.seek(SeekFrom::Start(self.written));
@@ -213,10 +213,10 @@ impl CaptureFile {
     }
 
     pub(super) fn report(&self, counts: &mut CaptureCounts) {
-        counts.packets_written = self.told.packets_written;
-        counts.bytes_written = self.told.bytes_written;
-        counts.files_begun = self.told.files_begun;
-        counts.packets_unwritten = self.told.packets_unwritten;
+        counts.packets_written = self.counted.packets_written;
+        counts.bytes_written = self.counted.bytes_written;
+        counts.files_begun = self.counted.files_begun;
+        counts.packets_unwritten = self.counted.packets_unwritten;
     }
 
     /// Renames `a.pcapng` to `a.1.pcapng`, that one to `a.2.pcapng`, and replaces the oldest. The headers wait for the
@@ -241,7 +241,7 @@ impl CaptureFile {
             self.refused.get_or_insert(error);
         }
         self.file = next;
-        self.told.files_begun += 1;
+        self.counted.files_begun += 1;
         (self.written, self.packets) = (0, 0);
         self.frames.forget();
         self.blocks = section(&self.links)?;
@@ -377,7 +377,7 @@ mod tests {
         file.write(&[]).expect("there is room");
         assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
         assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
-        assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
+        assert_eq!((file.counted.packets_written, file.counted.packets_unwritten), (2, 1));
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
         file.write(&[]).expect("it can be made again");
         assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
         assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
-        assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
+        assert_eq!((file.counted.packets_written, file.counted.packets_unwritten), (2, 1));
     }
 
     /// When the new file cannot be made, the older files have moved on already. They must not move on at every attempt.

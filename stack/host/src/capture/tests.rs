@@ -8,7 +8,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPa
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-use hopwise_core::agent::{By, Rule, Why};
+use hopwise_core::agent::{AckRule, By, Why};
 use hopwise_core::trace::{DropReason, SentWhat, TraceKind};
 use hopwise_core::{Instant, Seq};
 
@@ -116,10 +116,10 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     let folder = Folder::new("capture-why");
     let (capture, mut tap) = new();
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
-    let why = |have| Why::new(Rule::Count, have, 3);
+    let why = |have| Why::new(AckRule::Count, have, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first");
     event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1), due_us: 85_000, basis: None });
-    event(&mut tap, 10, 1, TraceKind::ShadowAck { shadow: 0, why: Why::new(Rule::Window, 1, 1) });
+    event(&mut tap, 10, 1, TraceKind::ShadowAck { shadow: 0, why: Why::new(AckRule::Window, 1, 1) });
     packet(&mut tap, Direction::In, 0, 2, b"second");
     event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), decision: 9, by: By::Agent, why: why(3) });
     event(&mut tap, 25, 1, ack_sent(9));
@@ -188,7 +188,7 @@ fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
     let folder = Folder::new("capture-merged");
     let (capture, mut tap) = new();
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
-    let why = Why::new(Rule::Count, 3, 3);
+    let why = Why::new(AckRule::Count, 3, 3);
     for id in 1..=3 {
         packet(&mut tap, Direction::In, 0, id, b"data");
         let number = Seq(id as u32);
@@ -260,7 +260,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     let (capture, mut tap) = new();
     let mut second = capture.tap(1);
     capture.start(of_two(&folder.file("a.pcapng"))).expect("it starts");
-    let why = Why::new(Rule::Count, 1, 3);
+    let why = Why::new(AckRule::Count, 1, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first's");
     packet(&mut second, Direction::In, 0, 1, b"second's");
     event(&mut tap, 10, 1, TraceKind::AckHeld { why, due_us: u32::MAX, basis: None });
@@ -367,10 +367,11 @@ fn each_kind_of_loss_is_told_when_it_begins() {
     let slow = CaptureCounts { packets_missed: 3, events_missed: 1, ..none.clone() };
     let full = CaptureCounts { packets_unwritten: 2, last_error: Some("full".into()), ..slow.clone() };
     let more = CaptureCounts { packets_missed: 9, packets_unwritten: 9, ..full.clone() };
-    let told = |before, now| losses_begun(before, now).map(|what| what.split(' ').next()).collect::<Vec<_>>();
-    assert_eq!(told(&none, &slow), [Some("packets"), Some("trace")]);
-    assert_eq!(told(&slow, &full), [Some("the")]);
-    assert_eq!(told(&full, &more), []);
+    let begun =
+        |before, now| losses_begun(before, now).map(|what| what.split(' ').next()).collect::<Vec<_>>();
+    assert_eq!(begun(&none, &slow), [Some("packets"), Some("trace")]);
+    assert_eq!(begun(&slow, &full), [Some("the")]);
+    assert_eq!(begun(&full, &more), []);
 }
 
 /// A scraper takes a count that goes down for a restart.

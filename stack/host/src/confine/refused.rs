@@ -15,7 +15,7 @@ static SAID: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
 /// The kernel's arguments to a handler of SIGSYS, after the three numbers that every signal has (signal(7)).
 #[repr(C)]
-struct Told {
+struct SigInfo {
     signal: libc::c_int,
     error: libc::c_int,
     code: libc::c_int,
@@ -47,11 +47,11 @@ pub(super) fn without_a_word<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-extern "C" fn refuse(_: libc::c_int, told: *mut libc::siginfo_t, context: *mut libc::c_void) {
+extern "C" fn refuse(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes both, and a SIGSYS has these fields.
     let (code, call) = unsafe {
-        let told = told.cast::<Told>();
-        ((*told).code, (*told).call)
+        let info = info.cast::<SigInfo>();
+        ((*info).code, (*info).call)
     };
     if code != FROM_SECCOMP {
         return;

@@ -164,7 +164,7 @@ impl Far for Socket {
 }
 
 /// The links that the poller reports without waiting.
-fn told(driver: &Driver<Counting>) -> Vec<usize> {
+fn ready(driver: &Driver<Counting>) -> Vec<usize> {
     let mut ready = Vec::new();
     driver.poller().wait(&driver.clock(), Some(Instant::ZERO), &mut ready).expect("epoll works");
     ready
@@ -177,18 +177,18 @@ fn a_busy_link_is_read_unwatched_until_its_driver_rests() {
     let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
     for _ in 1..UNWATCHED_FROM {
         say();
-        assert_eq!(told(&driver), [0]);
+        assert_eq!(ready(&driver), [0]);
         driver.iterate(&[0]);
     }
     say();
     driver.iterate(&[0]);
     say();
-    assert_eq!(told(&driver), [], "nobody asks");
+    assert_eq!(ready(&driver), [], "nobody asks");
     driver.iterate(&[]);
     assert_eq!(driver.packets_in(), u64::from(UNWATCHED_FROM) + 1, "it is read nevertheless");
     say();
     driver.rest();
-    assert_eq!(told(&driver), [0], "what came before the rest is told, too");
+    assert_eq!(ready(&driver), [0], "what came before the rest is told, too");
 }
 
 #[test]

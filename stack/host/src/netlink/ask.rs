@@ -54,7 +54,7 @@ mod tests {
     const KIND: u16 = 77;
 
     /// Answers one question with the messages that `replies` makes of its number.
-    fn told(replies: impl FnOnce(u32) -> Vec<Message> + Send + 'static) -> io::Result<Vec<u8>> {
+    fn answer(replies: impl FnOnce(u32) -> Vec<Message> + Send + 'static) -> io::Result<Vec<u8>> {
         let (ours, kernel) = UnixDatagram::pair().expect("two sockets");
         let answers = thread::spawn(move || {
             let mut question = [0; 64];
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn replies_to_an_earlier_question_are_skipped() {
         let late = |number: u32| number.wrapping_sub(1);
-        let heard = told(move |number| {
+        let heard = answer(move |number| {
             let (of_late, ours) = (Message::new(KIND, 0, late(number)), Message::new(KIND, 0, number));
             vec![of_late.fixed(b"late"), end(late(number), 0), ours.fixed(b"ours"), end(number, 0)]
         });
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn an_error_is_handed_on_and_the_end_of_a_dump_ends_it() {
-        let refused = told(|number| vec![end(number, libc::EPERM)]).expect_err("an error");
+        let refused = answer(|number| vec![end(number, libc::EPERM)]).expect_err("an error");
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
         let dump = |code: i32| {
-            told(move |number| {
+            answer(move |number| {
                 let part = |text| Message::new(KIND, 0, number).fixed(text);
                 let done = Message::new(DONE, 0, number).fixed(&(-code).to_ne_bytes());
                 vec![part(b"one "), part(b"two "), done]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_reply_is_not_waited_for_without_end() {
-        let silent = told(|_| Vec::new()).expect_err("no answer");
+        let silent = answer(|_| Vec::new()).expect_err("no answer");
         assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
     }
 }

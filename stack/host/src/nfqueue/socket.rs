@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_packet_is_read_with_the_number_that_its_verdict_names() {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
-        let told = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(3, &[0; 4]);
-        let bytes = told.attribute(PAYLOAD, b"packet").finish();
+        let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(3, &[0; 4]);
+        let bytes = written.attribute(PAYLOAD, b"packet").finish();
         assert_eq!(read(&bytes), Some(Queued { id: 7, packet: b"packet" }));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();

@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_description_tells_the_uses_of_a_chain() {
-        let told = Message::new(NEW_CHAIN, 0, 1).fixed(&[2, 0, 0, 0]).attribute(NAME, b"forwarded\0");
-        let bytes = told.attribute(USES, &5_u32.to_be_bytes()).finish();
+        let chain = Message::new(NEW_CHAIN, 0, 1).fixed(&[2, 0, 0, 0]).attribute(NAME, b"forwarded\0");
+        let bytes = chain.attribute(USES, &5_u32.to_be_bytes()).finish();
         let body = messages(&bytes).next().expect("it is whole").body;
         assert_eq!(read(body), Some(5));
         assert!((0..body.len()).all(|len| read(&body[..len]).is_none()));

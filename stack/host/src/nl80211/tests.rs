@@ -53,7 +53,7 @@ fn what_a_driver_does_not_tell_is_absent_and_not_zero() {
 
 #[test]
 fn the_group_tells_who_came_who_left_and_who_is_not_heard() {
-    let told = |command, rest: &[u8]| {
+    let news = |command, rest: &[u8]| {
         let body = nested(|message| {
             let message = message.fixed(&[command, 1, 0, 0]).attribute(INTERFACE, &4_u32.to_ne_bytes());
             message.attribute(ADDRESS, &MOBILE).attribute(CQM, rest)
@@ -61,13 +61,13 @@ fn the_group_tells_who_came_who_left_and_who_is_not_heard() {
         [news(&body, 4), news(&body, 5)]
     };
     let address = StationAddress(MOBILE);
-    assert_eq!(told(NEW_STATION, &[]), [Some(StationNews::Came(address)), None]);
-    assert_eq!(told(DEL_STATION, &[]), [Some(StationNews::Left(address)), None]);
+    assert_eq!(news(NEW_STATION, &[]), [Some(StationNews::Came(address)), None]);
+    assert_eq!(news(DEL_STATION, &[]), [Some(StationNews::Left(address)), None]);
     let lost = nested(|message| message.attribute(PACKETS_LOST, &50_u32.to_ne_bytes()));
-    assert_eq!(told(NOTIFY_CQM, &lost), [Some(StationNews::Unheard { address, packets: 50 }), None]);
+    assert_eq!(news(NOTIFY_CQM, &lost), [Some(StationNews::Unheard { address, packets: 50 }), None]);
     // A threshold of the signal was passed, which is no loss.
     let rssi = nested(|message| message.attribute(3, &0_u32.to_ne_bytes()));
-    assert_eq!(told(NOTIFY_CQM, &rssi), [None, None]);
+    assert_eq!(news(NOTIFY_CQM, &rssi), [None, None]);
 }
 
 #[test]

@@ -66,14 +66,14 @@ impl Raw {
             match address {
                 // RFC 5227 §3.
                 IpAddr::V4(_) => {
-                    let told = arp::question(mac, address, address);
-                    self.put_frame(now, ethernet::BROADCAST, Protocol::Arp, &told);
+                    let packet = arp::question(mac, address, address);
+                    self.put_frame(now, ethernet::BROADCAST, Protocol::Arp, &packet);
                 }
                 // RFC 4861 §7.2.6.
                 IpAddr::V6(ours) => {
-                    let told = ndp::answer(mac, ours, Ipv6Addr::UNSPECIFIED);
+                    let packet = ndp::answer(mac, ours, Ipv6Addr::UNSPECIFIED);
                     let to = ethernet::multicast(ndp::ALL_NODES);
-                    self.put_frame(now, to, Protocol::Ipv6, &told);
+                    self.put_frame(now, to, Protocol::Ipv6, &packet);
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! Invariant P3: of each ACK at most two copies leave. A newly written one is counted by its number and window.
 
 use hopwise_core::Seq;
-use hopwise_core::agent::Told;
+use hopwise_core::agent::AdvertisedWindow;
 
 /// The largest number of copies of an ACK, the mobile's own included.
 const MOST_COPIES: u8 = 2;
@@ -30,7 +30,7 @@ impl Copies {
 
     /// The number of `wanted` copies that may leave with this number; `own` is the number of the ACK itself. A window
     /// is closed only while the ACK that opens it again may leave, too.
-    pub(super) fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: Told) -> u8 {
+    pub(super) fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: AdvertisedWindow) -> u8 {
         let times = if number == own {
             &mut self.own
         } else {
@@ -43,10 +43,10 @@ impl Copies {
             }
             &mut self.of_another
         };
-        if window == Told::Zero && times.open >= MOST_COPIES {
+        if window == AdvertisedWindow::Zero && times.open >= MOST_COPIES {
             return 0;
         }
-        let left = if window == Told::Zero { &mut times.closed } else { &mut times.open };
+        let left = if window == AdvertisedWindow::Zero { &mut times.closed } else { &mut times.open };
         let taken = wanted.min(MOST_COPIES.saturating_sub(*left));
         *left += taken;
         taken

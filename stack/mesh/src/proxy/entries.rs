@@ -3,9 +3,9 @@
 //!
 //! An entry is brief until both sides were seen and the agent can serve the flow; then it lasts. For a cut flow it is
 //! brief until both ends have the connection, and over when both have ended it. Entries that are over are given up
-//! first, then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one with the
-//! most. Memory counts for the mobile once the entry lasts. Other flows may be forged with any mobile's address, so that
-//! all of them share one part of the memory.
+//! first, then brief ones, then lasting ones. The source with the most gives up first, and among its mobiles the one
+//! with the most. Memory counts for the mobile once the entry lasts. Other flows may be forged with any mobile's
+//! address, so that all of them share one part of the memory.
 
 mod ranks;
 

@@ -18,9 +18,9 @@ const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 
 /// The news that the nodes got.
 #[derive(Debug, Default)]
-struct Told(Vec<(IpAddr, PathEvent)>);
+struct Seam(Vec<(IpAddr, PathEvent)>);
 
-impl PathSeam for Told {
+impl PathSeam for Seam {
     fn handle_path(&mut self, _: Instant, peer: IpAddr, _: Option<(u16, u16)>, event: &PathEvent, _: &Path) {
         self.0.push((peer, *event));
     }
@@ -30,7 +30,7 @@ impl PathSeam for Told {
 
 /// A router of node 0, with its owner.
 struct Owner {
-    router: Router<Told>,
+    router: Router<Seam>,
     now: Instant,
 }
 
@@ -49,7 +49,7 @@ impl Owner {
         });
         let config = RouterConfig { address: address(0), serves, network, unrouted: TUN };
         let now = Instant::from_secs(1);
-        let mut router = Router::new(config, Box::new(protocol), Told::default());
+        let mut router = Router::new(config, Box::new(protocol), Seam::default());
         router.protocol().changes(now);
         Owner { router, now }
     }

@@ -37,9 +37,9 @@ fn recount(cx: &mut Cx<'_>, arrived: &Arrived<'_>, config: &TcpConfig, path: &mu
 }
 
 /// Takes the hops from routing. An earlier number from routing is dropped if routing no longer knows it.
-pub(super) fn route(cx: &mut Cx<'_>, told: &Path, path: &mut Path) -> Known {
-    path.hops_to_peer = told.hops_to_peer.or(path.hops_to_peer.filter(not_by_routing));
-    let from_peer = told.hops_from_peer.or(path.hops_from_peer.filter(not_by_routing));
+pub(super) fn route(cx: &mut Cx<'_>, reported: &Path, path: &mut Path) -> Known {
+    path.hops_to_peer = reported.hops_to_peer.or(path.hops_to_peer.filter(not_by_routing));
+    let from_peer = reported.hops_from_peer.or(path.hops_from_peer.filter(not_by_routing));
     set_from_peer(cx, path, from_peer);
     if from_peer.is_none() { Known::Nothing } else { Known::Hops }
 }

@@ -7,7 +7,7 @@ mod data;
 use super::sending::WindowNews;
 use super::{CloseReason, Connection, Origin, hops};
 use crate::Instant;
-use crate::agent::{Rule, Why};
+use crate::agent::{AckRule, Why};
 use crate::narrow::{as_u16, as_u32};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
@@ -140,7 +140,7 @@ impl Connection {
             cx.dropped(DropReason::AnswerRateLimited);
             return;
         }
-        self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
+        self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced));
     }
 
     /// The peer lives: keep-alives start again.

@@ -19,10 +19,10 @@ pub(super) struct Unmet<'a> {
 impl Unmet<'_> {
     /// Traces, at each end, the features that the peer does not support.
     pub(super) fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
-        let mut told = Vec::new();
+        let mut traced = Vec::new();
         for what in self.by_peer_for_senders().into_iter().chain(self.by_peer_for_receiver()) {
-            if !told.contains(&what) {
-                told.push(what);
+            if !traced.contains(&what) {
+                traced.push(what);
                 cx.trace(TraceKind::Fallback(what));
             }
         }

@@ -285,12 +285,12 @@ impl Connection {
         if self.mtu.on_icmp(size) {
             self.feedback().path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even packets that stay above our floor.
-            self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.sending.mss()));
+            self.loss.lose_larger(self.opening.carried_by(self.mtu.pmtu()).min(self.sending.mss()));
         }
     }
 
     pub(crate) fn path_mtu(&self) -> u16 {
-        self.mtu.told()
+        self.mtu.pmtu()
     }
 
     /// `rcv_nxt`, if in-order data came within the last `window`.

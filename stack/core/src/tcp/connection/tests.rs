@@ -26,10 +26,10 @@ impl ReceiverAgent for Each {
         Needs::default()
     }
     fn on_arrival(&mut self, _: &Arrival, _: &RecvView<'_>) -> AckVerdict {
-        AckVerdict::Now(Why::plain(Rule::Each))
+        AckVerdict::Now(Why::plain(AckRule::Each))
     }
     fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
-        AckVerdict::Hold(Why::plain(Rule::Each))
+        AckVerdict::Hold(Why::plain(AckRule::Each))
     }
     fn deadline(&self) -> Option<Instant> {
         None

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Facts;
-use crate::agent::{AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, Rule};
+use crate::agent::{AckDecided, AckNote, AckRule, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent};
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment};
@@ -90,7 +90,7 @@ impl AgentState {
             AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
                 let by = match (verdict, why.rule) {
                     (AckVerdict::Repeat(_), _) => By::Repeat,
-                    (_, Rule::Ceiling) => By::Forced,
+                    (_, AckRule::Ceiling) => By::Forced,
                     _ => By::Agent,
                 };
                 self.settle(cx, by, facts);

@@ -19,9 +19,9 @@ impl ReceiverAgent for Scripted {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        let why = Why::new(Rule::Count, view.owed.segments, self.every.unwrap_or(0));
+        let why = Why::new(AckRule::Count, view.owed.segments, self.every.unwrap_or(0));
         match (arrival.class, self.every) {
-            (Class::OutOfOrder | Class::Duplicate, _) => AckVerdict::Now(Why::plain(Rule::NotInOrder)),
+            (Class::OutOfOrder | Class::Duplicate, _) => AckVerdict::Now(Why::plain(AckRule::NotInOrder)),
             (_, Some(every)) if view.owed.segments >= every => AckVerdict::Now(why),
             _ => AckVerdict::Hold(why),
         }
@@ -29,7 +29,7 @@ impl ReceiverAgent for Scripted {
 
     fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
         self.due = None;
-        AckVerdict::Now(Why::plain(Rule::Deadline))
+        AckVerdict::Now(Why::plain(AckRule::Deadline))
     }
 
     fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
@@ -60,7 +60,7 @@ struct Bench {
 const MSS: u32 = 1000;
 
 /// An ACK's number, its echo, its duplicate range and its stretch, all in segments.
-type Told = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
+type Left = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
 
 const HEARD: Heard = Heard {
     class: Class::InOrder,
@@ -162,7 +162,7 @@ impl Bench {
     }
 
     /// Each ACK that leaves.
-    fn leaves(&mut self) -> Vec<Told> {
+    fn leaves(&mut self) -> Vec<Left> {
         let counted = |stretch: Option<Stretch>| stretch.map(|(from, to)| (from.0 / MSS, to.0 / MSS));
         let acks = std::iter::from_fn(|| self.pop());
         acks.map(|ack| (ack.number.0 / MSS, ack.echo, counted(ack.twice), counted(ack.part_of))).collect()
@@ -261,7 +261,9 @@ fn a_shadow_has_a_seat_of_its_own() {
 fn a_forced_ack_settles_every_agent() {
     let mut bench = Bench::new(every(5), vec![every(5)]);
     bench.in_order(0);
-    bench.with(1, |ledger, cx, facts| ledger.force(cx, AckKind::Duplicate, Why::plain(Rule::Forced), facts));
+    bench.with(1, |ledger, cx, facts| {
+        ledger.force(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), facts)
+    });
     assert_eq!((bench.ledger.owed().segments, bench.ledger.shadows[0].owed.segments), (0, 0));
     assert_eq!(bench.ledger.owed().in_order_total, 1, "the count since the beginning stays");
 }
@@ -424,7 +426,7 @@ fn forced_answers_of_one_read_are_one() {
     let mut bench = Bench::with_sack(every(1), AckMerge::Read);
     bench.in_order(0);
     for _ in 0..2 {
-        let why = Why::plain(Rule::Forced);
+        let why = Why::plain(AckRule::Forced);
         bench.with(0, |ledger, cx, facts| ledger.force(cx, AckKind::Duplicate, why, facts));
         bench.in_order(0);
     }
@@ -456,10 +458,10 @@ fn an_agent_whose_deadline_stays_due_is_a_bug() {
             Needs::default()
         }
         fn on_arrival(&mut self, _: &Arrival, _: &RecvView<'_>) -> AckVerdict {
-            AckVerdict::Hold(Why::plain(Rule::Each))
+            AckVerdict::Hold(Why::plain(AckRule::Each))
         }
         fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
-            AckVerdict::Hold(Why::plain(Rule::Each))
+            AckVerdict::Hold(Why::plain(AckRule::Each))
         }
         crate::ignores!(on_ack);
         fn deadline(&self) -> Option<Instant> {

@@ -177,14 +177,14 @@ fn assert_each_tells_the_same(board: &mut Scoreboard, una: Seq) -> Delivered {
         .rev()
         .map(|index| board.get(index))
         .find_map(|segment| (segment.state == SegmentState::Sacked).then_some(segment.end()));
-    let (mut one_by_one, mut told) = (board.clone(), Delivered::default());
+    let (mut one_by_one, mut summed) = (board.clone(), Delivered::default());
     while let Some(end) = one_by_one.front().map(SentSegment::end).filter(|end| *end <= una) {
-        one_by_one.ack(end, highest_sacked, &mut told);
+        one_by_one.ack(end, highest_sacked, &mut summed);
     }
-    one_by_one.ack(una, highest_sacked, &mut told);
+    one_by_one.ack(una, highest_sacked, &mut summed);
     let mut delivered = Delivered::default();
     board.ack(una, highest_sacked, &mut delivered);
-    assert_eq!(format!("{delivered:?} {board:?}"), format!("{told:?} {one_by_one:?}"));
+    assert_eq!(format!("{delivered:?} {board:?}"), format!("{summed:?} {one_by_one:?}"));
     delivered
 }
 

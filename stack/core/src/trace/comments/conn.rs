@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::must::Must;
 use super::{ACK, Comment, ConnNames, Millis, SYN};
-use crate::agent::{Basis, By, Rule, Why};
+use crate::agent::{AckRule, Basis, By, Why};
 use crate::trace::{LostBy, SentWhat, TraceKind};
 use crate::{Instant, Seq};
 
@@ -88,7 +88,8 @@ impl Decision {
     fn as_it_leaves(&self, receiver: &str) -> String {
         let mut text = self.reason(receiver);
         // Writing to a String cannot fail.
-        if let Some(place) = self.place.filter(|_| self.why.rule == Rule::NotInOrder && self.by != By::Forced)
+        if let Some(place) =
+            self.place.filter(|_| self.why.rule == AckRule::NotInOrder && self.by != By::Forced)
         {
             let _ = write!(text, " ({place})");
         }
@@ -227,7 +228,7 @@ impl Conn {
         match (what, self.lost_by) {
             (SentWhat::New, _) => format!("{much}, new"),
             (SentWhat::Resent, Some(by)) => {
-                format!("{much}, sent again in fast recovery, lost by {}", by.told())
+                format!("{much}, sent again in fast recovery, lost by {}", by.in_words())
             }
             (SentWhat::Resent, None) => format!("{much}, sent again"),
             (SentWhat::AfterTimeout, _) => format!("{much}, sent again after a timeout"),

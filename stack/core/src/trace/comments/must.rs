@@ -2,7 +2,7 @@
 
 use super::{Arrival, FIN, SYN};
 use crate::Seq;
-use crate::agent::{Rule, Why};
+use crate::agent::{AckRule, Why};
 use crate::trace::DropReason;
 
 /// A name without spaces, and the clause.
@@ -20,9 +20,9 @@ const KEEP_ALIVE: &str = "a keep-alive, or a probe";
 pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Must> {
     let must = |name, clause| Some(Must { name, clause });
     match why.rule {
-        Rule::Window => return must("window-opens", "RFC 9293 §3.8.6.2.2"),
-        Rule::Ceiling => return must("ceiling", "RFC 9293 MUST-40"),
-        Rule::NotInOrder => return must("early-fin", "RFC 5681 §4.2"),
+        AckRule::Window => return must("window-opens", "RFC 9293 §3.8.6.2.2"),
+        AckRule::Ceiling => return must("ceiling", "RFC 9293 MUST-40"),
+        AckRule::NotInOrder => return must("early-fin", "RFC 5681 §4.2"),
         _ => {}
     }
     let arrival = arrival?;

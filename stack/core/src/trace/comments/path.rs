@@ -42,7 +42,7 @@ impl Arrival {
             TraceKind::MarkSeen => self.say(format_args!("CE: the network marked it")),
             TraceKind::Lost { segments, by } => {
                 let many = if segments == 1 { "" } else { "s" };
-                self.say(format_args!("{segments} segment{many} lost by {}", by.told()));
+                self.say(format_args!("{segments} segment{many} lost by {}", by.in_words()));
             }
             TraceKind::RecoveryBegan { ssthresh, flight, .. } => self.say(format_args!(
                 "fast recovery begins: {flight} bytes were in flight, ssthresh {ssthresh}"

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::super::{DropReason, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use super::*;
-use crate::agent::{Basis, Because, By, Class, HopSource, Rule, Side};
+use crate::agent::{AckRule, Basis, Because, By, Class, HopSource, Side};
 
-const COUNT: Why = Why::new(Rule::Count, 3, 5);
-const RATE: Why = Why::plain(Rule::Rate);
+const COUNT: Why = Why::new(AckRule::Count, 3, 5);
+const RATE: Why = Why::plain(AckRule::Rate);
 const GONE: LinkNews = LinkNews::Gone;
 const GOING_DOWN: LinkNews = LinkNews::GoingDown {
     rtt: Duration::from_millis(20),
@@ -74,7 +74,7 @@ fn of_acks() -> Vec<(TraceKind, &'static str)> {
             "rule=rate due_us=5 shortest_gap_us=20",
         ),
         (
-            TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder), due_us: u32::MAX, basis: None },
+            TraceKind::AckHeld { why: Why::plain(AckRule::NotInOrder), due_us: u32::MAX, basis: None },
             "rule=not-in-order",
         ),
         (TraceKind::AckMerged { number, decision: 4, into: 6 }, "number=9 decision=4 into=6"),
@@ -103,7 +103,7 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
         (TraceKind::ShadowAck { shadow: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
         (
-            TraceKind::ShadowHeld { shadow: 7, why: Why::new(Rule::Window, 0, 1) },
+            TraceKind::ShadowHeld { shadow: 7, why: Why::new(AckRule::Window, 0, 1) },
             "seat=7 rule=window have=0 want=1",
         ),
         (TraceKind::Dropped(DropReason::Paws), "reason=paws"),

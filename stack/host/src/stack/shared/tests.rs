@@ -65,7 +65,7 @@ fn connected_with(config: EndpointConfig) -> Endpoint {
 fn who_stops_learns_what_another_thread_has_ended() {
     let driver = Driver::new(connected(), vec![Box::new(Memory::to(Loop::default()))], Vec::new());
     let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
-    let (tell, told) = mpsc::channel();
+    let (tell, ended) = mpsc::channel();
     let stopping = Arc::clone(&shared);
     thread::spawn(move || tell.send(stopping.finish(LONG, Drives::Runtime)));
     while !shared.inner.lock().is_finishing {
@@ -74,7 +74,7 @@ fn who_stops_learns_what_another_thread_has_ended() {
     // No alarm may wake it.
     shared.poller.set_alarm(LONG);
     shared.act(|now, endpoint, _| endpoint.abort_all(now));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(0));
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(0));
 }
 
 #[test]

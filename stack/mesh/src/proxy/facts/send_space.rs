@@ -6,8 +6,8 @@ use hopwise_core::Seq;
 
 /// The largest window (RFC 7323 §2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
-/// The largest number of misfits. A host that knows no numbers needs as many segments for each one of the sender to have
-/// the sender's misfit forgotten.
+/// The largest number of misfits. A host that knows no numbers needs as many segments for each one of the sender to
+/// have the sender's misfit forgotten.
 const MOST_MISFITS: usize = 4;
 
 #[derive(Debug, Default)]

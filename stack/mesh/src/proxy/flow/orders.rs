@@ -1,6 +1,6 @@
 //! How the orders of a flow's agent are carried out.
 
-use hopwise_core::agent::{Because, Order, Orders, Side, Told};
+use hopwise_core::agent::{AdvertisedWindow, Because, Order, Orders, Side};
 use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Instant, Seq};
@@ -113,7 +113,14 @@ impl Flow {
     }
 
     /// P2. Written from the mobile's newest pure ACK, with its latest values: data may have come since.
-    fn acknowledge(&mut self, now: Instant, number: Seq, window: Told, copies: u8, out: &mut Outbox) {
+    fn acknowledge(
+        &mut self,
+        now: Instant,
+        number: Seq,
+        window: AdvertisedWindow,
+        copies: u8,
+        out: &mut Outbox,
+    ) {
         let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
         let Some((ip, tcp)) = parse(&self.pure_ack).filter(|_| is_said) else { return };
         let Newest { next, timestamps, window: as_before } = self.facts.newest;
@@ -122,8 +129,8 @@ impl Flow {
             return;
         }
         let window = match window {
-            Told::Zero => 0,
-            Told::AsBefore => as_before,
+            AdvertisedWindow::Zero => 0,
+            AdvertisedWindow::AsBefore => as_before,
         };
         let options = TcpOptions { timestamps, ..TcpOptions::default() };
         let header = TcpHeader {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Arrived, Disposition, Step};
 use crate::Instant;
-use crate::agent::{Rule, Why};
+use crate::agent::{AckRule, Why};
 use crate::tcp::connection::receiving::Around;
 use crate::tcp::connection::{CloseReason, Connection};
 use crate::tcp::cx::Cx;
@@ -74,7 +74,7 @@ impl Connection {
         self.events.peer_closed = true;
         self.events.readable = true;
         self.unmet().trace_never_asked(cx);
-        self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+        self.force_ack(cx, AckKind::InOrder, Why::plain(AckRule::Forced));
         match self.state {
             StateName::FinWait1 => self.enter(cx, StateName::Closing),
             StateName::FinWait2 => self.enter_time_wait(cx),

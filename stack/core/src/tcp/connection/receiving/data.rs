@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Around, Receiving};
 use crate::Seq;
-use crate::agent::{AckRequest, Class, Rule, Why};
+use crate::agent::{AckRequest, AckRule, Class, Why};
 use crate::narrow::as_u32;
 use crate::tcp::connection::ConnectionStats;
 use crate::tcp::connection::ingress::{Arrived, segments_in};
@@ -98,7 +98,7 @@ impl Receiving {
 
     fn refuse_payload(&mut self, cx: &mut Cx<'_>, reason: DropReason, around: Around<'_>) {
         cx.dropped(reason);
-        self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced), around);
+        self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), around);
     }
 
     /// The part of the payload that is new and fits the promised window.
@@ -159,7 +159,7 @@ impl Receiving {
             InsertVerdict::OutOfOrder => Class::OutOfOrder,
             InsertVerdict::Duplicate => Class::Duplicate,
             InsertVerdict::TooManyHoles | InsertVerdict::NoRoom => {
-                return self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced), around);
+                return self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), around);
             }
         };
         let ack_request = self.ack_request_of(segment, agreed);
@@ -223,7 +223,7 @@ impl Receiving {
     ) {
         let is_bare_fin = segment.flags.contains(Flags::FIN) && segment.payload.is_empty();
         if is_bare_fin && self.nxt < segment.seq {
-            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::NotInOrder), around);
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::NotInOrder), around);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Around, Receiving};
-use crate::agent::{Rule, Why};
+use crate::agent::{AckRule, Why};
 use crate::tcp::connection::opening::Negotiated;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::AckKind;
@@ -115,7 +115,7 @@ impl Receiving {
             && may_answer
             && self.fin.is_none()
         {
-            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Window), around);
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Window), around);
         }
     }
 
