@@ -1,19 +1,17 @@
 //! The daemon's life: links, privileges, the stack, its services, and an end in order.
 
+mod captures;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::LinkId;
-use hopwise_host::{
-    Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
-    Shards, Stack, StackConfig, random_key,
-};
+use hopwise_host::{Capture, CaptureError, Link, Observer, Shards, StackConfig, random_key};
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
@@ -334,50 +332,6 @@ impl Daemon {
         }
     }
 
-    fn begin_capture(&self) -> Result<(), Failure> {
-        let Some(capture) = &self.config.capture else { return Ok(()) };
-        let request =
-            (capture.file.clone(), &capture.links[..], capture.rotate.map(|size| size.0), capture.files);
-        let started = self.start_capture(request).map(|_| ());
-        started.map_err(|problem| Unmet::Capture(problem).failure(&self.document, &self.config))
-    }
-
-    fn start_capture(
-        &self,
-        (path, links, rotate_bytes, files): (PathBuf, &[String], Option<u64>, u32),
-    ) -> Result<CaptureSnapshot, String> {
-        let unknown = links.iter().find(|name| self.config.link_by_name(name).is_none());
-        if let Some(unknown) = unknown {
-            return Err(format!("no link is named `{unknown}`"));
-        }
-        rotate_bytes
-            .map_or(Ok(()), config::check_rotation)
-            .map_err(|problem| format!("rotate: {problem}"))?;
-        let files = NonZeroU32::new(files).ok_or("files: no file would stay: expected 1 or more")?;
-        let wanted = self
-            .config
-            .links
-            .iter()
-            .enumerate()
-            .filter(|(_, link)| links.is_empty() || links.contains(&link.name));
-        let wanted: Vec<LinkId> = wanted.map(|(nth, _)| config::link_id(nth)).collect();
-        let names = |stack: &Stack| -> ConnNamer {
-            let stack = stack.clone();
-            Box::new(move |conn| names_of(&stack, conn))
-        };
-        let settings = CaptureSettings {
-            path: path.clone(),
-            rotate_bytes,
-            files,
-            links: self.config.links.iter().map(config::Link::captured).collect(),
-            wanted,
-            wall_clock_offset: self.shards.clock().wall_offset(),
-            names: self.shards.stacks().iter().map(names).collect(),
-        };
-        self.capture.start(settings).map_err(|error| self.why_not(&path, &error))?;
-        Ok(capture_snapshot(&path, &CaptureCounts::default()))
-    }
-
     /// Explains a file that may not be written: it lies outside the allowed folders.
     fn why_not(&self, path: &Path, error: &CaptureError) -> String {
         let denied = io::ErrorKind::PermissionDenied;
@@ -398,7 +352,7 @@ impl Daemon {
     /// Ends the capture and logs the result.
     fn end_capture(&self) -> Result<CaptureSnapshot, CaptureError> {
         let (path, counts) = self.capture.stop()?;
-        let ended = capture_snapshot(&path, &counts);
+        let ended = captures::snapshot(&path, &counts);
         let summary = ended.summary().join("; ");
         if ended.is_whole() {
             tracing::info!("captured into {summary}");
@@ -427,35 +381,9 @@ impl Daemon {
             node: self.config.node.name.clone(),
             addresses: self.config.node.address.iter().map(|address| address.0.to_string()).collect(),
             relays: self.counts.named(),
-            capture: running.map(|(path, counts)| capture_snapshot(&path, &counts)),
+            capture: running.map(|(path, counts)| captures::snapshot(&path, &counts)),
             bounds: self.services.bounds(&self.shards, &self.counts),
             ..Snapshot::of_shards(&self.shards)
         }
-    }
-}
-
-fn names_of(stack: &Stack, conn: u32) -> Option<ConnNames> {
-    stack.with(|now, endpoint| ConnNames::of(now, endpoint, conn))
-}
-
-fn capture_snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {
-    let CaptureCounts {
-        packets_written,
-        bytes_written,
-        files_begun,
-        packets_missed,
-        events_missed,
-        packets_unwritten,
-        ..
-    } = *counts;
-    CaptureSnapshot {
-        file: path.display().to_string(),
-        packets_written,
-        bytes_written,
-        files_begun,
-        packets_missed,
-        events_missed,
-        packets_unwritten,
-        last_error: counts.last_error.clone(),
     }
 }

@@ -5,142 +5,20 @@
 //! Written by hand: a registry such as `prometheus-client` has counters of its own, and ours are in the trace's totals.
 
 mod server;
+mod sums;
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hopwise_agents::spec::MOST_SHADOWS;
-use hopwise_core::agent::{AckRule, By};
 use hopwise_core::trace::text::EVENT_NAMES;
-use hopwise_core::trace::{TraceEvent, TraceKind};
-use hopwise_host::{CaptureCounts, Observer, SeenPacket};
+use hopwise_host::CaptureCounts;
 
 use super::counts::OPEN;
 use super::snapshot::{LinkSnapshot, Snapshot};
 
 pub(super) use server::serve;
-
-const RULES: [AckRule; 12] = [
-    AckRule::Each,
-    AckRule::Count,
-    AckRule::Window,
-    AckRule::Rate,
-    AckRule::Deadline,
-    AckRule::NotInOrder,
-    AckRule::Push,
-    AckRule::Marked,
-    AckRule::Asked,
-    AckRule::LostAck,
-    AckRule::Forced,
-    AckRule::Ceiling,
-];
-const DECIDERS: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
-/// Upper bounds of the round-trip histogram, in microseconds.
-const RTT_BOUNDS_US: [u32; 12] =
-    [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
-
-/// Sums over the trace of one shard; its driver's thread adds and the endpoint reads.
-#[derive(Debug)]
-pub(super) struct Sums {
-    events: [AtomicU64; EVENT_NAMES.len()],
-    decided: [[AtomicU64; RULES.len()]; DECIDERS.len()],
-    held: [AtomicU64; RULES.len()],
-    shadow_acks: [AtomicU64; MOST_SHADOWS],
-    rtt_counts: [AtomicU64; RTT_BOUNDS_US.len() + 1],
-    rtt_sum_us: AtomicU64,
-}
-
-/// Adds up every event.
-#[derive(Debug)]
-pub(super) struct Adder(pub(super) Arc<Sums>);
-
-impl Sums {
-    pub(super) fn new() -> Sums {
-        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
-        Sums {
-            events: std::array::from_fn(|_| AtomicU64::new(0)),
-            decided: std::array::from_fn(|_| zeros()),
-            held: zeros(),
-            shadow_acks: std::array::from_fn(|_| AtomicU64::new(0)),
-            rtt_counts: std::array::from_fn(|_| AtomicU64::new(0)),
-            rtt_sum_us: AtomicU64::new(0),
-        }
-    }
-
-    /// Totals of all shards.
-    pub(super) fn total(shards: &[Arc<Sums>]) -> Sums {
-        let total = Sums::new();
-        for shard in shards {
-            for (sum, more) in total.all().zip(shard.all()) {
-                sum.fetch_add(value(more), Ordering::Relaxed);
-            }
-        }
-        total
-    }
-
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        let Sums { events, decided, held, shadow_acks, rtt_counts, rtt_sum_us } = self;
-        let one = std::slice::from_ref(rtt_sum_us);
-        events
-            .iter()
-            .chain(decided.iter().flatten())
-            .chain(held)
-            .chain(shadow_acks)
-            .chain(rtt_counts)
-            .chain(one)
-    }
-
-    fn add(&self, event: &TraceEvent) {
-        let name = event.kind.name();
-        if let Some(counter) = EVENT_NAMES.iter().position(|known| *known == name).map(|at| &self.events[at])
-        {
-            one(counter);
-        }
-        let rule_of = |rule| RULES.iter().position(|known| *known == rule);
-        match event.kind {
-            TraceKind::AckDecided { by, why, .. } => {
-                let decider = DECIDERS.iter().position(|known| *known == by);
-                if let Some((decider, rule)) = decider.zip(rule_of(why.rule)) {
-                    one(&self.decided[decider][rule]);
-                }
-            }
-            TraceKind::AckHeld { why, .. } => {
-                if let Some(rule) = rule_of(why.rule) {
-                    one(&self.held[rule]);
-                }
-            }
-            TraceKind::ShadowAck { shadow, .. } => {
-                if let Some(counter) = self.shadow_acks.get(usize::from(shadow)) {
-                    one(counter);
-                }
-            }
-            TraceKind::Rtt { sample_us, .. } => {
-                let bucket = RTT_BOUNDS_US.iter().position(|bound| sample_us <= *bound);
-                one(&self.rtt_counts[bucket.unwrap_or(RTT_BOUNDS_US.len())]);
-                self.rtt_sum_us.fetch_add(u64::from(sample_us), Ordering::Relaxed);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn one(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-fn value(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
-}
-
-impl Observer for Adder {
-    fn on_packet(&mut self, _seen: &SeenPacket<'_>) {}
-
-    fn on_trace(&mut self, event: &TraceEvent) {
-        self.0.add(event);
-    }
-}
+pub(super) use sums::{Adder, Sums};
+use sums::{DECIDERS, RTT_BOUNDS_US, RULES, value};
 
 /// The text for a scrape; `captured` covers all captures since the start.
 pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
@@ -350,12 +228,20 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_core::Instant;
-    use hopwise_core::Seq;
-    use hopwise_core::agent::Why;
+    use std::sync::Arc;
+
+    use hopwise_core::agent::{AckRule, By, Why};
+    use hopwise_core::trace::{TraceEvent, TraceKind};
+    use hopwise_core::{Instant, Seq};
 
     use super::*;
     use crate::node::snapshot::{CaptureSnapshot, TotalsSnapshot};
+
+    fn assert_has_lines(text: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is missing in\n{text}");
+        }
+    }
 
     #[test]
     fn events_become_lines_of_the_text_format() {
@@ -371,6 +257,24 @@ mod tests {
         let other = Sums::new();
         other.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
         let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
+        let text = text(&sums, &Snapshot::default(), &CaptureCounts::default());
+        assert_has_lines(
+            &text,
+            &[
+                "hopwise_trace_events_total{event=\"ack-decided\"} 1",
+                "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
+                "hopwise_acks_held_total{rule=\"count\"} 2",
+                "hopwise_shadow_acks_total{shadow=\"1\"} 1",
+                "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
+                "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
+                "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
+                "hopwise_rtt_seconds_sum 0.002",
+            ],
+        );
+    }
+
+    #[test]
+    fn totals_become_lines_of_the_text_format() {
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
         let totals = TotalsSnapshot {
@@ -381,16 +285,8 @@ mod tests {
             ..TotalsSnapshot::default()
         };
         let snapshot = Snapshot { connections_open: 3, relays, totals, ..Snapshot::default() };
-        let text = text(&sums, &snapshot, &CaptureCounts::default());
-        for line in [
-            "hopwise_trace_events_total{event=\"ack-decided\"} 1",
-            "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
-            "hopwise_acks_held_total{rule=\"count\"} 2",
-            "hopwise_shadow_acks_total{shadow=\"1\"} 1",
-            "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
-            "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
-            "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
-            "hopwise_rtt_seconds_sum 0.002",
+        let text = text(&Sums::new(), &snapshot, &CaptureCounts::default());
+        let lines = [
             "hopwise_segments_sent_total{what=\"resent\"} 43",
             "hopwise_segments_retransmitted_total 43",
             "hopwise_timeouts_total 2",
@@ -398,9 +294,8 @@ mod tests {
             "hopwise_connections 3",
             "hopwise_relay_total{what=\"socks5-accepted\"} 5",
             "hopwise_relays_open{service=\"socks5\"} 2",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
-        }
+        ];
+        assert_has_lines(&text, &lines);
         assert!(!text.contains("hopwise_relay_total{what=\"socks5-open\"}"), "no counter goes down: {text}");
     }
 
@@ -423,7 +318,7 @@ mod tests {
         let full = CaptureSnapshot { last_error: captured.last_error.clone(), ..sound.clone() };
         for (capture, states) in [(None, [0, 0]), (Some(sound), [1, 0]), (Some(full), [1, 1])] {
             let text = of(capture);
-            for line in [
+            let lines = [
                 &*format!("hopwise_capture_running {}", states[0]),
                 &format!("hopwise_capture_failed {}", states[1]),
                 "hopwise_capture_packets_total 5",
@@ -432,9 +327,8 @@ mod tests {
                 "hopwise_capture_events_lost_total 4",
                 "hopwise_capture_packets_lost_total{reason=\"too-fast\"} 3",
                 "hopwise_capture_packets_lost_total{reason=\"disk\"} 6",
-            ] {
-                assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
-            }
+            ];
+            assert_has_lines(&text, &lines);
         }
     }
 
