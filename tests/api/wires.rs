@@ -5,8 +5,8 @@ use std::time::Duration;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_testing::memory::End;
 
+use super::flows::Flows;
 use super::net::{B, ms, pattern, secs};
-use super::turns::Flows;
 
 const TURNS: &str = "[train]";
 const NO_TURNS: &str = "['train:turns=off']";
