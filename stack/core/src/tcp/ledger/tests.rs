@@ -262,7 +262,7 @@ fn a_forced_ack_settles_every_agent() {
     let mut bench = Bench::new(every(5), vec![every(5)]);
     bench.in_order(0);
     bench.with(1, |ledger, cx, facts| {
-        ledger.force(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), facts)
+        ledger.force(cx, AckKind::Duplicate, Why::plain(AckRule::Forced), facts);
     });
     assert_eq!((bench.ledger.owed().segments, bench.ledger.shadows[0].owed.segments), (0, 0));
     assert_eq!(bench.ledger.owed().in_order_total, 1, "the count since the beginning stays");
