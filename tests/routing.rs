@@ -45,7 +45,7 @@ fn run(plan: &Plan) -> Results {
 fn both_rules_carry_a_flow_and_count_what_they_look_for() {
     for rules in ["rfc3561", "ns2"] {
         let results = run(&plan(CHAIN, &[&format!("routing.rules={rules}")], 1));
-        assert_eq!(results.flows[0].hops.map(|(hops, _)| hops), Some(4), "{rules}");
+        assert_eq!(results.flows[0].hops.as_ref().map(|hops| hops.count), Some(4), "{rules}");
         assert!(results.total_kbps() > 150.0, "{rules}: {}", results.total_kbps());
         assert!(results.discoveries >= 1, "{rules}");
     }
@@ -57,7 +57,7 @@ fn both_rules_carry_a_flow_and_count_what_they_look_for() {
 fn signed_messages_find_ways_and_carry_a_flow() {
     for routing in ["{ protocol: aodv, signed: true }", "{ protocol: dymo, dymo: { signed: true } }"] {
         let results = run(&plan(CHAIN, &[&format!("routing={routing}")], 1));
-        assert_eq!(results.flows[0].hops.map(|(hops, _)| hops), Some(4), "{routing}");
+        assert_eq!(results.flows[0].hops.as_ref().map(|hops| hops.count), Some(4), "{routing}");
         assert!(results.total_kbps() > 100.0, "{routing}: {}", results.total_kbps());
     }
     let ns2 = ["routing={ protocol: aodv, rules: ns2, signed: true }".to_owned()];

@@ -103,7 +103,7 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
         Measure::AcksPerSegment => metric::acks_per_segment(run),
         Measure::SentAgain => metric::sum(run, |flow| flow.segments_retransmitted),
         Measure::SentNeedlessly => metric::received_again(run),
-        Measure::Timeouts => metric::sum(run, |flow| flow.timeouts.into()),
+        Measure::Timeouts => metric::sum(run, |flow| flow.timeouts.map(u64::from)),
     }
 }
 

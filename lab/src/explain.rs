@@ -23,7 +23,7 @@ struct Quantity {
     digits: usize,
 }
 
-/// The mean run of an arm.
+/// The mean run of an arm. A counter that a run does not tell is NaN, and so is what follows from it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     runs: f64,
@@ -43,22 +43,22 @@ struct Totals {
 impl Totals {
     fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
         let found = point.arms.iter().find(|found| found.samples.arm == arm);
-        let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or_default();
+        let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or(f64::NAN);
         let mut totals = Totals { acks_per_segment, ..Totals::default() };
         for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
-                totals.segments += flow.segments_sent as f64;
-                totals.sent_again += flow.segments_retransmitted as f64;
-                totals.timeouts += f64::from(flow.timeouts);
+                totals.segments += number(flow.segments_sent);
+                totals.sent_again += number(flow.segments_retransmitted);
+                totals.timeouts += number(flow.timeouts.map(u64::from));
             }
             totals.runs += 1.0;
-            totals.collisions += air.collisions as f64;
-            totals.given_up += air.retry_drops as f64;
-            totals.queue_drops += air.queue_drops as f64;
-            totals.airtime_s += air.airtime_s;
-            totals.ack_airtime_s += air.ack_airtime_s.unwrap_or(0.0);
-            totals.route_failures += result.routing.route_failures as f64;
+            totals.collisions += number(air.collisions);
+            totals.given_up += number(air.retry_drops);
+            totals.queue_drops += number(air.queue_drops);
+            totals.airtime_s += air.airtime_s.unwrap_or(f64::NAN);
+            totals.ack_airtime_s += air.ack_airtime_s.unwrap_or(f64::NAN);
+            totals.route_failures += number(result.routing.route_failures);
         }
         totals
     }
@@ -67,6 +67,10 @@ impl Totals {
     fn new_segments(&self) -> f64 {
         (self.segments - self.sent_again).max(1.0)
     }
+}
+
+fn number(counter: Option<u64>) -> f64 {
+    counter.map_or(f64::NAN, |counter| counter as f64)
 }
 
 /// The quantities in the order of their mention.

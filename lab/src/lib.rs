@@ -19,6 +19,7 @@ pub mod located;
 pub mod metric;
 pub mod parallel;
 pub mod plain;
+pub mod programs;
 pub mod record;
 pub mod report;
 pub mod result;

@@ -1,6 +1,6 @@
 //! Figures of a run.
 
-use super::result::RunResult;
+use super::result::{FlowRow, RunResult};
 
 /// A figure of a run, over all its flows.
 #[derive(Clone, Copy, Debug)]
@@ -16,28 +16,32 @@ pub const METRICS: [Metric; 20] = [
     Metric { name: "jain", of: |run| Some(run.total.jain) },
     Metric { name: "segments_sent", of: |run| sum(run, |flow| flow.segments_sent) },
     Metric { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
-    Metric { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.into()) },
-    Metric { name: "fast_retransmits", of: |run| sum(run, |flow| flow.fast_retransmits.into()) },
+    Metric { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
+    Metric { name: "fast_retransmits", of: |run| sum(run, |flow| flow.fast_retransmits.map(u64::from)) },
     Metric { name: "acks_sent", of: |run| sum(run, |flow| flow.acks_sent) },
     Metric { name: "acks_repeated", of: |run| sum(run, |flow| flow.acks_repeated) },
     Metric { name: "acks_per_segment", of: acks_per_segment },
     Metric { name: "segments_received_again", of: received_again },
     Metric { name: "completion_s", of: completion_s },
-    Metric { name: "frames_sent", of: |run| Some(run.air.frames_sent as f64) },
-    Metric { name: "collisions", of: |run| Some(run.air.collisions as f64) },
-    Metric { name: "retry_drops", of: |run| Some(run.air.retry_drops as f64) },
-    Metric { name: "queue_drops", of: |run| Some(run.air.queue_drops as f64) },
-    Metric { name: "airtime_s", of: |run| Some(run.air.airtime_s) },
+    Metric { name: "frames_sent", of: |run| count(run.air.frames_sent) },
+    Metric { name: "collisions", of: |run| count(run.air.collisions) },
+    Metric { name: "retry_drops", of: |run| count(run.air.retry_drops) },
+    Metric { name: "queue_drops", of: |run| count(run.air.queue_drops) },
+    Metric { name: "airtime_s", of: |run| run.air.airtime_s },
     Metric { name: "data_airtime_s", of: |run| run.air.data_airtime_s },
     Metric { name: "ack_airtime_s", of: |run| run.air.ack_airtime_s },
-    Metric { name: "route_discoveries", of: |run| Some(run.routing.discoveries as f64) },
-    Metric { name: "route_failures", of: |run| Some(run.routing.route_failures as f64) },
+    Metric { name: "route_discoveries", of: |run| count(run.routing.discoveries) },
+    Metric { name: "route_failures", of: |run| count(run.routing.route_failures) },
 ];
 
-/// The sum over the flows that are not in the background.
-pub fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
+fn count(counter: Option<u64>) -> Option<f64> {
+    counter.map(|counter| counter as f64)
+}
+
+/// The sum over the flows that are not in the background; none if one of them does not tell it.
+pub fn sum(run: &RunResult, of: fn(&FlowRow) -> Option<u64>) -> Option<f64> {
     let foreground = run.flows.iter().filter(|flow| !flow.background);
-    Some(foreground.map(of).sum::<u64>() as f64)
+    count(foreground.map(of).sum())
 }
 
 /// Pure ACKs for each data segment sent, with retransmissions.
@@ -48,9 +52,7 @@ pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
 
 /// Segments that were retransmitted needlessly.
 pub fn received_again(run: &RunResult) -> Option<f64> {
-    let foreground = run.flows.iter().filter(|flow| !flow.background);
-    let each: Option<Vec<u64>> = foreground.map(|flow| flow.segments_received_again).collect();
-    each.map(|each| each.iter().sum::<u64>() as f64)
+    sum(run, |flow| flow.segments_received_again)
 }
 
 /// Mean completion time of all transfers and requests.

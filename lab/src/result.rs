@@ -2,12 +2,12 @@
 
 use hopwise_agents::spec::parse_senders;
 use hopwise_air::airtime::Load;
-use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
 
+use crate::programs::Completions;
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
-use crate::sim::{Completions, Direction, FlowResult, Results, certificate_hash};
+use crate::sim::{AirTotals, Direction, FlowResult, Results, certificate_hash};
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
 /// are the same to the byte.
@@ -44,15 +44,25 @@ pub struct FlowRow {
     pub sender_lacks: Vec<String>,
     pub goodput_kbps: f64,
     pub bytes_delivered: u64,
-    pub segments_sent: u64,
-    pub segments_retransmitted: u64,
-    pub timeouts: u32,
-    pub fast_retransmits: u32,
-    pub acks_sent: u64,
-    pub acks_repeated: u64,
+    // Counters that a TCP does not tell are absent; the kernel's has fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_sent: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_retransmitted: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_retransmits: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks_sent: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks_repeated: Option<u64>,
     /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
+    /// Mean of the smoothed round-trip time in milliseconds (only in live worlds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
     /// Receiver agents that only observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<Shadow>,
@@ -83,13 +93,19 @@ pub struct Total {
     pub jain: f64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The radios' counters over the whole run. A counter that a world does not know is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Air {
-    pub frames_sent: u64,
-    pub collisions: u64,
-    pub retry_drops: u64,
-    pub queue_drops: u64,
-    pub airtime_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_sent: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_drops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_drops: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub airtime_s: Option<f64>,
     /// The parts of `airtime_s` for TCP's data and for its ACKs, each with its RTS, CTS and MAC ACK. The rest is
     /// routing's and UDP's. Older records have neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,17 +114,32 @@ pub struct Air {
     pub ack_airtime_s: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl From<&AirTotals> for Air {
+    fn from(air: &AirTotals) -> Air {
+        Air {
+            frames_sent: Some(air.frames_sent),
+            collisions: Some(air.collisions),
+            retry_drops: Some(air.retry_drops),
+            queue_drops: Some(air.queue_drops),
+            airtime_s: Some(air.airtime_s),
+            data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
+            ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
-    pub discoveries: u64,
-    pub route_failures: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discoveries: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route_failures: Option<u64>,
 }
 
 impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
         let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));
-        let air = &results.air;
         RunResult {
             scenario: scenario.to_owned(),
             world: world.to_owned(),
@@ -117,16 +148,11 @@ impl RunResult {
             counted_s: results.counted_s,
             flows: flows.collect(),
             total: Total { goodput_kbps: results.total_kbps(), jain: results.jain() },
-            air: Air {
-                frames_sent: air.frames_sent,
-                collisions: air.collisions,
-                retry_drops: air.retry_drops,
-                queue_drops: air.queue_drops,
-                airtime_s: air.airtime_s,
-                data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
-                ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
+            air: Air::from(&results.air),
+            routing: Routing {
+                discoveries: Some(results.discoveries),
+                route_failures: Some(results.route_failures),
             },
-            routing: Routing { discoveries: results.discoveries, route_failures: results.route_failures },
             certificate: certificate_hash(),
         }
     }
@@ -135,18 +161,19 @@ impl RunResult {
 impl FlowRow {
     fn new(prepared: &Prepared, flow: &FlowResult) -> FlowRow {
         let (arm, agents) = (&prepared.plan.arm, flow.agents.as_ref());
-        let shadows =
-            agents.map(|at_end| Shadow::each(&at_end.shadows, &flow.shadow_acks, &flow.shadow_holds));
+        let shadows = agents.map(|at_end| {
+            Shadow::each(&at_end.shadows, &flow.receiver.shadow_acks, &flow.receiver.shadow_holds)
+        });
         FlowRow {
             id: id_of(flow),
             from: prepared.name_of(flow.from).to_owned(),
             to: prepared.name_of(flow.to).to_owned(),
-            hops: flow.hops.map(|(hops, _)| hops),
-            hops_source: flow.hops.map(|(_, source)| source.name().to_owned()),
+            hops: flow.hops.as_ref().map(|hops| hops.count),
+            hops_source: flow.hops.as_ref().map(|hops| hops.source.clone()),
             receiver: agents.map_or(&arm.receiver, |agents| &agents.receiver).clone(),
             sender: each_of(agents.map_or(&arm.senders, |agents| &agents.senders)),
-            receiver_lacks: agents.map(|agents| names(&agents.receiver_lacks)).unwrap_or_default(),
-            sender_lacks: agents.map(|agents| names(&agents.senders_lack)).unwrap_or_default(),
+            receiver_lacks: agents.map(|agents| agents.receiver_lacks.clone()).unwrap_or_default(),
+            sender_lacks: agents.map(|agents| agents.senders_lack.clone()).unwrap_or_default(),
             goodput_kbps: flow.goodput_kbps,
             bytes_delivered: flow.counted_bytes,
             segments_sent: flow.sender.segments_sent,
@@ -155,16 +182,13 @@ impl FlowRow {
             fast_retransmits: flow.sender.fast_retransmits,
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
-            segments_received_again: Some(flow.receiver.segments_duplicate),
+            segments_received_again: flow.receiver.segments_received_again,
+            rtt_ms: flow.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
             shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
             background: flow.is_background,
         }
     }
-}
-
-fn names(lacking: &[Lacking]) -> Vec<String> {
-    lacking.iter().map(|what| what.name().to_owned()).collect()
 }
 
 /// `f0`, and `f0-back` for the other direction of the same connection.

@@ -3,7 +3,6 @@
 mod build;
 pub mod calibration;
 mod certificate;
-mod draw;
 mod gateway;
 mod host;
 pub mod live;
@@ -11,18 +10,15 @@ mod loads;
 mod names;
 mod plan;
 mod positions;
-mod programs;
 mod reach;
 mod results;
 pub mod series;
 
 pub use certificate::{CERTIFICATE, certificate_hash};
-pub use draw::Amount;
 pub use gateway::{Calibration, Forecast, GatewayPlan, Signal, SignalError, calibrate};
 pub use host::Host;
 pub use names::address_of;
 pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
-pub use programs::{Completions, Flow, Tally};
 pub use reach::Reach;
 pub use results::{AirTotals, Direction, FlowResult, NodeResult, Results};
 

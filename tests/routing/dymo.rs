@@ -12,7 +12,7 @@ use super::*;
 fn a_flow_is_carried_and_the_same_seed_finds_the_same_ways() {
     let plan = plan(CHAIN, &["routing={ protocol: dymo }"], 1);
     let results = run(&plan);
-    assert_eq!(results.flows[0].hops.map(|(hops, _)| hops), Some(4));
+    assert_eq!(results.flows[0].hops.as_ref().map(|hops| hops.count), Some(4));
     assert!(results.total_kbps() > 150.0, "{}", results.total_kbps());
     assert!(results.discoveries >= 1);
     assert_eq!(results, run(&plan));

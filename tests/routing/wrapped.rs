@@ -31,7 +31,7 @@ fn both_carry_a_flow_over_a_chain_as_fixed_routes_do_and_the_same_for_the_same_s
         let carried = mean(protocol);
         assert!(carried > 0.8 * fixed, "{protocol}: {carried} of {fixed}");
         let results = run(&with(protocol, 1));
-        assert_eq!(results.flows[0].hops.map(|hops| hops.0), hops, "{protocol}");
+        assert_eq!(results.flows[0].hops.as_ref().map(|hops| hops.count), hops, "{protocol}");
         assert_eq!(run(&with(protocol, 1)), results, "{protocol}");
     }
 }
@@ -103,7 +103,7 @@ fn dsr_leads_over_a_wire_too_and_gpsr_says_that_it_cannot() {
     let sets =
         ["topology={ kind: chain, hops: 2, wired: { rate: 10mbit, delay: 5ms } }", "traffic.0.from=w0"];
     let results = run(&plan(CHAIN, &[&sets[..], &["routing.protocol=dsr"]].concat(), 1));
-    assert_eq!(results.flows[0].hops.map(|hops| hops.0), Some(3));
+    assert_eq!(results.flows[0].hops.as_ref().map(|hops| hops.count), Some(3));
     assert!(results.total_kbps() > 300.0, "{}", results.total_kbps());
     let all: Vec<String> =
         sets.iter().chain(&["routing.protocol=gpsr"]).map(|set| (*set).to_owned()).collect();

@@ -77,8 +77,8 @@ fn up_to_takes_the_largest_point_and_a_mean_takes_all() {
 fn other_measures_than_goodput_can_be_claimed() {
     let mut records = records([1.0, 1.0]);
     records.iter_mut().filter(|record| record.arm == "dca").for_each(|record| {
-        record.result.flows[0].acks_sent = 100;
-        record.result.flows[0].timeouts = 0;
+        record.result.flows[0].acks_sent = Some(100);
+        record.result.flows[0].timeouts = Some(0);
     });
     let acks = Claim { measure: Measure::AcksPerSegment, ..claim(0.2) };
     assert_eq!(judge(&acks, "every", &records).outcome, Outcome::Reproduced);

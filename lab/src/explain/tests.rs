@@ -19,9 +19,9 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
 fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     let sentence = sentences_of(|arm| {
         arm.result.total.goodput_kbps *= 1.3;
-        arm.result.flows[0].acks_sent = 100;
-        arm.result.flows[0].timeouts = 5;
-        arm.result.air.airtime_s = 45.0;
+        arm.result.flows[0].acks_sent = Some(100);
+        arm.result.flows[0].timeouts = Some(5);
+        arm.result.air.airtime_s = Some(45.0);
     });
     assert_eq!(
         sentence,
@@ -35,8 +35,8 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
 fn a_slower_arm_is_told_what_slowed_it() {
     let sentence = sentences_of(|arm| {
         arm.result.total.goodput_kbps *= 0.6;
-        arm.result.flows[0].segments_retransmitted = 200;
-        arm.result.air.collisions = 900;
+        arm.result.flows[0].segments_retransmitted = Some(200);
+        arm.result.air.collisions = Some(900);
         arm.result.air.ack_airtime_s = Some(20.0);
     });
     assert!(sentence.contains("ACKs took 25.0 ms of air a new segment instead of 0.0"), "{sentence}");

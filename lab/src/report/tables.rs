@@ -9,6 +9,7 @@ use crate::explain;
 use crate::findings::{cells, label};
 use crate::metric;
 use crate::record::Record;
+use crate::result::FlowRow;
 use crate::settings::flatten;
 use crate::statistics::change;
 
@@ -159,22 +160,25 @@ pub(super) fn runs(view: &View<'_>) -> String {
 
 fn run(record: &Record) -> String {
     let (result, air) = (&record.result, &record.result.air);
-    let sum = |of: fn(&crate::result::FlowRow) -> u64| metric::sum(result, of).unwrap_or_default();
-    format!(
-        "<td>{}</td><td>{}</td><td>{:.1}</td><td>{:.3}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-         <td>{}</td><td>{}</td><td>{}</td><td>{:.1}</td></tr>",
-        record.seed,
+    let shown =
+        |figure: Option<f64>, digits| figure.map_or("-".to_owned(), |figure| format!("{figure:.digits$}"));
+    let sum = |of: fn(&FlowRow) -> Option<u64>| shown(metric::sum(result, of), 0);
+    let count = |counter: Option<u64>| shown(counter.map(|counter| counter as f64), 0);
+    let cells = [
+        record.seed.to_string(),
         escape(&record.arm),
-        result.total.goodput_kbps,
-        result.total.jain,
+        format!("{:.1}", result.total.goodput_kbps),
+        format!("{:.3}", result.total.jain),
         sum(|flow| flow.segments_sent),
         sum(|flow| flow.segments_retransmitted),
-        sum(|flow| u64::from(flow.timeouts)),
+        sum(|flow| flow.timeouts.map(u64::from)),
         sum(|flow| flow.acks_sent),
-        air.frames_sent,
-        air.collisions,
-        air.retry_drops,
-        air.queue_drops,
-        air.airtime_s
-    )
+        count(air.frames_sent),
+        count(air.collisions),
+        count(air.retry_drops),
+        count(air.queue_drops),
+        shown(air.airtime_s, 1),
+    ];
+    let cells = cells.map(|cell| format!("<td>{cell}</td>"));
+    cells.concat() + "</tr>"
 }

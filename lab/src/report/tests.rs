@@ -55,15 +55,15 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         flows: vec![flow],
         total: Total { goodput_kbps, jain: 1.0 },
         air: Air {
-            frames_sent: 9000,
-            collisions: 90,
-            retry_drops: 4,
-            queue_drops: 5,
-            airtime_s: 60.0,
+            frames_sent: Some(9000),
+            collisions: Some(90),
+            retry_drops: Some(4),
+            queue_drops: Some(5),
+            airtime_s: Some(60.0),
             data_airtime_s: None,
             ack_airtime_s: None,
         },
-        routing: Routing { discoveries: 0, route_failures: 0 },
+        routing: Routing { discoveries: Some(0), route_failures: Some(0) },
     }
 }
 

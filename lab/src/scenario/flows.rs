@@ -9,7 +9,8 @@ use hopwise_core::tcp::TcpConfig;
 use super::nodes::Nodes;
 use super::schema::{Drawn, ScenarioFile, Traffic, TrafficKind};
 use crate::located::{Document, Refusal, YamlPath};
-use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan};
+use crate::programs::Amount;
+use crate::sim::{FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan};
 use crate::tcp::Tcp;
 use crate::units::{Size, Time};
 

@@ -28,7 +28,7 @@ use super::loads;
 use super::names::{RADIO, address_of};
 use super::plan::{Arm, Plan, RoutingPlan};
 use super::positions::Oracle;
-use super::programs::Flow;
+use crate::programs::Programs;
 
 const MTU: u16 = 1500;
 
@@ -55,7 +55,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
             routing,
             trace_events: plan.trace_events,
         };
-        hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
+        hosts.push(Host::new(Node::new(config, endpoint), Programs::of(plan, node, address_of)));
     }
     if let Some(gateway) = &plan.gateway {
         let news = gateway::source(gateway, &plan.channel.outages, plan.end(), plan.seed);
@@ -99,11 +99,6 @@ fn serving(plan: &Plan, node: u32) -> Result<Option<Gateway>, Box<dyn Error + Se
     };
     let proxy = Proxy::new(config.clone(), Box::new(StandardAgents::new(plan.profile)))?;
     Ok(Some(Gateway::new(proxy, &config, vec![address_of(node)])))
-}
-
-fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
-    let of = |(index, flow): (usize, _)| Flow::of(plan, index as u16, flow, node);
-    plan.flows.iter().enumerate().filter_map(of).collect()
 }
 
 /// A wire has the same name at both ends: the radio's is 0, wires count on from 1.

@@ -1,22 +1,20 @@
 //! A mesh node with the programs that run on it.
 
-use hopwise_core::endpoint::Event;
+use std::net::IpAddr;
+
+use hopwise_core::agent::HopSource;
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 
 use super::names::RADIO;
-use super::programs::{Counted, Flow};
+use crate::programs::{AHEAD, EndResult, Event, Flow, Platform, Programs};
 
 #[derive(Debug)]
 pub struct Host {
     node: Node,
-    flows: Vec<Flow>,
+    programs: Programs<Endpoint>,
     next: Instant,
-    /// True if some source sends as much as leaves.
-    is_saturated: bool,
-    /// True if some flow's datagrams end here.
-    has_sink: bool,
     /// Base-station proxy in front of the node, if it has one.
     gateway: Option<Gateway>,
     /// News of its links that the node will get.
@@ -24,12 +22,9 @@ pub struct Host {
 }
 
 impl Host {
-    pub(super) fn new(mut node: Node, mut flows: Vec<Flow>) -> Host {
-        flows.iter_mut().for_each(|flow| flow.open(&mut node));
-        let is_saturated = flows.iter().any(Flow::is_saturated);
-        let has_sink = flows.iter().any(Flow::is_sink);
-        let (gateway, news) = (None, None);
-        let mut host = Host { node, flows, next: Instant::ZERO, is_saturated, has_sink, gateway, news };
+    pub(super) fn new(mut node: Node, mut programs: Programs<Endpoint>) -> Host {
+        programs.open(&mut node);
+        let mut host = Host { node, programs, next: Instant::ZERO, gateway: None, news: None };
         host.find_next();
         host
     }
@@ -53,35 +48,24 @@ impl Host {
         &self.node
     }
 
-    pub fn flows(&self) -> &[Flow] {
-        &self.flows
+    pub fn flows(&self) -> &[Flow<Endpoint>] {
+        self.programs.flows()
     }
 
-    /// Counters of the flow's connections at this end.
-    pub fn counted(&self, now: Instant, flow: &Flow) -> Counted {
-        flow.counted(now, &self.node)
+    /// What this end of a flow saw, if it is here.
+    pub(super) fn result(&self, now: Instant, index: u16) -> Option<EndResult> {
+        let flow = self.flows().iter().find(|flow| flow.index == index)?;
+        Some(flow.result(now, &self.node))
     }
 
     fn find_next(&mut self) {
         let news = self.news.as_ref().and_then(|news| news.poll_timeout());
-        self.next = self.flows.iter().map(Flow::next).chain(news).min().unwrap_or(Instant::FAR);
+        self.next = news.into_iter().chain([self.programs.next()]).min().unwrap_or(Instant::FAR);
     }
 
-    /// Lets the programs act on an event.
+    /// Lets the programs act on news.
     fn act(&mut self, now: Instant) {
-        let mut has_acted = false;
-        while let Some(event) = self.node.poll_event() {
-            has_acted = true;
-            let (node, mut flows) = (&mut self.node, self.flows.iter_mut());
-            match event {
-                Event::Incoming(listener) => flows.any(|flow| flow.accept(now, node, listener)),
-                Event::Connection(conn, event) => flows.any(|flow| flow.on_event(now, node, conn, event)),
-            };
-        }
-        if self.has_sink {
-            self.flows.iter_mut().for_each(|flow| flow.read_datagrams(now, &mut self.node));
-        }
-        if has_acted {
+        if self.programs.act(now, &mut self.node) {
             self.find_next();
         }
     }
@@ -98,11 +82,7 @@ impl Host {
     /// Lets the programs act by their own timers.
     fn begin(&mut self, now: Instant) {
         self.tell(now);
-        for flow in &mut self.flows {
-            if flow.next() <= now {
-                flow.begin(now, &mut self.node);
-            }
-        }
+        self.programs.begin(now, &mut self.node);
         self.find_next();
     }
 }
@@ -146,8 +126,8 @@ impl Machine for Host {
         if let (Some(gateway), true) = (&mut self.gateway, transmit.is_some()) {
             gateway.feed(&mut self.node, now);
         }
-        if self.is_saturated && transmit.is_some() {
-            self.flows.iter_mut().for_each(|flow| flow.refill(now, &mut self.node));
+        if transmit.is_some() {
+            self.programs.refill(now, &mut self.node);
         }
         transmit
     }
@@ -171,5 +151,34 @@ impl Machine for Host {
         if let Some(gateway) = &mut self.gateway {
             gateway.drain_trace(sink);
         }
+    }
+}
+
+impl Platform for Node {
+    type Sockets = Endpoint;
+
+    fn sockets(&self) -> &Endpoint {
+        self.endpoint()
+    }
+
+    fn with<T>(&mut self, now: Instant, act: impl FnOnce(&mut Endpoint) -> T) -> T {
+        self.with_endpoint(now, act)
+    }
+
+    fn poll_event(&mut self) -> Option<Event<Endpoint>> {
+        Node::poll_event(self).map(Event::from)
+    }
+
+    fn tell_path(&mut self, now: Instant, peer: IpAddr) {
+        Node::tell_path(self, now, peer);
+    }
+
+    fn hops_to(&self, peer: IpAddr) -> Option<(u8, HopSource)> {
+        self.path(peer).hops_to_peer
+    }
+
+    fn takes_more(&self) -> bool {
+        // A datagram may not come into the queue: routing keeps it while it looks for a route.
+        self.queue(RADIO).is_some_and(|queue| queue.len() < AHEAD && !queue.is_full())
     }
 }

@@ -18,8 +18,8 @@ use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::draw::Amount;
 use super::gateway::GatewayPlan;
+use crate::programs::Amount;
 
 #[derive(Clone, Debug)]
 pub struct Plan {

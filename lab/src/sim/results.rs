@@ -5,13 +5,10 @@ use std::time::Duration;
 use hopwise_air::World;
 use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
-use hopwise_core::agent::HopSource;
-use hopwise_core::tcp::ConnectionStats;
 
 use super::host::Host;
-use super::names::address_of;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
-use super::programs::{AgentsAtEnd, Completions, Flow};
+use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -42,17 +39,17 @@ pub struct FlowResult {
     /// The source of this data, whichever end opened.
     pub from: u32,
     pub to: u32,
-    /// The hops and their source.
-    pub hops: Option<(u8, HopSource)>,
+    pub hops: Option<Hops>,
     /// Bytes in order, to the application, in the counted time.
     pub counted_bytes: u64,
     pub bytes_delivered: u64,
     pub goodput_kbps: f64,
-    pub sender: ConnectionStats,
-    pub receiver: ConnectionStats,
-    /// ACKs that each shadow at `to` would have sent.
-    pub shadow_acks: Vec<u64>,
-    pub shadow_holds: Vec<Duration>,
+    /// Counters of the end at `from`.
+    pub sender: Counted,
+    /// Counters of the end at `to`.
+    pub receiver: Counted,
+    /// The mean smoothed round-trip time at `from`, where the world samples it.
+    pub rtt: Option<Duration>,
     /// The agents of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
@@ -106,21 +103,38 @@ impl Results {
     }
 }
 
-pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
-    let counted = plan.duration.saturating_sub(plan.warmup);
-    let counted_s = counted.as_micros() as f64 / 1e6;
-    let rows = |(flow, index): (&FlowPlan, u16)| {
-        let directions = match &flow.traffic {
-            TrafficPlan::Tcp(tcp) => tcp.talk.directions(),
-            TrafficPlan::Datagrams { .. } => Directions::Forth,
+/// The end of a flow at a node.
+type EndAt<'a> = dyn Fn(u32, u16) -> Option<EndResult> + 'a;
+
+impl Plan {
+    /// The time that results count, in seconds.
+    pub fn counted_s(&self) -> f64 {
+        self.duration.saturating_sub(self.warmup).as_micros() as f64 / 1e6
+    }
+
+    /// The results of all flows in order, from what their ends saw.
+    pub fn flow_results(&self, end: &EndAt<'_>) -> Vec<FlowResult> {
+        let rows = |(flow, index): (&FlowPlan, u16)| {
+            let directions = match &flow.traffic {
+                TrafficPlan::Tcp(tcp) => tcp.talk.directions(),
+                TrafficPlan::Datagrams { .. } => Directions::Forth,
+            };
+            let row = |flow: &FlowPlan, direction| {
+                let ends = [flow.from, flow.to].map(|node| end(node, index));
+                FlowResult::new(flow, index, (direction, self.counted_s()), ends)
+            };
+            let forth = directions.has_forth().then(|| row(flow, Direction::First));
+            let second = if directions == Directions::Both { Direction::Back } else { Direction::First };
+            let turned = FlowPlan { from: flow.to, to: flow.from, ..flow.clone() };
+            let back = directions.has_back().then(|| row(&turned, second));
+            forth.into_iter().chain(back)
         };
-        let forth = directions.has_forth().then(|| row(world, flow, index, (Direction::First, counted_s)));
-        let second = if directions == Directions::Both { Direction::Back } else { Direction::First };
-        let turned = FlowPlan { from: flow.to, to: flow.from, ..flow.clone() };
-        let back = directions.has_back().then(|| row(world, &turned, index, (second, counted_s)));
-        forth.into_iter().chain(back)
-    };
-    let flows = plan.flows.iter().zip(0..).flat_map(rows);
+        self.flows.iter().zip(0..).flat_map(rows).collect()
+    }
+}
+
+pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
+    let end = |node: u32, index| world.machines()[node as usize].result(world.now(), index);
     let (mut discoveries, mut route_failures) = (0, 0);
     for host in world.machines() {
         let (found, broken) = host.node().routing().counts();
@@ -133,8 +147,8 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
         airtime: world.airtime(station),
     };
     Results {
-        counted_s,
-        flows: flows.collect(),
+        counted_s: plan.counted_s(),
+        flows: plan.flow_results(&end),
         air: air(world),
         nodes: world.machines().iter().zip(0..).map(node).collect(),
         discoveries,
@@ -143,47 +157,40 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     }
 }
 
-/// Data from `from` to `to`.
-fn row(
-    world: &World<Host>,
-    flow: &FlowPlan,
-    index: u16,
-    (direction, counted_s): (Direction, f64),
-) -> FlowResult {
-    let [from, to] = [flow.from, flow.to].map(|node| &world.machines()[node as usize]);
-    let end = |host: &'_ Host| host.flows().iter().position(|flow| flow.index == index);
-    let counted =
-        |host: &Host| end(host).map(|nth| host.counted(world.now(), &host.flows()[nth])).unwrap_or_default();
-    let receiver = counted(to);
-    let [sends, receives]: [Option<&Flow>; 2] =
-        [from, to].map(|host| end(host).map(|nth| &host.flows()[nth]));
-    let tally = receives.map(Flow::tally).unwrap_or_default();
-    let goodput_kbps =
-        if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
-    let agents = |flow: Option<&Flow>, host: &Host| flow?.agents(world.now(), host.node());
-    let agents = agents(receives, to).zip(agents(sends, from)).map(|(to, from)| {
-        let AgentsAtEnd { senders, senders_lack, .. } = from;
-        AgentsAtEnd { senders, senders_lack, ..to }
-    });
-    let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
-    let completions = opener.filter(|_| direction == Direction::First).and_then(Flow::completions);
-    let at_end = from.node().path(address_of(flow.to)).hops_to_peer;
-    FlowResult {
-        flow: index,
-        direction,
-        from: flow.from,
-        to: flow.to,
-        hops: sends.and_then(Flow::hops).or(at_end),
-        counted_bytes: tally.counted_bytes,
-        bytes_delivered: tally.bytes,
-        goodput_kbps,
-        sender: counted(from).stats,
-        receiver: receiver.stats,
-        shadow_acks: receiver.shadow_acks,
-        shadow_holds: receiver.shadow_holds,
-        agents,
-        completions,
-        is_background: flow.is_background,
+impl FlowResult {
+    /// Data from `flow.from` to `flow.to`, as these two ends saw it.
+    fn new(
+        flow: &FlowPlan,
+        index: u16,
+        (direction, counted_s): (Direction, f64),
+        [from, to]: [Option<EndResult>; 2],
+    ) -> FlowResult {
+        let tally = to.as_ref().map(|end| end.tally).unwrap_or_default();
+        let goodput_kbps =
+            if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
+        let agents = |end: &Option<EndResult>| end.as_ref()?.agents.clone();
+        let agents = agents(&to).zip(agents(&from)).map(|(to, from)| {
+            let AgentsAtEnd { senders, senders_lack, .. } = from;
+            AgentsAtEnd { senders, senders_lack, ..to }
+        });
+        let opener = [&from, &to].into_iter().flatten().find(|end| end.is_opener);
+        let completions = opener.filter(|_| direction == Direction::First).and_then(|end| end.completions);
+        FlowResult {
+            flow: index,
+            direction,
+            from: flow.from,
+            to: flow.to,
+            hops: from.as_ref().and_then(|end| end.hops.clone()),
+            counted_bytes: tally.counted_bytes,
+            bytes_delivered: tally.bytes,
+            goodput_kbps,
+            rtt: from.as_ref().and_then(|end| end.rtt),
+            sender: from.map(|end| end.counted).unwrap_or_default(),
+            receiver: to.map(|end| end.counted).unwrap_or_default(),
+            agents,
+            completions,
+            is_background: flow.is_background,
+        }
     }
 }
 

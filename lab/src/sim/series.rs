@@ -199,7 +199,7 @@ impl<'a> Writer<'a> {
     /// One end of a TCP flow, if it sends.
     fn flow(&mut self, simulation: &Simulation, at: Instant, index: u16, node: u32, who: &str) {
         let host = &simulation.world.machines()[node as usize];
-        let conn = host.flows().iter().find(|flow| flow.index == index).and_then(super::Flow::conn);
+        let conn = host.flows().iter().find(|flow| flow.index == index).and_then(crate::programs::Flow::conn);
         let Some(Ok(info)) = conn.map(|conn| host.node().endpoint().info(at, conn)) else { return };
         if info.stats.bytes_sent == 0 {
             return;

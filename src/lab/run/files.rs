@@ -65,16 +65,21 @@ fn flows(result: &RunResult) -> String {
             flow.to,
             flow.goodput_kbps,
             flow.bytes_delivered,
-            flow.segments_sent,
-            flow.segments_retransmitted,
-            flow.timeouts,
-            flow.fast_retransmits,
-            flow.acks_sent,
-            flow.acks_repeated,
-            flow.segments_received_again.unwrap_or_default()
+            cell(flow.segments_sent),
+            cell(flow.segments_retransmitted),
+            cell(flow.timeouts),
+            cell(flow.fast_retransmits),
+            cell(flow.acks_sent),
+            cell(flow.acks_repeated),
+            cell(flow.segments_received_again)
         );
     }
     text
+}
+
+/// A counter that the run does not tell is an empty cell.
+fn cell<T: ToString>(counter: Option<T>) -> String {
+    counter.map_or(String::new(), |counter| counter.to_string())
 }
 
 /// A row for each node.

@@ -42,12 +42,20 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
     writeln!(
         out,
         "air   {} frames, {} collisions, {} packets given up, {} lost to full queues",
-        air.frames_sent, air.collisions, air.retry_drops, air.queue_drops
+        shown(air.frames_sent),
+        shown(air.collisions),
+        shown(air.retry_drops),
+        shown(air.queue_drops)
     )?;
-    let [data_s, ack_s] = [air.data_airtime_s, air.ack_airtime_s].map(Option::unwrap_or_default);
-    let airtime_s = air.airtime_s;
-    writeln!(out, "      {airtime_s:.1} s of airtime: {data_s:.1} s for data, {ack_s:.1} s for TCP's ACKs")?;
+    let seconds = |seconds: Option<f64>| shown(seconds.map(|seconds| format!("{seconds:.1}")));
+    let [all, data, acks] = [air.airtime_s, air.data_airtime_s, air.ack_airtime_s].map(seconds);
+    writeln!(out, "      {all} s of airtime: {data} s for data, {acks} s for TCP's ACKs")?;
     writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
+}
+
+/// A counter that the run does not tell is a dash.
+fn shown<T: ToString>(counter: Option<T>) -> String {
+    counter.map_or("-".to_owned(), |counter| counter.to_string())
 }
 
 fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
@@ -60,10 +68,10 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
             flow.id,
             format!("{} → {}", flow.from, flow.to),
             flow.goodput_kbps,
-            flow.segments_sent,
-            flow.segments_retransmitted,
-            flow.timeouts,
-            flow.acks_sent
+            shown(flow.segments_sent),
+            shown(flow.segments_retransmitted),
+            shown(flow.timeouts),
+            shown(flow.acks_sent)
         )?;
     }
     Ok(())

@@ -57,7 +57,7 @@ pub(super) fn loads(view: &View<'_>) -> String {
         let each: Option<Vec<[f64; 3]>> = airs
             .map(|air| {
                 let (data_s, ack_s) = (air.data_airtime_s?, air.ack_airtime_s?);
-                Some([data_s, ack_s, (air.airtime_s - data_s - ack_s).max(0.0)])
+                Some([data_s, ack_s, (air.airtime_s? - data_s - ack_s).max(0.0)])
             })
             .collect();
         let each = each.filter(|each| !each.is_empty())?;

@@ -72,15 +72,15 @@ fn holding_and_kicking_carry_no_less_through_a_fade_than_a_router() {
 #[test]
 fn a_sender_whose_acks_are_paced_does_not_time_out_and_one_that_is_kicked_does() {
     let timeouts = |arm| run(TEXT, arm, &SHORT).flows[0].sender.timeouts;
-    assert_eq!(timeouts("cumulative"), 0);
-    assert!(timeouts("kick") > 0);
+    assert_eq!(timeouts("cumulative"), Some(0));
+    assert!(timeouts("kick") > Some(0));
 }
 
 #[test]
 fn a_large_window_is_paced_through_a_long_fade_where_no_timeout_is_taken_back() {
     let sets = ["channel.outages=[{ from: n0, to: n1, begins: 15s, ends: 25s }]", "run={ duration: 45s }"];
     let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &sets).flows[0].clone());
-    assert!(kick.sender.timeouts > 0 && hopwise.sender.timeouts == 0, "{hopwise:?}");
+    assert!(kick.sender.timeouts > Some(0) && hopwise.sender.timeouts == Some(0), "{hopwise:?}");
     assert!(hopwise.bytes_delivered * 10 > kick.bytes_delivered * 11, "{hopwise:?} {kick:?}");
     // If too few ACKs come in the lead to cover the fade, it is a kick.
     let late = [&sets[..], &["gateway.lead=5ms"]].concat();
@@ -126,8 +126,11 @@ fn the_same_seed_fades_the_same_way() {
 
 #[test]
 fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
-    let sender = run(TEXT, "kick", &SHORT).flows[0].sender;
-    assert!(sender.timeouts > 0 && sender.fast_retransmits <= 5, "{sender:?}");
+    let sender = &run(TEXT, "kick", &SHORT).flows[0].sender;
+    assert!(
+        sender.timeouts > Some(0) && sender.fast_retransmits.is_some_and(|count| count <= 5),
+        "{sender:?}"
+    );
     // Packets are not smaller either: three times as many would find the queues full.
-    assert!(sender.segments_retransmitted < 400, "{sender:?}");
+    assert!(sender.segments_retransmitted.is_some_and(|count| count < 400), "{sender:?}");
 }

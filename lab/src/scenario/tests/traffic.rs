@@ -106,7 +106,7 @@ fn background_stands_in_its_row_and_in_no_total() {
         done.flows
     );
     // 500 bytes at 80 kbit/s: one each 50 ms.
-    assert!((399..=401).contains(&done.flows[1].segments_sent), "{:?}", done.flows[1]);
+    assert!((Some(399)..=Some(401)).contains(&done.flows[1].segments_sent), "{:?}", done.flows[1]);
 }
 
 #[test]
@@ -274,13 +274,13 @@ fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {
     let watched = of(&[]);
     assert_eq!((&*watched.receiver, watched.sender.len()), ("delayed", 2));
     assert_eq!(watched.shadows.iter().map(|shadow| &*shadow.receiver).collect::<Vec<_>>(), ["immediate"]);
-    assert!(watched.shadows[0].acks > watched.acks_sent, "{watched:?}");
+    assert!(Some(watched.shadows[0].acks) > watched.acks_sent, "{watched:?}");
     assert_eq!(watched.shadows[0].mean_hold_ms, Some(0.0));
     let ruled = of(&["rules=[{ shadows: [\"delayed:4\", delayed] }]"]);
     assert_eq!((&*ruled.receiver, ruled.sender.len()), ("delayed", 2));
     let acks: Vec<_> = ruled.shadows.iter().map(|shadow| shadow.acks).collect();
     // One ACK of the live agent went with the FIN.
-    assert!(acks[0] < acks[1] && acks[1] == ruled.acks_sent + 1, "{ruled:?}");
+    assert!(acks[0] < acks[1] && Some(acks[1]) == ruled.acks_sent.map(|acks| acks + 1), "{ruled:?}");
     assert_eq!(ruled.goodput_kbps, watched.goodput_kbps, "nobody is disturbed");
 }
 

@@ -2,8 +2,9 @@
 
 use hopwise_core::Instant;
 use hopwise_core::tcp::{CloseReason, HopCounting, Info, TcpConfig};
+use hopwise_lab::programs::Flow;
 use hopwise_lab::scenario::{Scenario, json_schema};
-use hopwise_lab::sim::{Flow, Plan, Simulation, TrafficPlan};
+use hopwise_lab::sim::{Plan, Simulation, TrafficPlan};
 use serde_yaml::Value;
 
 use super::parsed;

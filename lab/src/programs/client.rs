@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::Instant;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EventKind};
-use hopwise_mesh::Node;
+use hopwise_core::endpoint::EventKind;
 
 use super::message::{ENDLESS, HEADER, Header, Message, Then};
-use super::{Completions, Counted, Seen};
-use crate::sim::plan::{Directions, Talk, TcpPlan};
+use super::seen::{Completions, Counted, Seen};
+use super::sockets::{Platform, Sockets};
+use crate::sim::{Directions, Talk, TcpPlan};
 
 /// The least pause after a connection that failed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct Client<S: Sockets> {
     plan: Arc<TcpPlan>,
     to: SocketAddr,
     /// The time of its next start.
@@ -27,14 +27,14 @@ pub(super) struct Client {
     left: Option<u32>,
     sizes: Stream,
     thinks: Stream,
-    open: Option<Open>,
+    open: Option<Open<S::Conn>>,
     pub(super) seen: Seen,
     completions: Completions,
 }
 
 #[derive(Debug)]
-struct Open {
-    conn: ConnId,
+struct Open<C> {
+    conn: C,
     message: Message,
     /// Bytes missing of the response to the present request.
     awaits: u64,
@@ -43,14 +43,14 @@ struct Open {
     has_end: bool,
 }
 
-impl Client {
+impl<S: Sockets> Client<S> {
     pub(super) fn new(
         plan: Arc<TcpPlan>,
         to: SocketAddr,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
         seen: Seen,
-    ) -> Client {
+    ) -> Client<S> {
         let stream = |purpose| Stream::new(seed, u32::from(index), purpose);
         let left = match plan.talk {
             Talk::Endless(_) => Some(1),
@@ -83,19 +83,15 @@ impl Client {
         (!self.is_endless()).then_some(self.completions)
     }
 
-    pub(super) fn conn(&self) -> Option<ConnId> {
+    pub(super) fn conn(&self) -> Option<S::Conn> {
         self.open.as_ref().map(|open| open.conn)
     }
 
-    pub(super) fn counted(&self, now: Instant, node: &Node) -> Counted {
-        let mut counted = self.seen.past.clone();
-        if let Some(conn) = self.conn() {
-            counted.add(now, node, conn);
-        }
-        counted
+    pub(super) fn counted(&self, now: Instant, sockets: &S) -> Counted {
+        self.seen.counted(now, sockets, self.conn())
     }
 
-    pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
+    pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         if now >= self.stop {
             self.end(now, node);
             return;
@@ -148,14 +144,19 @@ impl Client {
         }
     }
 
-    fn connect(&mut self, now: Instant, node: &mut Node, message: Message, awaits: u64) {
-        let options = ConnectOptions { tcp: Some(Arc::clone(&self.plan.tcp)), ..ConnectOptions::default() };
-        match node.with_endpoint(now, |endpoint| endpoint.connect(now, self.to, &options)) {
-            Ok(conn) => {
-                self.seen.note(now, node, conn);
+    fn connect<P: Platform<Sockets = S>>(
+        &mut self,
+        now: Instant,
+        node: &mut P,
+        message: Message,
+        awaits: u64,
+    ) {
+        match node.with(now, |sockets| sockets.connect(now, self.to, &self.plan.tcp)) {
+            Some(conn) => {
+                self.seen.note(now, node.sockets(), conn);
                 self.open = Some(Open { conn, message, awaits, began: Some(now), has_end: false });
             }
-            Err(_) => self.come_back(now, PATIENCE),
+            None => self.come_back(now, PATIENCE),
         }
         node.tell_path(now, self.to.ip());
     }
@@ -168,7 +169,7 @@ impl Client {
     }
 
     /// The time to stop has come: finite transfers go on to their end.
-    fn end(&mut self, now: Instant, node: &mut Node) {
+    fn end<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         (self.next, self.stop) = (Instant::FAR, Instant::FAR);
         self.left = Some(0);
         if self.is_endless() {
@@ -180,10 +181,16 @@ impl Client {
         }
     }
 
-    pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
+    pub(super) fn on_event<P: Platform<Sockets = S>>(
+        &mut self,
+        now: Instant,
+        node: &mut P,
+        conn: S::Conn,
+        event: EventKind,
+    ) -> bool {
         let Some(open) = self.open.as_mut().filter(|open| open.conn == conn) else { return false };
         if event == EventKind::Connected {
-            self.seen.note(now, node, conn);
+            self.seen.note(now, node.sockets(), conn);
             self.seen.note_hops(node, self.to.ip());
         }
         match event {
@@ -205,17 +212,17 @@ impl Client {
         true
     }
 
-    fn read(&mut self, now: Instant, node: &mut Node) {
+    fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let Some(open) = &mut self.open else { return };
-        let bytes = node.endpoint().readable(open.conn);
-        if bytes > 0 && node.with_endpoint(now, |endpoint| endpoint.consume(now, open.conn, bytes)).is_ok() {
+        let bytes = node.sockets().readable(open.conn);
+        if bytes > 0 && node.with(now, |sockets| sockets.consume(now, open.conn, bytes)) {
             open.awaits = open.awaits.saturating_sub(u64::from(bytes));
             self.seen.tally.add(now, u64::from(bytes));
         }
     }
 
     /// Ends a complete transfer or request, and its connection with the last one.
-    fn settle(&mut self, now: Instant, node: &mut Node) {
+    fn settle<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let Some(open) = &mut self.open else { return };
         let is_done = open.message.is_done() && open.awaits == 0;
         let (is_complete, is_over) = match self.plan.talk {

@@ -5,42 +5,40 @@ use std::time::Duration;
 
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::Instant;
-use hopwise_core::ip::{UdpId, UdpOptions};
-use hopwise_mesh::Node;
 
-use super::Tally;
-use crate::sim::draw::Amount;
-use crate::sim::names::RADIO;
+use super::amount::Amount;
+use super::seen::Tally;
+use super::sockets::{Platform, Sockets};
 
 /// The largest datagram's payload.
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
 /// A saturated source keeps this many packets waiting.
-const AHEAD: usize = 2;
+pub(crate) const AHEAD: usize = 2;
 /// A source that sends as much as leaves looks also this often: routing may have dropped all its datagrams.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct Source<S: Sockets> {
     to: SocketAddr,
     bytes: u16,
-    hop_limit: u8,
+    hop_limit: Option<u8>,
     every: Option<Amount>,
     gaps: Stream,
     next: Instant,
     stop: Instant,
     has_begun: bool,
-    socket: Option<UdpId>,
+    socket: Option<S::Udp>,
     sent: u64,
 }
 
-impl Source {
+impl<S: Sockets> Source<S> {
     pub(super) fn new(
         to: SocketAddr,
-        (bytes, hop_limit): (u16, u8),
+        (bytes, hop_limit): (u16, Option<u8>),
         every: Option<Amount>,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
-    ) -> Source {
+    ) -> Source<S> {
         let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
         Source {
             to,
@@ -56,10 +54,8 @@ impl Source {
         }
     }
 
-    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
-        let options = UdpOptions { hop_limit: self.hop_limit, ..UdpOptions::default() };
-        self.socket =
-            node.with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, options)).ok();
+    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, self.hop_limit));
     }
 
     pub(super) fn is_saturated(&self) -> bool {
@@ -74,7 +70,7 @@ impl Source {
         if self.socket.is_some() { self.next } else { Instant::FAR }
     }
 
-    pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
+    pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let gap = self.every.map(|every| Duration::from_nanos(every.draw(&mut self.gaps)));
         self.next = now + gap.unwrap_or(LOOKS_EVERY);
         if now >= self.stop {
@@ -90,20 +86,19 @@ impl Source {
     }
 
     /// Sends a datagram. One that does not fit is lost, as in any queue.
-    fn send(&mut self, now: Instant, node: &mut Node) {
+    fn send<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let Some(socket) = self.socket else { return };
         let payload = &PAYLOAD[..usize::from(self.bytes)];
-        let sent = node.with_endpoint(now, |endpoint| endpoint.udp_send(socket, self.to, None, payload));
-        self.sent += u64::from(sent.is_ok());
+        let sent = node.with(now, |sockets| sockets.udp_send(socket, self.to, payload));
+        self.sent += u64::from(sent);
     }
 
-    pub(super) fn refill(&mut self, now: Instant, node: &mut Node) {
+    pub(super) fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         if !self.is_saturated() || !self.has_begun || self.socket.is_none() || now >= self.stop {
             return;
         }
-        // A datagram may not come into the queue: routing keeps it while it looks for a route.
         for _ in 0..AHEAD {
-            if node.queue(RADIO).is_none_or(|queue| queue.len() >= AHEAD || queue.is_full()) {
+            if !node.takes_more() {
                 return;
             }
             self.send(now, node);
@@ -112,27 +107,25 @@ impl Source {
 }
 
 #[derive(Debug)]
-pub(super) struct Sink {
-    socket: Option<UdpId>,
+pub(super) struct Sink<S: Sockets> {
+    socket: Option<S::Udp>,
     pub(super) tally: Tally,
 }
 
-impl Sink {
-    pub(super) fn new(tally: Tally) -> Sink {
+impl<S: Sockets> Sink<S> {
+    pub(super) fn new(tally: Tally) -> Sink<S> {
         Sink { socket: None, tally }
     }
 
-    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
-        self.socket = node
-            .with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, UdpOptions::default()))
-            .ok();
+    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, None));
     }
 
-    pub(super) fn read(&mut self, now: Instant, node: &mut Node) {
+    pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let Some(socket) = self.socket else { return };
-        node.with_endpoint(now, |endpoint| {
-            while let Some(datagram) = endpoint.udp_recv(socket) {
-                self.tally.add(now, datagram.payload.len() as u64);
+        node.with(now, |sockets| {
+            while let Some(bytes) = sockets.udp_recv(socket) {
+                self.tally.add(now, bytes as u64);
             }
         });
     }

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use hopwise_core::Instant;
-use hopwise_core::endpoint::{ConnId, EventKind, ListenOptions, ListenerId};
-use hopwise_mesh::Node;
+use hopwise_core::endpoint::EventKind;
 
 use super::message::{ENDLESS, Header, Message, Then};
-use super::{Counted, Seen};
-use crate::sim::plan::{Directions, Talk, TcpPlan};
+use super::seen::{Counted, Seen};
+use super::sockets::{Platform, Sockets};
+use crate::sim::{Directions, Talk, TcpPlan};
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct Server<S: Sockets> {
     plan: Arc<TcpPlan>,
-    listener: Option<ListenerId>,
+    listener: Option<S::Listener>,
     /// Connections come one after the other: there are more than one only while one ends.
-    open: Vec<Open>,
+    open: Vec<Open<S::Conn>>,
     pub(super) seen: Seen,
 }
 
 #[derive(Debug)]
-struct Open {
-    conn: ConnId,
+struct Open<C> {
+    conn: C,
     message: Message,
     /// Bytes missing of the request that comes in.
     unread: u64,
@@ -30,37 +30,39 @@ struct Open {
     has_end: bool,
 }
 
-impl Server {
-    pub(super) fn new(plan: Arc<TcpPlan>, seen: Seen) -> Server {
+impl<S: Sockets> Server<S> {
+    pub(super) fn new(plan: Arc<TcpPlan>, seen: Seen) -> Server<S> {
         Server { plan, listener: None, open: Vec::new(), seen }
     }
 
-    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
-        let options = ListenOptions { tcp: Some(Arc::clone(&self.plan.tcp)), ..ListenOptions::default() };
-        self.listener =
-            node.with_endpoint(Instant::ZERO, |endpoint| endpoint.listen(None, port, options)).ok();
+    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
+        self.listener = node.with(Instant::ZERO, |sockets| sockets.listen(port, &self.plan.tcp));
     }
 
-    pub(super) fn conn(&self) -> Option<ConnId> {
+    pub(super) fn conn(&self) -> Option<S::Conn> {
         self.open.last().map(|open| open.conn)
     }
 
-    pub(super) fn counted(&self, now: Instant, node: &Node) -> Counted {
+    pub(super) fn counted(&self, now: Instant, sockets: &S) -> Counted {
         let mut counted = self.seen.past.clone();
-        for open in &self.open {
-            counted.add(now, node, open.conn);
+        for more in self.open.iter().filter_map(|open| sockets.counted(now, open.conn)) {
+            counted.add(&more);
         }
         counted
     }
 
-    pub(super) fn accept(&mut self, now: Instant, node: &mut Node, from: ListenerId) -> bool {
+    pub(super) fn accept<P: Platform<Sockets = S>>(
+        &mut self,
+        now: Instant,
+        node: &mut P,
+        from: S::Listener,
+    ) -> bool {
         if self.listener != Some(from) {
             return false;
         }
-        let Some(conn) = node.with_endpoint(now, |endpoint| endpoint.accept(now, from)) else { return true };
-        self.seen.note(now, node, conn);
-        if let Ok(info) = node.endpoint().info(now, conn) {
-            let peer = info.flow.remote.ip();
+        let Some(conn) = node.with(now, |sockets| sockets.accept(now, from)) else { return true };
+        self.seen.note(now, node.sockets(), conn);
+        if let Some(peer) = node.sockets().peer(conn) {
             node.tell_path(now, peer);
             self.seen.note_hops(node, peer);
         }
@@ -77,7 +79,13 @@ impl Server {
         true
     }
 
-    pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
+    pub(super) fn on_event<P: Platform<Sockets = S>>(
+        &mut self,
+        now: Instant,
+        node: &mut P,
+        conn: S::Conn,
+        event: EventKind,
+    ) -> bool {
         let Some(nth) = self.open.iter().position(|open| open.conn == conn) else { return false };
         match event {
             EventKind::Connected | EventKind::Writable => {}
@@ -97,7 +105,7 @@ impl Server {
         true
     }
 
-    fn go_on(&mut self, now: Instant, node: &mut Node, nth: usize) {
+    fn go_on<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P, nth: usize) {
         let open = &mut self.open[nth];
         if open.has_end && !matches!(self.plan.talk, Talk::Endless(_)) {
             open.message.shut();
@@ -118,19 +126,18 @@ impl Server {
         }
     }
 
-    fn read(&mut self, now: Instant, node: &mut Node, nth: usize) {
+    fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P, nth: usize) {
         let is_asked = self.is_asked();
         let open = &mut self.open[nth];
         loop {
-            let readable = node.endpoint().readable(open.conn);
+            let readable = node.sockets().readable(open.conn);
             if is_asked && open.unread == 0 {
-                let Some(header) = Header::read(node.endpoint().peek(open.conn)) else { return };
+                let Some(header) = Header::read(node.sockets().peek(open.conn)) else { return };
                 (open.unread, open.answer) = (u64::from(header.bytes), u64::from(header.answer));
             }
             let wanted = if is_asked { open.unread } else { u64::from(readable) };
             let bytes = u32::try_from(wanted).unwrap_or(u32::MAX).min(readable);
-            let consumed = |endpoint: &mut hopwise_core::Endpoint| endpoint.consume(now, open.conn, bytes);
-            if bytes == 0 || node.with_endpoint(now, consumed).is_err() {
+            if bytes == 0 || !node.with(now, |sockets| sockets.consume(now, open.conn, bytes)) {
                 return;
             }
             self.seen.tally.add(now, u64::from(bytes));

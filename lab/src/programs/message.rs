@@ -1,8 +1,9 @@
 //! A program's bytes: as many as it likes, after a header with its request to the other end.
 
 use hopwise_core::Instant;
-use hopwise_core::endpoint::ConnId;
-use hopwise_mesh::Node;
+
+use super::seen::ConnOf;
+use super::sockets::{Platform, Sockets};
 
 /// Bytes written at a time.
 static CHUNK: [u8; 1 << 16] = [0; 1 << 16];
@@ -79,12 +80,12 @@ impl Message {
     }
 
     /// Writes as much as there is room for.
-    pub(super) fn write(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
-        node.with_endpoint(now, |endpoint| {
+    pub(super) fn write<P: Platform>(&mut self, now: Instant, node: &mut P, conn: ConnOf<P>) {
+        node.with(now, |sockets| {
             let mut first = [0; FIRST];
             while self.written < self.len {
                 let offered = self.offer(&mut first);
-                let Ok(taken) = endpoint.send(now, conn, offered) else { return };
+                let Some(taken) = sockets.send(now, conn, offered) else { return };
                 let is_full = taken < offered.len();
                 self.written += taken as u64;
                 if is_full {
@@ -92,7 +93,7 @@ impl Message {
                 }
             }
             if self.then == Then::Shuts && !self.has_shut {
-                self.has_shut = endpoint.shutdown(now, conn).is_ok();
+                self.has_shut = sockets.shutdown(now, conn);
             }
         });
     }

@@ -1,0 +1,291 @@
+//! Programs on a node: the two ends of each flow, with the same draws in every world.
+
+mod amount;
+mod client;
+mod datagrams;
+mod message;
+mod seen;
+mod server;
+mod sockets;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::HopSource;
+use hopwise_core::endpoint::EventKind;
+
+use crate::sim::{FlowPlan, Plan, TrafficPlan};
+use client::Client;
+pub(crate) use datagrams::AHEAD;
+use datagrams::{Sink, Source};
+use seen::{ConnOf, ListenerOf, Seen};
+use server::Server;
+
+pub use amount::Amount;
+pub use seen::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Tally};
+pub use sockets::{Event, Platform, Sockets};
+
+/// The first flow's port; others follow.
+const PORT: u16 = 5001;
+
+/// The programs of one node.
+#[derive(Debug)]
+pub struct Programs<S: Sockets> {
+    flows: Vec<Flow<S>>,
+    /// True if some source sends as much as leaves.
+    is_saturated: bool,
+    /// True if some flow's datagrams end here.
+    has_sink: bool,
+}
+
+impl<S: Sockets> Programs<S> {
+    /// The ends of the plan's flows that are at this node. `name` gives the address of a node.
+    pub fn of(plan: &Plan, node: u32, name: impl Fn(u32) -> IpAddr) -> Programs<S> {
+        let numbered = (0..).zip(&plan.flows);
+        let flows: Vec<_> =
+            numbered.filter_map(|(index, flow)| Flow::of(plan, index, flow, (node, &name))).collect();
+        let is_saturated = flows.iter().any(Flow::is_saturated);
+        let has_sink = flows.iter().any(Flow::is_sink);
+        Programs { flows, is_saturated, has_sink }
+    }
+
+    pub fn flows(&self) -> &[Flow<S>] {
+        &self.flows
+    }
+
+    /// Opens listeners and sockets for datagrams.
+    pub fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
+        self.flows.iter_mut().for_each(|flow| flow.open(node));
+    }
+
+    /// The time of the next action of a program's own.
+    pub fn next(&self) -> Instant {
+        self.flows.iter().map(Flow::next).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Lets the programs act on all news. Returns whether there was any about connections.
+    pub fn act<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) -> bool {
+        let mut has_acted = false;
+        while let Some(event) = node.poll_event() {
+            has_acted = true;
+            let mut flows = self.flows.iter_mut();
+            match event {
+                Event::Incoming(listener) => flows.any(|flow| flow.accept(now, node, listener)),
+                Event::Connection(conn, event) => flows.any(|flow| flow.on_event(now, node, conn, event)),
+            };
+        }
+        if self.has_sink {
+            self.flows.iter_mut().for_each(|flow| flow.read_datagrams(now, node));
+        }
+        has_acted
+    }
+
+    /// Lets the programs act whose time has come.
+    pub fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        for flow in &mut self.flows {
+            if flow.next() <= now {
+                flow.begin(now, node);
+            }
+        }
+    }
+
+    /// Called when a packet has left: a source that sends as much as leaves adds another one.
+    pub fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        if self.is_saturated {
+            self.flows.iter_mut().for_each(|flow| flow.refill(now, node));
+        }
+    }
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct Flow<S: Sockets> {
+    /// Its number in the plan.
+    pub index: u16,
+    /// The address of the node at the other end.
+    peer: IpAddr,
+    end: End<S>,
+}
+
+#[derive(Debug)]
+enum End<S: Sockets> {
+    Client(Client<S>),
+    Server(Server<S>),
+    Source(Source<S>),
+    Sink(Sink<S>),
+}
+
+impl<S: Sockets> Flow<S> {
+    /// The end of a flow that is at this node, if one is.
+    fn of(
+        plan: &Plan,
+        index: u16,
+        flow: &FlowPlan,
+        (node, name): (u32, &dyn Fn(u32) -> IpAddr),
+    ) -> Option<Flow<S>> {
+        let to = SocketAddr::new(name(flow.to), PORT + index);
+        let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
+        let seen = Seen::new(plan.counts_from());
+        let end = match (&flow.traffic, flow.from == node, flow.to == node) {
+            (TrafficPlan::Tcp(tcp), true, _) => {
+                End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
+            }
+            (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
+            (&TrafficPlan::Datagrams { bytes, every, hop_limit }, true, _) => {
+                End::Source(Source::new(to, (bytes, Some(hop_limit)), every, times, (plan.seed, index)))
+            }
+            (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
+            _ => return None,
+        };
+        let peer = if flow.from == node { to.ip() } else { name(flow.from) };
+        Some(Flow { index, peer, end })
+    }
+
+    fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
+        let port = PORT + self.index;
+        match &mut self.end {
+            End::Client(_) => {}
+            End::Server(server) => server.open(node, port),
+            End::Source(source) => source.open(node, port),
+            End::Sink(sink) => sink.open(node, port),
+        }
+    }
+
+    /// The time of the program's next action of its own.
+    fn next(&self) -> Instant {
+        match &self.end {
+            End::Client(client) => client.next(),
+            End::Source(source) => source.next(),
+            End::Server(_) | End::Sink(_) => Instant::FAR,
+        }
+    }
+
+    /// Lets the program act at that time.
+    fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        match &mut self.end {
+            End::Client(client) => client.begin(now, node),
+            End::Source(source) => source.begin(now, node),
+            End::Server(_) | End::Sink(_) => {}
+        }
+    }
+
+    /// Returns whether this is the program's listener, and takes the new connection if so.
+    fn accept<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P, from: ListenerOf<P>) -> bool {
+        match &mut self.end {
+            End::Server(server) => server.accept(now, node, from),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the connection is the program's own, and acts on the event if so.
+    fn on_event<P: Platform<Sockets = S>>(
+        &mut self,
+        now: Instant,
+        node: &mut P,
+        conn: ConnOf<P>,
+        event: EventKind,
+    ) -> bool {
+        match &mut self.end {
+            End::Client(client) => client.on_event(now, node, conn, event),
+            End::Server(server) => server.on_event(now, node, conn, event),
+            _ => false,
+        }
+    }
+
+    fn read_datagrams<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        if let End::Sink(sink) = &mut self.end {
+            sink.read(now, node);
+        }
+    }
+
+    fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        if let End::Source(source) = &mut self.end {
+            source.refill(now, node);
+        }
+    }
+
+    fn is_sink(&self) -> bool {
+        matches!(self.end, End::Sink(_))
+    }
+
+    fn is_saturated(&self) -> bool {
+        matches!(&self.end, End::Source(source) if source.is_saturated())
+    }
+
+    /// True if this end is the one at `from`.
+    pub fn is_opener(&self) -> bool {
+        matches!(self.end, End::Client(_) | End::Source(_))
+    }
+
+    /// The data that came in at this end.
+    pub fn tally(&self) -> Tally {
+        match &self.end {
+            End::Client(client) => client.seen.tally,
+            End::Server(server) => server.seen.tally,
+            End::Source(_) => Tally::default(),
+            End::Sink(sink) => sink.tally,
+        }
+    }
+
+    /// The connection at hand, if there is one.
+    pub fn conn(&self) -> Option<S::Conn> {
+        match &self.end {
+            End::Client(client) => client.conn(),
+            End::Server(server) => server.conn(),
+            _ => None,
+        }
+    }
+
+    /// The agents at this end of the last connection.
+    pub fn agents(&self, now: Instant, sockets: &S) -> Option<AgentsAtEnd> {
+        let open = self.conn().and_then(|conn| sockets.agents(now, conn));
+        open.or_else(|| self.seen()?.agents.clone())
+    }
+
+    fn seen(&self) -> Option<&Seen> {
+        match &self.end {
+            End::Client(client) => Some(&client.seen),
+            End::Server(server) => Some(&server.seen),
+            End::Source(_) | End::Sink(_) => None,
+        }
+    }
+
+    /// The hops to the other end, as known when data could first leave.
+    pub fn hops(&self) -> Option<(u8, HopSource)> {
+        self.seen()?.hops
+    }
+
+    /// The completions of a flow whose transfers or requests have an end.
+    pub fn completions(&self) -> Option<Completions> {
+        match &self.end {
+            End::Client(client) => client.completions(),
+            _ => None,
+        }
+    }
+
+    /// Counters of all its connections at this end; datagrams count as segments.
+    pub fn counted(&self, now: Instant, sockets: &S) -> Counted {
+        match &self.end {
+            End::Client(client) => client.counted(now, sockets),
+            End::Server(server) => server.counted(now, sockets),
+            End::Source(source) => Counted { segments_sent: Some(source.sent()), ..Counted::default() },
+            End::Sink(_) => Counted::default(),
+        }
+    }
+
+    /// The results of this end so far.
+    pub fn result(&self, now: Instant, node: &impl Platform<Sockets = S>) -> EndResult {
+        let sockets = node.sockets();
+        EndResult {
+            flow: self.index,
+            is_opener: self.is_opener(),
+            tally: self.tally(),
+            counted: self.counted(now, sockets),
+            agents: self.agents(now, sockets),
+            completions: self.completions(),
+            hops: self.hops().or_else(|| node.hops_to(self.peer)).map(Hops::from),
+            rtt: None,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The results of one end of a flow, over all its connections. A live node sends them to the trial as JSON.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::HopSource;
+use hopwise_core::tcp::Info;
+use serde::{Deserialize, Serialize};
+
+use super::sockets::{Platform, Sockets};
+
+/// The bytes that arrived, and those of them that count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    #[serde(skip)]
+    pub counts_from: Instant,
+    pub counted_bytes: u64,
+    pub bytes: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, now: Instant, bytes: u64) {
+        self.bytes += bytes;
+        if now >= self.counts_from {
+            self.counted_bytes += bytes;
+        }
+    }
+}
+
+/// Transfers or requests that ended in the counted time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completions {
+    pub count: u64,
+    pub total_ns: u64,
+    pub longest_ns: u64,
+}
+
+impl Completions {
+    pub(super) fn add(&mut self, took_ns: u64) {
+        self.count += 1;
+        self.total_ns += took_ns;
+        self.longest_ns = self.longest_ns.max(took_ns);
+    }
+}
+
+/// The agents that a connection had at one end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentsAtEnd {
+    /// Specs.
+    pub receiver: String,
+    pub senders: String,
+    pub shadows: String,
+    /// Abilities that the peer did not agree to, or never showed, in the words of the trace.
+    pub receiver_lacks: Vec<String>,
+    pub senders_lack: Vec<String>,
+}
+
+/// Counters of connections at one end. A counter is absent where the TCP does not tell it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub segments_sent: Option<u64>,
+    pub segments_retransmitted: Option<u64>,
+    pub bytes_acked: Option<u64>,
+    pub timeouts: Option<u32>,
+    pub fast_retransmits: Option<u32>,
+    pub acks_sent: Option<u64>,
+    pub acks_repeated: Option<u64>,
+    /// Segments that this end had already.
+    pub segments_received_again: Option<u64>,
+    /// ACKs that each shadow would have sent.
+    pub shadow_acks: Vec<u64>,
+    /// The total wait of the first segments of those.
+    pub shadow_holds: Vec<Duration>,
+}
+
+impl Default for Counted {
+    /// The counters before the first connection.
+    fn default() -> Counted {
+        Counted {
+            segments_sent: Some(0),
+            segments_retransmitted: Some(0),
+            bytes_acked: Some(0),
+            timeouts: Some(0),
+            fast_retransmits: Some(0),
+            acks_sent: Some(0),
+            acks_repeated: Some(0),
+            segments_received_again: Some(0),
+            shadow_acks: Vec::new(),
+            shadow_holds: Vec::new(),
+        }
+    }
+}
+
+impl Counted {
+    pub(super) fn of(info: &Info) -> Counted {
+        let stats = &info.stats;
+        Counted {
+            segments_sent: Some(stats.segments_sent),
+            segments_retransmitted: Some(stats.segments_retransmitted),
+            bytes_acked: Some(stats.bytes_acked),
+            timeouts: Some(stats.timeouts),
+            fast_retransmits: Some(stats.fast_retransmits),
+            acks_sent: Some(stats.acks_sent),
+            acks_repeated: Some(stats.acks_repeated),
+            segments_received_again: Some(stats.segments_duplicate),
+            shadow_acks: info.shadow_acks.clone(),
+            shadow_holds: info.shadow_holds.clone(),
+        }
+    }
+
+    pub(super) fn add(&mut self, more: &Counted) {
+        let sum = |to: &mut Option<u64>, more: Option<u64>| *to = to.zip(more).map(|(to, more)| to + more);
+        sum(&mut self.segments_sent, more.segments_sent);
+        sum(&mut self.segments_retransmitted, more.segments_retransmitted);
+        sum(&mut self.bytes_acked, more.bytes_acked);
+        sum(&mut self.acks_sent, more.acks_sent);
+        sum(&mut self.acks_repeated, more.acks_repeated);
+        sum(&mut self.segments_received_again, more.segments_received_again);
+        self.timeouts = self.timeouts.zip(more.timeouts).map(|(to, more)| to + more);
+        self.fast_retransmits = self.fast_retransmits.zip(more.fast_retransmits).map(|(to, more)| to + more);
+        let shadows = self.shadow_acks.len().max(more.shadow_acks.len());
+        self.shadow_acks.resize(shadows, 0);
+        self.shadow_acks.iter_mut().zip(&more.shadow_acks).for_each(|(sum, more)| *sum += more);
+        self.shadow_holds.resize(shadows, Duration::ZERO);
+        self.shadow_holds.iter_mut().zip(&more.shadow_holds).for_each(|(sum, more)| *sum += *more);
+    }
+}
+
+/// Hops to a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hops {
+    pub count: u8,
+    /// `routing`, `ttl` or `config`.
+    pub source: String,
+}
+
+impl From<(u8, HopSource)> for Hops {
+    fn from((count, source): (u8, HopSource)) -> Hops {
+        Hops { count, source: source.name().to_owned() }
+    }
+}
+
+/// What one end of a flow saw in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndResult {
+    /// The flow's number in the plan.
+    pub flow: u16,
+    /// True for the end that opens connections or sends datagrams.
+    pub is_opener: bool,
+    pub tally: Tally,
+    pub counted: Counted,
+    pub agents: Option<AgentsAtEnd>,
+    pub completions: Option<Completions>,
+    pub hops: Option<Hops>,
+    /// The mean of the smoothed round-trip time in the counted time, where the world samples it.
+    pub rtt: Option<Duration>,
+}
+
+/// The totals of one end of a TCP flow over all its connections.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) tally: Tally,
+    /// The counters of connections that are over.
+    pub(super) past: Counted,
+    /// The agents of the last connection.
+    pub(super) agents: Option<AgentsAtEnd>,
+    /// The hops to the peer when the first connection could carry data, and their source.
+    pub(super) hops: Option<(u8, HopSource)>,
+}
+
+impl Seen {
+    pub(super) fn new(counts_from: Instant) -> Seen {
+        let tally = Tally { counts_from, ..Tally::default() };
+        Seen { tally, past: Counted::default(), agents: None, hops: None }
+    }
+
+    /// Notes the state of a connection that has begun, was answered, or is over.
+    pub(super) fn note<S: Sockets>(&mut self, now: Instant, sockets: &S, conn: S::Conn) {
+        self.agents = sockets.agents(now, conn).or(self.agents.take());
+    }
+
+    /// A connection can carry data.
+    pub(super) fn note_hops(&mut self, node: &impl Platform, peer: IpAddr) {
+        self.hops = self.hops.or(node.hops_to(peer));
+    }
+
+    /// Ends a connection here; its last segments may still leave.
+    pub(super) fn let_go<P: Platform>(&mut self, now: Instant, node: &mut P, conn: ConnOf<P>) {
+        self.note_end(now, node.sockets(), conn);
+        node.with(now, |sockets| sockets.close(now, conn));
+    }
+
+    /// The same at once; written bytes that have not left are lost.
+    pub(super) fn cut_off<P: Platform>(&mut self, now: Instant, node: &mut P, conn: ConnOf<P>) {
+        self.note_end(now, node.sockets(), conn);
+        node.with(now, |sockets| sockets.abort(now, conn));
+    }
+
+    fn note_end<S: Sockets>(&mut self, now: Instant, sockets: &S, conn: S::Conn) {
+        self.note(now, sockets, conn);
+        if let Some(counted) = sockets.counted(now, conn) {
+            self.past.add(&counted);
+        }
+    }
+
+    /// The counters with those of a connection that is open.
+    pub(super) fn counted<S: Sockets>(&self, now: Instant, sockets: &S, open: Option<S::Conn>) -> Counted {
+        let mut counted = self.past.clone();
+        if let Some(more) = open.and_then(|conn| sockets.counted(now, conn)) {
+            counted.add(&more);
+        }
+        counted
+    }
+}
+
+/// A platform's connections.
+pub(super) type ConnOf<P> = <<P as Platform>::Sockets as Sockets>::Conn;
+/// A platform's listeners.
+pub(super) type ListenerOf<P> = <<P as Platform>::Sockets as Sockets>::Listener;

@@ -1,0 +1,164 @@
+//! The seam between programs and a node's TCP and UDP. The simulator, a live node and the kernel each have one.
+
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use hopwise_core::agent::HopSource;
+use hopwise_core::endpoint::{self, ConnId, ConnectOptions, EventKind, ListenOptions, ListenerId};
+use hopwise_core::ip::{UdpId, UdpOptions};
+use hopwise_core::tcp::{Info, TcpConfig};
+use hopwise_core::{Endpoint, Instant};
+
+use super::seen::{AgentsAtEnd, Counted};
+
+/// TCP and UDP of a node, without waiting.
+pub trait Sockets {
+    type Conn: Copy + Debug + PartialEq;
+    type Listener: Copy + Debug + PartialEq;
+    type Udp: Copy + Debug;
+
+    fn connect(&mut self, now: Instant, to: SocketAddr, tcp: &Arc<TcpConfig>) -> Option<Self::Conn>;
+    fn listen(&mut self, port: u16, tcp: &Arc<TcpConfig>) -> Option<Self::Listener>;
+    fn accept(&mut self, now: Instant, listener: Self::Listener) -> Option<Self::Conn>;
+    fn peer(&self, conn: Self::Conn) -> Option<IpAddr>;
+
+    /// Takes the beginning of `data`, as much as there is room for, and returns its length; none after an error.
+    fn send(&mut self, now: Instant, conn: Self::Conn, data: &[u8]) -> Option<usize>;
+    /// Ends the sending side. Returns whether it has ended.
+    fn shutdown(&mut self, now: Instant, conn: Self::Conn) -> bool;
+    /// In-order bytes that wait to be read.
+    fn readable(&self, conn: Self::Conn) -> u32;
+    /// The bytes that wait; the second part follows the first.
+    fn peek(&self, conn: Self::Conn) -> (&[u8], &[u8]);
+    /// Reads that many of the bytes. Returns whether it could.
+    fn consume(&mut self, now: Instant, conn: Self::Conn, bytes: u32) -> bool;
+    /// Releases the connection; sent data is still delivered.
+    fn close(&mut self, now: Instant, conn: Self::Conn);
+    /// Ends the connection at once.
+    fn abort(&mut self, now: Instant, conn: Self::Conn);
+
+    /// The counters of a connection that has not been released.
+    fn counted(&self, now: Instant, conn: Self::Conn) -> Option<Counted>;
+    fn agents(&self, now: Instant, conn: Self::Conn) -> Option<AgentsAtEnd>;
+
+    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
+    /// Returns whether the datagram was taken.
+    fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
+    /// The length of the next datagram's payload.
+    fn udp_recv(&mut self, socket: Self::Udp) -> Option<usize>;
+}
+
+/// News for programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<S: Sockets> {
+    /// The listener has a connection.
+    Incoming(S::Listener),
+    Connection(S::Conn, EventKind),
+}
+
+impl From<endpoint::Event> for Event<Endpoint> {
+    fn from(event: endpoint::Event) -> Event<Endpoint> {
+        match event {
+            endpoint::Event::Incoming(listener) => Event::Incoming(listener),
+            endpoint::Event::Connection(conn, event) => Event::Connection(conn, event),
+        }
+    }
+}
+
+/// Sockets with what surrounds them.
+pub trait Platform {
+    type Sockets: Sockets;
+
+    fn sockets(&self) -> &Self::Sockets;
+    /// Runs `act`, and lets the packets go that follow from it.
+    fn with<T>(&mut self, now: Instant, act: impl FnOnce(&mut Self::Sockets) -> T) -> T;
+    fn poll_event(&mut self) -> Option<Event<Self::Sockets>>;
+    /// Gives new connections to that peer the facts about its path that are known beside TCP.
+    fn tell_path(&mut self, now: Instant, peer: IpAddr);
+    /// The hops to a peer, and their source.
+    fn hops_to(&self, peer: IpAddr) -> Option<(u8, HopSource)>;
+    /// Whether the link takes another datagram of a source that sends as much as leaves.
+    fn takes_more(&self) -> bool;
+}
+
+impl Sockets for Endpoint {
+    type Conn = ConnId;
+    type Listener = ListenerId;
+    type Udp = UdpId;
+
+    fn connect(&mut self, now: Instant, to: SocketAddr, tcp: &Arc<TcpConfig>) -> Option<ConnId> {
+        let options = ConnectOptions { tcp: Some(Arc::clone(tcp)), ..ConnectOptions::default() };
+        Endpoint::connect(self, now, to, &options).ok()
+    }
+
+    fn listen(&mut self, port: u16, tcp: &Arc<TcpConfig>) -> Option<ListenerId> {
+        let options = ListenOptions { tcp: Some(Arc::clone(tcp)), ..ListenOptions::default() };
+        Endpoint::listen(self, None, port, options).ok()
+    }
+
+    fn accept(&mut self, now: Instant, listener: ListenerId) -> Option<ConnId> {
+        Endpoint::accept(self, now, listener)
+    }
+
+    fn peer(&self, conn: ConnId) -> Option<IpAddr> {
+        self.flow(conn).map(|flow| flow.remote.ip())
+    }
+
+    fn send(&mut self, now: Instant, conn: ConnId, data: &[u8]) -> Option<usize> {
+        Endpoint::send(self, now, conn, data).ok()
+    }
+
+    fn shutdown(&mut self, now: Instant, conn: ConnId) -> bool {
+        Endpoint::shutdown(self, now, conn).is_ok()
+    }
+
+    fn readable(&self, conn: ConnId) -> u32 {
+        Endpoint::readable(self, conn)
+    }
+
+    fn peek(&self, conn: ConnId) -> (&[u8], &[u8]) {
+        Endpoint::peek(self, conn)
+    }
+
+    fn consume(&mut self, now: Instant, conn: ConnId, bytes: u32) -> bool {
+        Endpoint::consume(self, now, conn, bytes).is_ok()
+    }
+
+    fn close(&mut self, now: Instant, conn: ConnId) {
+        // A connection that has failed is gone already.
+        let _ = Endpoint::close(self, now, conn);
+    }
+
+    fn abort(&mut self, now: Instant, conn: ConnId) {
+        let _ = Endpoint::abort(self, now, conn);
+    }
+
+    fn counted(&self, now: Instant, conn: ConnId) -> Option<Counted> {
+        self.info(now, conn).ok().map(|info| Counted::of(&info))
+    }
+
+    fn agents(&self, now: Instant, conn: ConnId) -> Option<AgentsAtEnd> {
+        let Info { receiver, senders, shadows, receiver_lacks, senders_lack, .. } =
+            self.info(now, conn).ok()?;
+        let names = |lacking: &[hopwise_core::trace::Lacking]| {
+            lacking.iter().map(|what| what.name().to_owned()).collect()
+        };
+        let (receiver_lacks, senders_lack) = (names(&receiver_lacks), names(&senders_lack));
+        Some(AgentsAtEnd { receiver, senders, shadows, receiver_lacks, senders_lack })
+    }
+
+    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {
+        let options = hop_limit
+            .map_or_else(UdpOptions::default, |hop_limit| UdpOptions { hop_limit, ..UdpOptions::default() });
+        Endpoint::udp_bind(self, None, port, options).ok()
+    }
+
+    fn udp_send(&mut self, socket: UdpId, to: SocketAddr, payload: &[u8]) -> bool {
+        Endpoint::udp_send(self, socket, to, None, payload).is_ok()
+    }
+
+    fn udp_recv(&mut self, socket: UdpId) -> Option<usize> {
+        Endpoint::udp_recv(self, socket).map(|datagram| datagram.payload.len())
+    }
+}
