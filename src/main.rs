@@ -50,6 +50,8 @@ enum Sub {
     Doctor(inspect::doctor::Arguments),
     Trace(inspect::trace::Arguments),
     #[command(hide = true)]
+    Part(lab::live::part::Arguments),
+    #[command(hide = true)]
     Reread(daemon::reader::Arguments),
 }
 
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Sub::Schema(arguments) => lab::schema::run(&arguments),
         Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
         Sub::Trace(arguments) => inspect::trace::run(&arguments),
+        Sub::Part(arguments) => lab::live::part::run(&arguments),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {

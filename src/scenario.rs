@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hopwise_lab::scenario::Scenario;
+use hopwise_lab::units::Share;
+use hopwise_lab::world::World;
 
 use crate::failure::Failure;
 
@@ -26,6 +28,13 @@ impl OfScenario {
         Ok(Scenario::load(&self.file, &self.set)?)
     }
 
+    /// The scenario in the world that the flags name.
+    pub(crate) fn load_in(&self, of: &OfWorld) -> Result<Scenario, Failure> {
+        let world = of.world.map(|world| format!("world={}", world.name()));
+        let sets: Vec<String> = self.set.iter().cloned().chain(world).collect();
+        Ok(Scenario::load(&self.file, &sets)?)
+    }
+
     pub(crate) fn folder(&self, scenario: &Scenario) -> PathBuf {
         self.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&scenario.name))
     }
@@ -39,4 +48,29 @@ pub(crate) struct OfRun {
     /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// The world of a run or trial.
+#[derive(Args, Debug)]
+pub(crate) struct OfWorld {
+    /// World that the scenario runs in: sim (virtual time), or netns (real time between network namespaces; needs root)
+    /// [default: as in the file, otherwise sim]
+    #[arg(long, value_name = "W", value_parser = world)]
+    world: Option<World>,
+    /// Share of the processors that other programs may use during a run in real time; a run with more does not count
+    #[arg(long, value_name = "SHARE", default_value = "25%")]
+    busy: Share,
+}
+
+impl OfWorld {
+    /// The share of `--busy`, from 0 to 1.
+    pub(crate) fn busy(&self) -> f64 {
+        f64::from(self.busy.0) / 1e6
+    }
+}
+
+fn world(text: &str) -> Result<World, String> {
+    let names = World::ALL.map(World::name);
+    let found = World::ALL.into_iter().find(|world| world.name() == text);
+    found.ok_or_else(|| format!("expected {}", names.join(" or ")))
 }

@@ -17,6 +17,7 @@ use crate::hex;
 use crate::located::Refusal;
 use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
+use crate::world::World;
 
 /// Digits of a hash in a name; no two runs share so many.
 const NAME_DIGITS: usize = 32;
@@ -27,6 +28,7 @@ const MOST_RUNS: usize = 1_000_000;
 #[derive(Debug)]
 pub struct Campaign {
     pub trial: Trial,
+    pub world: World,
     /// The runs in the order of results: by point, block, arm. A shard has its own runs alone.
     pub runs: Vec<Planned>,
     /// The arms at each point.
@@ -66,7 +68,7 @@ impl Campaign {
             certificate: certificate_hash(),
             scenario: scenario.name.clone(),
             title,
-            world: world.to_owned(),
+            world: world.name().to_owned(),
             arms,
             points,
             seeds,
@@ -79,7 +81,7 @@ impl Campaign {
             trial.arms.iter().map(|arm| there.under(arm)).collect()
         };
         let arms = cells.iter().map(at).collect::<Result<_, _>>()?;
-        let mut campaign = Campaign { trial, runs: Vec::new(), arms };
+        let mut campaign = Campaign { trial, world, runs: Vec::new(), arms };
         campaign.runs = campaign.planned()?;
         Ok(campaign)
     }

@@ -174,7 +174,8 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
     for quantity in &QUANTITIES {
         let (this, that) = ((quantity.of)(this), (quantity.of)(that));
         let moved = (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
-        if moved < LEAST || this.max(that) < quantity.floor {
+        // A quantity that one of the arms does not tell is NaN: it has not moved.
+        if moved.is_nan() || moved < LEAST || this.max(that) < quantity.floor {
             continue;
         }
         let digits = quantity.digits;

@@ -15,6 +15,8 @@ pub mod csv;
 pub mod explain;
 pub mod findings;
 mod hex;
+pub mod kernel_tcp;
+pub mod live;
 pub mod located;
 pub mod metric;
 pub mod parallel;
@@ -37,6 +39,7 @@ pub mod summary;
 pub mod tcp;
 pub mod units;
 mod words;
+pub mod world;
 
 pub use hex::hex;
 

@@ -172,6 +172,11 @@ pub enum LoadError {
 }
 
 impl Document {
+    /// The file's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     pub fn load(path: &Path) -> Result<Document, LoadError> {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };

@@ -19,11 +19,11 @@ use crate::sim::{FlowPlan, Plan, TrafficPlan};
 use client::Client;
 pub(crate) use datagrams::AHEAD;
 use datagrams::{Sink, Source};
-use seen::{ConnOf, ListenerOf, Seen};
+use seen::{ListenerOf, Looks, Seen};
 use server::Server;
 
 pub use amount::Amount;
-pub use seen::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Tally};
+pub use seen::{AgentsAtEnd, Completions, ConnOf, Counted, EndResult, Hops, Tally};
 pub use sockets::{Event, Platform, Sockets};
 
 /// The first flow's port; others follow.
@@ -90,6 +90,15 @@ impl<S: Sockets> Programs<S> {
         }
     }
 
+    /// Looks at the round-trip times of connections. Live worlds call it at equal intervals.
+    pub fn look(&mut self, now: Instant, sockets: &S) {
+        for flow in &mut self.flows {
+            if let Some(rtt) = flow.conn().and_then(|conn| sockets.rtt(now, conn)) {
+                flow.rtts.add(rtt);
+            }
+        }
+    }
+
     /// Called when a packet has left: a source that sends as much as leaves adds another one.
     pub fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         if self.is_saturated {
@@ -105,6 +114,7 @@ pub struct Flow<S: Sockets> {
     pub index: u16,
     /// The address of the node at the other end.
     peer: IpAddr,
+    rtts: Looks,
     end: End<S>,
 }
 
@@ -139,7 +149,7 @@ impl<S: Sockets> Flow<S> {
             _ => return None,
         };
         let peer = if flow.from == node { to.ip() } else { name(flow.from) };
-        Some(Flow { index, peer, end })
+        Some(Flow { index, peer, rtts: Looks::default(), end })
     }
 
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
@@ -284,8 +294,8 @@ impl<S: Sockets> Flow<S> {
             counted: self.counted(now, sockets),
             agents: self.agents(now, sockets),
             completions: self.completions(),
-            hops: self.hops().or_else(|| node.hops_to(self.peer)).map(Hops::from),
-            rtt: None,
+            hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(Hops::from),
+            rtt: self.rtts.mean(),
         }
     }
 }

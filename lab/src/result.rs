@@ -4,6 +4,7 @@ use hopwise_agents::spec::parse_senders;
 use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel_tcp;
 use crate::programs::Completions;
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -24,6 +25,23 @@ pub struct RunResult {
     pub routing: Routing,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
+    /// How far a run in real time kept its time (only in live worlds).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
+}
+
+/// How far a run in real time kept its time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// The longest time by which the radios were late.
+    pub air_late_ms: f64,
+    /// The longest time by which a timer of a node's programs was late.
+    pub programs_late_ms: f64,
+    /// The share of all processors that other programs used; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_elsewhere: Option<f64>,
+    /// Runs before this one that were late, and do not count.
+    pub repeated: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,6 +172,7 @@ impl RunResult {
                 route_failures: Some(results.route_failures),
             },
             certificate: certificate_hash(),
+            live: None,
         }
     }
 }
@@ -201,6 +220,9 @@ fn id_of(flow: &FlowResult) -> String {
 
 /// The specs of a list, one by one.
 fn each_of(senders: &str) -> Vec<String> {
+    if kernel_tcp::algorithm(senders).is_some() {
+        return vec![senders.to_owned()];
+    }
     let list = parse_senders(senders).expect("an endpoint accepted it");
     list.specs().iter().map(ToString::to_string).collect()
 }

@@ -20,10 +20,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::VERSION;
+use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::routing::Protocol;
 use crate::sim::Plan;
-use point::Stop;
+use crate::world::World;
+use point::{Point, Stop};
 use schema::ScenarioFile;
 
 pub use armed::Armed;
@@ -37,6 +40,8 @@ pub struct Scenario {
     /// The file's stem.
     pub name: String,
     read: Arc<Read>,
+    /// Values set over the file's own, as they were given.
+    sets: Arc<[String]>,
 }
 
 /// A file that was read: its text with all places, and its content. It is read anew where a value is set in it.
@@ -72,7 +77,7 @@ impl Prepared {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub title: Option<String>,
-    pub world: &'static str,
+    pub world: World,
     /// The baseline first, the others as the file has them.
     pub arms: Vec<String>,
     pub cells: Vec<Cell>,
@@ -119,7 +124,7 @@ impl Scenario {
         for assignment in sets {
             document.set("--set", assignment)?;
         }
-        Ok(Scenario { name, read: Read::of(document)? })
+        Ok(Scenario { name, read: Read::of(document)?, sets: sets.into() })
     }
 
     /// Parts of a trial of this scenario.
@@ -138,13 +143,31 @@ impl Scenario {
         }
         Ok(Asked {
             title: file.title.clone(),
-            world: file.world.name(),
+            world: file.world.0,
             arms,
             cells: self.cells()?,
             seeds: file.run.seeds,
             margin: f64::from(file.run.margin.0) / 1e6,
             stop: file.run.stop,
         })
+    }
+
+    pub fn world(&self) -> World {
+        self.read.file.world.0
+    }
+
+    /// What the nodes of a live run are told: the scenario, a point of its matrix, an arm and a seed.
+    pub fn part(&self, point: &Point, arm: &str, seed: u64) -> Part {
+        Part {
+            version: VERSION.to_owned(),
+            scenario: self.name.clone(),
+            text: self.read.document.text().to_owned(),
+            sets: self.sets.to_vec(),
+            point: point.clone(),
+            arm: arm.to_owned(),
+            seed,
+            node: 0,
+        }
     }
 
     /// Statements of a paper about this scenario.
@@ -201,7 +224,12 @@ impl Scenario {
             cell.set_in(&mut document)?;
             Read::of(document)?
         };
-        Ok(Scenario { name: self.name.clone(), read })
+        Ok(Scenario { name: self.name.clone(), read, sets: Arc::clone(&self.sets) })
+    }
+
+    /// The only point of the matrix; an empty one without a matrix.
+    pub fn only_point(&self) -> Result<Point, Box<Refusal>> {
+        Ok(self.cells()?.into_iter().next().map(|cell| cell.point).unwrap_or_default())
     }
 
     /// One arm of the scenario as it stands, or at the only point of its matrix. A single arm need not be named.

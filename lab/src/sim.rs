@@ -1,17 +1,16 @@
 //! Flows over mesh nodes in the radio world: the plan of a scenario, and one run of it.
 
-mod build;
+pub(crate) mod build;
 pub mod calibration;
 mod certificate;
 mod gateway;
 mod host;
-pub mod live;
-mod loads;
+pub(crate) mod loads;
 mod names;
 mod plan;
 mod positions;
 mod reach;
-mod results;
+pub(crate) mod results;
 pub mod series;
 
 pub use certificate::{CERTIFICATE, certificate_hash};
@@ -33,6 +32,7 @@ pub fn run(plan: &Plan) -> Result<Results, Unbuildable> {
 }
 
 pub use build::Unbuildable;
+pub(crate) use build::agents_of;
 
 /// A plan in progress.
 #[derive(Debug)]

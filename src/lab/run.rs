@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_lab::cost::Meter;
 use hopwise_lab::result::RunResult;
-use hopwise_lab::scenario::{NoPlan, Prepared};
+use hopwise_lab::scenario::{Armed, NoPlan, Prepared, Scenario};
 use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::{Failure, printed};
-use crate::scenario::OfRun;
+use crate::lab::live::{Directed, direct};
+use crate::scenario::{OfRun, OfWorld};
 
 mod airtime;
 mod files;
@@ -31,9 +32,8 @@ The same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfRun,
-    /// World that the scenario runs in; so far only sim
-    #[arg(long, value_name = "W")]
-    world: Option<World>,
+    #[command(flatten)]
+    world: OfWorld,
     /// Name of the arm to run; needed if the scenario has several
     #[arg(long, value_name = "A")]
     arm: Option<String>,
@@ -58,22 +58,9 @@ pub(crate) struct Arguments {
     trace: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum World {
-    Sim,
-}
-
-impl World {
-    fn name(self) -> &'static str {
-        match self {
-            World::Sim => "sim",
-        }
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let OfRun { scenario: of, seed } = &arguments.of;
-    let scenario = of.load()?;
+    let scenario = of.load_in(&arguments.world)?;
     let arm = scenario.only(arguments.arm.as_deref()).map_err(|no_plan| match no_plan {
         NoPlan::Refused(refusal) => Failure::Located(refusal),
         NoPlan::WhichArm { arms } => {
@@ -85,6 +72,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Failure::refused(of.file.display().to_string(), problem)
         }
     })?;
+    if scenario.world().is_live() {
+        return live(arguments, &scenario, &arm);
+    }
     let mut prepared = arm.prepare(*seed).map_err(Failure::Located)?;
     if arguments.trace || arguments.capture {
         prepared.plan.trace_events = watch::TRACE_EVENTS;
@@ -93,15 +83,49 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let _reserved = Store::reserve(&out)?;
     let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
-    let world = arguments.world.unwrap_or(World::Sim).name();
-    let result = RunResult::new(&scenario.name, world, &prepared, &results);
+    let result = RunResult::new(&scenario.name, scenario.world().name(), &prepared, &results);
     let cost = meter.stop(results.events);
-    files::write(&out, &result, &cost, (&results, &arm.settings_of_run()), &prepared)?;
+    files::write(&out, &result, &cost, &arm.settings_of_run())?;
+    files::write_air(&out, &results, &prepared)?;
     if arguments.json {
         return printed(report::print_json(&result, &cost));
     }
     printed(report::print_text(&result, &cost, &out))?;
     if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
+}
+
+/// Makes one run in real time.
+fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), Failure> {
+    let flags = [
+        ("--airtime", arguments.airtime),
+        ("--frames", arguments.frames),
+        ("--series", arguments.series),
+        ("--trace", arguments.trace),
+    ];
+    if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given) {
+        let problem = format_args!("not in the world {}, expected --world sim", scenario.world().name());
+        return Err(Failure::refused(*flag, problem));
+    }
+    let OfRun { scenario: of, seed } = &arguments.of;
+    let prepared = arm.prepare(*seed).map_err(Failure::Located)?;
+    let out = of.folder(scenario);
+    let _reserved = Store::reserve(&out)?;
+    let meter = Meter::start();
+    let run = Directed {
+        part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), *seed),
+        world: scenario.world(),
+        prepared: &prepared,
+        prefix: &scenario.name,
+        capture: arguments.capture.then_some(out.as_path()),
+        busy: arguments.world.busy(),
+    };
+    let result = direct(&run)?;
+    let cost = meter.stop(0);
+    files::write(&out, &result, &cost, &arm.settings_of_run())?;
+    if arguments.json {
+        return printed(report::print_json(&result, &cost));
+    }
+    printed(report::print_text(&result, &cost, &out))
 }
 
 fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Results, Failure> {

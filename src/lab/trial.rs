@@ -15,10 +15,10 @@ use hopwise_lab::scenario::Scenario;
 use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
+use hopwise_lab::units::Time;
 
 use crate::failure::{self, Failure, printed};
-use crate::lab::run::World;
-use crate::scenario::OfScenario;
+use crate::scenario::{OfScenario, OfWorld};
 use progress::Progress;
 
 mod progress;
@@ -40,15 +40,17 @@ and gives the same results to the byte. With a matrix --json has `points`, each 
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfScenario,
-    /// World that the scenario runs in; so far only sim
-    #[arg(long, value_name = "W")]
-    world: Option<World>,
+    #[command(flatten)]
+    world: OfWorld,
     /// Number of runs of each arm (default: as in the scenario)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Number of runs at the same time (default: number of cores)
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
+    /// Time after which no further block of runs begins, such as 30m; the blocks that are complete count
+    #[arg(long = "for", value_name = "TIME")]
+    within: Option<Time>,
     /// Continue the trial in the folder: run only what is missing
     #[arg(long)]
     resume: bool,
@@ -74,7 +76,7 @@ fn shard(text: &str) -> Result<Shard, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scenario = arguments.of.load()?;
+    let scenario = arguments.of.load_in(&arguments.world)?;
     let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
     if campaign.trial.stop == Stop::WhenSure && arguments.shard.is_some() {
         let problem = "a part does not know when the whole is sure: --set run.stop=all-seeds";
@@ -92,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{path} is not as it was written: what it says is not believed, and its run is made again"
         ));
     }
-    let bundle = bundle(arguments, &campaign, &store)?;
+    let bundle = bundle(arguments, (&scenario, &campaign), &store)?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
     let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
@@ -114,8 +116,8 @@ pub(crate) fn completed(
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, Mode::Anew)?,
         opened => opened?,
     };
-    let how = runner::How { jobs: cores(), capture: false };
-    let mut runs = opened(&campaign, &store)?;
+    let how = runner::How { jobs: cores(), capture: false, busy: 1.0, within: None };
+    let mut runs = opened(scenario, &campaign, &store)?;
     runs.run(&how, &mut |_, _| ())?;
     Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
 }
@@ -125,10 +127,18 @@ fn cores() -> usize {
 }
 
 /// Makes the missing runs, and writes the report's files.
-fn bundle(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Bundle, Failure> {
-    let mut runs = opened(campaign, store)?;
-    let how =
-        runner::How { jobs: arguments.jobs.map_or_else(cores, usize::from), capture: arguments.capture };
+fn bundle(
+    arguments: &Arguments,
+    (scenario, campaign): (&Scenario, &Campaign),
+    store: &Store,
+) -> Result<Bundle, Failure> {
+    let mut runs = opened(scenario, campaign, store)?;
+    let how = runner::How {
+        jobs: arguments.jobs.map_or_else(cores, usize::from),
+        capture: arguments.capture,
+        busy: arguments.world.busy(),
+        within: arguments.within.map(|within| within.0),
+    };
     let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
     progress.end();
@@ -136,8 +146,12 @@ fn bundle(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<B
     written(campaign, store, &runs)
 }
 
-fn opened<'a>(campaign: &'a Campaign, store: &'a Store) -> Result<runner::Runs<'a>, Failure> {
-    let runs = runner::Runs::new(campaign, store);
+fn opened<'a>(
+    scenario: &'a Scenario,
+    campaign: &'a Campaign,
+    store: &'a Store,
+) -> Result<runner::Runs<'a>, Failure> {
+    let runs = runner::Runs::new(scenario, campaign, store);
     if runs.missing() > 0 {
         store.reopen()?;
     }
@@ -159,7 +173,7 @@ fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) 
     if let Some(shard) = trial.shard {
         writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
     } else if blocks < as_u32(trial.seeds.len()) {
-        writeln!(out, "sure after {blocks} of {} seeds", trial.seeds.len())?;
+        writeln!(out, "ended after {blocks} of {} seeds", trial.seeds.len())?;
     }
     write!(out, "\n{}", findings.text())?;
     writeln!(

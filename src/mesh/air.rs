@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, wait_to_read};
+use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
-use hopwise_lab::sim::live;
 use hopwise_lab::units::Time;
 
 use crate::daemon::log;
@@ -18,9 +18,9 @@ use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::scenario::OfRun;
 use crate::signals;
 
-mod medium;
+pub(crate) mod medium;
 mod report;
-mod stations;
+pub(crate) mod stations;
 
 use report::Report;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     log::begin();
     log::flow().map_err(|error| Failure::failed("start the log", error))?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
-    let stations = stations::Stations::open(prefix, &prepared)?;
+    let stations = stations::Stations::open(prefix, &prepared, stations::Serves::Itself)?;
     let mut live = live::world(&prepared.plan);
     let wanted = Wanted { capture: arguments.capture, frames: arguments.frames, trace: false };
     let out = arguments.of.scenario.folder(&scenario);

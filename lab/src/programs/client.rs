@@ -191,7 +191,7 @@ impl<S: Sockets> Client<S> {
         let Some(open) = self.open.as_mut().filter(|open| open.conn == conn) else { return false };
         if event == EventKind::Connected {
             self.seen.note(now, node.sockets(), conn);
-            self.seen.note_hops(node, self.to.ip());
+            self.seen.note_hops(now, node, conn, self.to.ip());
         }
         match event {
             EventKind::Connected | EventKind::Writable => open.message.write(now, node, conn),

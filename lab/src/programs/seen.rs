@@ -157,6 +157,24 @@ pub struct EndResult {
     pub rtt: Option<Duration>,
 }
 
+/// Round-trip times that were looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Looks {
+    sum: Duration,
+    count: u32,
+}
+
+impl Looks {
+    pub(super) fn add(&mut self, rtt: Duration) {
+        self.sum += rtt;
+        self.count += 1;
+    }
+
+    pub(super) fn mean(self) -> Option<Duration> {
+        self.sum.checked_div(self.count)
+    }
+}
+
 /// The totals of one end of a TCP flow over all its connections.
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -181,8 +199,8 @@ impl Seen {
     }
 
     /// A connection can carry data.
-    pub(super) fn note_hops(&mut self, node: &impl Platform, peer: IpAddr) {
-        self.hops = self.hops.or(node.hops_to(peer));
+    pub(super) fn note_hops<P: Platform>(&mut self, now: Instant, node: &P, conn: ConnOf<P>, peer: IpAddr) {
+        self.hops = self.hops.or(node.hops_to(now, peer, Some(conn)));
     }
 
     /// Ends a connection here; its last segments may still leave.
@@ -215,6 +233,6 @@ impl Seen {
 }
 
 /// A platform's connections.
-pub(super) type ConnOf<P> = <<P as Platform>::Sockets as Sockets>::Conn;
+pub type ConnOf<P> = <<P as Platform>::Sockets as Sockets>::Conn;
 /// A platform's listeners.
 pub(super) type ListenerOf<P> = <<P as Platform>::Sockets as Sockets>::Listener;

@@ -64,7 +64,7 @@ impl<S: Sockets> Server<S> {
         self.seen.note(now, node.sockets(), conn);
         if let Some(peer) = node.sockets().peer(conn) {
             node.tell_path(now, peer);
-            self.seen.note_hops(node, peer);
+            self.seen.note_hops(now, node, conn, peer);
         }
         let message = match self.plan.talk {
             Talk::Endless(directions) if directions.has_back() => {

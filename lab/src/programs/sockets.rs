@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::{self, ConnId, ConnectOptions, EventKind, ListenOptions, ListenerId};
@@ -10,7 +11,7 @@ use hopwise_core::ip::{UdpId, UdpOptions};
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::{Endpoint, Instant};
 
-use super::seen::{AgentsAtEnd, Counted};
+use super::seen::{AgentsAtEnd, ConnOf, Counted};
 
 /// TCP and UDP of a node, without waiting.
 pub trait Sockets {
@@ -41,6 +42,8 @@ pub trait Sockets {
     /// The counters of a connection that has not been released.
     fn counted(&self, now: Instant, conn: Self::Conn) -> Option<Counted>;
     fn agents(&self, now: Instant, conn: Self::Conn) -> Option<AgentsAtEnd>;
+    /// The smoothed round-trip time.
+    fn rtt(&self, now: Instant, conn: Self::Conn) -> Option<Duration>;
 
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
@@ -76,8 +79,8 @@ pub trait Platform {
     fn poll_event(&mut self) -> Option<Event<Self::Sockets>>;
     /// Gives new connections to that peer the facts about its path that are known beside TCP.
     fn tell_path(&mut self, now: Instant, peer: IpAddr);
-    /// The hops to a peer, and their source.
-    fn hops_to(&self, peer: IpAddr) -> Option<(u8, HopSource)>;
+    /// The hops to a peer, and their source, as the platform knows them or one of its connections does.
+    fn hops_to(&self, now: Instant, peer: IpAddr, conn: Option<ConnOf<Self>>) -> Option<(u8, HopSource)>;
     /// Whether the link takes another datagram of a source that sends as much as leaves.
     fn takes_more(&self) -> bool;
 }
@@ -146,6 +149,10 @@ impl Sockets for Endpoint {
         };
         let (receiver_lacks, senders_lack) = (names(&receiver_lacks), names(&senders_lack));
         Some(AgentsAtEnd { receiver, senders, shadows, receiver_lacks, senders_lack })
+    }
+
+    fn rtt(&self, now: Instant, conn: ConnId) -> Option<Duration> {
+        self.info(now, conn).ok()?.path.rtt.smoothed
     }
 
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {

@@ -50,6 +50,11 @@ impl Armed {
         settings
     }
 
+    /// The arm's name.
+    pub fn name(&self) -> &str {
+        &self.agents.arm.name
+    }
+
     /// The plan for a seed.
     pub fn prepare(&self, seed: u64) -> Result<Prepared, Box<Refusal>> {
         let Read { document, file } = &*self.read;

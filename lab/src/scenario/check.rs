@@ -1,6 +1,7 @@
 //! Checks of a scenario that need several keys; an error points to its place.
 
 mod effect;
+mod live;
 mod traffic;
 
 pub(super) use effect::arms_over_matrix;
@@ -28,6 +29,12 @@ const MOST_SEEDS: u32 = 100_000;
 #[derive(Debug)]
 pub(super) struct Agents {
     pub(super) arm: Arm,
+    /// The specs as they were parsed; none where the kernel's TCP runs.
+    pub(super) own: Option<OwnAgents>,
+}
+
+#[derive(Debug)]
+pub(super) struct OwnAgents {
     pub(super) receiver: ReceiverSpec,
     pub(super) senders: SenderList,
     pub(super) shadows: ShadowList,
@@ -60,6 +67,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     effect::routing(document, file)?;
     effect::channel(document, file)?;
     effect::gateway(document, file)?;
+    live::check(document, file)?;
     let total: u64 = file.traffic.iter().map(|traffic| u64::from(traffic.flows)).sum();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let at = YamlPath::root().key("traffic").index(nth);
@@ -123,6 +131,9 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
 pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Result<Agents, Box<Refusal>> {
     let config = file.arms.find(arm).cloned().unwrap_or_default();
     let at = YamlPath::root().key("arms").key(arm);
+    if let Some(algorithm) = live::kernel_arm(document, file, (&at, &config))? {
+        return Ok(Agents { arm: Arm::kernel(arm, &algorithm), own: None });
+    }
     let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
     let default = AgentSpecs::default();
     let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(&default.receiver))
@@ -140,5 +151,5 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         shadows: shadows.to_string(),
         base_station: base_station.as_ref().map(ToString::to_string),
     };
-    Ok(Agents { arm, receiver, senders, shadows, base_station })
+    Ok(Agents { arm, own: Some(OwnAgents { receiver, senders, shadows, base_station }) })
 }

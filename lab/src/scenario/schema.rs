@@ -20,7 +20,8 @@ use crate::rules::Rule;
 use crate::tcp::Tcp;
 use crate::units::{Rate, Share, Time};
 use crate::words::{Word, Words};
-pub(super) use arms::Arms;
+use crate::world::World;
+pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, Over};
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
@@ -32,9 +33,9 @@ pub(super) use traffic::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 pub(super) struct ScenarioFile {
     /// Title of the scenario, as reports print it (default: none).
     pub(super) title: Option<String>,
-    /// World that the scenario runs in (default sim, the simulated radio; there is no other).
+    /// World that the scenario runs in (default sim, the simulated radio in virtual time).
     #[serde(default)]
-    pub(super) world: World,
+    pub(super) world: Word<World>,
     /// Positions of the nodes.
     pub(super) topology: Topology,
     /// Movement of the nodes (default: they stand still).
@@ -73,23 +74,6 @@ pub(super) struct ScenarioFile {
     /// Statements of a paper about this scenario, which `hopwise claims` checks (default: none).
     #[serde(default)]
     pub(super) claims: Vec<Claim>,
-}
-
-/// World that a scenario runs in.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum World {
-    /// The simulated radio.
-    #[default]
-    Sim,
-}
-
-impl World {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            World::Sim => "sim",
-        }
-    }
 }
 
 /// Shape of a topology; it decides which other keys apply.

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::check::Agents;
 use super::schema::{
     ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES, ScenarioFile, Shape,
-    Topology, Traffic, World,
+    Topology, Traffic,
 };
 use super::{flows, motion, nodes};
 use crate::hex;
@@ -21,11 +21,13 @@ use crate::rules::Rule;
 use crate::sim::RoutingPlan;
 use crate::tcp::Tcp;
 use crate::units::Time;
+use crate::words::Word;
+use crate::world::World;
 
 /// The file with its defaults, without the keys that do not concern a single run.
 #[derive(Serialize)]
 struct InFile<'a> {
-    world: World,
+    world: Word<World>,
     topology: &'a Topology,
     mobility: Option<Mobility>,
     radio: &'a RadioConfig,
@@ -98,8 +100,11 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
 }
 
 fn arm(agents: &Agents, profile: Profile) -> Value {
+    let Some(agents) = &agents.own else {
+        return json!({ "receiver": agents.arm.receiver, "sender": [agents.arm.senders] });
+    };
     let mut arm = json!({
-        "receiver": agents.arm.receiver,
+        "receiver": agents.receiver.to_string(),
         "sender": agents.senders.specs().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "parameters": {
             "receiver": parameters(agents.receiver.parameters(profile)),

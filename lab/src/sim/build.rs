@@ -44,7 +44,7 @@ impl fmt::Display for Unbuildable {
 
 impl Error for Unbuildable {}
 
-pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
+pub(crate) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
     let count = plan.positions.len() as u32;
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
@@ -71,7 +71,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
 }
 
 /// The world around the machines; `name` gives their addresses.
-pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
+pub(crate) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
     let hears_all = plan.routing.is_promiscuous();
     let station =
         |(position, node)| StationConfig { position, radio: RADIO, address: name(node), hears_all, framing };
@@ -120,7 +120,7 @@ fn wires(plan: &Plan) -> Vec<WireConfig> {
     plan.wires.iter().enumerate().map(config).collect()
 }
 
-pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
+pub(crate) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
     let interface = |link, queue_packets, is_shared| Interface {
         link,
         queue_packets,
@@ -135,7 +135,7 @@ pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 }
 
 /// The nodes that each node reaches in one step: over wires, and by radio where frames can be decoded.
-pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
+pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
     let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.positions, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {
@@ -248,7 +248,7 @@ fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
 }
 
 /// The agents of connections that no rule matches, and those that rules do not name.
-fn agents_of(arm: &Arm) -> AgentSpecs {
+pub(crate) fn agents_of(arm: &Arm) -> AgentSpecs {
     AgentSpecs { receiver: arm.receiver.clone(), senders: arm.senders.clone(), shadows: arm.shadows.clone() }
 }
 

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use hopwise_core::agent::HopSource;
+use hopwise_core::endpoint::ConnId;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
@@ -173,7 +174,7 @@ impl Platform for Node {
         Node::tell_path(self, now, peer);
     }
 
-    fn hops_to(&self, peer: IpAddr) -> Option<(u8, HopSource)> {
+    fn hops_to(&self, _: Instant, peer: IpAddr, _: Option<ConnId>) -> Option<(u8, HopSource)> {
         self.path(peer).hops_to_peer
     }
 

@@ -6,7 +6,7 @@ use hopwise_mesh::behind_routing;
 
 /// The load of a packet: a TCP's data, or its pure segments. The first fragment of a packet decides; later fragments
 /// are data.
-pub(super) fn of(packet: &[u8]) -> Load {
+pub(crate) fn of(packet: &[u8]) -> Load {
     let Ok(ip) = IpView::parse(packet) else { return Load::Other };
     let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
     if protocol != protocol::TCP {

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayPlan;
+use crate::kernel_tcp;
 use crate::programs::Amount;
 
 #[derive(Clone, Debug)]
@@ -104,6 +105,24 @@ pub struct Arm {
     pub shadows: String,
     /// Base-station agent of the gateway; none: it is a router.
     pub base_station: Option<String>,
+}
+
+impl Arm {
+    /// An arm that runs the kernel's TCP.
+    pub(crate) fn kernel(name: &str, algorithm: &str) -> Arm {
+        Arm {
+            name: name.to_owned(),
+            receiver: "kernel".to_owned(),
+            senders: format!("kernel:{algorithm}"),
+            shadows: String::new(),
+            base_station: None,
+        }
+    }
+
+    /// The kernel's algorithm, if the arm runs its TCP.
+    pub fn algorithm(&self) -> Option<&str> {
+        kernel_tcp::algorithm(&self.senders)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hopwise_air::World;
 use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
+use hopwise_core::Machine;
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
@@ -149,7 +150,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     Results {
         counted_s: plan.counted_s(),
         flows: plan.flow_results(&end),
-        air: air(world),
+        air: air(world, world.machines().iter().map(|host| host.node().queue_drops()).sum()),
         nodes: world.machines().iter().zip(0..).map(node).collect(),
         discoveries,
         route_failures,
@@ -194,14 +195,15 @@ impl FlowResult {
     }
 }
 
-fn air(world: &World<Host>) -> AirTotals {
+/// The counters of all radios together.
+pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
-    for (host, station) in world.machines().iter().zip(0..) {
+    totals.queue_drops = queue_drops;
+    for station in 0..world.machines().len() as u32 {
         let stats = world.stats(station);
         totals.frames_sent += stats.frames_sent.total();
         totals.collisions += stats.collisions;
         totals.retry_drops += stats.retry_drops;
-        totals.queue_drops += host.node().queue_drops();
         airtime_ns += stats.airtime_ns;
         by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }

@@ -14,14 +14,8 @@ use serde_json::Value;
 use super::report;
 use crate::failure::Failure;
 
-/// run.json, settings.json, flows.csv, air.csv and cost.json.
-pub(crate) fn write(
-    folder: &Path,
-    result: &RunResult,
-    cost: &Cost,
-    (results, settings): (&Results, &Value),
-    prepared: &Prepared,
-) -> Result<(), Failure> {
+/// run.json, settings.json, flows.csv and cost.json.
+pub(crate) fn write(folder: &Path, result: &RunResult, cost: &Cost, settings: &Value) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::failed("writing results", format_args!("{}: {error}", folder.display()))
     };
@@ -35,7 +29,6 @@ pub(crate) fn write(
         ("run.json", run),
         ("settings.json", settings),
         ("flows.csv", flows(result).into_bytes()),
-        ("air.csv", air(results, prepared).into_bytes()),
         ("cost.json", cost),
     ] {
         fs::write(folder.join(name), text).map_err(|error| failed(&error))?;
@@ -43,10 +36,20 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// air.csv.
+pub(crate) fn write_air(folder: &Path, results: &Results, prepared: &Prepared) -> Result<(), Failure> {
+    write_table(&folder.join("air.csv"), &air(results, prepared))
+}
+
 /// series.csv.
 pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
-    let file = folder.join("series.csv");
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, series));
+    fs::create_dir_all(folder)
+        .map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", folder.display())))?;
+    write_table(&folder.join("series.csv"), series)
+}
+
+fn write_table(file: &Path, table: &str) -> Result<(), Failure> {
+    let written = fs::write(file, table);
     written.map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", file.display())))
 }
 

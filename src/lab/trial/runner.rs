@@ -5,23 +5,30 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use hopwise_air::frames::Framing;
+use hopwise_core::narrow::as_u32;
 use hopwise_lab::campaign::{Campaign, Planned};
 use hopwise_lab::cost::Meter;
 use hopwise_lab::result::RunResult;
-use hopwise_lab::scenario::Prepared;
 use hopwise_lab::scenario::point::Stop;
+use hopwise_lab::scenario::{Prepared, Scenario};
 use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::Failure;
+use crate::lab::live::{Directed, direct};
 use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 
 #[derive(Debug)]
 pub(super) struct How {
     pub(super) jobs: usize,
     pub(super) capture: bool,
+    /// The share of the processors that other programs may use during a run in real time.
+    pub(super) busy: f64,
+    /// No block begins that would probably end after this time.
+    pub(super) within: Option<Duration>,
 }
 
 /// The first block also keeps the series of windows and queue lengths.
@@ -29,6 +36,7 @@ const WITH_SERIES: u32 = 1;
 
 /// State of each run of a campaign.
 pub(super) struct Runs<'a> {
+    scenario: &'a Scenario,
     campaign: &'a Campaign,
     store: &'a Store,
     /// By their index in the campaign.
@@ -44,10 +52,10 @@ type Ran = (usize, Result<f64, Failure>);
 
 impl<'a> Runs<'a> {
     /// The results that the store already has.
-    pub(super) fn new(campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
+    pub(super) fn new(scenario: &'a Scenario, campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
         let known = |run: &Planned| Some(store.find(&run.id)?.result.total.goodput_kbps);
         let goodputs = campaign.runs.iter().map(known).collect();
-        let mut runs = Runs { campaign, store, goodputs, last: None, looked: 1 };
+        let mut runs = Runs { scenario, campaign, store, goodputs, last: None, looked: 1 };
         runs.look();
         runs
     }
@@ -87,13 +95,32 @@ impl<'a> Runs<'a> {
         }
     }
 
+    /// Sets the last block once the time is too short for another one.
+    fn end_in_time(&mut self, budget: &Budget) {
+        let runs = &self.campaign.runs;
+        let goodput = |nth: usize| self.goodputs[nth];
+        let blocks = runs.iter().map(|run| run.block).max().unwrap_or(0);
+        let complete = (1..=blocks).take_while(|block| self.campaign.is_complete(*block, &goodput)).last();
+        let Some(block) = complete.filter(|block| *block < blocks) else { return };
+        let left = runs
+            .iter()
+            .zip(&self.goodputs)
+            .filter(|(run, goodput)| run.block == block + 1 && goodput.is_none());
+        if self.last.is_none() && !budget.has_time_for(left.count()) {
+            self.last = Some(block);
+        }
+    }
+
     /// Makes all missing runs, and calls `on_run` with each goodput.
     pub(super) fn run(&mut self, how: &How, on_run: &mut dyn FnMut(usize, f64)) -> Result<(), Failure> {
         let order = self.campaign.order();
         let missing: Vec<usize> =
             order.into_iter().filter(|nth| self.is_wanted(*nth) && self.goodputs[*nth].is_none()).collect();
-        let jobs = how.jobs.min(missing.len());
+        // Runs in real time need the machine for themselves.
+        let jobs = if self.campaign.world.is_live() { 1 } else { how.jobs.min(missing.len()) };
+        let mut budget = Budget::new(how.within);
         let work = Work {
+            scenario: self.scenario,
             campaign: self.campaign,
             store: self.store,
             how,
@@ -114,6 +141,8 @@ impl<'a> Runs<'a> {
                         self.goodputs[nth] = Some(goodput);
                         on_run(nth, goodput);
                         self.look();
+                        budget.on_run();
+                        self.end_in_time(&budget);
                     }
                     Err(error) => failure = failure.take().or(Some(error)),
                 }
@@ -126,8 +155,34 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// The time of a trial.
+struct Budget {
+    within: Option<Duration>,
+    began: Instant,
+    done: u32,
+}
+
+impl Budget {
+    #[expect(clippy::disallowed_methods, reason = "a trial that ends in time needs real time")]
+    fn new(within: Option<Duration>) -> Budget {
+        Budget { within, began: Instant::now(), done: 0 }
+    }
+
+    fn on_run(&mut self) {
+        self.done += 1;
+    }
+
+    /// True if so many more runs, each as long as the mean one, end in time.
+    fn has_time_for(&self, runs: usize) -> bool {
+        let (Some(within), spent) = (self.within, self.began.elapsed()) else { return true };
+        let each = spent.checked_div(self.done).unwrap_or_default();
+        spent + each * as_u32(runs) <= within
+    }
+}
+
 /// The state that the threads share.
 struct Work<'a> {
+    scenario: &'a Scenario,
     campaign: &'a Campaign,
     store: &'a Store,
     how: &'a How,
@@ -160,10 +215,35 @@ impl Work<'_> {
 
     /// Makes one run, from its plan to its record. Returns its goodput.
     fn one(&self, run: &Planned) -> Result<f64, Failure> {
-        let unbuilt = |error| Failure::failed("building the world", error);
         let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
+        if self.campaign.world.is_live() { self.live(run, &prepared) } else { self.simulated(run, &prepared) }
+    }
+
+    /// Makes one run in real time.
+    fn live(&self, run: &Planned, prepared: &Prepared) -> Result<f64, Failure> {
+        let trial = &self.campaign.trial;
+        let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
+        let folder = self.store.folder().join("captures").join(&run.id);
+        let meter = Meter::start();
+        let result = direct(&Directed {
+            part: self.scenario.part(point, arm, run.seed),
+            world: self.campaign.world,
+            prepared,
+            prefix: &trial.scenario,
+            capture: self.how.capture.then_some(folder.as_path()),
+            busy: self.how.busy,
+        })?;
+        let goodput = result.total.goodput_kbps;
+        let record = self.campaign.record(run, result, None);
+        self.store.keep(&record, &meter.stop(0), None)?;
+        Ok(goodput)
+    }
+
+    /// Makes one run in virtual time.
+    fn simulated(&self, run: &Planned, prepared: &Prepared) -> Result<f64, Failure> {
+        let unbuilt = |error| Failure::failed("building the world", error);
         if self.how.capture {
-            self.capture(run, &prepared)?;
+            self.capture(run, prepared)?;
         }
         let meter = Meter::start();
         let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
@@ -172,7 +252,7 @@ impl Work<'_> {
         simulation.run_until(prepared.plan.end());
         let results = simulation.results();
         let trial = &self.campaign.trial;
-        let result = RunResult::new(&trial.scenario, &trial.world, &prepared, &results);
+        let result = RunResult::new(&trial.scenario, &trial.world, prepared, &results);
         let goodput = result.total.goodput_kbps;
         let name = Store::series_of(&run.id);
         let of_file = series.as_deref().map(|text| (name.as_str(), text));

@@ -17,12 +17,12 @@ const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Frames that went no further, by node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dropped {
-    pub(super) in_anothers_name: Vec<u64>,
+pub(crate) struct Dropped {
+    pub(crate) in_anothers_name: Vec<u64>,
     /// Longer than a frame of the radio or of the wire can be.
-    pub(super) too_long: Vec<u64>,
+    pub(crate) too_long: Vec<u64>,
     /// The kernel did not take them: the device is down.
-    pub(super) not_taken: Vec<u64>,
+    pub(crate) not_taken: Vec<u64>,
 }
 
 struct Medium<'a> {
@@ -39,7 +39,7 @@ struct Medium<'a> {
 }
 
 /// Runs by that clock until `ends` is readable or `lasts` is over.
-pub(super) fn serve(
+pub(crate) fn serve(
     (live, clock): (&mut Live<Outside>, Clock),
     stations: &Stations,
     ends: &OwnedFd,

@@ -12,8 +12,9 @@ use hopwise_host::netlink;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
+use hopwise_lab::live::address_of_programs;
+use hopwise_lab::live::air::{self as live, Station, Step};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::live::{self, Station, Step};
 use hopwise_lab::sim::{Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -27,19 +28,28 @@ const MTU: u16 = 1500;
 /// The folder of the files that list the namespaces of a prefix.
 const NOTES: &str = "/run/hopwise";
 
+/// The addresses behind a node that the others have routes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// Its own alone.
+    Itself,
+    /// The address of its programs as well.
+    Programs,
+}
+
 /// A device of a node.
 #[derive(Debug)]
-pub(super) struct Port {
-    pub(super) node: u32,
-    pub(super) link: LinkId,
-    pub(super) device: TapDevice,
+pub(crate) struct Port {
+    pub(crate) node: u32,
+    pub(crate) link: LinkId,
+    pub(crate) device: TapDevice,
 }
 
 // Dropped in this order: devices and routes, the namespaces, the note of them.
 #[derive(Debug)]
-pub(super) struct Stations {
+pub(crate) struct Stations {
     /// In the order of nodes.
-    pub(super) ports: Vec<Port>,
+    pub(crate) ports: Vec<Port>,
     _routes: Vec<KernelRoutes>,
     namespaces: Vec<Namespace>,
     addresses: Vec<IpAddr>,
@@ -47,7 +57,7 @@ pub(super) struct Stations {
 }
 
 /// Refuses a prefix or scenario for which no namespaces can be made.
-pub(super) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
+pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if prefix.is_empty() || prefix.len() > 100 || prefix.starts_with('.') || !prefix.chars().all(is_sound) {
         let wanted = "expected letters, digits, dots and dashes, for names of namespaces";
@@ -67,7 +77,7 @@ pub(super) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
 }
 
 impl Stations {
-    pub(super) fn open(prefix: &str, prepared: &Prepared) -> Result<Stations, Failure> {
+    pub(crate) fn open(prefix: &str, prepared: &Prepared, serves: Serves) -> Result<Stations, Failure> {
         let plan = &prepared.plan;
         let names: Vec<_> = prepared.names.iter().map(|name| format!("{prefix}-{name}")).collect();
         let note = Note::take(Path::new(NOTES), prefix, &names)?;
@@ -84,8 +94,9 @@ impl Stations {
                 Failure::failed("make a station", format_args!("{name}: {error}"))
             };
             let namespace = Namespace::create(name).map_err(|error| failed(&error))?;
-            let furnished =
-                namespace.run(|| furnish(plan, node, &station, &steps)).map_err(|error| failed(&error))?;
+            let furnished = namespace
+                .run(|| furnish(plan, (node, serves), &station, &steps))
+                .map_err(|error| failed(&error))?;
             stations.namespaces.push(namespace);
             let (ports, routes) = furnished.map_err(|error| failed(&error))?;
             stations.ports.extend(ports);
@@ -94,15 +105,20 @@ impl Stations {
         Ok(stations)
     }
 
+    /// The namespaces in the order of nodes.
+    pub(crate) fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
     /// The error for a port whose device was removed.
-    pub(super) fn gone(&self, port: usize, error: &io::Error) -> io::Error {
+    pub(crate) fn gone(&self, port: usize, error: &io::Error) -> io::Error {
         let Port { node, device, .. } = &self.ports[port];
         let namespace = self.namespaces.get(*node as usize).map_or("?", Namespace::name);
         io::Error::other(format!("the device {} of {namespace} is gone: {error}", device.name()))
     }
 
     /// Each node's name, its namespace and its address.
-    pub(super) fn named<'a>(
+    pub(crate) fn named<'a>(
         &'a self,
         prepared: &'a Prepared,
     ) -> impl Iterator<Item = (&'a str, &'a str, IpAddr)> {
@@ -116,7 +132,12 @@ type Furniture = (Vec<Port>, Option<KernelRoutes>);
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sets up a namespace from within: switches, devices, routes.
-fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<Furniture, AnyError> {
+fn furnish(
+    plan: &Plan,
+    (node, serves): (u32, Serves),
+    station: &Station,
+    steps: &[Step],
+) -> Result<Furniture, AnyError> {
     // A forwarded packet leaves by the device that it came from. The kernel's own messages to IPv6 neighbours would
     // take airtime.
     for (key, value) in [
@@ -147,7 +168,7 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
         ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });
     }
     let routes = match plan.routing {
-        RoutingPlan::Static => Some(set_routes(station, steps)?),
+        RoutingPlan::Static => Some(set_routes(station, steps, serves)?),
         _ => None,
     };
     Ok((ports, routes))
@@ -157,7 +178,7 @@ fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 
-fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyError> {
+fn set_routes(station: &Station, steps: &[Step], serves: Serves) -> Result<KernelRoutes, AnyError> {
     let routes = KernelRoutes::open(v4(station.address)?)?;
     let mut devices = Vec::new();
     for device in &station.devices {
@@ -165,9 +186,13 @@ fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyErro
     }
     // Neighbours first: the kernel refuses a gateway without a route to it.
     let (near, far): (Vec<Step>, Vec<Step>) = steps.iter().partition(|step| step.to == step.via);
-    for Step { to, link, via } in near.into_iter().chain(far) {
+    for Step { node, to, link, via } in near.into_iter().chain(far) {
         let device = devices.iter().find(|(known, _)| *known == link).map_or(0, |(_, index)| *index);
-        routes.set(v4(to)?, HostRoute { device, next_hop: v4(via)? })?;
+        let route = HostRoute { device, next_hop: v4(via)? };
+        routes.set(v4(to)?, route)?;
+        if serves == Serves::Programs {
+            routes.set(v4(address_of_programs(node))?, route)?;
+        }
     }
     Ok(routes)
 }

@@ -15,10 +15,12 @@ use crate::spec_names;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct ArmConfig {
-    /// Receiver agent, which decides when to acknowledge (default delayed).
+    /// Receiver agent, which decides when to acknowledge (default delayed). `kernel` runs the kernel's TCP, in live
+    /// worlds.
     #[schemars(schema_with = "spec_names::receiver")]
     pub(in crate::scenario) receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default cubic).
+    /// `kernel:bbr` is the kernel's TCP with that algorithm, and goes with receiver `kernel`.
     #[serde(deserialize_with = "specs")]
     #[schemars(schema_with = "spec_names::senders")]
     pub(in crate::scenario) sender: Option<String>,

@@ -2,14 +2,16 @@
 
 use std::net::IpAddr;
 
+use hopwise_air::airtime::Load;
 use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Live, Outside, World, name_of};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_mesh::{Interface, towards};
 
-use super::build::{self, interfaces};
-use super::names::address_of;
-use super::plan::Plan;
+use crate::sim::build::{self, interfaces};
+use crate::sim::{AirTotals, Plan, address_of, loads, results};
+
+const ETHERNET_HEADER: usize = 14;
 
 /// A node as programs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct Device {
 /// A route to another node: through this device, by that neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
+    pub node: u32,
+    /// The node's address.
     pub to: IpAddr,
     pub link: LinkId,
     pub via: IpAddr,
@@ -61,10 +65,16 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = World::new(config, stations(plan).into_iter().map(outside).collect());
+    world.set_loads(|frame| frame.get(ETHERNET_HEADER..).map_or(Load::Other, loads::of));
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }
     Live::new(world)
+}
+
+/// The counters of all radios together; the kernels' queues have dropped that many packets.
+pub fn totals(world: &World<Outside>, queue_drops: u64) -> AirTotals {
+    results::air(world, queue_drops)
 }
 
 /// The shortest paths from each node to all others.
@@ -80,7 +90,7 @@ pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
                 // A wire has one other end.
                 _ => by.map_or(to, |next| address_of(next.node as u32)),
             };
-            routes[node].push(Step { to, link: hop.link, via });
+            routes[node].push(Step { node: end as u32, to, link: hop.link, via });
         }
     }
     routes

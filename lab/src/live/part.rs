@@ -1,0 +1,78 @@
+//! The messages between a trial and the processes on its nodes: lines of JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::VERSION;
+use crate::located::Refusal;
+use crate::programs::EndResult;
+use crate::scenario::point::Point;
+use crate::scenario::{Prepared, Scenario};
+
+/// A node's part of a run. The plan follows from it, on any machine with the same version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    pub version: String,
+    /// The scenario's name, its text, and the values set over it.
+    pub scenario: String,
+    pub text: String,
+    pub sets: Vec<String>,
+    pub point: Point,
+    pub arm: String,
+    pub seed: u64,
+    /// The number of the node.
+    pub node: u32,
+}
+
+/// A message of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Says {
+    /// Its sockets are open. It waits for the beginning.
+    Ready,
+    Ended(Ended),
+    /// It cannot take part.
+    Refused {
+        problem: String,
+    },
+}
+
+/// What a node saw until the run's end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    pub ends: Vec<EndResult>,
+    /// The longest time by which a timer of the node was late, in microseconds.
+    pub late_us: u64,
+}
+
+/// The line that begins the run at a node.
+pub const BEGIN: &str = "begin";
+
+/// The reason why a part cannot be prepared.
+#[derive(Debug)]
+pub enum NoPart {
+    Refused(Box<Refusal>),
+    /// The trial has another version.
+    Version {
+        theirs: String,
+    },
+    /// The scenario has no such point.
+    NoPoint,
+}
+
+impl From<Box<Refusal>> for NoPart {
+    fn from(refusal: Box<Refusal>) -> NoPart {
+        NoPart::Refused(refusal)
+    }
+}
+
+impl Part {
+    pub fn prepare(&self) -> Result<Prepared, NoPart> {
+        if self.version != VERSION {
+            return Err(NoPart::Version { theirs: self.version.clone() });
+        }
+        let scenario = Scenario::parse(&self.scenario, &self.text, &self.sets)?;
+        let cells = scenario.asked()?.cells;
+        let cell = cells.iter().find(|cell| cell.point == self.point).ok_or(NoPart::NoPoint)?;
+        Ok(scenario.at(cell)?.under(&self.arm)?.prepare(self.seed)?)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a live world cannot run, and what the simulation cannot.
+
+use hopwise_mesh::WhenFull;
+
+use super::Checked;
+use crate::kernel_tcp;
+use crate::located::{Document, Refusal, YamlPath};
+use crate::routing::Protocol;
+use crate::scenario::schema::{ArmConfig, ScenarioFile, TrafficKind};
+use crate::world::World;
+
+/// Refuses the keys of a scenario that its live world cannot carry out.
+pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
+    let world = file.world.0;
+    if !world.is_live() {
+        return Ok(());
+    }
+    let root = YamlPath::root();
+    let refuse = |at: &YamlPath, problem: &str, accepted: &str| {
+        let problem = format!("{problem} in the world {}", world.name());
+        Err(document.refuse(at, problem, &format!("{accepted}, or world: sim")))
+    };
+    if file.routing.protocol != Protocol::Static {
+        let at = root.key("routing").key("protocol");
+        return refuse(&at, "no routing protocol runs", "static");
+    }
+    if file.radio.when_full.0 == WhenFull::Hold {
+        let at = root.key("radio").key("when_full");
+        return refuse(&at, "a kernel's queue does not hold packets back", "drop");
+    }
+    if file.gateway.is_some() {
+        return Err(document.refuse_key(
+            &root.key("gateway"),
+            format!("no gateway runs in the world {}", world.name()),
+            "a scenario without a gateway, or world: sim",
+        ));
+    }
+    for (nth, traffic) in file.traffic.iter().enumerate() {
+        if traffic.kind == TrafficKind::Saturated {
+            let at = root.key("traffic").index(nth).key("kind");
+            return refuse(&at, "a program does not see whether the radio has room", "cbr with a rate");
+        }
+    }
+    Ok(())
+}
+
+/// The algorithm of an arm that runs the kernel's TCP; none for an arm with our agents.
+pub(super) fn kernel_arm(
+    document: &Document,
+    file: &ScenarioFile,
+    (at, config): (&YamlPath, &ArmConfig),
+) -> Result<Option<String>, Box<Refusal>> {
+    let receiver = config.receiver.as_deref().unwrap_or_default();
+    let sender = config.sender.as_deref().unwrap_or_default();
+    let algorithm = kernel_tcp::algorithm(sender);
+    if algorithm.is_none() && !kernel_tcp::is_receiver(receiver) {
+        return Ok(None);
+    }
+    let both = [at.key("receiver"), at.key("sender")];
+    let (Some(algorithm), true) = (algorithm, kernel_tcp::is_receiver(receiver)) else {
+        let problem = "the kernel's TCP has both ends of a connection";
+        return Err(document.refuse_among(&both, problem, "receiver: kernel with sender: kernel:cubic"));
+    };
+    if !kernel_tcp::is_name(algorithm) {
+        let problem = format!("`{algorithm}` is no name of an algorithm");
+        let accepted =
+            "a name that sysctl net.ipv4.tcp_available_congestion_control lists, such as kernel:cubic";
+        return Err(document.refuse(&at.key("sender"), problem, accepted));
+    }
+    if file.world.0 == World::Sim {
+        let problem = "the simulation has no kernel";
+        return Err(document.refuse_among(&both, problem, "agents of Hopwise, or world: netns"));
+    }
+    for (key, is_given) in
+        [("shadows", config.shadows.is_some()), ("base_station", config.base_station.is_some())]
+    {
+        if is_given {
+            let problem = "the kernel's TCP has no agents";
+            return Err(document.refuse_key(&at.key(key), problem, "an arm without this key"));
+        }
+    }
+    Ok(Some(algorithm.to_owned()))
+}

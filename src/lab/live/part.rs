@@ -1,0 +1,135 @@
+//! `hopwise part`: the programs of one node in a live run, which a trial begins on that node.
+
+use std::io::{self, BufRead, Write};
+use std::net::IpAddr;
+use std::process;
+use std::thread;
+
+use clap::Args;
+use hopwise_core::endpoint::{LinkConfig, Offload};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::AckMerge;
+use hopwise_core::{Instant, LinkId};
+use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
+use hopwise_lab::live::part::{BEGIN, Ended, NoPart, Part, Says};
+use hopwise_lab::live::{LiveNode, address_of_programs};
+use hopwise_lab::sim::Plan;
+
+use crate::failure::Failure;
+use crate::node::config::TUN_CROSSINGS;
+
+/// Run the programs of one node in a live run; a trial starts it and talks to it in lines of JSON
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {}
+
+/// The link between the programs and the node's kernel.
+const DEVICE: &str = "hw0";
+
+pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
+    let part: Part =
+        serde_json::from_str(&line()?).map_err(|error| Failure::failed("read the part", error))?;
+    let played = prepare(&part).and_then(|plan| play(&plan, part.node));
+    match played {
+        Ok(ended) => say(&Says::Ended(ended)),
+        Err(failure) => say(&Says::Refused { problem: failure.to_string() }),
+    }
+}
+
+fn prepare(part: &Part) -> Result<Plan, Failure> {
+    let refused = |problem: String| Failure::failed("take part", problem);
+    match part.prepare() {
+        Ok(prepared) => Ok(prepared.plan),
+        Err(NoPart::Refused(refusal)) => Err(Failure::Located(refusal)),
+        Err(NoPart::Version { theirs }) => {
+            Err(refused(format!("the trial has version {theirs}, expected {}", hopwise_lab::VERSION)))
+        }
+        Err(NoPart::NoPoint) => Err(refused("the scenario has no such point".to_owned())),
+    }
+}
+
+fn line() -> Result<String, Failure> {
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) => Err(Failure::failed("hear the trial", "it has ended")),
+        Ok(_) => Ok(line),
+        Err(error) => Err(Failure::failed("hear the trial", error)),
+    }
+}
+
+fn say(what: &Says) -> Result<(), Failure> {
+    let line = serde_json::to_string(what).map_err(|error| Failure::failed("write JSON", error))?;
+    let mut out = io::stdout().lock();
+    let said = writeln!(out, "{line}").and_then(|()| out.flush());
+    said.map_err(|error| Failure::failed("tell the trial", error))
+}
+
+/// Waits for the beginning. From then on the process ends with the trial.
+fn wait_for_beginning() -> Result<(), Failure> {
+    say(&Says::Ready)?;
+    let line = line()?;
+    if line.trim() != BEGIN {
+        return Err(Failure::failed("hear the trial", format!("`{}`, expected `{BEGIN}`", line.trim())));
+    }
+    let watch = || {
+        while matches!(line_of_trial(), Ok(bytes) if bytes > 0) {}
+        process::exit(1);
+    };
+    thread::Builder::new()
+        .name("trial".into())
+        .spawn(watch)
+        .map_err(|error| Failure::failed("start a thread", error))?;
+    Ok(())
+}
+
+fn line_of_trial() -> io::Result<usize> {
+    io::stdin().lock().read_line(&mut String::new())
+}
+
+fn play(plan: &Plan, node: u32) -> Result<Ended, Failure> {
+    let mut driver = open(plan, node)?;
+    wait_for_beginning()?;
+    if let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
+    }
+    driver = driver.with_clock(Clock::start());
+    driver.act(|_, _| ());
+    let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
+    Ok(Ended { ends: driver.machine().results(), late_us })
+}
+
+fn open(plan: &Plan, node: u32) -> Result<Driver<LiveNode>, Failure> {
+    let failed = |doing: &'static str| move |error: &dyn std::fmt::Display| Failure::failed(doing, error);
+    let address: IpAddr = address_of_programs(node);
+    let settings = TunConfig { routes: vec![Prefix::host(address)], ..TunConfig::new(DEVICE) };
+    let tun = Tun::open(&settings).map_err(|error| failed("open a link")(&error))?;
+    let link = LinkConfig {
+        crossings: TUN_CROSSINGS,
+        // A measurement is about each ACK that an agent decides, and about each segment's own time.
+        ack_merge: AckMerge::Off,
+        offload: Offload::None,
+        ..describe(&tun, LinkId(0), vec![Prefix::host(address)])
+    };
+    let key = random_key().map_err(|error| failed("draw a key")(&error))?;
+    let machine =
+        LiveNode::new(plan, node, link, key).map_err(|error| failed("start the endpoint")(&error))?;
+    Driver::new(machine, vec![Box::new(tun)], Vec::new()).map_err(|error| failed("start the driver")(&error))
+}
+
+/// Runs until the plan's end. Returns by how many microseconds a timer was late at the worst.
+fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
+    let (mut ready, mut worst) = (Vec::new(), 0);
+    let mut is_behind = false;
+    while !driver.machine().is_over(driver.clock().now()) {
+        if !is_behind {
+            let due = driver.poll_timeout();
+            driver.wait(&mut ready)?;
+            worst = worst.max(late_us(due, driver.clock().now()));
+        }
+        is_behind = driver.iterate(&ready) == Iteration::MoreToRead;
+    }
+    Ok(worst)
+}
+
+fn late_us(due: Option<Instant>, now: Instant) -> u64 {
+    due.map_or(0, |due| u64::try_from(now.since(due).as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,131 @@
+//! One run of a plan in a live world, from its namespaces to its result.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_lab::live::part::{BEGIN, Ended, Part};
+use hopwise_lab::result::{Live, RunResult};
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::{FlowPlan, Results};
+use hopwise_lab::world::World;
+
+use super::busy::Busy;
+use super::children::Children;
+use super::field;
+use crate::failure::{self, Failure};
+use crate::mesh::air::stations::{Serves, Stations};
+
+/// The time that processes have to open their sockets, and to tell their results.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A run as a trial directs it.
+#[derive(Debug)]
+pub(crate) struct Directed<'a> {
+    /// What every node is told; its number is filled in.
+    pub(crate) part: Part,
+    pub(crate) world: World,
+    pub(crate) prepared: &'a Prepared,
+    /// The beginning of the namespaces' names.
+    pub(crate) prefix: &'a str,
+    /// The folder for captures.
+    pub(crate) capture: Option<&'a Path>,
+    /// The share of the processors that other programs may use.
+    pub(crate) busy: f64,
+}
+
+/// The longest time by which the radios may be late: about one frame at 2 Mbit/s.
+const AIR_LATE_MS: f64 = 5.0;
+/// The longest time by which a program's timer may be late, which is less than any timer of TCP.
+const PROGRAMS_LATE_MS: f64 = 10.0;
+/// Runs that are tried until one keeps its time.
+const MOST_TRIES: u32 = 5;
+
+/// Makes runs until one keeps its time. Its nodes are gone when it returns.
+pub(crate) fn direct(run: &Directed<'_>) -> Result<RunResult, Failure> {
+    let mut problem = String::new();
+    for repeated in 0..MOST_TRIES {
+        let mut result = once(run)?;
+        let Some(live) = &mut result.live else { return Ok(result) };
+        live.repeated = repeated;
+        let Some(spoilt) = spoilt(live, run.busy) else { return Ok(result) };
+        failure::remark(&format!(
+            "{}, seed {}: {spoilt}; the run does not count",
+            run.part.arm, run.part.seed
+        ));
+        problem = spoilt;
+    }
+    let remedy = "end other programs, or allow them more with --busy";
+    Err(Failure::failed("keep the time of a run", format_args!("{MOST_TRIES} times: {problem}: {remedy}")))
+}
+
+/// Why a run does not count, if so.
+fn spoilt(live: &Live, busy: f64) -> Option<String> {
+    let Live { air_late_ms, programs_late_ms, busy_elsewhere, .. } = *live;
+    if air_late_ms > AIR_LATE_MS {
+        return Some(format!("the radios were {air_late_ms:.1} ms late, expected at most {AIR_LATE_MS} ms"));
+    }
+    if programs_late_ms > PROGRAMS_LATE_MS {
+        let late = format!("a program was {programs_late_ms:.1} ms late");
+        return Some(format!("{late}, expected at most {PROGRAMS_LATE_MS} ms"));
+    }
+    let elsewhere = busy_elsewhere.filter(|elsewhere| *elsewhere > busy)?;
+    let (used, most) = (elsewhere * 100.0, busy * 100.0);
+    Some(format!("other programs used {used:.0} % of the processors, expected at most {most:.0} %"))
+}
+
+/// Makes the run once.
+fn once(run: &Directed<'_>) -> Result<RunResult, Failure> {
+    let plan = &run.prepared.plan;
+    let stations = Stations::open(run.prefix, run.prepared, Serves::Programs)?;
+    let busy = Busy::start();
+    let work = || play(run, &stations);
+    let (ended, heard) = field::on_the_air(&stations, run.prepared, run.capture, work)?;
+    let elsewhere = busy.elsewhere();
+    let ends = |node: u32, flow: u16| {
+        let (_, ended) = ended.iter().find(|(of, _)| *of == node)?;
+        ended.ends.iter().find(|end| end.flow == flow).cloned()
+    };
+    let results = Results {
+        counted_s: plan.counted_s(),
+        flows: plan.flow_results(&ends),
+        air: heard.air,
+        nodes: Vec::new(),
+        discoveries: 0,
+        route_failures: 0,
+        events: 0,
+    };
+    let late_us = ended.iter().map(|(_, ended)| ended.late_us).max().unwrap_or(0);
+    let live = Live {
+        air_late_ms: heard.lateness.worst.as_secs_f64() * 1e3,
+        programs_late_ms: Duration::from_micros(late_us).as_secs_f64() * 1e3,
+        busy_elsewhere: elsewhere,
+        repeated: 0,
+    };
+    let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
+    Ok(RunResult { live: Some(live), ..result })
+}
+
+/// Runs the programs of all end nodes. Returns what each node saw.
+fn play(run: &Directed<'_>, stations: &Stations) -> Result<Vec<(u32, Ended)>, Failure> {
+    let plan = &run.prepared.plan;
+    let nodes = end_nodes(&plan.flows);
+    let mut children = Children::new();
+    for node in &nodes {
+        let part = Part { node: *node, ..run.part.clone() };
+        children.start(&stations.namespaces()[*node as usize], run.prepared.name_of(*node), &part)?;
+    }
+    children.wait_until_ready(PATIENCE)?;
+    children.tell_all(BEGIN)?;
+    let lasts = plan.end().since(Instant::ZERO);
+    let ended = children.wait_for_results(lasts + PATIENCE)?;
+    Ok(nodes.into_iter().zip(ended).collect())
+}
+
+/// The nodes at which some flow has an end, in order.
+fn end_nodes(flows: &[FlowPlan]) -> Vec<u32> {
+    let mut nodes: Vec<u32> = flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
