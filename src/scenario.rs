@@ -1,10 +1,11 @@
 //! Options that the commands for scenarios share: `run`, `trial` and `air`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use hopwise_lab::scenario::Scenario;
-use hopwise_lab::units::Share;
+use hopwise_lab::units::{Share, Time};
 use hopwise_lab::world::World;
 
 use crate::failure::Failure;
@@ -60,12 +61,29 @@ pub(crate) struct OfWorld {
     /// Share of the processors that other programs may use during a run in real time; a run with more does not count
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     busy: Share,
+    /// Longest time by which the radios or a program may be late during a run in real time; a run with more does not
+    /// count
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    late: Time,
+}
+
+/// Bounds of a run in real time; a run beyond one of them does not count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The longest time by which the radios, or a timer of a program, may be late.
+    pub(crate) late: Duration,
+    /// The share of the processors that other programs may use, from 0 to 1.
+    pub(crate) busy: f64,
+}
+
+impl Bounds {
+    /// For runs in virtual time, which are never late.
+    pub(crate) const NONE: Bounds = Bounds { late: Duration::MAX, busy: 1.0 };
 }
 
 impl OfWorld {
-    /// The share of `--busy`, from 0 to 1.
-    pub(crate) fn busy(&self) -> f64 {
-        f64::from(self.busy.0) / 1e6
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { late: self.late.0, busy: f64::from(self.busy.0) / 1e6 }
     }
 }
 

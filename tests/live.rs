@@ -66,6 +66,8 @@ mod shards;
 mod stopping;
 #[path = "live/stream.rs"]
 mod stream;
+#[path = "live/trials.rs"]
+mod trials;
 #[path = "live/unmet.rs"]
 mod unmet;
 #[path = "live/unread.rs"]

@@ -9,7 +9,7 @@ pub mod part;
 
 use std::net::IpAddr;
 
-pub use node::LiveNode;
+pub use node::{LOOK_EVERY, LiveNode};
 
 /// The address of a node's programs, behind the node's kernel; 10.64.0.1 is the first one's.
 pub fn address_of_programs(node: u32) -> IpAddr {

@@ -5,6 +5,7 @@ pub(crate) mod part;
 mod busy;
 mod children;
 mod field;
+mod kernel;
 mod run;
 
 pub(crate) use run::{Directed, direct};

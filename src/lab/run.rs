@@ -117,7 +117,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         prepared: &prepared,
         prefix: &scenario.name,
         capture: arguments.capture.then_some(out.as_path()),
-        busy: arguments.world.busy(),
+        bounds: arguments.world.bounds(),
     };
     let result = direct(&run)?;
     let cost = meter.stop(0);

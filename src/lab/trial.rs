@@ -18,7 +18,7 @@ use hopwise_lab::summary::Summary;
 use hopwise_lab::units::Time;
 
 use crate::failure::{self, Failure, printed};
-use crate::scenario::{OfScenario, OfWorld};
+use crate::scenario::{Bounds, OfScenario, OfWorld};
 use progress::Progress;
 
 mod progress;
@@ -116,7 +116,7 @@ pub(crate) fn completed(
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, Mode::Anew)?,
         opened => opened?,
     };
-    let how = runner::How { jobs: cores(), capture: false, busy: 1.0, within: None };
+    let how = runner::How { jobs: cores(), capture: false, bounds: Bounds::NONE, within: None };
     let mut runs = opened(scenario, &campaign, &store)?;
     runs.run(&how, &mut |_, _| ())?;
     Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
@@ -136,7 +136,7 @@ fn bundle(
     let how = runner::How {
         jobs: arguments.jobs.map_or_else(cores, usize::from),
         capture: arguments.capture,
-        busy: arguments.world.busy(),
+        bounds: arguments.world.bounds(),
         within: arguments.within.map(|within| within.0),
     };
     let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());

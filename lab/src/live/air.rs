@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use hopwise_air::airtime::Load;
 use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Live, Outside, World, name_of};
 use hopwise_core::{LinkId, NextHop};
@@ -10,8 +9,6 @@ use hopwise_mesh::{Interface, towards};
 
 use crate::sim::build::{self, interfaces};
 use crate::sim::{AirTotals, Plan, address_of, loads, results};
-
-const ETHERNET_HEADER: usize = 14;
 
 /// A node as programs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +62,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = World::new(config, stations(plan).into_iter().map(outside).collect());
-    world.set_loads(|frame| frame.get(ETHERNET_HEADER..).map_or(Load::Other, loads::of));
+    world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -17,7 +17,7 @@ use crate::programs::{EndResult, Event, Platform, Programs};
 use crate::sim::{Plan, agents_of};
 
 /// The pause between two looks at the round-trip times.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The machine of an end node. It ends by itself: after the plan's end no program acts.
 #[derive(Debug)]

@@ -93,6 +93,21 @@ impl Default for Counted {
 }
 
 impl Counted {
+    /// No counter at all.
+    pub fn untold() -> Counted {
+        Counted {
+            segments_sent: None,
+            segments_retransmitted: None,
+            bytes_acked: None,
+            timeouts: None,
+            fast_retransmits: None,
+            acks_sent: None,
+            acks_repeated: None,
+            segments_received_again: None,
+            ..Counted::default()
+        }
+    }
+
     pub(super) fn of(info: &Info) -> Counted {
         let stats = &info.stats;
         Counted {

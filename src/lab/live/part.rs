@@ -15,6 +15,7 @@ use hopwise_lab::live::part::{BEGIN, Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
 use hopwise_lab::sim::Plan;
 
+use super::kernel::Kernel;
 use crate::failure::Failure;
 use crate::node::config::TUN_CROSSINGS;
 
@@ -70,6 +71,9 @@ fn wait_for_beginning() -> Result<(), Failure> {
     if line.trim() != BEGIN {
         return Err(Failure::failed("hear the trial", format!("`{}`, expected `{BEGIN}`", line.trim())));
     }
+    if let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
+    }
     let watch = || {
         while matches!(line_of_trial(), Ok(bytes) if bytes > 0) {}
         process::exit(1);
@@ -81,16 +85,23 @@ fn wait_for_beginning() -> Result<(), Failure> {
     Ok(())
 }
 
+fn lacks(algorithm: &str, error: &io::Error) -> Failure {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.unwrap_or_default().trim().replace(' ', ", ");
+    Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
+}
+
 fn line_of_trial() -> io::Result<usize> {
     io::stdin().lock().read_line(&mut String::new())
 }
 
 fn play(plan: &Plan, node: u32) -> Result<Ended, Failure> {
+    if let Some(algorithm) = plan.arm.algorithm() {
+        let kernel = Kernel::new(algorithm).map_err(|error| lacks(algorithm, &error))?;
+        return kernel.play(plan, node, wait_for_beginning);
+    }
     let mut driver = open(plan, node)?;
     wait_for_beginning()?;
-    if let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
-    }
     driver = driver.with_clock(Clock::start());
     driver.act(|_, _| ());
     let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;

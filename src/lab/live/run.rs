@@ -15,6 +15,7 @@ use super::children::Children;
 use super::field;
 use crate::failure::{self, Failure};
 use crate::mesh::air::stations::{Serves, Stations};
+use crate::scenario::Bounds;
 
 /// The time that processes have to open their sockets, and to tell their results.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,14 +31,9 @@ pub(crate) struct Directed<'a> {
     pub(crate) prefix: &'a str,
     /// The folder for captures.
     pub(crate) capture: Option<&'a Path>,
-    /// The share of the processors that other programs may use.
-    pub(crate) busy: f64,
+    pub(crate) bounds: Bounds,
 }
 
-/// The longest time by which the radios may be late: about one frame at 2 Mbit/s.
-const AIR_LATE_MS: f64 = 5.0;
-/// The longest time by which a program's timer may be late, which is less than any timer of TCP.
-const PROGRAMS_LATE_MS: f64 = 10.0;
 /// Runs that are tried until one keeps its time.
 const MOST_TRIES: u32 = 5;
 
@@ -48,29 +44,27 @@ pub(crate) fn direct(run: &Directed<'_>) -> Result<RunResult, Failure> {
         let mut result = once(run)?;
         let Some(live) = &mut result.live else { return Ok(result) };
         live.repeated = repeated;
-        let Some(spoilt) = spoilt(live, run.busy) else { return Ok(result) };
+        let Some(spoilt) = spoilt(live, run.bounds) else { return Ok(result) };
         failure::remark(&format!(
             "{}, seed {}: {spoilt}; the run does not count",
             run.part.arm, run.part.seed
         ));
         problem = spoilt;
     }
-    let remedy = "end other programs, or allow them more with --busy";
+    let remedy = "end other programs, or allow more with --late and --busy";
     Err(Failure::failed("keep the time of a run", format_args!("{MOST_TRIES} times: {problem}: {remedy}")))
 }
 
 /// Why a run does not count, if so.
-fn spoilt(live: &Live, busy: f64) -> Option<String> {
-    let Live { air_late_ms, programs_late_ms, busy_elsewhere, .. } = *live;
-    if air_late_ms > AIR_LATE_MS {
-        return Some(format!("the radios were {air_late_ms:.1} ms late, expected at most {AIR_LATE_MS} ms"));
+fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
+    let most_ms = bounds.late.as_secs_f64() * 1e3;
+    for (what, late_ms) in [("the radios were", live.air_late_ms), ("a program was", live.programs_late_ms)] {
+        if late_ms > most_ms {
+            return Some(format!("{what} {late_ms:.1} ms late, expected at most {most_ms:.1} ms"));
+        }
     }
-    if programs_late_ms > PROGRAMS_LATE_MS {
-        let late = format!("a program was {programs_late_ms:.1} ms late");
-        return Some(format!("{late}, expected at most {PROGRAMS_LATE_MS} ms"));
-    }
-    let elsewhere = busy_elsewhere.filter(|elsewhere| *elsewhere > busy)?;
-    let (used, most) = (elsewhere * 100.0, busy * 100.0);
+    let elsewhere = live.busy_elsewhere.filter(|elsewhere| *elsewhere > bounds.busy)?;
+    let (used, most) = (elsewhere * 100.0, bounds.busy * 100.0);
     Some(format!("other programs used {used:.0} % of the processors, expected at most {most:.0} %"))
 }
 
@@ -128,4 +122,34 @@ fn end_nodes(flows: &[FlowPlan]) -> Vec<u32> {
     nodes.sort_unstable();
     nodes.dedup();
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_beyond_a_bound_does_not_count_and_says_why() {
+        let bounds = Bounds { late: Duration::from_millis(5), busy: 0.25 };
+        let kept = Live { air_late_ms: 5.0, programs_late_ms: 0.1, busy_elsewhere: Some(0.25), repeated: 0 };
+        assert_eq!(spoilt(&kept, bounds), None);
+        assert_eq!(spoilt(&Live { busy_elsewhere: None, ..kept }, bounds), None);
+        for (live, word) in [
+            (Live { air_late_ms: 5.1, ..kept }, "the radios were 5.1 ms late"),
+            (Live { programs_late_ms: 7.0, ..kept }, "a program was 7.0 ms late"),
+            (Live { busy_elsewhere: Some(0.5), ..kept }, "other programs used 50 % of the processors"),
+        ] {
+            let said = spoilt(&live, bounds).expect("it is beyond a bound");
+            assert!(said.starts_with(word), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_end_of_a_flow_has_one_process() {
+        let flow = |from, to| {
+            let traffic = hopwise_lab::sim::TrafficPlan::bulk(std::sync::Arc::default());
+            FlowPlan::new(from, to, Duration::ZERO, traffic)
+        };
+        assert_eq!(end_nodes(&[flow(4, 0), flow(0, 2), flow(4, 2)]), [0, 2, 4]);
+    }
 }

@@ -20,13 +20,13 @@ use hopwise_lab::store::Store;
 use crate::failure::Failure;
 use crate::lab::live::{Directed, direct};
 use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
+use crate::scenario::Bounds;
 
 #[derive(Debug)]
 pub(super) struct How {
     pub(super) jobs: usize,
     pub(super) capture: bool,
-    /// The share of the processors that other programs may use during a run in real time.
-    pub(super) busy: f64,
+    pub(super) bounds: Bounds,
     /// No block begins that would probably end after this time.
     pub(super) within: Option<Duration>,
 }
@@ -207,7 +207,12 @@ impl Work<'_> {
         while !self.has_enough.load(Ordering::Relaxed) {
             let next = self.left.lock().expect("no thread panics with it").next();
             let Some(nth) = next else { return };
-            if say.send((nth, self.one(&self.campaign.runs[nth]))).is_err() {
+            let ran = self.one(&self.campaign.runs[nth]);
+            if ran.is_err() {
+                // No thread begins another run, which may take an hour, until the failure is heard.
+                self.has_enough.store(true, Ordering::Relaxed);
+            }
+            if say.send((nth, ran)).is_err() {
                 return;
             }
         }
@@ -231,7 +236,7 @@ impl Work<'_> {
             prepared,
             prefix: &trial.scenario,
             capture: self.how.capture.then_some(folder.as_path()),
-            busy: self.how.busy,
+            bounds: self.how.bounds,
         })?;
         let goodput = result.total.goodput_kbps;
         let record = self.campaign.record(run, result, None);

@@ -218,6 +218,7 @@ impl Note {
             Failure::failed("write down names", format_args!("{}: {error}", path.display()))
         };
         fs::create_dir_all(folder).map_err(failed)?;
+        Note::remove_abandoned(folder);
         let mut options = OpenOptions::new();
         let file =
             open_own(&path, options.read(true).write(true).create(true).mode(0o600)).map_err(failed)?;
@@ -229,8 +230,9 @@ impl Note {
             )));
         }
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let problem =
-                format!("another `hopwise air` has `{prefix}`: end it, or choose another with --prefix");
+            let problem = format!(
+                "another run or `hopwise air` has `{prefix}`: end it, or choose another with --prefix"
+            );
             return Err(Failure::failed("make namespaces", problem));
         }
         // From here on this process removes the file.
@@ -242,6 +244,25 @@ impl Note {
         }
         rewrite(&note.file, &format!("{}\n", names.join("\n"))).map_err(failed)?;
         Ok(note)
+    }
+
+    /// Removes what killed processes with other prefixes have left. A note that is locked is in use.
+    fn remove_abandoned(folder: &Path) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let prefix = name.to_str().and_then(|name| name.strip_prefix("air-")?.strip_suffix(".names"));
+            let Some(prefix) = prefix else { continue };
+            let Ok(file) = open_own(&entry.path(), OpenOptions::new().read(true).write(true)) else {
+                continue;
+            };
+            let is_ours = file.metadata().is_ok_and(|facts| facts.uid() == geteuid().as_raw());
+            if is_ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                let removed = Note { file, path: entry.path() }.remove_stale(prefix);
+                if let Err(error) = removed {
+                    tracing::warn!(%error, prefix, "namespaces were left behind");
+                }
+            }
+        }
     }
 
     /// Removes the listed namespaces whose names can be of this prefix.
@@ -299,6 +320,18 @@ mod tests {
         assert!(taken(&folder).is_err(), "it is locked");
         drop(note);
         assert!(!path.exists());
+        fs::remove_dir_all(folder).expect("it is there");
+    }
+
+    #[test]
+    fn a_note_that_no_process_holds_goes_with_the_next_one_of_any_prefix() {
+        let folder = std::env::temp_dir().join(format!("hopwise-air-notes-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("air-dead.names"), "dead-n0\n").expect("a file");
+        let held = Note::take(&folder, "held", &["held-n0".to_owned()]).expect("it is free");
+        let note = taken(&folder).expect("it is free");
+        assert!(!folder.join("air-dead.names").exists() && folder.join("air-held.names").exists());
+        drop((held, note));
         fs::remove_dir_all(folder).expect("it is there");
     }
 

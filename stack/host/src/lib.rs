@@ -20,6 +20,7 @@ mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
 mod journal;
+mod kernel_tcp;
 mod link;
 mod name_lock;
 mod namespace;
@@ -56,6 +57,7 @@ pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
+pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, set_switch};
 pub use nfqueue::{Forward, ForwardConfig, left_queues, remove_left_queues};

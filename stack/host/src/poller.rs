@@ -48,6 +48,8 @@ pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
 pub enum Interest {
     Nothing,
     Read,
+    /// For room to write.
+    Room,
     /// Also for room to write.
     ReadAndRoom,
 }
@@ -57,6 +59,7 @@ impl Interest {
         match self {
             Interest::Nothing => epoll::EventFlags::empty(),
             Interest::Read => epoll::EventFlags::IN,
+            Interest::Room => epoll::EventFlags::OUT,
             Interest::ReadAndRoom => epoll::EventFlags::IN | epoll::EventFlags::OUT,
         }
     }

@@ -69,6 +69,20 @@ pub(crate) fn set_option(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Reads an option of a level into `bytes`, and returns its length.
+pub(crate) fn option(
+    fd: BorrowedFd<'_>,
+    (level, option): (libc::c_int, libc::c_int),
+    bytes: &mut [u8],
+) -> io::Result<usize> {
+    let mut len = as_u32(bytes.len());
+    // SAFETY: the kernel writes at most `len` bytes, which is what the slice has.
+    let result =
+        unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, bytes.as_mut_ptr().cast(), &raw mut len) };
+    let read = usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len());
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(read) }
+}
+
 /// Registers a descriptor with tokio's runtime, inside which it must be called. It fails with `Unsupported` if the
 /// runtime has no I/O.
 pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {

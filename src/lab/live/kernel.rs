@@ -1,0 +1,375 @@
+//! The programs of a node over the kernel's TCP.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::HopSource;
+use hopwise_core::endpoint::EventKind;
+use hopwise_core::narrow::as_u32;
+use hopwise_core::tcp::{CloseReason, TcpConfig};
+use hopwise_host::{Clock, Interest, KernelInfo, KernelTcp, Poller};
+use hopwise_lab::live::LOOK_EVERY;
+use hopwise_lab::live::part::Ended;
+use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Sockets};
+use hopwise_lab::sim::{Plan, address_of};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
+
+use crate::failure::Failure;
+
+/// Bytes of a connection that wait to be read; the rest stays with the kernel.
+const MOST_WAITING: usize = 256 << 10;
+const LARGEST_DATAGRAM: usize = 1 << 16;
+/// A scenario with larger segments leaves their size to the path.
+const LARGEST_SEGMENT: u16 = 1460;
+
+/// The sockets of a node. Its connections, listeners and sockets for datagrams share one list of numbers.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    algorithm: String,
+    poller: Poller,
+    all: Vec<Open>,
+    events: VecDeque<Event<Kernel>>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Listener(OwnedFd),
+    Connection(Connection),
+    Datagrams(UdpSocket),
+    Closed,
+}
+
+#[derive(Debug)]
+struct Connection {
+    fd: OwnedFd,
+    peer: IpAddr,
+    is_open: bool,
+    /// Bytes that the program has not consumed.
+    waiting: Vec<u8>,
+    has_end: bool,
+    /// It has failed, and the poller does not know it any more.
+    has_failed: bool,
+    /// The last send did not fit.
+    wants_room: bool,
+    interest: Interest,
+}
+
+/// The number of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number(usize);
+
+impl Connection {
+    fn wanted(&self) -> Interest {
+        let wants_data = !self.has_end && self.waiting.len() < MOST_WAITING;
+        match (wants_data && self.is_open, self.wants_room || !self.is_open) {
+            (true, true) => Interest::ReadAndRoom,
+            (true, false) => Interest::Read,
+            (false, true) => Interest::Room,
+            (false, false) => Interest::Nothing,
+        }
+    }
+}
+
+impl Kernel {
+    pub(super) fn new(algorithm: &str) -> io::Result<Kernel> {
+        KernelTcp { algorithm, segment_bytes: None, nagle: true }.check()?;
+        let poller = Poller::new()?;
+        Ok(Kernel { algorithm: algorithm.to_owned(), poller, all: Vec::new(), events: VecDeque::new() })
+    }
+
+    /// Runs the programs until the plan's end, from a beginning that `begin` waits for.
+    pub(super) fn play(
+        mut self,
+        plan: &Plan,
+        node: u32,
+        begin: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Ended, Failure> {
+        let mut programs = Programs::of(plan, node, address_of);
+        programs.open(&mut self);
+        begin()?;
+        let failed = |error| Failure::failed("wait for the kernel", error);
+        let (clock, mut late) = (Clock::start(), Duration::ZERO);
+        let (mut ready, mut look_at) = (Vec::new(), plan.counts_from());
+        while clock.now() < plan.end() {
+            let now = clock.now();
+            programs.begin(now, &mut self);
+            if look_at <= now {
+                programs.look(now, &self);
+                look_at = now + LOOK_EVERY;
+            }
+            programs.act(now, &mut self);
+            let due = programs.next().min(look_at).min(plan.end());
+            self.watch().map_err(failed)?;
+            self.poller.wait(&clock, Some(due), &mut ready).map_err(failed)?;
+            late = late.max(clock.now().since(due));
+            ready.iter().for_each(|number| self.on_ready(Number(*number)));
+        }
+        let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
+        Ok(Ended { ends, late_us: u64::try_from(late.as_micros()).unwrap_or(u64::MAX) })
+    }
+
+    fn add(&mut self, open: Open) -> Number {
+        self.all.push(open);
+        Number(self.all.len() - 1)
+    }
+
+    fn add_connection(&mut self, fd: OwnedFd, peer: IpAddr, is_open: bool) -> io::Result<Number> {
+        let mut connection = Connection {
+            fd,
+            peer,
+            is_open,
+            waiting: Vec::new(),
+            has_end: false,
+            has_failed: false,
+            wants_room: false,
+            interest: Interest::Nothing,
+        };
+        connection.interest = connection.wanted();
+        self.poller.add(connection.fd.as_fd(), self.all.len(), connection.interest)?;
+        Ok(self.add(Open::Connection(connection)))
+    }
+
+    fn connection(&self, number: Number) -> Option<&Connection> {
+        match self.all.get(number.0) {
+            Some(Open::Connection(connection)) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn connection_mut(&mut self, number: Number) -> Option<&mut Connection> {
+        match self.all.get_mut(number.0) {
+            Some(Open::Connection(connection)) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// Makes the poller report what connections wait for now.
+    fn watch(&mut self) -> io::Result<()> {
+        for (number, open) in self.all.iter_mut().enumerate() {
+            let Open::Connection(connection) = open else { continue };
+            let wanted = connection.wanted();
+            if connection.interest != wanted && !connection.has_failed {
+                connection.interest = wanted;
+                self.poller.change(connection.fd.as_fd(), number, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_ready(&mut self, number: Number) {
+        match self.all.get_mut(number.0) {
+            Some(Open::Listener(_)) => self.events.push_back(Event::Incoming(number)),
+            Some(Open::Connection(connection)) => {
+                let events = &mut self.events;
+                connection.on_ready(|event| events.push_back(Event::Connection(number, event)));
+                if connection.has_failed {
+                    // It would always be ready.
+                    let _ = self.poller.remove(connection.fd.as_fd());
+                }
+            }
+            // Programs read datagrams whenever they act.
+            Some(Open::Datagrams(_) | Open::Closed) | None => {}
+        }
+    }
+
+    fn bind(&mut self, port: u16, hop_limit: Option<u8>) -> io::Result<Number> {
+        let socket = UdpSocket::bind(("0.0.0.0", port))?;
+        socket.set_nonblocking(true)?;
+        if let Some(hop_limit) = hop_limit {
+            socket.set_ttl(hop_limit.into())?;
+        }
+        self.poller.add(socket.as_fd(), self.all.len(), Interest::Read)?;
+        Ok(self.add(Open::Datagrams(socket)))
+    }
+}
+
+impl Connection {
+    fn on_ready(&mut self, mut tell: impl FnMut(EventKind)) {
+        if !self.is_open {
+            match sockopt::socket_error(&self.fd) {
+                Ok(Ok(())) => {
+                    self.is_open = true;
+                    tell(EventKind::Connected);
+                }
+                _ => return self.fail(CloseReason::Refused, &mut tell),
+            }
+        }
+        if std::mem::take(&mut self.wants_room) {
+            tell(EventKind::Writable);
+        }
+        self.read(&mut tell);
+    }
+
+    fn fail(&mut self, reason: CloseReason, tell: &mut impl FnMut(EventKind)) {
+        (self.has_end, self.has_failed) = (true, true);
+        tell(EventKind::Closed(reason));
+    }
+
+    fn read(&mut self, tell: &mut impl FnMut(EventKind)) {
+        let before = self.waiting.len();
+        let mut chunk = [0; 1 << 16];
+        while !self.has_end && self.waiting.len() < MOST_WAITING {
+            match rustix::net::recv(&self.fd, &mut chunk[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => self.has_end = true,
+                Ok((bytes, _)) => self.waiting.extend_from_slice(&chunk[..bytes]),
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => break,
+                Err(_) => return self.fail(CloseReason::Reset, tell),
+            }
+        }
+        if self.waiting.len() > before {
+            tell(EventKind::Readable);
+        }
+        if self.has_end {
+            tell(EventKind::PeerClosed);
+        }
+    }
+}
+
+impl Platform for Kernel {
+    type Sockets = Kernel;
+
+    fn sockets(&self) -> &Kernel {
+        self
+    }
+
+    fn with<T>(&mut self, _: Instant, act: impl FnOnce(&mut Kernel) -> T) -> T {
+        act(self)
+    }
+
+    fn poll_event(&mut self) -> Option<Event<Kernel>> {
+        self.events.pop_front()
+    }
+
+    fn tell_path(&mut self, _: Instant, _: IpAddr) {}
+
+    fn hops_to(&self, _: Instant, _: IpAddr, _: Option<Number>) -> Option<(u8, HopSource)> {
+        None
+    }
+
+    fn takes_more(&self) -> bool {
+        false
+    }
+}
+
+impl Sockets for Kernel {
+    type Conn = Number;
+    type Listener = Number;
+    type Udp = Number;
+
+    fn connect(&mut self, _: Instant, to: SocketAddr, tcp: &Arc<TcpConfig>) -> Option<Number> {
+        let fd = settings(&self.algorithm, tcp).connect(to).ok()?;
+        self.add_connection(fd, to.ip(), false).ok()
+    }
+
+    fn listen(&mut self, port: u16, tcp: &Arc<TcpConfig>) -> Option<Number> {
+        let fd = settings(&self.algorithm, tcp).listen(port).ok()?;
+        self.poller.add(fd.as_fd(), self.all.len(), Interest::Read).ok()?;
+        Some(self.add(Open::Listener(fd)))
+    }
+
+    fn accept(&mut self, _: Instant, listener: Number) -> Option<Number> {
+        let Some(Open::Listener(fd)) = self.all.get(listener.0) else { return None };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (fd, peer) = rustix::net::acceptfrom_with(fd, flags).ok()?;
+        let peer = SocketAddr::try_from(peer?).ok()?;
+        self.add_connection(fd, peer.ip(), true).ok()
+    }
+
+    fn peer(&self, conn: Number) -> Option<IpAddr> {
+        self.connection(conn).map(|connection| connection.peer)
+    }
+
+    fn send(&mut self, _: Instant, conn: Number, data: &[u8]) -> Option<usize> {
+        let connection = self.connection_mut(conn)?;
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let taken = match rustix::net::send(&connection.fd, data, flags) {
+            Ok(taken) => taken,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => 0,
+            Err(_) => return None,
+        };
+        connection.wants_room = taken < data.len();
+        Some(taken)
+    }
+
+    fn shutdown(&mut self, _: Instant, conn: Number) -> bool {
+        let connection = self.connection(conn);
+        connection.is_some_and(|connection| rustix::net::shutdown(&connection.fd, Shutdown::Write).is_ok())
+    }
+
+    fn readable(&self, conn: Number) -> u32 {
+        self.connection(conn).map_or(0, |connection| as_u32(connection.waiting.len()))
+    }
+
+    fn peek(&self, conn: Number) -> (&[u8], &[u8]) {
+        self.connection(conn).map_or((&[], &[]), |connection| (&connection.waiting[..], &[][..]))
+    }
+
+    fn consume(&mut self, _: Instant, conn: Number, bytes: u32) -> bool {
+        let Some(connection) = self.connection_mut(conn) else { return false };
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let is_there = bytes <= connection.waiting.len();
+        if is_there {
+            connection.waiting.drain(..bytes);
+        }
+        is_there
+    }
+
+    fn close(&mut self, _: Instant, conn: Number) {
+        // The poller forgets a descriptor that is closed.
+        self.all[conn.0] = Open::Closed;
+    }
+
+    fn abort(&mut self, now: Instant, conn: Number) {
+        if let Some(connection) = self.connection(conn) {
+            // With no time to linger the kernel sends a RST.
+            let _ = sockopt::set_socket_linger(&connection.fd, Some(Duration::ZERO));
+        }
+        self.close(now, conn);
+    }
+
+    fn counted(&self, _: Instant, conn: Number) -> Option<Counted> {
+        let info = KernelInfo::of(self.connection(conn)?.fd.as_fd()).ok()?;
+        let data = info.data_segments.map(u64::from);
+        Some(Counted {
+            segments_sent: data,
+            segments_retransmitted: Some(info.retransmissions.into()),
+            bytes_acked: info.bytes_acked,
+            timeouts: info.timeouts,
+            acks_sent: info.segments.map(u64::from).zip(data).map(|(all, data)| all - data),
+            ..Counted::untold()
+        })
+    }
+
+    fn agents(&self, _: Instant, _: Number) -> Option<AgentsAtEnd> {
+        None
+    }
+
+    fn rtt(&self, _: Instant, conn: Number) -> Option<Duration> {
+        let rtt = KernelInfo::of(self.connection(conn)?.fd.as_fd()).ok()?.rtt;
+        (!rtt.is_zero()).then_some(rtt)
+    }
+
+    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Number> {
+        self.bind(port, hop_limit).ok()
+    }
+
+    fn udp_send(&mut self, socket: Number, to: SocketAddr, payload: &[u8]) -> bool {
+        let Some(Open::Datagrams(socket)) = self.all.get(socket.0) else { return false };
+        socket.send_to(payload, to).is_ok()
+    }
+
+    fn udp_recv(&mut self, socket: Number) -> Option<usize> {
+        let Some(Open::Datagrams(socket)) = self.all.get(socket.0) else { return None };
+        socket.recv(&mut [0; LARGEST_DATAGRAM]).ok()
+    }
+}
+
+fn settings<'a>(algorithm: &'a str, tcp: &TcpConfig) -> KernelTcp<'a> {
+    let segment_bytes = Some(tcp.segment_bytes).filter(|bytes| *bytes <= LARGEST_SEGMENT);
+    KernelTcp { algorithm, segment_bytes, nagle: tcp.nagle }
+}

@@ -1,0 +1,203 @@
+//! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::namespace::{can_run, prefix};
+use crate::world::{until, within_patience};
+
+const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
+
+/// A scenario of two hops whose name is the prefix of its namespaces.
+struct Scenario {
+    name: String,
+    file: PathBuf,
+    out: PathBuf,
+}
+
+impl Scenario {
+    fn new(test: &str, text: &str) -> Scenario {
+        let name = prefix(test);
+        let folder = std::env::temp_dir();
+        let (file, out) = (folder.join(format!("{name}.yaml")), folder.join(format!("{name}-out")));
+        fs::write(&file, text).expect("the temporary folder can be written");
+        Scenario { name, file, out }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(HOPWISE);
+        command.arg("trial").arg(&self.file).args(["--world", "netns", "--late", "10s", "--busy", "100%"]);
+        command.arg("--out").arg(&self.out).args(words).stdin(Stdio::null());
+        command
+    }
+
+    fn trial(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("it starts")
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.out.join("records.jsonl")).expect("a trial has records");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// Its namespaces that exist now.
+    fn namespaces(&self) -> Vec<String> {
+        let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with(&self.name)).collect()
+    }
+}
+
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.file);
+        let _ = fs::remove_dir_all(&self.out);
+    }
+}
+
+/// The processes on nodes that a trial has started.
+fn children(of: &Child) -> Vec<Pid> {
+    let mut all = Vec::new();
+    // A thread other than the first may have started them.
+    for entry in fs::read_dir(format!("/proc/{}/task", of.id())).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(entry.path().join("children")).unwrap_or_default();
+        all.extend(text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)));
+    }
+    all.retain(|pid| {
+        let words = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1) == Some(b"part")
+    });
+    all
+}
+
+fn lives(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+const TEXT: &str = "\
+topology: { kind: chain, hops: 2 }\n\
+radio: { profile: dsss-11mbps }\n\
+traffic:\n\
+\x20 - { from: first, to: last, kind: bulk }\n\
+\x20 - { from: last, to: first, kind: request, request: 100B, response: 2kB, think: 100ms, background: true }\n\
+\x20 - { from: n1, to: last, kind: cbr, every: 50ms, segment_bytes: 200, background: true }\n\
+arms:\n\
+\x20 delayed: { receiver: delayed }\n\
+\x20 kernel: { receiver: kernel, sender: kernel:reno }\n\
+run: { duration: 3s, warmup: 1s, seeds: 1 }\n";
+
+#[test]
+fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
+    let test = "a_trial_between_namespaces_counts_what_each_tcp_tells";
+    if !can_run(test, &[]) {
+        return;
+    }
+    let scenario = Scenario::new("trial", TEXT);
+    let output = scenario.trial(&["--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let records = scenario.records();
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let result = &record["result"];
+        let flow = |id: &str| {
+            let flows = result["flows"].as_array().expect("a list");
+            flows.iter().find(|flow| flow["id"] == id).expect("it is there").clone()
+        };
+        assert_eq!(result["world"], "netns");
+        assert!(result["total"]["goodput_kbps"].as_f64() > Some(500.0), "{result}");
+        assert!(flow("f0")["rtt_ms"].as_f64() > Some(1.0), "{result}");
+        assert!(flow("f1")["completed"]["count"].as_u64() > Some(0), "{result}");
+        // A datagram each 50 ms for 2 s.
+        assert!(flow("f2")["bytes_delivered"].as_u64() > Some(200 * 30), "{result}");
+        assert!(result["air"]["data_airtime_s"].as_f64() > Some(0.5), "{result}");
+        let is_kernels = record["arm"] == "kernel";
+        assert_eq!(flow("f0").get("acks_repeated").is_none(), is_kernels, "{result}");
+        let hops = if is_kernels { Value::Null } else { 2.into() };
+        assert_eq!(flow("f0")["hops"], hops, "{result}");
+    }
+    assert_eq!(scenario.namespaces(), [""; 0]);
+}
+
+#[test]
+fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
+    let scenario = Scenario::new("refused", TEXT);
+    for (set, place, words) in [
+        ("routing={ protocol: dsr }", "--set", "no routing protocol runs in the world netns"),
+        (
+            "traffic=[{ from: first, to: last, kind: saturated }]",
+            "--set",
+            "a program does not see whether the radio has room",
+        ),
+        ("radio.when_full=hold", "--set", "a kernel's queue does not hold packets back"),
+        ("arms.kernel.receiver=delayed", "--set", "the kernel's TCP has both ends of a connection"),
+        ("arms.kernel.sender=kernel:../x", "--set", "`../x` is no name of an algorithm"),
+        ("world=sim", "yaml:9", "the simulation has no kernel"),
+    ] {
+        let words_of_trial: &[&str] =
+            if set.starts_with("world") { &["--world", "sim"] } else { &["--set", set] };
+        let mut command = Command::new(HOPWISE);
+        command.arg("trial").arg(&scenario.file).args(["--set", "world=netns"]).args(words_of_trial);
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{set}: {said}");
+        assert!(said.contains(words) && said.contains(place), "{set}: {said}");
+    }
+}
+
+/// Starts a trial, and kills one of its processes after that time: itself, or one on a node.
+fn kill_one(scenario: &Scenario, nth: u32) {
+    let endless = ["--set", "run.duration=1h"];
+    // A trial that was killed is gone on with, or begun elsewhere.
+    let _ = fs::remove_dir_all(&scenario.out);
+    let trial =
+        scenario.command(&endless).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let kills_trial = nth % 3 == 0;
+    if !kills_trial {
+        within_patience(until(|| children(&trial).len() == 3));
+    }
+    thread::sleep(Duration::from_millis(u64::from(nth) * 137 % 900));
+    let processes = children(&trial);
+    let victim =
+        if kills_trial { Pid::from_child(&trial) } else { processes[nth as usize % processes.len()] };
+    kill_process(victim, Signal::KILL).expect("it lives");
+    let output = trial.wait_with_output().expect("it ends");
+    within_patience(until(|| !processes.iter().any(|process| lives(*process))));
+    if !kills_trial {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("it has ended early"), "{said}");
+        assert_eq!(scenario.namespaces(), [""; 0], "kill {nth}");
+    }
+}
+
+/// Kills processes of a trial that many times. The next start removes what they left.
+fn kills(test: &str, count: u32) {
+    let (scenario, next) = (Scenario::new(test, TEXT), Scenario::new(&format!("{test}-next"), TEXT));
+    for nth in 0..count {
+        kill_one(&scenario, nth);
+    }
+    let output = next.trial(&["--set", "run.duration=1500ms"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((scenario.namespaces(), next.namespaces()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_killed_process_of_a_trial_leaves_nothing_after_the_next_start() {
+    if can_run("a_killed_process_of_a_trial_leaves_nothing_after_the_next_start", &[]) {
+        kills("kill", 4);
+    }
+}
+
+#[test]
+#[ignore = "takes a minute; scripts/test --long runs it"]
+fn twenty_killed_processes_of_trials_leave_nothing_after_the_next_start() {
+    if can_run("twenty_killed_processes_of_trials_leave_nothing_after_the_next_start", &[]) {
+        kills("kills", 20);
+    }
+}
