@@ -13,6 +13,7 @@
 
 mod decided;
 mod heard;
+mod replayed;
 mod seat;
 mod waiting;
 
@@ -21,14 +22,17 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
+use super::decisions::{Call, Entry, Outcome, Seen, What};
 use crate::agent::{AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Rule, Why};
+use crate::narrow::as_u16;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
-pub(crate) use decided::{AckKind, DecidedAck, Stretch};
+pub(crate) use decided::DecidedAck;
 use decided::{Aim, earlier};
-pub(crate) use heard::{Facts, Heard};
-use seat::{Seat, Tally};
+pub(crate) use heard::{AckKind, Facts, Heard, Stretch};
+use seat::Seat;
+pub use seat::Tally;
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
@@ -65,7 +69,7 @@ impl AckLedger {
         assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
         AckLedger {
             live: Seat::new(agent),
-            shadows: shadows.into_iter().map(Seat::shadow).collect(),
+            shadows: shadows.into_iter().map(Seat::counted).collect(),
             waiting: Waiting::default(),
             twice: None,
             last_arrival: Moment::NEVER,
@@ -105,6 +109,9 @@ impl AckLedger {
         count: u32,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
+        }
         let share_of = |last: Instant| match cx.now.since(last) {
             gap if count <= 1 => gap,
             gap => gap / count,
@@ -184,6 +191,9 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
+                if cx.logs_decisions() {
+                    cx.log(Entry::Outcome(Outcome::Held { why }));
+                }
                 let (due_us, basis) = self.outlook(cx, facts);
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
@@ -229,15 +239,11 @@ impl AckLedger {
 
     /// Consults every seat that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        let ceiling = self.ceiling();
-        for (nth, seat) in self.shadows.iter_mut().enumerate() {
-            if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
-                seat.shadow_verdict(cx, nth, verdict, facts);
-            }
-            if seat.is_over_ceiling(cx.now, ceiling) {
-                seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
-            }
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Due, facts);
         }
+        self.ask_shadows(cx, facts);
+        let ceiling = self.ceiling();
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
             self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
         }
@@ -249,8 +255,24 @@ impl AckLedger {
         self.file_deadline();
     }
 
+    /// Consults every shadow that is due.
+    fn ask_shadows(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
+        let ceiling = self.ceiling();
+        for (nth, seat) in self.shadows.iter_mut().enumerate() {
+            if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
+                seat.shadow_verdict(cx, nth, verdict, facts);
+            }
+            if seat.is_over_ceiling(cx.now, ceiling) {
+                seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
+            }
+        }
+    }
+
     /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Forced { kind, why }, facts);
+        }
         for seat in &mut self.shadows {
             seat.settle(cx, By::Forced, facts);
         }
@@ -262,6 +284,17 @@ impl AckLedger {
     /// A segment leaves and carries `facts.rcv_nxt`, which settles all ACKs that are owed. Returns the ACK that rides
     /// on it, or None if no ACK was due.
     pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Rides, facts);
+        }
+        let ack = self.take_along(cx, facts);
+        if cx.logs_decisions() {
+            cx.log(Entry::Outcome(Outcome::Left(ack.as_ref().map(DecidedAck::left))));
+        }
+        ack
+    }
+
+    fn take_along(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
         Some(match waiting {
@@ -306,7 +339,11 @@ impl AckLedger {
     ) -> DecidedAck {
         // 0 means no decision.
         self.decisions = self.decisions.wrapping_add(1).max(1);
-        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
+        let (number, decision) = (facts.rcv_nxt, self.decisions);
+        cx.trace(TraceKind::AckDecided { number, decision, by, why });
+        if cx.logs_decisions() {
+            cx.log(Entry::Outcome(Outcome::Decided { number, decision, by, why }));
+        }
         let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
         DecidedAck { nth: self.decisions, ..ack }
     }
@@ -331,6 +368,17 @@ impl AckLedger {
 
     /// The ACK that leaves alone now. With SACK blocks it acknowledges all data so far, as the blocks do.
     pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Leaves, facts);
+        }
+        let ack = self.take_alone(cx, facts);
+        if cx.logs_decisions() {
+            cx.log(Entry::Outcome(Outcome::Left(ack.as_ref().map(DecidedAck::left))));
+        }
+        ack
+    }
+
+    fn take_alone(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let mut ack = self.waiting.pop(cx, self.merging, facts)?;
         if ack.number == facts.rcv_nxt
             && self.live.owed.segments > 0
@@ -344,6 +392,33 @@ impl AckLedger {
         Some(ack)
     }
 
+    /// A segment leaves that carries the number, and no seat owes anything.
+    #[inline]
+    pub(crate) fn pass(&self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Passes, facts);
+        }
+    }
+
+    #[cold]
+    fn log_call(&self, cx: &mut Cx<'_>, what: What, facts: &Facts<'_>) {
+        let Facts { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = *facts;
+        let (path, has_sack, twice) = (*path, self.merging.has_sack, self.twice);
+        let seen = Seen {
+            path,
+            peer_cwnd,
+            mss,
+            advertised,
+            holes,
+            rcv_nxt,
+            last_decided,
+            ts_recent,
+            has_sack,
+            twice,
+        };
+        cx.log(Entry::Call(Call { at: cx.now, packet: cx.packet, seen, what }));
+    }
+
     /// Frees the heap while no ACK waits.
     pub(crate) fn relax(&mut self) {
         self.waiting.relax();
@@ -354,7 +429,10 @@ impl AckLedger {
     }
 
     /// Ends the ledger with the connection: no ACK is owed any more.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self, cx: &mut Cx<'_>) {
+        if cx.logs_decisions() {
+            cx.log(Entry::Call(Call { at: cx.now, packet: 0, seen: Seen::default(), what: What::Ended }));
+        }
         self.waiting.clear();
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
             seat.owe_nothing();

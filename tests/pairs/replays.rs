@@ -1,0 +1,125 @@
+//! The decision log of every receiver agent, replayed: the same decisions, and the same counts of its shadows.
+
+use hopwise_agents::spec::parse_receiver;
+use hopwise_core::tcp::decisions::{Begun, Entry, LogReader, News, Outcome, Replay};
+
+use super::*;
+
+/// The log of one end, with what the end itself counted.
+#[derive(Default)]
+struct Logged {
+    bytes: Vec<u8>,
+    decided: Vec<(u32, By, Why)>,
+    shadows: Vec<(u64, Duration)>,
+}
+
+/// The agents that watch, live and in the replay.
+const OTHERS: [&str; 3] = ["immediate", "dca", "delayed:d=4,hold=400ms"];
+
+fn exchange(receiver: &str, path: PathConfig, seed: u64) -> [Logged; 2] {
+    let agents = AgentChoice {
+        receiver: Some(receiver.to_owned()),
+        senders: Some("[newreno, tell-cwnd, ask-rate:4]".into()),
+        shadows: Some(format!("[{}]", OTHERS.map(|other| format!("{other:?}")).join(", "))),
+    };
+    let pair = Pair::logged(agents, path, format!("{receiver}, seed {seed}"), seed);
+    let mut logs: [Logged; 2] = Default::default();
+    let ids = [(End::A, pair.client), (End::B, pair.server)];
+    pair.exchange_and(Instant::from_secs(300), |hosts| {
+        for (log, (end, id)) in logs.iter_mut().zip(ids) {
+            let now = hosts.now();
+            let endpoint = hosts.machine(end);
+            endpoint.drain_decisions(&mut |bytes| log.bytes.extend_from_slice(bytes));
+            endpoint.drain_trace(&mut |event| {
+                if let TraceKind::AckDecided { number, by, why, .. } = event.kind {
+                    log.decided.push((number.0, by, why));
+                }
+            });
+            if let Ok(info) = endpoint.info(now, id) {
+                log.shadows = info.shadow_acks.iter().copied().zip(info.shadow_holds).collect();
+            }
+        }
+    });
+    logs
+}
+
+fn make(spec: &str) -> Box<dyn hopwise_core::agent::ReceiverAgent> {
+    parse_receiver(spec).expect("a spec").make(Profile::default())
+}
+
+/// The replay of a log with one connection, and the outcomes that the log has.
+fn replayed(bytes: &[u8], receiver: impl Fn(&Begun) -> String) -> (Replay, Vec<Outcome>) {
+    let (mut replay, mut outcomes) = (None, Vec::new());
+    LogReader::default()
+        .read(bytes, &mut |news| match news {
+            News::Entry(_, Entry::Begun(begun)) => {
+                let others = OTHERS.iter().map(|other| make(other)).collect();
+                replay = Some(Replay::new(&begun, make(&receiver(&begun)), others));
+            }
+            News::Entry(_, entry) => {
+                if let Entry::Outcome(outcome) = &entry {
+                    outcomes.push(*outcome);
+                }
+                replay.as_mut().expect("it has begun").take(&entry);
+            }
+            News::Gap => panic!("nothing was lost"),
+        })
+        .expect("the log is whole");
+    let mut replay: Replay = replay.expect("a connection");
+    replay.conclude();
+    (replay, outcomes)
+}
+
+fn paths() -> [PathConfig; 3] {
+    let clean = PathConfig::clean(Duration::from_millis(10)).with(|path| path.bits_per_second = 5_000_000);
+    let lossy = clean.with(|path| path.loss_ppm = 30_000);
+    let bent = lossy.with(|path| {
+        path.reorder_ppm = 50_000;
+        path.reorder_by = Duration::from_millis(8);
+        path.duplicate_ppm = 20_000;
+    });
+    [clean, lossy, bent]
+}
+
+#[test]
+fn every_receiver_decides_the_same_again_and_others_what_they_decided_as_shadows() {
+    for receiver in receivers() {
+        for (nth, path) in (0..).zip(paths()) {
+            for log in exchange(&receiver, path, 17 + nth) {
+                let (replay, outcomes) = replayed(&log.bytes, |begun| begun.receiver.clone());
+                assert_eq!(replay.difference(), None, "{receiver}, path {nth}");
+                assert!(replay.arrivals() > 40, "{receiver}: {}", replay.arrivals());
+                let decided = outcomes.iter().filter_map(|outcome| match *outcome {
+                    Outcome::Decided { number, by, why, .. } => Some((number.0, by, why)),
+                    _ => None,
+                });
+                assert_eq!(decided.collect::<Vec<_>>(), log.decided, "{receiver}, path {nth}");
+                let tallies: Vec<_> = replay.tallies().collect();
+                assert_eq!(tallies[0].acks, log.decided.len() as u64, "{receiver}, path {nth}");
+                let others =
+                    tallies[1..].iter().map(|tally| (tally.acks, Duration::from_nanos(tally.held_ns)));
+                assert_eq!(others.collect::<Vec<_>>(), log.shadows, "{receiver}, path {nth}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_agent_in_place_of_the_live_one_is_found_at_its_first_other_decision() {
+    let [log, _] = exchange("delayed", paths()[2], 3);
+    let (replay, _) = replayed(&log.bytes, |_| "immediate".into());
+    let difference = replay.difference().expect("it never waits");
+    assert!(matches!(difference.live, Some(Outcome::Held { .. })), "{difference:?}");
+    assert!(matches!(difference.replayed, Some(Outcome::Decided { .. })), "{difference:?}");
+}
+
+#[test]
+fn an_agent_that_was_no_shadow_is_told_as_if_it_had_been_one() {
+    // The live run has the three others as shadows, and `tack` is asked only afterwards.
+    let [log, _] = exchange("tack", paths()[2], 5);
+    let (as_itself, _) = replayed(&log.bytes, |begun| begun.receiver.clone());
+    let own = as_itself.tallies().next().expect("the live agent");
+    assert!(own.waited_ns >= own.held_ns, "each first segment waits: {own:?}");
+    assert!(own.longest_ns <= 490_000_000, "{own:?}");
+    assert!(own.segments <= as_itself.arrivals(), "{own:?}");
+}
