@@ -49,6 +49,7 @@ enum Sub {
     Schema(lab::schema::Arguments),
     Doctor(inspect::doctor::Arguments),
     Trace(inspect::trace::Arguments),
+    Replay(inspect::replay::Arguments),
     #[command(hide = true)]
     Reread(daemon::reader::Arguments),
 }
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Sub::Schema(arguments) => lab::schema::run(&arguments),
         Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
         Sub::Trace(arguments) => inspect::trace::run(&arguments),
+        Sub::Replay(arguments) => inspect::replay::run(&arguments),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {
