@@ -123,3 +123,90 @@ fn an_agent_that_was_no_shadow_is_told_as_if_it_had_been_one() {
     assert!(own.longest_ns <= 490_000_000, "{own:?}");
     assert!(own.segments <= as_itself.arrivals(), "{own:?}");
 }
+
+/// Gives whatever the reader accepts to every agent, as the live one and as a watcher.
+fn replay_strange(bytes: &[u8]) -> bool {
+    let agents = receivers();
+    let mut replays: Vec<Replay> = Vec::new();
+    let read = LogReader::default().read(bytes, &mut |news| match news {
+        News::Entry(_, Entry::Begun(begun)) => {
+            replays = agents.chunks(Replay::MOST_OTHERS).fold(Vec::new(), |mut replays, others| {
+                let others: Vec<_> = others.iter().map(|other| make(other)).collect();
+                replays.push(Replay::new(&begun, make(&agents[replays.len()]), others));
+                replays
+            });
+        }
+        News::Entry(_, entry) => replays.iter_mut().for_each(|replay| replay.take(&entry)),
+        News::Gap => {}
+    });
+    read.is_ok()
+}
+
+#[test]
+fn a_log_with_any_numbers_is_refused_or_replayed() {
+    let [log, _] = exchange("tack", paths()[2], 7);
+    let mut random = hopwise_core::random::SplitMix64::new(5);
+    let mut next = |most: usize| (random.next_u64() % most as u64) as usize;
+    let mut sound = 0;
+    for _ in 0..400 {
+        let mut bent = log.bytes.clone();
+        for _ in 0..1 + next(3) {
+            let at = next(bent.len());
+            bent[at] = next(256) as u8;
+        }
+        sound += u32::from(replay_strange(&bent));
+    }
+    assert!(sound > 5, "most changes of a number are another number: {sound}");
+}
+
+/// `HOPWISE_ARRIVALS=1000000` takes a million; by default it is a part of them.
+#[test]
+fn a_long_transfer_over_a_bent_path_is_decided_the_same() {
+    let wanted: u64 =
+        std::env::var("HOPWISE_ARRIVALS").map_or(20_000, |count| count.parse().expect("a number"));
+    let path = paths()[2].with(|path| {
+        path.bits_per_second = 100_000_000;
+        path.loss_ppm = 500;
+        path.reorder_ppm = 500;
+        path.duplicate_ppm = 500;
+    });
+    let agents = AgentChoice {
+        receiver: Some("dca".into()),
+        senders: Some("[cubic, tell-cwnd]".into()),
+        ..AgentChoice::default()
+    };
+    let mut pair = Pair::logged(agents, path, "long".into(), 23);
+    let (client, server) = (pair.client, pair.server);
+    let (mut reader, mut replay, mut bytes) = (LogReader::default(), None::<Replay>, 0);
+    let (data, mut sink) = (vec![7; 1 << 16], vec![0; 1 << 18]);
+    let done = pair.hosts.run(Instant::from_secs(3600), |hosts| {
+        let now = hosts.now();
+        hosts.a.send(now, client, &data).expect("open");
+        while hosts.b.recv(now, server, &mut sink).is_ok_and(|len| len > 0) {}
+        hosts.a.drain_decisions(&mut |_| {});
+        hosts.b.drain_decisions(&mut |entries| {
+            bytes += entries.len();
+            let take = &mut |news| match news {
+                News::Entry(_, Entry::Begun(begun)) => {
+                    replay = Some(Replay::new(&begun, make(&begun.receiver), vec![make("immediate")]));
+                }
+                News::Entry(_, entry) => replay.as_mut().expect("it has begun").take(&entry),
+                News::Gap => panic!("nothing was lost"),
+            };
+            reader.read(entries, take).expect("the log is whole");
+        });
+        replay.as_ref().is_some_and(|replay| replay.arrivals() >= wanted)
+    });
+    let replay: Replay = replay.expect("a connection");
+    assert!(done, "{} of {wanted} arrivals", replay.arrivals());
+    assert_eq!(replay.difference(), None);
+    let tallies: Vec<_> = replay.tallies().collect();
+    println!(
+        "{} arrivals, {} ACKs, {} left, {} merged, none differs; {bytes} bytes of log; {tallies:?}",
+        replay.arrivals(),
+        tallies[0].acks,
+        replay.left(),
+        replay.merged()
+    );
+    assert!(tallies[0].acks > wanted / 10 && tallies[1].acks > tallies[0].acks, "{tallies:?}");
+}

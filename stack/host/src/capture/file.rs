@@ -102,9 +102,8 @@ impl CaptureFile {
         let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
         self.write_block(shard, at, commented);
-        let has_others = self.packets + self.waiting > 0;
         let end = self.written + self.blocks.get_mut().len() as u64 + self.end_bytes();
-        if has_others && end > self.rotate_bytes {
+        if self.has_more_than_headers(start) && end > self.rotate_bytes {
             self.blocks.get_mut().truncate(start);
             if let Err(error) = self.rotate() {
                 self.refused.get_or_insert(error);
@@ -124,12 +123,17 @@ impl CaptureFile {
         }
     }
 
+    /// Returns whether packets or decisions come before what begins there in the blocks that wait.
+    fn has_more_than_headers(&self, start: usize) -> bool {
+        self.written + start as u64 > self.headers as u64
+    }
+
     /// Adds the log's entries so far. They begin the next file if this one would become too large.
     pub(super) fn push_decisions(&mut self, log: &mut BlockWriter) {
         let Some(block) = log.block(self.offset) else { return };
-        let has_others = self.packets + self.waiting > 0;
+        let start = self.blocks.get_mut().len();
         let end = self.written + (self.blocks.get_mut().len() + block.len()) as u64 + self.end_bytes();
-        if has_others
+        if self.has_more_than_headers(start)
             && end > self.rotate_bytes
             && let Err(error) = self.rotate()
         {

@@ -29,7 +29,7 @@ pub const LONGEST_BLOCK: usize = 8 << 20;
 const MAGIC: [u8; 4] = *b"HWDL";
 const HEADER: usize = 32;
 /// The entries of a block are written when they have so many bytes.
-const FULL: usize = 32 << 10;
+const FULL: usize = 4 << 10;
 
 /// Collects the entries of one machine.
 #[derive(Debug)]
