@@ -34,7 +34,7 @@ pub(super) struct Packet {
     pub(super) has_left: bool,
 }
 
-/// How a file ends.
+/// The end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Whole,

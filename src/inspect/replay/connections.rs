@@ -179,21 +179,11 @@ impl<'a> Connections<'a> {
         let machine = self.machines.entry(block.machine).or_default();
         machine.offset = block.offset;
         let is_gap = block.is_after_loss || block.number != machine.next;
-        let (expected, begins_late) = (machine.next, machine.next == 0 && block.number > 0);
+        let expected = machine.next;
         machine.next = block.number.wrapping_add(1);
         if is_gap {
             machine.reader.skip();
-            self.note(if begins_late {
-                format!(
-                    "the log begins in an earlier file: {} goes on with its block {}; name all files of the capture",
-                    self.file(),
-                    block.number
-                )
-            } else if block.number == expected {
-                "entries were lost while the capture was written: connections end there".to_owned()
-            } else {
-                format!("{}: blocks {expected} to {} of the log are missing", self.file(), block.number.wrapping_sub(1))
-            });
+            self.note(gap(self.file(), expected, &block));
             self.cut(block.machine);
         }
         self.read(block.machine, block.entries);
@@ -340,6 +330,23 @@ impl<'a> Connections<'a> {
     }
 }
 
+/// The text about a gap before a block.
+fn gap(file: &str, expected: u32, block: &Block<'_>) -> String {
+    let number = block.number;
+    if number == expected {
+        return "entries were lost while the capture was written: connections end there".to_owned();
+    }
+    if expected == 0 {
+        return format!(
+            "the log begins in an earlier file: {file} goes on with its block {number}; name all files of the capture"
+        );
+    }
+    if number < expected {
+        return format!("{file}: the log goes back from block {expected} to {number}, as in another capture");
+    }
+    format!("{file}: blocks {expected} to {} of the log are missing", number - 1)
+}
+
 fn name(machine: u16, conn: u32) -> String {
     if machine == 0 { conn.to_string() } else { format!("{machine}.{conn}") }
 }
@@ -366,11 +373,9 @@ impl Told {
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         match (self.different, self.is_damaged) {
             (0, false) => Ok(()),
-            (0, true) => {
-                Err(Failure::failed("replay all of it", "a part is damaged or unknown, as told above"))
-            }
-            (1, _) => Err(Failure::failed("decide the same", "a connection differs")),
-            (count, _) => Err(Failure::failed("decide the same", format!("{count} connections differ"))),
+            (0, true) => Err(Failure::failed("replay", "a part is damaged or unknown, as the notes say")),
+            (1, _) => Err(Failure::failed("replay", "a decision of 1 connection differs")),
+            (count, _) => Err(Failure::failed("replay", format!("decisions of {count} connections differ"))),
         }
     }
 }

@@ -12,16 +12,13 @@ use crate::failure::Failure;
 pub(super) fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut begun = Vec::new();
     for path in paths {
-        begun.push((beginning(path)?, path.clone()));
+        begun.push((Beginning::of(path)?, path.clone()));
     }
-    if let [(None, path)] = &begun[..] {
-        return Err(without_log(path)?);
-    }
-    if begun.iter().all(|(beginning, _)| beginning.is_none()) {
+    if begun.iter().all(|(beginning, _)| beginning.block.is_none()) {
         return Err(without_log(&begun[0].1)?);
     }
     begun.sort();
-    let twice = begun.windows(2).find(|pair| pair[0].0.is_some() && pair[0].0 == pair[1].0);
+    let twice = begun.windows(2).find(|pair| pair[0].0.block.is_some() && pair[0].0 == pair[1].0);
     if let Some([(_, first), (_, second)]) = twice {
         let problem = format!(
             "it begins as {} does: expected the files of one capture, each of them once",
@@ -32,23 +29,35 @@ pub(super) fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(begun.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The machine and number of the first block of the log.
-fn beginning(path: &Path) -> Result<Option<(u16, u32)>, Failure> {
-    let (mut found, mut other) = (None, None);
-    blocks::each(path, |block| {
-        if let Block::Log(body) = block {
-            match LogBlock::read(body) {
-                Ok(log) => found = Some((log.machine, log.number)),
-                Err(BadBlock::Version(version)) => other = Some(BadBlock::Version(version)),
-                // Later blocks may be sound.
-                Err(BadBlock::Damaged | BadBlock::NotOurs) => {}
+/// The beginning of a file. Files of one capture have the order of their first packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Beginning {
+    /// The time of the first packet; the latest there is without packets.
+    at: u64,
+    /// The machine and number of the log's first block.
+    block: Option<(u16, u32)>,
+}
+
+impl Beginning {
+    fn of(path: &Path) -> Result<Beginning, Failure> {
+        let (mut at, mut found, mut other) = (None, None, None);
+        blocks::each(path, |block| {
+            match block {
+                Block::Packet(packet) => at = at.or(Some(packet.at)),
+                // A block that is damaged may be followed by sound ones.
+                Block::Log(body) => match LogBlock::read(body) {
+                    Ok(log) => found = found.or(Some((log.machine, log.number))),
+                    Err(BadBlock::Version(version)) => other = Some(BadBlock::Version(version)),
+                    Err(BadBlock::Damaged | BadBlock::NotOurs) => {}
+                },
+                Block::Section(_) => {}
             }
+            (at.is_none() || found.is_none()) && other.is_none()
+        })?;
+        match other {
+            Some(other) => Err(Failure::refused(path.display().to_string(), other)),
+            None => Ok(Beginning { at: at.unwrap_or(u64::MAX), block: found }),
         }
-        found.is_none() && other.is_none()
-    })?;
-    match other {
-        Some(other) => Err(Failure::refused(path.display().to_string(), other)),
-        None => Ok(found),
     }
 }
 

@@ -1,9 +1,9 @@
-//! What becomes of the entries that ledgers make.
+//! Takes the entries that ledgers make: into the log, or for a replay.
 
 use super::entry::{Entry, Outcome};
 use super::log::DecisionLog;
 
-/// What becomes of entries.
+/// The destination of entries.
 #[derive(Debug)]
 pub(crate) enum Keeper {
     /// They are written into the log.

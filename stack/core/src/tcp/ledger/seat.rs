@@ -25,7 +25,7 @@ pub(super) struct Open {
     in_order_total: u64,
 }
 
-/// What an agent's decisions came to.
+/// The sums of an agent's decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// ACKs, of whatever cause.
