@@ -17,10 +17,15 @@ struct Logged {
 const OTHERS: [&str; 3] = ["immediate", "dca", "delayed:d=4,hold=400ms"];
 
 fn exchange(receiver: &str, path: PathConfig, seed: u64) -> [Logged; 2] {
+    exchange_beside(receiver, &OTHERS, path, seed)
+}
+
+fn exchange_beside(receiver: &str, shadows: &[&str], path: PathConfig, seed: u64) -> [Logged; 2] {
+    let shadows: Vec<_> = shadows.iter().map(|other| format!("{other:?}")).collect();
     let agents = AgentChoice {
         receiver: Some(receiver.to_owned()),
         senders: Some("[newreno, tell-cwnd, ask-rate:4]".into()),
-        shadows: Some(format!("[{}]", OTHERS.map(|other| format!("{other:?}")).join(", "))),
+        shadows: Some(format!("[{}]", shadows.join(", "))),
     };
     let pair = Pair::logged(agents, path, format!("{receiver}, seed {seed}"), seed);
     let mut logs: [Logged; 2] = Default::default();
@@ -114,8 +119,51 @@ fn another_agent_in_place_of_the_live_one_is_found_at_its_first_other_decision()
 }
 
 #[test]
-fn an_agent_that_was_no_shadow_is_told_as_if_it_had_been_one() {
-    // The live run has the three others as shadows, and `tack` is asked only afterwards.
+fn an_outcome_that_the_log_lacks_or_has_once_more_is_a_difference() {
+    let [log, _] = exchange("delayed", paths()[0], 3);
+    let mut entries = Vec::new();
+    let take = &mut |news| match news {
+        News::Entry(_, entry) => entries.push(entry),
+        News::Gap => panic!("nothing was lost"),
+    };
+    LogReader::default().read(&log.bytes, take).expect("the log is whole");
+    let Some(Entry::Begun(begun)) = entries.first().cloned() else { panic!("a connection begins") };
+    let differs = |entries: &[Entry]| {
+        let mut replay = Replay::new(&begun, make(&begun.receiver), Vec::new());
+        entries.iter().for_each(|entry| replay.take(entry));
+        replay.conclude();
+        replay.difference().cloned()
+    };
+    assert_eq!(differs(&entries), None);
+    let outcomes = (0..entries.len()).filter(|at| matches!(entries[*at], Entry::Outcome(_)));
+    for at in outcomes.step_by(9) {
+        let lacks = [&entries[..at], &entries[at + 1..]].concat();
+        assert!(differs(&lacks).is_some(), "without {:?}", entries[at]);
+        let has_more = [&entries[..=at], &entries[at..]].concat();
+        assert!(differs(&has_more).is_some(), "twice {:?}", entries[at]);
+    }
+}
+
+/// Both of these want nothing of the peer, so that the packets are the same with and without them.
+#[test]
+fn agents_that_did_not_watch_are_told_as_if_they_had() {
+    let modest = [OTHERS[0], OTHERS[2]];
+    for (receiver, path) in ["tack", "immediate", "dca"].into_iter().zip(paths()) {
+        let alone = exchange_beside(receiver, &[], path, 5);
+        let watched = exchange_beside(receiver, &modest, path, 5);
+        for (alone, watched) in alone.into_iter().zip(watched) {
+            assert_eq!(alone.decided, watched.decided, "{receiver}: shadows change nothing");
+            let (replay, _) = replayed(&alone.bytes, |begun| begun.receiver.clone());
+            let tallies: Vec<_> = replay.tallies().collect();
+            let others = [&tallies[1], &tallies[3]];
+            let others = others.map(|tally| (tally.acks, Duration::from_nanos(tally.held_ns)));
+            assert_eq!(others[..], watched.shadows, "{receiver}");
+        }
+    }
+}
+
+#[test]
+fn waits_are_those_of_all_segments() {
     let [log, _] = exchange("tack", paths()[2], 5);
     let (as_itself, _) = replayed(&log.bytes, |begun| begun.receiver.clone());
     let own = as_itself.tallies().next().expect("the live agent");
