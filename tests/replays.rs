@@ -92,7 +92,6 @@ fn the_capture_of_a_run_is_decided_the_same_and_others_are_told_beside_it() {
     assert!(number(&connection["arrivals"]) > 100.0, "{connection}");
     assert_eq!(immediate["spec"], "immediate");
     assert!(number(&immediate["acks"]) > number(&delayed["acks"]), "{connection}");
-    assert!(number(&delayed["acks"]) > number(&connection["live"]["acks"]), "{connection}");
     assert_eq!(number(&immediate["longest_wait_ms"]), 0.0);
     assert!(number(&delayed["longest_wait_ms"]) > number(&delayed["mean_wait_ms"]), "{connection}");
 }
@@ -148,7 +147,7 @@ fn a_decision_that_differs_is_shown_with_its_time_its_frame_and_both_reasons() {
     assert_eq!(done.status.code(), Some(1), "{page}{said}");
     assert!(page.contains("one differs\n  first difference at "), "{page}");
     assert!(page.contains(&format!(" of {file}, when data arrived:")), "{page}");
-    assert!(page.contains("in the capture: no ACK yet, ") && page.contains("in the replay:  "), "{page}");
+    assert!(page.contains("in the capture: ") && page.contains("in the replay:  "), "{page}");
     assert!(said.contains("replay: a decision of 1 connection differs"), "{said}");
 }
 

@@ -14,7 +14,7 @@ struct Logged {
 }
 
 /// The agents that watch, live and in the replay.
-const OTHERS: [&str; 3] = ["immediate", "dca", "delayed:d=4,hold=400ms"];
+const OTHERS: [&str; 3] = ["immediate", "dca", "delayed:d=4,hold=30ms"];
 
 fn exchange(receiver: &str, path: PathConfig, seed: u64) -> [Logged; 2] {
     exchange_beside(receiver, &OTHERS, path, seed)

@@ -72,7 +72,8 @@ fn without_log(path: &Path) -> Result<Failure, Failure> {
         }
         true
     })?;
-    let wanted = "expected the capture of a node, or of the ends of flows (ends/NODE.pcapng of `hopwise run --capture`)";
+    let wanted =
+        "expected the capture of a node, or of the ends of flows (ends/NODE.pcapng of `hopwise run`)";
     let problem = if damaged {
         format!("its decision log is damaged, no block is sound: {wanted}")
     } else if !writer.starts_with("hopwise ") {

@@ -1,6 +1,6 @@
 //! The context of every step of a connection: the time, and the trace.
 
-use super::decisions::Entry;
+use super::decisions::{Entry, Outcome};
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
@@ -38,6 +38,13 @@ impl Cx<'_> {
     #[inline]
     pub(crate) fn logs_decisions(&self) -> bool {
         self.ring.decisions.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn log_outcome(&mut self, outcome: Outcome) {
+        if self.logs_decisions() {
+            self.log(Entry::Outcome(outcome));
+        }
     }
 
     #[cold]

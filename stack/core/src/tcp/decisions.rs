@@ -6,9 +6,9 @@
 //!
 //! An entry is the number of its connection, a tag, and the differences from the last entry of that kind of the same
 //! connection. A connection's entries thus need nothing of others. An entry without change takes three bytes, an
-//! arrival with its outcomes about thirty. Times, packets and fields are wrapped differences; a difference is a number in groups of seven
-//! bits, its lowest bit the sign. A mask names the fields that differ. `row` has their order, `log` the tags. A change
-//! of either is another [`VERSION`].
+//! arrival with its outcomes about thirty. Times, packets and fields are wrapped differences. A difference is a number
+//! in groups of seven bits, its lowest bit the sign. A mask names the fields that differ. `row` has their order, `log`
+//! the tags. A change of either is another [`VERSION`].
 
 mod block;
 mod entry;

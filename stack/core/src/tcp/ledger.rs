@@ -13,8 +13,10 @@
 
 mod decided;
 mod heard;
+mod logged;
 mod replayed;
 mod seat;
+mod shadows;
 mod waiting;
 
 use std::fmt;
@@ -22,7 +24,7 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
-use super::decisions::{Call, Entry, Outcome, Seen, What};
+use super::decisions::{Outcome, What};
 use crate::agent::{AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Rule, Why};
 use crate::narrow::as_u16;
 use crate::trace::TraceKind;
@@ -109,15 +111,9 @@ impl AckLedger {
         count: u32,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
-        }
-        let share_of = |last: Instant| match cx.now.since(last) {
-            gap if count <= 1 => gap,
-            gap => gap / count,
-        };
-        let (gap, gap_in_order) =
-            (self.last_arrival.get().map(share_of), self.last_in_order.get().map(share_of));
+        self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
+        let [gap, gap_in_order] =
+            [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         if let Some(stretch) = heard.part_of {
             self.waiting.join(cx, stretch);
@@ -191,9 +187,7 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
-                if cx.logs_decisions() {
-                    cx.log(Entry::Outcome(Outcome::Held { why }));
-                }
+                cx.log_outcome(Outcome::Held { why });
                 let (due_us, basis) = self.outlook(cx, facts);
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
@@ -239,9 +233,7 @@ impl AckLedger {
 
     /// Consults every seat that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Due, facts);
-        }
+        self.log_call(cx, What::Due, facts);
         self.ask_shadows(cx, facts);
         let ceiling = self.ceiling();
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
@@ -255,24 +247,9 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// Consults every shadow that is due.
-    fn ask_shadows(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        let ceiling = self.ceiling();
-        for (nth, seat) in self.shadows.iter_mut().enumerate() {
-            if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
-                seat.shadow_verdict(cx, nth, verdict, facts);
-            }
-            if seat.is_over_ceiling(cx.now, ceiling) {
-                seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
-            }
-        }
-    }
-
     /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Forced { kind, why }, facts);
-        }
+        self.log_call(cx, What::Forced { kind, why }, facts);
         for seat in &mut self.shadows {
             seat.settle(cx, By::Forced, facts);
         }
@@ -281,19 +258,7 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// A segment leaves and carries `facts.rcv_nxt`, which settles all ACKs that are owed. Returns the ACK that rides
-    /// on it, or None if no ACK was due.
-    pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Rides, facts);
-        }
-        let ack = self.take_along(cx, facts);
-        if cx.logs_decisions() {
-            cx.log(Entry::Outcome(Outcome::Left(ack.as_ref().map(DecidedAck::left))));
-        }
-        ack
-    }
-
+    /// [`ride`](AckLedger::ride) without the log.
     fn take_along(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
@@ -341,9 +306,7 @@ impl AckLedger {
         self.decisions = self.decisions.wrapping_add(1).max(1);
         let (number, decision) = (facts.rcv_nxt, self.decisions);
         cx.trace(TraceKind::AckDecided { number, decision, by, why });
-        if cx.logs_decisions() {
-            cx.log(Entry::Outcome(Outcome::Decided { number, decision, by, why }));
-        }
+        cx.log_outcome(Outcome::Decided { number, decision, by, why });
         let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
         DecidedAck { nth: self.decisions, ..ack }
     }
@@ -366,18 +329,7 @@ impl AckLedger {
         !self.waiting.as_slice().is_empty()
     }
 
-    /// The ACK that leaves alone now. With SACK blocks it acknowledges all data so far, as the blocks do.
-    pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Leaves, facts);
-        }
-        let ack = self.take_alone(cx, facts);
-        if cx.logs_decisions() {
-            cx.log(Entry::Outcome(Outcome::Left(ack.as_ref().map(DecidedAck::left))));
-        }
-        ack
-    }
-
+    /// [`pop`](AckLedger::pop) without the log.
     fn take_alone(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let mut ack = self.waiting.pop(cx, self.merging, facts)?;
         if ack.number == facts.rcv_nxt
@@ -392,33 +344,6 @@ impl AckLedger {
         Some(ack)
     }
 
-    /// A segment leaves that carries the number, and no seat owes anything.
-    #[inline]
-    pub(crate) fn pass(&self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
-        if cx.logs_decisions() {
-            self.log_call(cx, What::Passes, facts);
-        }
-    }
-
-    #[cold]
-    fn log_call(&self, cx: &mut Cx<'_>, what: What, facts: &Facts<'_>) {
-        let Facts { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = *facts;
-        let (path, has_sack, twice) = (*path, self.merging.has_sack, self.twice);
-        let seen = Seen {
-            path,
-            peer_cwnd,
-            mss,
-            advertised,
-            holes,
-            rcv_nxt,
-            last_decided,
-            ts_recent,
-            has_sack,
-            twice,
-        };
-        cx.log(Entry::Call(Call { at: cx.now, packet: cx.packet, seen, what }));
-    }
-
     /// Frees the heap while no ACK waits.
     pub(crate) fn relax(&mut self) {
         self.waiting.relax();
@@ -428,11 +353,7 @@ impl AckLedger {
         self.waiting.allocated()
     }
 
-    /// Ends the ledger with the connection: no ACK is owed any more.
-    pub(crate) fn clear(&mut self, cx: &mut Cx<'_>) {
-        if cx.logs_decisions() {
-            cx.log(Entry::Call(Call { at: cx.now, packet: 0, seen: Seen::default(), what: What::Ended }));
-        }
+    fn owe_nothing(&mut self) {
         self.waiting.clear();
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
             seat.owe_nothing();
@@ -448,20 +369,6 @@ impl AckLedger {
         self.seconds_held
     }
 
-    /// ACKs that each shadow would have sent.
-    pub(crate) fn shadow_acks(&self) -> impl Iterator<Item = u64> + '_ {
-        self.tallies().map(|tally| tally.acks)
-    }
-
-    /// The total time that the first segments of these ACKs would have waited.
-    pub(crate) fn shadow_holds(&self) -> impl Iterator<Item = Duration> + '_ {
-        self.tallies().map(|tally| Duration::from_nanos(tally.held_ns))
-    }
-
-    fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.shadows.iter().filter_map(|seat| seat.tally.as_deref())
-    }
-
     pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.live.agent.gauges(sink);
     }
@@ -469,6 +376,14 @@ impl AckLedger {
     fn seats(&self) -> impl Iterator<Item = &Seat> {
         std::iter::once(&self.live).chain(&self.shadows)
     }
+}
+
+/// The time since then, shared evenly by the segments of a read.
+fn share_of_gap(now: Instant, last: Moment, count: u32) -> Option<Duration> {
+    last.get().map(|last| match now.since(last) {
+        gap if count <= 1 => gap,
+        gap => gap / count,
+    })
 }
 
 impl fmt::Debug for AckLedger {

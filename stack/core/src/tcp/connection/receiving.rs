@@ -231,7 +231,6 @@ impl Receiving {
     }
 
     /// A segment leaves that carries the number, and no ACK is owed.
-    #[inline]
     pub(super) fn pass(&self, cx: &mut Cx<'_>, around: Around<'_>) {
         if cx.logs_decisions() {
             self.ledger.pass(cx, &self.facts(around));

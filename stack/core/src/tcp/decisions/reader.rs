@@ -192,3 +192,164 @@ impl Rows {
 fn is_of_leaving(tag: u8) -> bool {
     matches!(tag, tag::LEAVES | tag::RIDES | tag::PASSES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Seen;
+    use super::super::log::DecisionLog;
+    use super::*;
+    use crate::agent::{AckRequest, By, Class, HopSource, Path, Rtt, Rule, Why};
+    use crate::tcp::decisions::LeftAck;
+    use crate::tcp::ledger::{AckKind, Heard};
+    use crate::{Instant, Seq};
+
+    /// A state in which no two fields are the same, and none is the default.
+    fn seen() -> Seen {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        Seen {
+            path: Path {
+                hops_to_peer: Some((3, HopSource::Config)),
+                hops_from_peer: Some((4, HopSource::Routing)),
+                link_bps: Some(2_000_000),
+                rtt: Rtt {
+                    latest: ms(31),
+                    smoothed: ms(32),
+                    variance: Duration::from_millis(33),
+                    min: ms(34),
+                },
+            },
+            peer_cwnd: Some(41),
+            mss: 1_448,
+            advertised: 65_535,
+            holes: 5,
+            rcv_nxt: Seq(4_000_000_000),
+            last_decided: Seq(3_999_999_000),
+            ts_recent: 77,
+            has_sack: true,
+            twice: Some((Seq(4_294_967_290), Seq(6))),
+        }
+    }
+
+    fn call(at: u64, packet: u64, what: What) -> Entry {
+        Entry::Call(Call { at: Instant(at), packet, seen: seen(), what })
+    }
+
+    fn each_entry() -> Vec<Entry> {
+        let heard = Heard {
+            class: Class::OutOfOrder,
+            bytes: 1_400,
+            each: 700,
+            push: true,
+            ce: true,
+            ack_request: Some(AckRequest::After(9)),
+            rtt: Some(Duration::from_nanos(123_456_789)),
+            timestamp: Some(88),
+            part_of: Some((Seq(4_000_001_000), Seq(4_000_002_400))),
+        };
+        let why = Why::new(Rule::Count, 2, 3);
+        let left = LeftAck {
+            number: Seq(12),
+            decided: Seq(11),
+            decision: 65_535,
+            echo: Some(u32::MAX),
+            dup_count: Some(255),
+            repeat: true,
+            twice: Some((Seq(1), Seq(2))),
+            part_of: Some((Seq(3), Seq(4))),
+        };
+        vec![
+            Entry::Begun(Begun {
+                local: "[fd00::1]:7".parse().expect("a socket"),
+                remote: "[fd00::2]:40000".parse().expect("a socket"),
+                receiver: "dup-count(delayed:d=3,hold=200ms)".into(),
+                ceiling: Duration::from_millis(490),
+                merges_reads: true,
+            }),
+            call(5, 1, What::Arrived { heard, segments: 2 }),
+            Entry::Outcome(Outcome::Held { why }),
+            Entry::Outcome(Outcome::Decided { number: Seq(9), decision: 1, by: By::Repeat, why }),
+            Entry::Outcome(Outcome::Merged { number: Seq(9), decision: 1, into: 2 }),
+            call(5, 0, What::Due),
+            call(6, 2, What::Forced { kind: AckKind::Duplicate, why: Why::plain(Rule::Forced) }),
+            call(7, 9, What::Leaves),
+            Entry::Outcome(Outcome::Left(Some(left))),
+            call(8, 10, What::Rides),
+            Entry::Outcome(Outcome::Left(None)),
+            call(9, 11, What::Passes),
+        ]
+    }
+
+    fn logged(entries: &[Entry]) -> Vec<u8> {
+        let (mut log, mut bytes) = (DecisionLog::default(), Vec::new());
+        entries.iter().for_each(|entry| log.push(3, entry));
+        log.drain(&mut |entries| bytes.extend_from_slice(entries));
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<News>, Damaged> {
+        let mut news = Vec::new();
+        LogReader::default().read(bytes, &mut |one| news.push(one))?;
+        Ok(news)
+    }
+
+    #[test]
+    fn every_entry_is_read_with_every_field_as_it_was_logged() {
+        let entries = each_entry();
+        let expected: Vec<_> = entries.iter().map(|entry| News::Entry(3, entry.clone())).collect();
+        let news = read(&logged(&entries)).expect("it is whole");
+        // Two paths with the same row are equal, but not the same text.
+        assert_eq!(format!("{news:?}"), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn a_log_cut_anywhere_gives_the_entries_before_or_is_damaged() {
+        let bytes = logged(&each_entry());
+        for len in 0..bytes.len() {
+            if let Err(Damaged { after }) = read(&bytes[..len]) {
+                assert!(after < len && read(&bytes[..after]).is_ok(), "{len} {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn time_that_goes_back_is_damage() {
+        let [begun, ..] = &each_entry()[..] else { panic!("it begins") };
+        let back = [begun.clone(), call(9, 1, What::Leaves), call(8, 2, What::Leaves)];
+        assert!(read(&logged(&back)).is_err());
+    }
+
+    #[test]
+    fn a_connection_without_beginning_is_told_once_and_its_entries_are_passed_over() {
+        let entries = each_entry();
+        let unknown = News::Entry(3, Entry::Unknown);
+        assert_eq!(read(&logged(&entries[1..])), Ok(vec![unknown]));
+        let mut reader = LogReader::default();
+        let bytes = logged(&entries);
+        let begun = logged(&entries[..1]).len();
+        let mut news = 0;
+        reader.read(&bytes[..begun], &mut |_| news += 1).expect("it is whole");
+        reader.skip();
+        reader.read(&bytes[begun..], &mut |_| news += 1).expect("it can be passed over");
+        assert_eq!(news, 1);
+    }
+
+    #[test]
+    fn more_than_the_log_may_hold_is_a_gap_and_new_connections_go_on() {
+        let mut log = DecisionLog::default();
+        let entries = each_entry();
+        log.push(1, &entries[0]);
+        for _ in 0..1_000_000 {
+            log.push(1, &entries[1]);
+        }
+        let mut bytes = Vec::new();
+        log.drain(&mut |entries| bytes.extend_from_slice(entries));
+        assert!((4 << 20..5 << 20).contains(&bytes.len()), "{}", bytes.len());
+        log.push(1, &entries[1]);
+        log.push(2, &entries[0]);
+        log.drain(&mut |entries| bytes.extend_from_slice(entries));
+        let news = read(&bytes).expect("it is whole");
+        let [.., gap, unknown, begun] = &news[..] else { panic!("{}", news.len()) };
+        assert_eq!((gap, unknown), (&News::Gap, &News::Entry(1, Entry::Unknown)));
+        assert_eq!(begun, &News::Entry(2, entries[0].clone()));
+    }
+}

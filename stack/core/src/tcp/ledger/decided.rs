@@ -5,7 +5,7 @@ use crate::Seq;
 use crate::agent::AckNote;
 use crate::narrow::low_u32;
 use crate::tcp::cx::Cx;
-use crate::tcp::decisions::{Entry, LeftAck, Outcome};
+use crate::tcp::decisions::{LeftAck, Outcome};
 use crate::trace::TraceKind;
 
 /// A decided ACK. It keeps the number of the decision, unless it leaves with SACK blocks.
@@ -69,9 +69,7 @@ impl DecidedAck {
     pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {
         let (number, decision, into) = (self.number, self.nth, other.nth);
         cx.trace(TraceKind::AckMerged { number, decision, into });
-        if cx.logs_decisions() {
-            cx.log(Entry::Outcome(Outcome::Merged { number, decision, into }));
-        }
+        cx.log_outcome(Outcome::Merged { number, decision, into });
     }
 
     /// The content for the log.
