@@ -38,6 +38,7 @@ impl std::error::Error for Damaged {}
 
 /// News for the reader's caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is handed on at once and kept nowhere")]
 pub enum News {
     /// An entry of the connection with that number.
     Entry(u32, Entry),
