@@ -136,7 +136,7 @@ fn a_decision_that_differs_is_shown_with_its_time_its_frame_and_both_reasons() {
         let block = hopwise_core::tcp::decisions::Block::read(&bytes[range.start + 8..range.end - 4]);
         let mut entries = block.expect("it is sound").entries.to_vec();
         if let Some(at) = entries.windows(4).position(|bytes| bytes == [3, b'd', b'c', b'a']) {
-            entries[at + 1..at + 4].copy_from_slice(b"tda");
+            entries.splice(at..at + 4, *b"\x09immediate");
         }
         writer.push(&entries);
         bent.extend(writer.block(std::time::Duration::ZERO).expect("it has entries"));
@@ -147,7 +147,7 @@ fn a_decision_that_differs_is_shown_with_its_time_its_frame_and_both_reasons() {
     assert_eq!(done.status.code(), Some(1), "{page}{said}");
     assert!(page.contains("one differs\n  first difference at "), "{page}");
     assert!(page.contains(&format!(" of {file}, when data arrived:")), "{page}");
-    assert!(page.contains("in the capture: ") && page.contains("in the replay:  "), "{page}");
+    assert!(page.contains("in the capture: no ACK yet, ") && page.contains("in the replay:  "), "{page}");
     assert!(said.contains("replay: a decision of 1 connection differs"), "{said}");
 }
 

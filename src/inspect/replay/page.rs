@@ -46,7 +46,9 @@ fn push(page: &mut String, connection: &Replayed) {
     if let Some(differs) = &connection.difference {
         push_difference(page, differs);
     }
-    let rows: Vec<_> = std::iter::once(row(live, "live"))
+    // After a difference, the counts are those of the replay.
+    let which = if connection.difference.is_some() { "again" } else { "live" };
+    let rows: Vec<_> = std::iter::once(row(live, which))
         .chain(connection.others.iter().map(|other| row(other, "")))
         .collect();
     for line in table::lines(&COLUMNS, &rows) {
