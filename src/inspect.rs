@@ -2,4 +2,5 @@
 
 pub(crate) mod capture;
 pub(crate) mod doctor;
+pub(crate) mod replay;
 pub(crate) mod trace;

@@ -49,6 +49,7 @@ enum Sub {
     Schema(lab::schema::Arguments),
     Doctor(inspect::doctor::Arguments),
     Trace(inspect::trace::Arguments),
+    Replay(inspect::replay::Arguments),
     #[command(hide = true)]
     Part(lab::live::part::Arguments),
     #[command(hide = true)]
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
         Sub::Trace(arguments) => inspect::trace::run(&arguments),
         Sub::Part(arguments) => lab::live::part::run(&arguments),
+        Sub::Replay(arguments) => inspect::replay::run(&arguments),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {

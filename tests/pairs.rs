@@ -2,6 +2,8 @@
 
 #[path = "pairs/air.rs"]
 mod air;
+#[path = "pairs/replays.rs"]
+mod replays;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::tcp::{Options, TcpConfig};
 use hopwise_core::trace::TraceKind;
-use hopwise_core::{Endpoint, Instant};
+use hopwise_core::{Endpoint, Instant, Machine};
 use hopwise_testing::memory::{End, PathConfig, TwoHosts};
 
 const BYTES: usize = 60_000;
@@ -80,7 +82,19 @@ impl Pair {
     }
 
     fn with(agents: AgentChoice, path: PathConfig, name: String, seed: u64) -> Pair {
-        let mut hosts = TwoHosts::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
+        let hosts = TwoHosts::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
+        Pair::between(hosts, agents, name)
+    }
+
+    /// Both ends log their decisions.
+    fn logged(agents: AgentChoice, path: PathConfig, name: String, seed: u64) -> Pair {
+        let mut ends = [host("10.0.0.1/24", 1), host("10.0.0.2/24", 2)];
+        ends.iter_mut().for_each(|end| end.keep_decisions(true));
+        let [a, b] = ends;
+        Pair::between(TwoHosts::new(a, b, path, path, seed), agents, name)
+    }
+
+    fn between(mut hosts: TwoHosts<Endpoint>, agents: AgentChoice, name: String) -> Pair {
         let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
         let listener = hosts.b.listen(None, 7, options).expect("the port is free");
         let options = ConnectOptions { agents, ..ConnectOptions::default() };

@@ -120,3 +120,41 @@ fn a_capture_of_a_fast_link_holds_sound_checksums_and_says_what_acks_answer() {
     let refused = field.ask(&["capture", "start", "-"]);
     assert!(text(&refused.stderr).contains("expected its name"), "{}", text(&refused.stderr));
 }
+
+/// The receiver agents of a node decide the same again, offline, by what its capture holds.
+#[test]
+fn a_capture_of_a_node_replays_to_the_same_decisions() {
+    if !can_run("a_capture_of_a_node_replays_to_the_same_decisions", &["curl", "python3"]) {
+        return;
+    }
+    for (nth, link) in ["kind: tun", "kind: tun-fast, queues: 2"].into_iter().enumerate() {
+        let field = Field::new(&format!("replays-{nth}"));
+        fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
+        let file = field.path("a.pcapng");
+        let _server = field.serve(&field.web, "10.9.0.2", "80");
+        let agents = "rules: [{ receiver: dca, shadows: [immediate] }]";
+        let settings = format!("{SOCKS5}\n{agents}\ncapture: {{ file: {file} }}");
+        let mut daemon = field.daemon_over(link, &settings);
+        for _ in 0..3 {
+            let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
+            assert!(page.status.success(), "{}", text(&page.stderr));
+        }
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+        let words = [HOPWISE, "replay", &file, "--receiver", "dca", "--receiver", "immediate", "--json"];
+        let done = field.node.output(&words);
+        assert_eq!(done.status.code(), Some(0), "{}{}", text(&done.stdout), text(&done.stderr));
+        let told: serde_json::Value = serde_json::from_slice(&done.stdout).expect("one object");
+        let connections = told["connections"].as_array().expect("a list");
+        assert_eq!((connections.len(), &told["different"]), (3, &0.into()), "{told}");
+        assert_eq!(told["without_beginning"], 0, "{told}");
+        for connection in connections {
+            assert_eq!((&connection["receiver"], &connection["end"]), (&"dca".into(), &"closed".into()));
+            let [arrivals, live, other] =
+                [&connection["arrivals"], &connection["live"]["acks"], &connection["others"][0]["acks"]]
+                    .map(|count| count.as_u64().expect("a number"));
+            assert!(arrivals > 1_000 && live > 10, "{connection}");
+            assert!(other >= arrivals && other > live, "{connection}");
+        }
+    }
+}

@@ -346,6 +346,14 @@ impl Machine for Endpoint {
     fn keep_trace(&mut self, is_kept: bool) {
         self.trace.keep(is_kept);
     }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.trace.drain_decisions(sink);
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.trace.keep_decisions(is_kept);
+    }
 }
 
 impl fmt::Debug for Endpoint {

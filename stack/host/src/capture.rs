@@ -10,6 +10,7 @@ mod file;
 mod frames;
 mod joiner;
 mod order;
+mod packet_id;
 mod queue;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use hopwise_core::tcp::decisions::BlockWriter;
 use hopwise_core::trace::TraceEvent;
 pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
@@ -35,7 +37,8 @@ use file::CaptureFile;
 pub use frames::Frames;
 use joiner::{Commented, Joiner};
 use order::Order;
-use queue::Queue;
+pub use packet_id::add_packet_id;
+use queue::{Queue, Record};
 
 /// The longest wait of the writer for more data before it writes a batch.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
@@ -249,9 +252,11 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
     }
 }
 
-/// Joins each shard's packets with its trace, and puts those of several shards into the order of their times.
+/// Joins each shard's packets with its trace, and puts those of several shards into the order of their times. Collects
+/// the decision log of each.
 struct Shards {
     joiners: Vec<Joiner>,
+    logs: Vec<BlockWriter>,
     /// `None` with one shard, whose packets are in order.
     order: Option<Order>,
 }
@@ -259,17 +264,31 @@ struct Shards {
 impl Shards {
     fn new(names: Vec<Names>) -> Shards {
         let order = (names.len() > 1).then(Order::default);
-        Shards { joiners: names.into_iter().map(Joiner::new).collect(), order }
+        let logs = (0..).zip(&names).map(|(shard, _)| BlockWriter::new(shard)).collect();
+        Shards { joiners: names.into_iter().map(Joiner::new).collect(), logs, order }
     }
 
     fn take(&mut self, batch: &queue::Batch, is_over: bool, file: &mut CaptureFile) {
         let is_silent = is_over || batch.is_empty();
-        let Shards { joiners, order } = self;
+        let Shards { joiners, logs, order } = self;
         let mut now = if is_silent { Instant::FAR } else { Instant::ZERO };
         for (shard, record) in batch.records() {
-            now = now.max(record.at());
+            if let (Record::Decisions(entries), Some(log)) = (record, logs.get_mut(usize::from(shard))) {
+                log.push(entries);
+                if log.is_full() {
+                    file.push_decisions(log);
+                }
+                continue;
+            }
+            now = record.at().map_or(now, |at| now.max(at));
             if let Some(joiner) = joiners.get_mut(usize::from(shard)) {
                 joiner.take(record, &mut |packet| hand_on(shard, packet, order, file));
+            }
+        }
+        for (shard, log) in (0..).zip(logs) {
+            file.push_decisions(log);
+            if batch.lost_decisions().contains(&shard) {
+                log.note_loss();
             }
         }
         // An arrival of a silent shard gets no more events.
@@ -326,6 +345,16 @@ impl Observer for Tap {
     fn on_trace(&mut self, event: &TraceEvent) {
         if self.queue.is_open() {
             self.queue.push_event(self.shard, event);
+        }
+    }
+
+    fn takes_decisions(&self) -> bool {
+        self.queue.is_open()
+    }
+
+    fn on_decisions(&mut self, entries: &[u8]) {
+        if self.queue.is_open() {
+            self.queue.push_decisions(self.shard, entries);
         }
     }
 }

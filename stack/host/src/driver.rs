@@ -46,6 +46,8 @@ pub struct Driver<M: Machine> {
     observers: Vec<Box<dyn Observer>>,
     /// The observers' last answer.
     is_watched: bool,
+    /// An observer takes the decision log.
+    logs_decisions: bool,
     clock: Clock,
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
@@ -106,6 +108,7 @@ impl<M: Machine> Driver<M> {
             ports,
             observers,
             is_watched: true,
+            logs_decisions: false,
             clock: Clock::start(),
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
@@ -172,6 +175,11 @@ impl<M: Machine> Driver<M> {
             }
             // Earlier events have no observer.
             self.machine.drain_trace(&mut |_| {});
+        }
+        let logs_decisions = self.observers.iter().any(|observer| observer.takes_decisions());
+        if logs_decisions != self.logs_decisions {
+            self.logs_decisions = logs_decisions;
+            self.machine.keep_decisions(logs_decisions);
         }
     }
 

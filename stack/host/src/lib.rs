@@ -50,7 +50,7 @@ mod vnet;
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Frames, Names,
-    Tap, finish_checksum,
+    Tap, add_packet_id, finish_checksum,
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};

@@ -18,6 +18,12 @@ pub trait Observer: Send {
     }
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     fn on_trace(&mut self, event: &TraceEvent);
+    /// Asked together with [`is_watching`](Observer::is_watching): whether decisions are to be logged.
+    fn takes_decisions(&self) -> bool {
+        false
+    }
+    /// Whole entries of the [decision log](hopwise_core::tcp::decisions), in their order.
+    fn on_decisions(&mut self, _entries: &[u8]) {}
     /// A frame by which a link finds its neighbours (ARP or NDP); `packet` begins after the Ethernet header.
     fn on_own_frame(&mut self, _seen: &SeenPacket<'_>) {}
 }

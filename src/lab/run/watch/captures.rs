@@ -165,7 +165,7 @@ impl Station {
             let Some(Record { at, direction, bytes, reason, words, .. }) = self.waiting.pop_front() else {
                 break;
             };
-            self.file.push(at, direction, &bytes, &[&reason, &words])?;
+            self.file.push(at, (direction, 0), &bytes, &[&reason, &words])?;
         }
         Ok(())
     }

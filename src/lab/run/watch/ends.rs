@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hopwise_core::tcp::decisions::BlockWriter;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::comments::Comment;
 use hopwise_core::{Endpoint, Instant, LinkId};
@@ -27,6 +28,7 @@ pub(super) struct End {
     frames: Frames,
     /// A packet whose checksum is being completed.
     scratch: Vec<u8>,
+    log: BlockWriter,
 }
 
 impl End {
@@ -34,7 +36,7 @@ impl End {
         let description = format!("the endpoint of {name}, {}", address_of(node));
         let interface = Interface { name, description: &description, link: DataLink::RAW };
         let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;
-        Ok(End { file, frames: Frames::default(), scratch: Vec::new() })
+        Ok(End { file, frames: Frames::default(), scratch: Vec::new(), log: BlockWriter::new(0) })
     }
 
     fn push(&mut self, seen: &SeenPacket<'_>, comment: &Comment) -> io::Result<()> {
@@ -42,15 +44,25 @@ impl End {
         self.scratch.extend_from_slice(seen.packet);
         finish_checksum(&mut self.scratch, behind_routing);
         let text = comment.with_frames(|packet| self.frames.of(0, packet));
-        let frame =
-            self.file.push(Duration::from_nanos(seen.at.0), seen.direction, &self.scratch, &[&text])?;
+        let frame = self.file.push(
+            Duration::from_nanos(seen.at.0),
+            (seen.direction, seen.id),
+            &self.scratch,
+            &[&text],
+        )?;
         if seen.direction == Direction::In {
             self.frames.note(0, seen.id, frame);
         }
         Ok(())
     }
 
+    fn push_decisions(&mut self, entries: &[u8]) -> io::Result<()> {
+        self.log.push(entries);
+        if self.log.is_full() { self.file.push_decisions(&mut self.log) } else { Ok(()) }
+    }
+
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.file.push_decisions(&mut self.log)?;
         self.file.flush()
     }
 }
@@ -123,6 +135,14 @@ impl EndpointObserver for EndWatcher {
 
     fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]) {
         self.on_packet(now, Direction::Out, id, packet);
+    }
+
+    fn on_decisions(&mut self, entries: &[u8]) {
+        let (mut files, node) = (self.files.borrow_mut(), self.node as usize);
+        files.attempt(|files| match &mut files.ends[node] {
+            Some(end) => end.push_decisions(entries),
+            None => Ok(()),
+        });
     }
 
     fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent) {

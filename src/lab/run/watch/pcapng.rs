@@ -6,8 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise_host::Direction;
+use hopwise_core::tcp::decisions::BlockWriter;
 use hopwise_host::own_file::begin_own;
+use hopwise_host::{Direction, add_packet_id};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -36,7 +37,9 @@ fn flags(direction: Direction) -> u32 {
 }
 
 pub(super) struct CaptureFile {
-    blocks: PcapNgWriter<BufWriter<File>>,
+    file: BufWriter<File>,
+    /// The block that is being written.
+    blocks: PcapNgWriter<Vec<u8>>,
     frames: u64,
 }
 
@@ -49,7 +52,7 @@ impl CaptureFile {
             ..SectionHeaderBlock::default()
         };
         let file = BufWriter::new(begin_own(path, 0o644)?);
-        let mut blocks = PcapNgWriter::with_section_header(file, header).map_err(system)?;
+        let mut blocks = PcapNgWriter::with_section_header(Vec::new(), header).map_err(system)?;
         let block = InterfaceDescriptionBlock {
             linktype: interface.link,
             snaplen: 0,
@@ -60,14 +63,17 @@ impl CaptureFile {
             ],
         };
         blocks.write_pcapng_block(block).map_err(system)?;
-        Ok(CaptureFile { blocks, frames: 0 })
+        let mut created = CaptureFile { file, blocks, frames: 0 };
+        created.write()?;
+        Ok(created)
     }
 
-    /// Adds a packet with its comments, without the empty ones. Returns the number of its frame.
+    /// Adds a packet with its comments, without the empty ones. Its number is the one in the trace, or 0. Returns the
+    /// number of its frame.
     pub(super) fn push(
         &mut self,
         at: Duration,
-        direction: Direction,
+        (direction, id): (Direction, u64),
         packet: &[u8],
         comments: &[&str],
     ) -> io::Result<u64> {
@@ -82,12 +88,30 @@ impl CaptureFile {
             options,
         };
         self.blocks.write_pcapng_block(block).map_err(system)?;
+        if id > 0 {
+            add_packet_id(self.blocks.get_mut(), 0, 0, id);
+        }
+        self.write()?;
         self.frames += 1;
         Ok(self.frames)
     }
 
+    /// Adds the log's entries so far.
+    pub(super) fn push_decisions(&mut self, log: &mut BlockWriter) -> io::Result<()> {
+        match log.block(Duration::ZERO) {
+            Some(block) => self.file.write_all(&block),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.blocks.get_mut().flush()
+        self.file.flush()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.file.write_all(self.blocks.get_mut())?;
+        self.blocks.get_mut().clear();
+        Ok(())
     }
 }
 

@@ -55,6 +55,7 @@ impl Endpoint {
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
+        opening.log_beginning(&mut cx, &chosen.specs.receiver);
         let conn = opening.open_active(&mut cx);
         let slot = self.table.insert(|generation| Entry {
             conn,

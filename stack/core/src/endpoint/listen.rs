@@ -200,6 +200,7 @@ impl Endpoint {
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
+        opening.log_beginning(&mut cx, &chosen.specs.receiver);
         let conn = open(&mut cx, opening);
         let slot = self.table.insert(|generation| Entry {
             conn,

@@ -208,7 +208,7 @@ impl Connection {
         self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
-        self.receiving.owe_nothing();
+        self.receiving.owe_nothing(cx);
         self.loss.finish();
         self.sending.drop_buffer();
         self.urges.finish();

@@ -1,5 +1,6 @@
 //! The context of every step of a connection: the time, and the trace.
 
+use super::decisions::{Entry, Outcome};
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
@@ -31,6 +32,26 @@ pub(crate) struct Cx<'a> {
 impl Cx<'_> {
     pub(crate) fn trace(&mut self, kind: TraceKind) {
         self.ring.push(self.now, self.conn, self.packet, kind);
+    }
+
+    /// Returns whether the decisions of ledgers are logged.
+    #[inline]
+    pub(crate) fn logs_decisions(&self) -> bool {
+        self.ring.decisions.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn log_outcome(&mut self, outcome: Outcome) {
+        if self.logs_decisions() {
+            self.log(Entry::Outcome(outcome));
+        }
+    }
+
+    #[cold]
+    pub(crate) fn log(&mut self, entry: Entry) {
+        if let Some(keeper) = &mut self.ring.decisions {
+            keeper.push(self.conn, entry);
+        }
     }
 
     pub(crate) fn dropped(&mut self, reason: DropReason) {

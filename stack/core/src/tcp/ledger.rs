@@ -14,6 +14,9 @@
 mod agent_state;
 mod decided;
 mod heard;
+mod logged;
+mod replayed;
+mod shadows;
 mod waiting;
 
 use std::fmt;
@@ -21,16 +24,19 @@ use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
+use super::decisions::{Outcome, What};
 use crate::agent::{
     AckNote, AckRule, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, ReceiverAgent, Why,
 };
+use crate::narrow::as_u16;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
-use agent_state::{AgentState, Tally};
-pub(crate) use decided::{AckKind, DecidedAck, Stretch};
+use agent_state::AgentState;
+pub use agent_state::Tally;
+pub(crate) use decided::DecidedAck;
 use decided::{Aim, earlier};
-pub(crate) use heard::{Facts, Heard};
+pub(crate) use heard::{AckKind, Facts, Heard, Stretch};
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.
@@ -67,7 +73,7 @@ impl AckLedger {
         assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
         AckLedger {
             live: AgentState::new(agent),
-            shadows: shadows.into_iter().map(AgentState::shadow).collect(),
+            shadows: shadows.into_iter().map(AgentState::counted).collect(),
             waiting: Waiting::default(),
             twice: None,
             last_arrival: Moment::NEVER,
@@ -107,12 +113,9 @@ impl AckLedger {
         count: u32,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
-        let share_of = |last: Instant| match cx.now.since(last) {
-            gap if count <= 1 => gap,
-            gap => gap / count,
-        };
-        let (gap, gap_in_order) =
-            (self.last_arrival.get().map(share_of), self.last_in_order.get().map(share_of));
+        self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
+        let [gap, gap_in_order] =
+            [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         if let Some(stretch) = heard.part_of {
             self.waiting.join(cx, stretch);
@@ -186,6 +189,7 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
+                cx.log_outcome(Outcome::Held { why });
                 let (due_us, basis) = self.outlook(cx, facts);
                 cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
@@ -231,15 +235,9 @@ impl AckLedger {
 
     /// Consults every agent that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
+        self.log_call(cx, What::Due, facts);
+        self.ask_shadows(cx, facts);
         let ceiling = self.ceiling();
-        for (nth, state) in self.shadows.iter_mut().enumerate() {
-            if let Some(verdict) = state.ask_if_due(cx.now, facts) {
-                state.shadow_verdict(cx, nth, verdict, facts);
-            }
-            if state.is_over_ceiling(cx.now, ceiling) {
-                state.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(AckRule::Ceiling)), facts);
-            }
-        }
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
             self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
         }
@@ -253,6 +251,7 @@ impl AckLedger {
 
     /// Sends an ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
     pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
+        self.log_call(cx, What::Forced { kind, why }, facts);
         for state in &mut self.shadows {
             state.settle(cx, By::Forced, facts);
         }
@@ -261,9 +260,8 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    /// A segment leaves and carries `facts.rcv_nxt`, which settles all ACKs that are owed. Returns the ACK that rides
-    /// on it, or None if no ACK was due.
-    pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+    /// [`ride`](AckLedger::ride) without the log.
+    fn take_along(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
         Some(match waiting {
@@ -308,7 +306,9 @@ impl AckLedger {
     ) -> DecidedAck {
         // 0 means no decision.
         self.decisions = self.decisions.wrapping_add(1).max(1);
-        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
+        let (number, decision) = (facts.rcv_nxt, self.decisions);
+        cx.trace(TraceKind::AckDecided { number, decision, by, why });
+        cx.log_outcome(Outcome::Decided { number, decision, by, why });
         let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
         DecidedAck { nth: self.decisions, ..ack }
     }
@@ -331,8 +331,8 @@ impl AckLedger {
         !self.waiting.as_slice().is_empty()
     }
 
-    /// The ACK that leaves alone now. With SACK blocks it acknowledges all data so far, as the blocks do.
-    pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+    /// [`pop`](AckLedger::pop) without the log.
+    fn take_alone(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let mut ack = self.waiting.pop(cx, self.merging, facts)?;
         if ack.number == facts.rcv_nxt
             && self.live.owed.segments > 0
@@ -355,8 +355,7 @@ impl AckLedger {
         self.waiting.allocated()
     }
 
-    /// Ends the ledger with the connection: no ACK is owed any more.
-    pub(crate) fn clear(&mut self) {
+    fn owe_nothing(&mut self) {
         self.waiting.clear();
         for state in self.shadows.iter_mut().chain([&mut self.live]) {
             state.owe_nothing();
@@ -372,20 +371,6 @@ impl AckLedger {
         self.seconds_held
     }
 
-    /// ACKs that each shadow would have sent.
-    pub(crate) fn shadow_acks(&self) -> impl Iterator<Item = u64> + '_ {
-        self.tallies().map(|tally| tally.acks)
-    }
-
-    /// The total time that the first segments of these ACKs would have waited.
-    pub(crate) fn shadow_holds(&self) -> impl Iterator<Item = Duration> + '_ {
-        self.tallies().map(|tally| Duration::from_nanos(tally.held_ns))
-    }
-
-    fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.shadows.iter().filter_map(|state| state.tally.as_deref())
-    }
-
     pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.live.agent.gauges(sink);
     }
@@ -393,6 +378,14 @@ impl AckLedger {
     fn states(&self) -> impl Iterator<Item = &AgentState> {
         std::iter::once(&self.live).chain(&self.shadows)
     }
+}
+
+/// The time since then, shared evenly by the segments of a read.
+fn share_of_gap(now: Instant, last: Moment, count: u32) -> Option<Duration> {
+    last.get().map(|last| match now.since(last) {
+        gap if count <= 1 => gap,
+        gap => gap / count,
+    })
 }
 
 impl fmt::Debug for AckLedger {

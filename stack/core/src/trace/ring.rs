@@ -2,6 +2,7 @@
 
 use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
 use crate::Instant;
+use crate::tcp::decisions::{DecisionLog, Keeper};
 
 /// Counts of a machine's sent and lost segments since its start. Connections that are gone are included, and the trace
 /// need not be kept.
@@ -62,6 +63,8 @@ pub struct TraceRing {
     forgotten: u64,
     drops: [u64; DropReason::ALL.len()],
     totals: Totals,
+    /// Set while the decisions of ledgers are logged.
+    pub(crate) decisions: Option<Box<Keeper>>,
 }
 
 impl TraceRing {
@@ -75,6 +78,7 @@ impl TraceRing {
             forgotten: 0,
             drops: [0; DropReason::ALL.len()],
             totals: Totals::default(),
+            decisions: None,
         }
     }
 
@@ -100,6 +104,20 @@ impl TraceRing {
         self.capacity = if is_kept { self.room } else { 0 };
         self.events = Vec::with_capacity(self.capacity);
         self.oldest = 0;
+    }
+
+    /// Sets whether decisions are logged. A log begins empty.
+    pub fn keep_decisions(&mut self, is_kept: bool) {
+        if is_kept != self.decisions.is_some() {
+            self.decisions = is_kept.then(|| Box::new(Keeper::Log(DecisionLog::default())));
+        }
+    }
+
+    /// Hands over the entries of the decision log, and forgets them.
+    pub fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        if let Some(Keeper::Log(log)) = self.decisions.as_deref_mut() {
+            log.drain(sink);
+        }
     }
 
     /// Returns whether events are kept.

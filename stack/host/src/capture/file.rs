@@ -18,9 +18,11 @@ use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeade
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use hopwise_core::LinkId;
+use hopwise_core::tcp::decisions::BlockWriter;
 
 use super::frames::Frames;
 use super::joiner::Commented;
+use super::packet_id::add_packet_id;
 use super::{CaptureCounts, CaptureSettings, CapturedLink, checksum};
 use crate::frames::Framing;
 use crate::observer::Direction;
@@ -100,9 +102,8 @@ impl CaptureFile {
         let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
         self.write_block(shard, at, commented);
-        let has_others = self.packets + self.waiting > 0;
         let end = self.written + self.blocks.get_mut().len() as u64 + self.end_bytes();
-        if has_others && end > self.rotate_bytes {
+        if self.has_more_than_headers(start) && end > self.rotate_bytes {
             self.blocks.get_mut().truncate(start);
             if let Err(error) = self.rotate() {
                 self.refused.get_or_insert(error);
@@ -122,6 +123,26 @@ impl CaptureFile {
         }
     }
 
+    /// Returns whether packets or decisions come before what begins there in the blocks that wait.
+    fn has_more_than_headers(&self, start: usize) -> bool {
+        self.written + start as u64 > self.headers as u64
+    }
+
+    /// Adds the log's entries so far. They begin the next file if this one would become too large.
+    pub(super) fn push_decisions(&mut self, log: &mut BlockWriter) {
+        let Some(block) = log.block(self.offset) else { return };
+        let start = self.blocks.get_mut().len();
+        let end = self.written + (self.blocks.get_mut().len() + block.len()) as u64 + self.end_bytes();
+        if self.has_more_than_headers(start)
+            && end > self.rotate_bytes
+            && let Err(error) = self.rotate()
+        {
+            self.refused.get_or_insert(error);
+            return;
+        }
+        self.blocks.get_mut().extend_from_slice(&block);
+    }
+
     fn write_block(&mut self, shard: u16, at: Duration, commented: &Commented<'_>) {
         let Commented { head, packet, comment } = commented;
         let way = if head.direction == Direction::In { INBOUND } else { OUTBOUND };
@@ -138,8 +159,12 @@ impl CaptureFile {
             options,
         };
         // It cannot fail: it writes to memory, and the section describes the link.
+        let begins = self.blocks.get_mut().len();
         let pushed = self.blocks.write_pcapng_block(block);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
+        if head.id > 0 {
+            add_packet_id(self.blocks.get_mut(), begins, shard, head.id);
+        }
     }
 
     /// Writes the waiting blocks, and returns the first error since the last call. `missed` counts packets that no file

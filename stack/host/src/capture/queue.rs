@@ -35,6 +35,8 @@ const LINKS: usize = 64;
 pub(super) struct Batch {
     records: Vec<Stored>,
     bytes: Vec<u8>,
+    /// The shards whose decisions found no room. None of theirs follow in this batch.
+    lost: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +47,13 @@ struct Stored {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    Packet { head: Head, end: usize },
+    Packet {
+        head: Head,
+        end: usize,
+    },
     Event(TraceEvent),
+    /// Whole entries of the decision log, up to this end.
+    Decisions(usize),
 }
 
 /// The facts about a packet besides its bytes.
@@ -65,13 +72,15 @@ pub(super) struct Head {
 pub(super) enum Record<'a> {
     Packet(Head, &'a [u8]),
     Event(TraceEvent),
+    Decisions(&'a [u8]),
 }
 
 impl Record<'_> {
-    pub(super) fn at(&self) -> Instant {
+    pub(super) fn at(&self) -> Option<Instant> {
         match self {
-            Record::Packet(head, _) => head.at,
-            Record::Event(event) => event.now,
+            Record::Packet(head, _) => Some(head.at),
+            Record::Event(event) => Some(event.now),
+            Record::Decisions(_) => None,
         }
     }
 }
@@ -152,6 +161,21 @@ impl Queue {
         self.tell(&filling);
     }
 
+    pub(super) fn push_decisions(&self, shard: u16, entries: &[u8]) {
+        let mut filling = self.filling.lock();
+        if filling.lost.contains(&shard) {
+            return;
+        }
+        if filling.records.len() >= MOST_RECORDS || filling.bytes.len() + entries.len() > MOST_BYTES {
+            filling.lost.push(shard);
+            return;
+        }
+        filling.bytes.extend_from_slice(entries);
+        let end = filling.bytes.len();
+        filling.records.push(Stored { shard, what: What::Decisions(end) });
+        self.tell(&filling);
+    }
+
     /// Notifies at the first record alone, because the writer waits for no other.
     fn tell(&self, filling: &Batch) {
         if filling.records.len() == 1 {
@@ -189,6 +213,12 @@ impl Batch {
     fn clear(&mut self) {
         self.records.clear();
         self.bytes.clear();
+        self.lost.clear();
+    }
+
+    /// The shards whose decisions were lost at the end of the batch.
+    pub(super) fn lost_decisions(&self) -> &[u16] {
+        &self.lost
     }
 
     /// Each record with its shard.
@@ -201,6 +231,11 @@ impl Batch {
                 (stored.shard, Record::Packet(head, packet))
             }
             What::Event(event) => (stored.shard, Record::Event(event)),
+            What::Decisions(end) => {
+                let entries = &self.bytes[start..end];
+                start = end;
+                (stored.shard, Record::Decisions(entries))
+            }
         })
     }
 }

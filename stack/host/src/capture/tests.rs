@@ -1,3 +1,4 @@
+mod decisions;
 mod rotation;
 
 use std::fs;

@@ -15,6 +15,8 @@ pub trait EndpointObserver {
     fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
     /// An event of the trace. A reader that drains the trace still gets it.
     fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
+    /// Whole entries of the [decision log](hopwise_core::tcp::decisions), in their order.
+    fn on_decisions(&mut self, entries: &[u8]);
 }
 
 /// An observer with what it has seen.
@@ -28,6 +30,7 @@ pub(super) struct Observed {
 impl Node {
     /// Call it before anything has come in.
     pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
+        self.endpoint.keep_decisions(true);
         self.observed = Some(Observed { observer, arrivals: 0, trace: Vec::new() });
     }
 
@@ -52,5 +55,6 @@ impl Node {
         for event in &trace[seen..] {
             observer.on_trace(&self.endpoint, event);
         }
+        self.endpoint.drain_decisions(&mut |entries| observer.on_decisions(entries));
     }
 }

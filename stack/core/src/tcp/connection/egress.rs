@@ -101,10 +101,14 @@ impl Connection {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;
-        if !leaves_alone && (!self.receiving.ledger().is_owing() || plan.carries_cwnd(&self.opening)) {
+        if !leaves_alone && plan.carries_cwnd(&self.opening) {
             return None;
         }
         let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        if !leaves_alone && !self.receiving.ledger().is_owing() {
+            self.receiving.pass(cx, around);
+            return None;
+        }
         self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }

@@ -12,6 +12,7 @@ use crate::Seq;
 use crate::agent::{HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
+use crate::tcp::decisions::{Begun, Entry};
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
@@ -101,7 +102,25 @@ impl Setup {
         connection
     }
 
+    /// Logs the parts of the connection that its ledger needs, beside the calls.
+    pub(crate) fn log_beginning(&self, cx: &mut Cx<'_>, receiver: &str) {
+        if cx.logs_decisions() {
+            cx.log(Entry::Begun(Begun {
+                local: self.flow.local,
+                remote: self.flow.remote,
+                receiver: receiver.to_owned(),
+                ceiling: self.config.ack_ceiling,
+                merges_reads: self.merge() == AckMerge::Read,
+            }));
+        }
+    }
+
+    fn merge(&self) -> AckMerge {
+        if self.ack_merge == AckMerge::Read { AckMerge::Read } else { self.config.ack_merge }
+    }
+
     fn make(self, origin: Origin) -> Connection {
+        let merge = self.merge();
         let config = self.config;
         let senders = Senders::new(self.senders);
         let tunables = tuned(&config, &senders);
@@ -110,7 +129,6 @@ impl Setup {
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
         let sizes = Sizes { link: self.link_mtu, known: self.path_mtu, least: config.least_path_mtu };
         let iss = self.iss;
-        let merge = if self.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
         let ledger = AckLedger::new(self.receiver, self.shadows, config.ack_ceiling, merge);
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         let opening = Opening::new(self.flow, origin, self.ts_offset, self.source_route);

@@ -11,7 +11,7 @@ use crate::{Instant, Moment};
 pub(super) struct AgentState {
     pub(super) agent: Box<dyn ReceiverAgent>,
     pub(super) owed: Open,
-    /// Only for shadows; the connection counts the live agent's ACKs.
+    /// For shadows, and for the agents of a replay; the connection counts the live agent's ACKs.
     pub(super) tally: Option<Box<Tally>>,
 }
 
@@ -25,11 +25,45 @@ pub(super) struct Open {
     in_order_total: u64,
 }
 
-#[derive(Clone, Copy, Default)]
-pub(super) struct Tally {
-    pub(super) acks: u64,
+/// The sums of an agent's decisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// ACKs, of whatever cause.
+    pub acks: u64,
     /// The total wait of the first segment of each ACK.
-    pub(super) held_ns: u64,
+    pub held_ns: u64,
+    /// Segments that these ACKs were the first to acknowledge.
+    pub segments: u64,
+    /// The total wait of all these segments.
+    pub waited_ns: u64,
+    /// The longest wait of one.
+    pub longest_ns: u64,
+    /// ACKs that were decided at the same instant as the one before.
+    pub at_once: u64,
+    /// The time by which the segments that wait came after the first of them, in sum.
+    behind_ns: u64,
+}
+
+impl Tally {
+    fn note_arrival(&mut self, behind: Duration) {
+        self.behind_ns = self.behind_ns.saturating_add(nanos(behind));
+    }
+
+    fn settle(&mut self, now: Instant, owed: &Open) {
+        let held = owed.since.get().map_or(0, |since| nanos(now.since(since)));
+        self.acks += 1;
+        self.held_ns = self.held_ns.saturating_add(held);
+        self.segments += u64::from(owed.segments);
+        let waited = u64::from(owed.segments).saturating_mul(held).saturating_sub(self.behind_ns);
+        self.waited_ns = self.waited_ns.saturating_add(waited);
+        self.longest_ns = self.longest_ns.max(held);
+        self.at_once += u64::from(owed.last_ack.get() == Some(now));
+        self.behind_ns = 0;
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl AgentState {
@@ -43,7 +77,8 @@ impl AgentState {
         Owed { segments, bytes, since: since.get(), last_ack: last_ack.get(), in_order_total }
     }
 
-    pub(super) fn shadow(agent: Box<dyn ReceiverAgent>) -> AgentState {
+    /// The state of an agent whose decisions are counted.
+    pub(super) fn counted(agent: Box<dyn ReceiverAgent>) -> AgentState {
         AgentState { tally: Some(Box::default()), ..AgentState::new(agent) }
     }
 
@@ -60,6 +95,9 @@ impl AgentState {
                 owed.since = Moment::at(arrival.now);
             }
             owed.in_order_total += 1;
+            if let Some(tally) = &mut self.tally {
+                tally.note_arrival(owed.since.get().map_or(Duration::ZERO, |since| arrival.now.since(since)));
+            }
         }
     }
 
@@ -68,8 +106,7 @@ impl AgentState {
         let note = self.agent.note();
         let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
         if let Some(tally) = &mut self.tally {
-            tally.acks += 1;
-            tally.held_ns += self.owed.since.get().map_or(0, |since| cx.now.0.saturating_sub(since.0));
+            tally.settle(cx.now, &self.owed);
         }
         let in_order_total = self.owed.in_order_total;
         self.owed = Open { last_ack: Moment::at(cx.now), in_order_total, ..Open::default() };

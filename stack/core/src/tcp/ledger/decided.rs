@@ -1,10 +1,11 @@
 //! A decided ACK, and how one takes over the news of another.
 
-use super::Facts;
+use super::{AckKind, Facts, Stretch};
 use crate::Seq;
 use crate::agent::AckNote;
 use crate::narrow::low_u32;
 use crate::tcp::cx::Cx;
+use crate::tcp::decisions::{LeftAck, Outcome};
 use crate::trace::TraceKind;
 
 /// A decided ACK. It keeps the number of the decision, unless it leaves with SACK blocks.
@@ -26,18 +27,6 @@ pub(crate) struct DecidedAck {
     /// The ledger's decision number, counted from 1.
     pub(crate) nth: u16,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckKind {
-    /// Acknowledges data in order; the newest of these may ride on a data segment.
-    InOrder,
-    /// A duplicate ACK or a forced answer. Each must be seen, so it leaves alone.
-    Duplicate,
-    Repeat,
-}
-
-/// The first number of a range, and the first number beyond it.
-pub(crate) type Stretch = (Seq, Seq);
 
 /// The reason for an ACK.
 #[derive(Clone, Copy)]
@@ -78,7 +67,17 @@ impl DecidedAck {
     }
 
     pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {
-        cx.trace(TraceKind::AckMerged { number: self.number, decision: self.nth, into: other.nth });
+        let (number, decision, into) = (self.number, self.nth, other.nth);
+        cx.trace(TraceKind::AckMerged { number, decision, into });
+        cx.log_outcome(Outcome::Merged { number, decision, into });
+    }
+
+    /// The content for the log.
+    #[cold]
+    pub(super) fn left(&self) -> LeftAck {
+        let DecidedAck { number, decided, echo, note, twice, part_of, nth: decision, .. } = *self;
+        let repeat = self.is_repeat();
+        LeftAck { number, decided, decision, echo, dup_count: note.dup_count, repeat, twice, part_of }
     }
 
     /// Merges an older ACK into this one: its segments have waited longest, and its D-SACK stays.

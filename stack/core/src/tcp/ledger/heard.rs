@@ -1,10 +1,22 @@
-//! The input of the ledger: the state of its connection, and arrivals.
+//! The input of the ledger: the state of its connection, arrivals, and reasons to answer.
 
 use std::time::Duration;
 
-use super::Stretch;
 use crate::Seq;
 use crate::agent::{AckRequest, Class, Owed, Path, RecvView};
+
+/// The first number of a range, and the first number beyond it.
+pub(crate) type Stretch = (Seq, Seq);
+
+/// The reason for an ACK, as far as it decides which segment may carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    /// Acknowledges data in order; the newest of these may ride on a data segment.
+    InOrder,
+    /// A duplicate ACK or a forced answer. Each must be seen, so it leaves alone.
+    Duplicate,
+    Repeat,
+}
 
 /// The connection's state at an arrival, as far as agents may see it.
 #[derive(Clone, Copy)]
@@ -36,7 +48,7 @@ impl<'a> Facts<'a> {
 }
 
 /// An arrival for the agents: one segment, or several that a link joined.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) class: Class,
     pub(crate) bytes: u32,

@@ -1,0 +1,381 @@
+//! Replays the connections of a log, and collects what is told of them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hopwise_agents::Profile;
+use hopwise_agents::spec::{ReceiverSpec, parse_receiver};
+use hopwise_core::tcp::decisions::{
+    BadBlock, Begun, Block, Difference, Entry, LogReader, News, Replay, Tally,
+};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Connections of which each is told; of the rest only the sums.
+const MOST_TOLD: usize = 10_000;
+
+/// All that is told.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Told {
+    pub(super) files: Vec<String>,
+    /// The program that wrote the capture.
+    pub(super) writer: String,
+    pub(super) connections: Vec<Replayed>,
+    /// Connections of which data never came.
+    pub(super) without_arrivals: u64,
+    /// Connections that were open before the log, or before a gap in it.
+    pub(super) without_beginning: u64,
+    /// Connections beyond those that are told, all the same.
+    pub(super) not_listed: u64,
+    pub(super) arrivals: u64,
+    pub(super) acks: u64,
+    /// Connections with a decision that differs.
+    pub(super) different: u64,
+    pub(super) notes: Vec<String>,
+    pub(super) is_damaged: bool,
+}
+
+/// One direction of a connection: the data of `from` and the ACKs of `to`.
+#[derive(Debug, Serialize)]
+pub(super) struct Replayed {
+    pub(super) number: String,
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) receiver: String,
+    pub(super) end: End,
+    /// Segments with data, also those that came twice.
+    pub(super) arrivals: u64,
+    pub(super) live: Agent,
+    /// ACKs that left, alone or with data.
+    pub(super) left: u64,
+    /// ACKs that went into others before they left.
+    pub(super) merged: u64,
+    pub(super) difference: Option<Differs>,
+    /// The agents that got the same arrivals.
+    pub(super) others: Vec<Agent>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum End {
+    /// With the connection.
+    Closed,
+    /// With the log.
+    Open,
+    /// With a gap in the log.
+    Cut,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Agent {
+    pub(super) spec: String,
+    pub(super) acks: u64,
+    /// Segments in order that these were the first to acknowledge.
+    pub(super) segments: u64,
+    pub(super) mean_wait_ms: f64,
+    pub(super) longest_wait_ms: f64,
+    /// ACKs at the same instant as the one before: they may leave as one.
+    pub(super) at_once: u64,
+}
+
+/// The first decision that differs.
+#[derive(Debug, Serialize)]
+pub(super) struct Differs {
+    /// Since the first packet of the capture.
+    pub(super) time_s: f64,
+    /// Its number in the file, where it was found.
+    pub(super) frame: Option<u64>,
+    pub(super) file: Option<String>,
+    pub(super) call: String,
+    pub(super) live: String,
+    pub(super) replayed: String,
+    #[serde(skip)]
+    pub(super) packet: PacketName,
+}
+
+/// The name of a packet in `epb_packetid`, and its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PacketName {
+    pub(super) id: u64,
+    pub(super) has_left: bool,
+}
+
+impl Agent {
+    #[expect(clippy::cast_precision_loss, reason = "times that are shown with a few digits")]
+    fn of(spec: String, tally: &Tally) -> Agent {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let mean_wait_ms =
+            if tally.segments == 0 { 0.0 } else { ms(tally.waited_ns) / tally.segments as f64 };
+        let Tally { acks, segments, longest_ns, at_once, .. } = *tally;
+        Agent { spec, acks, segments, mean_wait_ms, longest_wait_ms: ms(longest_ns), at_once }
+    }
+}
+
+/// The log of one machine.
+#[derive(Default)]
+struct Machine {
+    reader: LogReader,
+    /// The number of the next block.
+    next: u32,
+    running: BTreeMap<u32, Running>,
+    offset: Duration,
+}
+
+struct Running {
+    begun: Begun,
+    replay: Replay,
+    others: Vec<String>,
+}
+
+pub(super) struct Connections<'a> {
+    receivers: &'a [ReceiverSpec],
+    wanted: Option<&'a str>,
+    machines: BTreeMap<u16, Machine>,
+    /// The time of day of the first packet.
+    begins: Option<u64>,
+    told: Told,
+}
+
+impl<'a> Connections<'a> {
+    pub(super) fn new(receivers: &'a [ReceiverSpec], wanted: Option<&'a str>) -> Connections<'a> {
+        let (machines, told) = (BTreeMap::new(), Told::default());
+        Connections { receivers, wanted, machines, begins: None, told }
+    }
+
+    pub(super) fn begin_file(&mut self, name: &str) {
+        self.told.files.push(name.to_owned());
+    }
+
+    pub(super) fn note_writer(&mut self, writer: &str) {
+        writer.clone_into(&mut self.told.writer);
+    }
+
+    pub(super) fn note_packet(&mut self, at: u64) {
+        self.begins.get_or_insert(at);
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        const MOST_NOTES: usize = 20;
+        if self.told.notes.len() < MOST_NOTES {
+            self.told.notes.push(note);
+        }
+    }
+
+    pub(super) fn note_damage(&mut self, note: String) {
+        self.told.is_damaged = true;
+        self.note(note);
+    }
+
+    /// Takes the body of a block of the log.
+    pub(super) fn take(&mut self, body: &[u8]) {
+        let block = match Block::read(body) {
+            Ok(block) => block,
+            Err(BadBlock::NotOurs) => return,
+            // The next sound block has another number than expected, which ends the connections.
+            Err(bad) => return self.note_damage(format!("{}: {bad}", self.file())),
+        };
+        let machine = self.machines.entry(block.machine).or_default();
+        machine.offset = block.offset;
+        let is_gap = block.is_after_loss || block.number != machine.next;
+        let expected = machine.next;
+        machine.next = block.number.wrapping_add(1);
+        if is_gap {
+            machine.reader.skip();
+            self.note(gap(self.file(), expected, &block));
+            self.cut(block.machine);
+        }
+        self.read(block.machine, block.entries);
+    }
+
+    fn file(&self) -> &str {
+        self.told.files.last().map_or("", String::as_str)
+    }
+
+    fn read(&mut self, number: u16, entries: &[u8]) {
+        let Some(machine) = self.machines.get_mut(&number) else { return };
+        let mut reader = std::mem::take(&mut machine.reader);
+        let outcome = reader.read(entries, &mut |news| match news {
+            News::Entry(conn, entry) => self.entry(number, conn, &entry),
+            News::Gap => self.cut(number),
+        });
+        if let Err(damaged) = outcome {
+            reader.skip();
+            self.cut(number);
+            self.note_damage(format!("{}: the decision log means nothing {damaged}", self.file()));
+        }
+        if let Some(machine) = self.machines.get_mut(&number) {
+            machine.reader = reader;
+        }
+    }
+
+    fn entry(&mut self, number: u16, conn: u32, entry: &Entry) {
+        match entry {
+            Entry::Unknown => {
+                self.told.without_beginning += 1;
+                self.finish(number, conn, End::Cut);
+            }
+            Entry::Begun(begun) => {
+                self.finish(number, conn, End::Cut);
+                self.begin(number, conn, begun);
+            }
+            Entry::Call(_) | Entry::Outcome(_) => {
+                let machine = self.machines.get_mut(&number);
+                let Some(running) = machine.and_then(|machine| machine.running.get_mut(&conn)) else {
+                    return;
+                };
+                running.replay.take(entry);
+                if matches!(entry, Entry::Call(call) if call.is_end()) {
+                    self.finish(number, conn, End::Closed);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, number: u16, conn: u32, begun: &Begun) {
+        if !self.is_wanted(number, conn, begun) {
+            return;
+        }
+        let live = match parse_receiver(&begun.receiver) {
+            Ok(live) => live,
+            Err(error) => {
+                let name = name(number, conn);
+                return self.note_damage(format!(
+                    "connection {name} is not replayed: this program cannot make its agent: {error}"
+                ));
+            }
+        };
+        let others = self.receivers.iter().filter(|other| other.to_string() != live.to_string());
+        let (names, others) = others.map(|spec| (spec.to_string(), spec.make(Profile::default()))).unzip();
+        let replay = Replay::new(begun, live.make(Profile::default()), others);
+        let running = Running { begun: begun.clone(), replay, others: names };
+        if let Some(machine) = self.machines.get_mut(&number) {
+            machine.running.insert(conn, running);
+        }
+    }
+
+    fn is_wanted(&self, number: u16, conn: u32, begun: &Begun) -> bool {
+        let Some(wanted) = self.wanted else { return true };
+        let is_end = |end: SocketAddr| wanted.parse() == Ok(end);
+        wanted == name(number, conn) || is_end(begun.local) || is_end(begun.remote)
+    }
+
+    /// A gap ends all connections of a machine.
+    fn cut(&mut self, number: u16) {
+        let running = self.machines.get(&number).map(|machine| machine.running.keys().copied());
+        for conn in running.into_iter().flatten().collect::<Vec<_>>() {
+            self.finish(number, conn, End::Cut);
+        }
+    }
+
+    fn finish(&mut self, number: u16, conn: u32, end: End) {
+        let Some(machine) = self.machines.get_mut(&number) else { return };
+        let Some(Running { begun, mut replay, others }) = machine.running.remove(&conn) else { return };
+        if end == End::Closed {
+            replay.conclude();
+        }
+        let since = Duration::from_nanos(self.begins.unwrap_or(0));
+        let difference = replay.difference().map(|it| differs(it, number, machine.offset, since));
+        let mut tallies = replay.tallies();
+        let live = tallies.next().unwrap_or_default();
+        let told = &mut self.told;
+        told.arrivals += replay.arrivals();
+        told.acks += live.acks;
+        told.different += u64::from(difference.is_some());
+        if replay.arrivals() == 0 && difference.is_none() {
+            told.without_arrivals += 1;
+            return;
+        }
+        if told.connections.len() >= MOST_TOLD && difference.is_none() {
+            told.not_listed += 1;
+            return;
+        }
+        let others = others.into_iter().zip(tallies).map(|(spec, tally)| Agent::of(spec, &tally)).collect();
+        told.connections.push(Replayed {
+            number: name(number, conn),
+            from: begun.remote,
+            to: begun.local,
+            live: Agent::of(begun.receiver.clone(), &live),
+            receiver: begun.receiver,
+            end,
+            arrivals: replay.arrivals(),
+            left: replay.left(),
+            merged: replay.merged(),
+            difference,
+            others,
+        });
+    }
+
+    /// The logs are at their end.
+    pub(super) fn conclude(mut self) -> Result<Told, Failure> {
+        for number in self.machines.keys().copied().collect::<Vec<_>>() {
+            let running = self.machines.get(&number).map(|machine| machine.running.keys().copied());
+            for conn in running.into_iter().flatten().collect::<Vec<_>>() {
+                self.finish(number, conn, End::Open);
+            }
+        }
+        let told = self.told;
+        let nothing = told.connections.is_empty() && told.without_arrivals == 0;
+        match self.wanted {
+            Some(wanted) if nothing => {
+                let problem = format!(
+                    "no connection `{wanted}`: expected a number, as the output has without --connection, or the \
+                     ADDRESS:PORT of an end"
+                );
+                Err(Failure::refused("--connection", problem))
+            }
+            _ => Ok(told),
+        }
+    }
+}
+
+/// The text about a gap before a block.
+fn gap(file: &str, expected: u32, block: &Block<'_>) -> String {
+    let number = block.number;
+    if number == expected {
+        return "entries were lost while the capture was written: connections end there".to_owned();
+    }
+    if expected == 0 {
+        return format!(
+            "the log begins in an earlier file: {file} goes on with its block {number}; name all files of the capture"
+        );
+    }
+    if number < expected {
+        return format!("{file}: the log goes back from block {expected} to {number}, as in another capture");
+    }
+    format!("{file}: blocks {expected} to {} of the log are missing", number - 1)
+}
+
+fn name(machine: u16, conn: u32) -> String {
+    if machine == 0 { conn.to_string() } else { format!("{machine}.{conn}") }
+}
+
+fn differs(difference: &Difference, machine: u16, offset: Duration, since: Duration) -> Differs {
+    let Difference { call, live, replayed } = difference;
+    let at = offset + Duration::from_nanos(call.at.0);
+    let outcome =
+        |outcome: &Option<_>| outcome.as_ref().map_or_else(|| "nothing more".to_owned(), ToString::to_string);
+    let id = if call.packet == 0 { 0 } else { u64::from(machine) << 48 | call.packet };
+    Differs {
+        time_s: at.saturating_sub(since).as_secs_f64(),
+        frame: None,
+        file: None,
+        call: call.to_string(),
+        live: outcome(live),
+        replayed: outcome(replayed),
+        packet: PacketName { id, has_left: call.is_of_leaving() },
+    }
+}
+
+impl Told {
+    /// The failure of a replay that is not the same or not whole.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        match (self.different, self.is_damaged) {
+            (0, false) => Ok(()),
+            (0, true) => Err(Failure::failed("replay", "a part is damaged or unknown, as the notes say")),
+            (1, _) => Err(Failure::failed("replay", "a decision of 1 connection differs")),
+            (count, _) => Err(Failure::failed("replay", format!("decisions of {count} connections differ"))),
+        }
+    }
+}
