@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
 
 use crate::failure::Failure;
 
@@ -39,4 +39,25 @@ pub(crate) struct OfRun {
     /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// Plans an arm, or else the first one: for the radio alone, differences between arms do not matter.
+pub(crate) fn first_arm_unless(
+    scenario: &Scenario,
+    arm: Option<&str>,
+    seed: u64,
+) -> Result<Prepared, Failure> {
+    let planned = match scenario.plan(arm, seed) {
+        Err(NoPlan::WhichArm { arms }) if arm.is_none() => {
+            scenario.plan(arms.first().map(String::as_str), seed)
+        }
+        planned => planned,
+    };
+    planned.map_err(|no_plan| match no_plan {
+        NoPlan::Refused(refusal) => Failure::Located(refusal),
+        NoPlan::WhichArm { arms } => Failure::refused(
+            "--arm",
+            format_args!("no arm of that name, expected one of: {}", arms.join(", ")),
+        ),
+    })
 }

@@ -74,8 +74,9 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> 
     // The kernels resolve addresses themselves.
     config.arp = Arp::Known;
     config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
-    let machines = (0..plan.positions.len()).map(|_| Whole::new(plan.queue_packets.min(most)));
-    let mut world = World::new(config, machines.collect());
+    let most = plan.queue_packets.min(most);
+    let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
+    let mut world = World::new(config, (0..plan.positions.len() as u32).map(machine).collect());
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -113,10 +113,10 @@ impl Stations {
 }
 
 type Furniture = (Vec<Port>, Option<KernelRoutes>);
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
+pub(in crate::mesh) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Sets up a namespace from within: switches, devices, routes.
-fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<Furniture, AnyError> {
+/// Sets the switches of the namespace that it runs in.
+pub(in crate::mesh) fn set_switches() -> Result<(), AnyError> {
     // A forwarded packet leaves by the device that it came from. The kernel's own messages to IPv6 neighbours would
     // take airtime.
     for (key, value) in [
@@ -132,6 +132,12 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
     ] {
         set_switch(key, value).map_err(|error| format!("set net/{key}: {error}"))?;
     }
+    Ok(())
+}
+
+/// Sets up a namespace from within: switches, devices, routes.
+fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<Furniture, AnyError> {
+    set_switches()?;
     netlink::set_up("lo", true)?;
     let mut ports = Vec::new();
     for device in &station.devices {
@@ -153,11 +159,11 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
     Ok((ports, routes))
 }
 
-fn name_of(link: LinkId, is_radio: bool) -> String {
+pub(in crate::mesh) fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 
-fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyError> {
+pub(in crate::mesh) fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyError> {
     let routes = KernelRoutes::open(v4(station.address)?)?;
     let mut devices = Vec::new();
     for device in &station.devices {

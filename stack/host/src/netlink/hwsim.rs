@@ -19,6 +19,9 @@ use crate::nl80211;
 use crate::sys;
 pub use wire::{Fate, Frame, Mac, Received, Status, rate_index};
 
+/// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol and
+/// namespace. Ports that the kernel gives are numbers of processes, or above these.
+const OWN_PORTS: u32 = 1 << 30;
 /// Frames come in bursts, and the medium may be a scheduling round late.
 const QUEUED_BYTES: libc::c_int = 8 << 20;
 const RECEIVE_BUFFER: (libc::c_int, libc::c_int) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
@@ -79,7 +82,7 @@ impl Hwsim {
     /// Becomes the medium of this network namespace.
     pub fn open() -> Result<Hwsim, HwsimError> {
         let socket = open(Some(GENERIC)).map_err(system("open a netlink socket"))?;
-        bind(&socket, &SocketAddrNetlink::new(0, 0))
+        bind(&socket, &SocketAddrNetlink::new(OWN_PORTS | std::process::id(), 0))
             .map_err(|error| system("bind a netlink socket")(error.into()))?;
         sys::set_option(socket.as_fd(), RECEIVE_BUFFER, QUEUED_BYTES)
             .map_err(system("enlarge a netlink socket"))?;
