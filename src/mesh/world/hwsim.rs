@@ -190,3 +190,68 @@ fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, Failure> {
     }
     Ok(words)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parsed(words: &[&str]) -> Result<Arguments, clap::Error> {
+        Line::try_parse_from([&["hwsim"], words].concat()).map(|line| line.arguments)
+    }
+
+    fn problem(sets: &[&str], shell: Option<&str>) -> Option<String> {
+        let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::load(Path::new("configs/chain.yaml"), &sets).expect("it is sound");
+        let prepared = first_arm_unless(&scenario, None, 1).expect("it has arms");
+        check(&prepared, shell).err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_scenario_that_kernels_radios_cannot_play_is_refused_with_what_would_be_accepted() {
+        assert_eq!(problem(&[], Some("n8")), None);
+        let of = |sets: &[&str], shell| problem(sets, shell).expect("it is refused");
+        assert!(of(&["topology.hops=2"], Some("n3")).ends_with("no node `n3`, expected one of: n0, n1, n2"));
+        assert!(of(&["topology.hops=64"], None).contains("65 nodes, expected at most 64"));
+        assert!(
+            of(&["routing.protocol=dsr"], None).contains("expected static, or what `hopwise route` speaks")
+        );
+    }
+
+    #[test]
+    fn one_thing_is_asked_for_at_a_time() {
+        for words in [
+            &["s.yaml"][..],
+            &["s.yaml", "--shell", "--", "true"],
+            &["s.yaml", "--prepare"],
+            &["--shell"],
+            &["s.yaml", "--memory", "1", "--shell"],
+        ] {
+            assert!(parsed(words).is_err(), "{words:?}");
+        }
+        assert!(parsed(&["--prepare"]).is_ok() && parsed(&["s.yaml", "--shell"]).is_ok());
+    }
+
+    #[test]
+    fn the_guest_runs_the_same_command_in_its_own_folders() {
+        let words_of = |given: &[&str]| {
+            let arguments = parsed(given).expect("it is sound");
+            words(&arguments, Path::new("configs/chain.yaml")).expect("this program has a name")[1..]
+                .join(" ")
+        };
+        let begins = "world hwsim --here --out /out --seed 3";
+        assert_eq!(
+            words_of(&["s.yaml", "--seed", "3", "--set", "a=b c", "--capture", "--", "ping", "-c", "1"]),
+            format!("{begins} --set a=b c --capture /scenario/chain.yaml -- ping -c 1")
+        );
+        let shell = format!("{begins} --monitor /scenario/chain.yaml --shell=n2");
+        assert_eq!(words_of(&["s.yaml", "--seed", "3", "--monitor", "--shell", "n2"]), shell);
+    }
+}

@@ -129,14 +129,14 @@ impl Guest<'_> {
         let carried = carried.map_err(|error| failed("start a thread", error))?;
         let ended = running.to_the_end(&mut control, ends, self.limit);
         running.finish();
-        // What the guest has written is told to the end.
+        // The output that the guest has written comes through to its end.
         carried.into_iter().for_each(|thread| drop(thread.join()));
         drop(raw);
         ended.map(End::Status)
     }
 }
 
-/// What comes next from a guest.
+/// The next event of a guest.
 enum Word {
     Said(String),
     Signal,
@@ -256,7 +256,7 @@ fn accept<'a, const N: usize>(
     listeners: impl Iterator<Item = &'a UnixListener>,
     running: &mut Running<'_>,
 ) -> io::Result<[UnixStream; N]> {
-    let until = running.clock.now() + UP_WITH_KVM_WITHIN;
+    let until = running.clock.now() + UP_WITHIN;
     let mut streams = Vec::new();
     for listener in listeners {
         loop {

@@ -11,8 +11,8 @@ const SCRIPT: &str = include_str!("image.sh");
 const EARLY: &str = include_str!("early.sh");
 const INIT: &str = include_str!("init.sh");
 
-/// What a person who debugs drivers and daemons would miss, and what Hopwise itself calls. Debian's library of C comes
-/// with them, for the host's binary.
+/// The tools that a person who debugs drivers and daemons would miss, and those that Hopwise calls. Debian's library of
+/// C comes with them, for the host's binary.
 const PACKAGES: [&str; 23] = [
     "base-files",
     "bash",

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use hopwise_air::frames::{Framing, mac_of};
 use hopwise_air::{Lateness, Live, Whole};
+use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
 use hopwise_host::{Clock, wait_for};
@@ -41,40 +42,62 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     log::begin();
     log::flow().map_err(|error| Failure::failed("start the log", error))?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    let extras = Extras { out, capture: arguments.capture, monitor: arguments.monitor };
+    let program = program(arguments, prepared);
+    beside(prepared, &extras, &ends, || play(&program, &ends))
+}
+
+/// The files and interfaces that a field has beside its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extras<'a> {
+    pub(super) out: &'a Path,
+    pub(super) capture: bool,
+    pub(super) monitor: bool,
+}
+
+/// Runs `work` on a thread of its own once all nodes have joined, and carries their frames meanwhile. It ends soon after
+/// `ends` is readable.
+pub(super) fn beside<T: Send>(
+    prepared: &Prepared,
+    extras: &Extras<'_>,
+    ends: &OwnedFd,
+    work: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
     let hwsim = Hwsim::open().map_err(|error| Failure::failed("open the medium", error))?;
     let hwsim = Rc::new(hwsim);
-    let field = Field::open(prepared, &hwsim, arguments.monitor)?;
-    let count = as_u32(prepared.names.len());
-    let mut live = live::world_of_frames(&prepared.plan, MOST_WAITING, arguments.monitor);
-    let wanted = Wanted { capture: arguments.capture, frames: false, trace: false };
+    let field = Field::open(prepared, &hwsim, extras.monitor)?;
+    let mut live = live::world_of_frames(&prepared.plan, MOST_WAITING, extras.monitor);
+    let wanted = Wanted { capture: extras.capture, frames: false, trace: false };
     let clock = Clock::start();
     let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
-    let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (prepared, epoch), out)?;
-    let medium = Medium::new(&mut live, Rc::clone(&hwsim), (0..count).map(mac_of).collect());
+    let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (prepared, epoch), extras.out)?;
+    let macs = (0..as_u32(prepared.names.len())).map(mac_of).collect();
+    let medium = Medium::new(&mut live, Rc::clone(&hwsim), macs);
     let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let done = done.map_err(|error| Failure::failed("make a descriptor", error))?;
-    let (served, status) = thread::scope(|scope| {
+    let (served, worked) = thread::scope(|scope| {
         let direct = || {
-            let status = direct(&field, &program(arguments, prepared), &ends);
+            let worked = gather(&field, ends).and_then(|()| work());
             ring(&done);
-            status
+            worked
         };
         let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
         let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
         let served = medium.serve(&mut live, clock, &done);
         if served.is_err() {
-            ring(&ends);
+            ring(ends);
         }
-        let status = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok::<_, Failure>((served, status))
+        let worked = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok::<_, Failure>((served, worked))
     })?;
     watch.end()?;
     let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
     drop(field);
     let report = Report::of(prepared, &mut live, &dropped, hwsim.refusals());
     report.tell();
-    report.write(&out.join("medium.json")).map_err(|error| Failure::failed("write medium.json", error))?;
-    Ok(status)
+    let written = report.write(&extras.out.join("medium.json"));
+    written.map_err(|error| Failure::failed("write medium.json", error))?;
+    Ok(worked)
 }
 
 /// It fails only when the counter is full, which is as good.
@@ -93,14 +116,14 @@ fn program(arguments: &Arguments, prepared: &Prepared) -> Vec<String> {
     }
 }
 
-/// Joins the nodes, runs the program and waits for its end, while another thread carries their frames.
-fn direct(field: &Field, program: &[String], ends: &OwnedFd) -> Result<ExitCode, Failure> {
+/// Joins the nodes and waits until they hear each other.
+fn gather(field: &Field, ends: &OwnedFd) -> Result<(), Failure> {
     field.join()?;
     let clock = Clock::start();
     let mut deaf = field.deaf();
-    while !deaf.is_empty() && clock.now().since(hopwise_core::Instant::ZERO) < HEARD_WITHIN {
+    while !deaf.is_empty() && clock.now().since(Instant::ZERO) < HEARD_WITHIN {
         if waited(&[ends], LOOK_EVERY).is_some() {
-            return Ok(ExitCode::FAILURE);
+            return Err(Failure::failed("join the network", "a signal came first"));
         }
         deaf = field.deaf();
     }
@@ -109,6 +132,11 @@ fn direct(field: &Field, program: &[String], ends: &OwnedFd) -> Result<ExitCode,
     } else {
         tracing::warn!(nodes = deaf.join(", "), "ready, but these do not hear all of their neighbours");
     }
+    Ok(())
+}
+
+/// Runs the program and waits for its end.
+fn play(program: &[String], ends: &OwnedFd) -> Result<ExitCode, Failure> {
     let Some((name, words)) = program.split_first() else { return Ok(ExitCode::SUCCESS) };
     let failed = |error: io::Error| Failure::failed("run the command", format_args!("`{name}`: {error}"));
     let mut process = Command::new(name).args(words).spawn().map_err(failed)?;
@@ -144,7 +172,7 @@ fn status_of(process: &mut Child) -> io::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// What the medium did, for medium.json.
+/// The medium's counts, for medium.json.
 #[derive(Debug, Serialize)]
 struct Report {
     lasted_s: f64,
@@ -186,7 +214,7 @@ impl Report {
             }
         };
         Report {
-            lasted_s: world.now().since(hopwise_core::Instant::ZERO).as_secs_f64(),
+            lasted_s: world.now().since(Instant::ZERO).as_secs_f64(),
             nodes: prepared.names.iter().zip(0..).map(row).collect(),
             refused: refusals.refused,
             overruns: refusals.overruns,

@@ -18,7 +18,7 @@ pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
 /// Receives the fates of frames, each after its frame.
 pub type EndingSink = Box<dyn FnMut(&Ending)>;
 
-/// What a radio tells its driver, beside what a machine is told.
+/// The news of a radio for its driver, beside those that a machine gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RadioNews<'a> {
     /// A packet of `from` has arrived at `to`, which may overhear it.

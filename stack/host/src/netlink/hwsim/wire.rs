@@ -53,7 +53,7 @@ pub struct Received<'a> {
     pub mhz: u32,
 }
 
-/// What became of a frame that a radio sent.
+/// The fate of a frame that a radio sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     pub radio: Mac,
