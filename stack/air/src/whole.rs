@@ -1,7 +1,7 @@
 //! A machine that is elsewhere and hands over whole frames of 802.11, as a kernel does to the driver of its radio.
 //!
-//! They wait here, in a queue as long as the scenario's. Their fates go to the world's [`RadioSink`](crate::RadioSink): a
-//! machine is not told the signal of a packet, nor the number of tries.
+//! They wait here, in a queue as long as the scenario's. Their fates go to the world's
+//! [`RadioSink`](crate::RadioSink): a machine is not told the signal of a packet, nor the number of tries.
 //!
 //! Kernels whose radios are simulated have one clock and give their beacons at the same instant. On an idle medium all
 //! of them would collide. In an ad hoc network a beacon therefore waits for a random time, and is not sent if another

@@ -20,7 +20,8 @@ use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
 /// The number of an interface in the questions below.
 const INTERFACE: u32 = 4;
 
-/// Messages of netlink: of links, of stations (nl80211), of simulated radios (mac80211_hwsim), of chains of nft, and of a netfilter queue.
+/// Messages of netlink: of links, of stations (nl80211), of simulated radios (mac80211_hwsim), of chains of nft, and of
+/// a netfilter queue.
 pub fn netlink(bytes: &[u8]) {
     let mut within = 0;
     for heard in messages(bytes) {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hopwise_host::{Clock, wait_for};
@@ -88,21 +89,15 @@ impl Guest<'_> {
     }
 
     fn start(&self, folder: &Path, way: Way, ends: &OwnedFd) -> Result<End, Failure> {
-        let listen = |name: &str| {
-            let path = folder.join(format!("{name}.socket"));
-            let _ = fs::remove_file(&path);
-            UnixListener::bind(path)
-        };
-        let doing = |error: io::Error| failed("listen for the guest", error);
-        let terminal = listen(TERMINAL).map_err(doing)?;
-        let ports: Vec<_> = PORTS.into_iter().map(listen).collect::<io::Result<_>>().map_err(doing)?;
+        let names = PORTS.into_iter().chain([TERMINAL]);
+        let listeners = names.map(|name| listen(folder, name)).collect::<io::Result<Vec<_>>>();
+        let listeners = listeners.map_err(|error| failed("listen for the guest", error))?;
         let machine =
             Machine { image: self.image, shares: &self.shares, memory_mib: self.memory_mib, folder };
         let process =
             machine.start(way).map_err(|error| failed("run setpriv (Debian: util-linux) and qemu", error))?;
         let mut running = Running { process, machine: &machine, clock: Clock::start() };
-        let [control, input, out, err, terminal] = match accept(ports.iter().chain([&terminal]), &mut running)
-        {
+        let [control, input, out, err, terminal] = match accept(listeners.iter(), &mut running) {
             Ok(streams) => streams,
             Err(error) => return Ok(End::NotUp(running.problem(&error.to_string()))),
         };
@@ -120,11 +115,9 @@ impl Guest<'_> {
         }
         let raw = if self.has_terminal { Raw::begin() } else { None };
         let carried = if self.has_terminal {
-            let input = terminal.try_clone().and_then(carry_in);
-            input.and_then(|()| Ok(vec![carry_out(terminal, io::stdout())?]))
+            carry(terminal.try_clone(), [(terminal, Box::new(io::stdout()))])
         } else {
-            carry_in(input)
-                .and_then(|()| Ok(vec![carry_out(out, io::stdout())?, carry_out(err, io::stderr())?]))
+            carry(Ok(input), [(out, Box::new(io::stdout())), (err, Box::new(io::stderr()))])
         };
         let carried = carried.map_err(|error| failed("start a thread", error))?;
         let ended = running.to_the_end(&mut control, ends, self.limit);
@@ -134,6 +127,15 @@ impl Guest<'_> {
         drop(raw);
         ended.map(End::Status)
     }
+}
+
+/// Carries the streams between this process and the guest's ports, each on a thread of its own.
+fn carry<const N: usize>(
+    input: io::Result<UnixStream>,
+    outputs: [(UnixStream, Box<dyn Write + Send>); N],
+) -> io::Result<Vec<JoinHandle<()>>> {
+    carry_in(input?)?;
+    outputs.into_iter().map(|(port, ours)| carry_out(port, ours)).collect()
 }
 
 /// The next event of a guest.
@@ -250,6 +252,13 @@ impl Drop for Running<'_> {
 }
 
 const SIGNAL: &str = "a signal came";
+
+/// A socket for a port of the guest, in place of one of an earlier start.
+fn listen(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    let path = folder.join(format!("{name}.socket"));
+    let _ = fs::remove_file(&path);
+    UnixListener::bind(path)
+}
 
 /// Qemu connects to all sockets when it starts.
 fn accept<'a, const N: usize>(

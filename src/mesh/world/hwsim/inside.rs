@@ -55,8 +55,8 @@ pub(super) struct Extras<'a> {
     pub(super) monitor: bool,
 }
 
-/// Runs `work` on a thread of its own once all nodes have joined, and carries their frames meanwhile. It ends soon after
-/// `ends` is readable.
+/// Runs `work` on a thread of its own once all nodes have joined, and carries their frames meanwhile. It ends soon
+/// after `ends` is readable.
 pub(super) fn beside<T: Send>(
     prepared: &Prepared,
     extras: &Extras<'_>,
@@ -228,7 +228,7 @@ impl Report {
         let (frames, worst_ms) =
             (self.nodes.iter().map(|row| row.frames_sent).sum::<u64>(), self.late_worst_s * 1e3);
         tracing::info!(
-            "{frames} frames in {:.1} s; behind real time {} times, by {worst_ms:.1} ms at the worst, {:.1} s left out; \
+            "{frames} frames in {:.1} s; behind real time {} times, by {worst_ms:.1} ms at worst, {:.1} s left out; \
              {} lost on their way to the radio",
             self.lasted_s,
             self.late_times,

@@ -1,5 +1,5 @@
-//! The medium of mac80211_hwsim in user space (drivers/net/wireless/mac80211_hwsim.h): makes radios, receives each frame
-//! that they send, hands frames to those that receive them, and says what became of each.
+//! The medium of mac80211_hwsim in user space (drivers/net/wireless/mac80211_hwsim.h): makes radios, receives each
+//! frame that they send, hands frames to those that receive them, and says what became of each.
 //!
 //! The kernel removes the radios when the socket is closed. While it is open, no frame goes any other way.
 
@@ -19,8 +19,8 @@ use crate::nl80211;
 use crate::sys;
 pub use wire::{Fate, Frame, Mac, Received, Status, rate_index};
 
-/// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol and
-/// namespace. Ports that the kernel gives are numbers of processes, or above these.
+/// The module takes the close of any netlink socket with the port of ours for the end of ours, whatever its protocol
+/// and namespace. Ports that the kernel gives are numbers of processes, or above these.
 const OWN_PORTS: u32 = 1 << 30;
 /// Frames come in bursts, and the medium may be a scheduling round late.
 const QUEUED_BYTES: libc::c_int = 8 << 20;
