@@ -86,7 +86,10 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
         return;
     }
     let folder = Folder::new("reach");
+    let input = folder.0.join("input");
+    fs::write(&input, "come in\n").expect("a file");
     let script = "\
+        cat\n\
         on() { ip netns exec \"$@\"; }\n\
         until on n0 ping -q -c 3 -i 0.2 -W 2 10.0.0.4; do :; done\n\
         on n0 ping -q -c 30 -i 0.05 10.0.0.2\n\
@@ -96,8 +99,10 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
         echo mark far; on n2 iw dev air0 station get 02:00:00:00:00:03\n\
         ping -c 1 -W 1 10.0.0.1 || exit 9";
     let words = ["--set", "channel.loss=10%", "--set", &outages("n2-n3"), "--capture"];
-    let done = folder.world(3, LIMIT, &words, script).output().expect("it starts");
+    let input = fs::File::open(input).expect("it is there");
+    let done = folder.world(3, LIMIT, &words, script).stdin(input).output().expect("it starts");
     let all = said(&done);
+    assert!(all.starts_with("come in\n"), "{all}");
     // The last ping is of the guest itself, which has no route to the nodes: the status is the script's.
     assert_eq!(done.status.code(), Some(9), "{all}");
     assert!(all.contains("still there"), "{all}");

@@ -115,9 +115,9 @@ impl Guest<'_> {
         }
         let raw = if self.has_terminal { Raw::begin() } else { None };
         let carried = if self.has_terminal {
-            carry(terminal.try_clone(), [(terminal, Box::new(io::stdout()))])
+            carry(&terminal, [(&terminal, Box::new(io::stdout()))])
         } else {
-            carry(Ok(input), [(out, Box::new(io::stdout())), (err, Box::new(io::stderr()))])
+            carry(&input, [(&out, Box::new(io::stdout())), (&err, Box::new(io::stderr()))])
         };
         let carried = carried.map_err(|error| failed("start a thread", error))?;
         let ended = running.to_the_end(&mut control, ends, self.limit);
@@ -129,13 +129,14 @@ impl Guest<'_> {
     }
 }
 
-/// Carries the streams between this process and the guest's ports, each on a thread of its own.
+/// Carries the streams between this process and the guest's ports, each on a thread of its own. The caller keeps the
+/// sockets open: qemu forgets what it has not read of one that is closed.
 fn carry<const N: usize>(
-    input: io::Result<UnixStream>,
-    outputs: [(UnixStream, Box<dyn Write + Send>); N],
+    input: &UnixStream,
+    outputs: [(&UnixStream, Box<dyn Write + Send>); N],
 ) -> io::Result<Vec<JoinHandle<()>>> {
-    carry_in(input?)?;
-    outputs.into_iter().map(|(port, ours)| carry_out(port, ours)).collect()
+    carry_in(input.try_clone()?)?;
+    outputs.into_iter().map(|(port, ours)| carry_out(port.try_clone()?, ours)).collect()
 }
 
 /// The next event of a guest.
