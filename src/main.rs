@@ -34,6 +34,7 @@ enum Sub {
     Trial(lab::trial::Arguments),
     Route(mesh::route::Arguments),
     Air(mesh::air::Arguments),
+    World(mesh::world::Arguments),
     Certify(lab::certify::Arguments),
     Claims(lab::claims::Arguments),
     Node(node::Arguments),
@@ -65,6 +66,10 @@ fn main() -> ExitCode {
         Sub::Trial(arguments) => lab::trial::run(&arguments),
         Sub::Route(arguments) => mesh::route::run(&arguments),
         Sub::Air(arguments) => mesh::air::run(&arguments),
+        Sub::World(arguments) => match mesh::world::run(&arguments) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Sub::Certify(arguments) => lab::certify::run(&arguments),
         Sub::Claims(arguments) => lab::claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
 use hopwise_lab::units::{Share, Time};
 use hopwise_lab::world::World;
 
@@ -91,4 +91,25 @@ fn world(text: &str) -> Result<World, String> {
     let names = World::ALL.map(World::name);
     let found = World::ALL.into_iter().find(|world| world.name() == text);
     found.ok_or_else(|| format!("expected {}", names.join(" or ")))
+}
+
+/// Plans an arm, or else the first one: for the radio alone, differences between arms do not matter.
+pub(crate) fn first_arm_unless(
+    scenario: &Scenario,
+    arm: Option<&str>,
+    seed: u64,
+) -> Result<Prepared, Failure> {
+    let planned = match scenario.plan(arm, seed) {
+        Err(NoPlan::WhichArm { arms }) if arm.is_none() => {
+            scenario.plan(arms.first().map(String::as_str), seed)
+        }
+        planned => planned,
+    };
+    planned.map_err(|no_plan| match no_plan {
+        NoPlan::Refused(refusal) => Failure::Located(refusal),
+        NoPlan::WhichArm { arms } => Failure::refused(
+            "--arm",
+            format_args!("no arm of that name, expected one of: {}", arms.join(", ")),
+        ),
+    })
 }

@@ -31,6 +31,8 @@ mod flood;
 mod handshake;
 #[path = "live/hostile.rs"]
 mod hostile;
+#[path = "live/hwsim.rs"]
+mod hwsim;
 #[path = "live/killed.rs"]
 mod killed;
 #[path = "live/lent.rs"]

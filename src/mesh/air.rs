@@ -9,13 +9,12 @@ use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, wait_to_read};
 use hopwise_lab::live::air as live;
-use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
 use hopwise_lab::units::Time;
 
 use crate::daemon::log;
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
-use crate::scenario::OfRun;
+use crate::scenario::{OfRun, first_arm_unless};
 use crate::signals;
 
 pub(crate) mod medium;
@@ -64,7 +63,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = arguments.of.scenario.load()?;
-    let prepared = prepare(arguments, &scenario)?;
+    let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.of.seed)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
     log::begin();
@@ -104,20 +103,4 @@ fn tell(report: Report, is_json: bool, ends: &OwnedFd) -> Result<(), Failure> {
             Err(_) => return Ok(()),
         }
     }
-}
-
-fn prepare(arguments: &Arguments, scenario: &Scenario) -> Result<Prepared, Failure> {
-    let plan = |arm: Option<&str>| scenario.plan(arm, arguments.of.seed);
-    let planned = match plan(arguments.arm.as_deref()) {
-        // Differences between arms do not concern the radio, so that the first arm will do.
-        Err(NoPlan::WhichArm { arms }) if arguments.arm.is_none() => plan(arms.first().map(String::as_str)),
-        planned => planned,
-    };
-    planned.map_err(|no_plan| match no_plan {
-        NoPlan::Refused(refusal) => Failure::Located(refusal),
-        NoPlan::WhichArm { arms } => Failure::refused(
-            "--arm",
-            format_args!("no arm of that name, expected one of: {}", arms.join(", ")),
-        ),
-    })
 }

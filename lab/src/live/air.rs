@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopwise_air::frames::{Framing, Mac, mac_of};
-use hopwise_air::{Live, Outside, World, name_of};
+use hopwise_air::{Arp, Live, Outside, Whole, World, name_of};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_mesh::{Interface, towards};
 
@@ -72,6 +72,22 @@ pub fn world(plan: &Plan) -> Live<Outside> {
 /// The counters of all radios together; the kernels' queues have dropped that many packets.
 pub fn totals(world: &World<Outside>, queue_drops: u64) -> AirTotals {
     results::air(world, queue_drops)
+}
+
+/// The same world for kernels that hand over whole frames of 802.11. With `overhear` each station also receives what
+/// is meant for others, as its monitors do. A station's queue is the plan's, and holds at most `most`.
+pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> {
+    let mut config = build::air(plan, Framing::Whole, &|node| name_of(mac_of(node)));
+    // The kernels resolve addresses themselves.
+    config.arp = Arp::Known;
+    config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
+    let most = plan.queue_packets.min(most);
+    let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
+    let mut world = World::new(config, (0..plan.positions.len() as u32).map(machine).collect());
+    if !plan.tracks.is_empty() {
+        world.set_motion(plan.tracks.clone());
+    }
+    Live::new(world)
 }
 
 /// The shortest paths from each node to all others.

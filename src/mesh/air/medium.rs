@@ -10,10 +10,9 @@ use hopwise_core::narrow::as_u32;
 use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
 
 use super::stations::{Port, Stations};
+use crate::mesh::lag::Lag;
 
 const LARGEST: usize = 65_536;
-/// The pause between two warnings that the world is behind.
-const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Frames that went no further, by node.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +32,7 @@ struct Medium<'a> {
     is_full: Vec<bool>,
     poller: Poller,
     clock: Clock,
-    say_at: Instant,
+    lag: Lag,
     buffer: Vec<u8>,
     dropped: Dropped,
 }
@@ -61,7 +60,7 @@ pub(crate) fn serve(
         is_full: vec![false; ports.len()],
         poller,
         clock,
-        say_at: Instant::ZERO,
+        lag: Lag::default(),
         buffer: vec![0; LARGEST],
         dropped: Dropped {
             in_anothers_name: vec![0; count],
@@ -149,17 +148,10 @@ impl Medium<'_> {
     }
 
     fn say_if_late(&mut self, now: Instant) {
-        if self.say_at > now {
-            return;
-        }
-        if let Some(worst) = self.live.take_worst() {
-            let (ms, lateness) = (worst.as_secs_f64() * 1e3, self.live.lateness());
-            let left_out_s = lateness.left_out.as_secs_f64();
-            tracing::warn!(
-                "behind real time by up to {ms:.0} ms ({} times so far, {left_out_s:.1} s left out)",
-                lateness.times
-            );
-            self.say_at = now + SAY_EVERY;
+        if self.lag.is_due(now)
+            && let Some(worst) = self.live.take_worst()
+        {
+            self.lag.say(worst, self.live.lateness(), now);
         }
     }
 }

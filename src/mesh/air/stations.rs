@@ -129,15 +129,10 @@ impl Stations {
 }
 
 type Furniture = (Vec<Port>, Option<KernelRoutes>);
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
+pub(in crate::mesh) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Sets up a namespace from within: switches, devices, routes.
-fn furnish(
-    plan: &Plan,
-    (node, serves): (u32, Serves),
-    station: &Station,
-    steps: &[Step],
-) -> Result<Furniture, AnyError> {
+/// Sets the switches of the namespace that it runs in.
+pub(in crate::mesh) fn set_switches() -> Result<(), AnyError> {
     // A forwarded packet leaves by the device that it came from. The kernel's own messages to IPv6 neighbours would
     // take airtime.
     for (key, value) in [
@@ -153,6 +148,17 @@ fn furnish(
     ] {
         set_switch(key, value).map_err(|error| format!("set net/{key}: {error}"))?;
     }
+    Ok(())
+}
+
+/// Sets up a namespace from within: switches, devices, routes.
+fn furnish(
+    plan: &Plan,
+    (node, serves): (u32, Serves),
+    station: &Station,
+    steps: &[Step],
+) -> Result<Furniture, AnyError> {
+    set_switches()?;
     netlink::set_up("lo", true)?;
     let mut ports = Vec::new();
     for device in &station.devices {
@@ -174,11 +180,15 @@ fn furnish(
     Ok((ports, routes))
 }
 
-fn name_of(link: LinkId, is_radio: bool) -> String {
+pub(in crate::mesh) fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 
-fn set_routes(station: &Station, steps: &[Step], serves: Serves) -> Result<KernelRoutes, AnyError> {
+pub(in crate::mesh) fn set_routes(
+    station: &Station,
+    steps: &[Step],
+    serves: Serves,
+) -> Result<KernelRoutes, AnyError> {
     let routes = KernelRoutes::open(v4(station.address)?)?;
     let mut devices = Vec::new();
     for device in &station.devices {

@@ -36,7 +36,7 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{Ending, FrameEvent, Loss};
 use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
-use crate::phy::Phy;
+use crate::phy::{Phy, Rate};
 use crate::random::{Purpose, Stream};
 use station::{Service, Station, Wait};
 
@@ -65,12 +65,12 @@ impl Default for MacConfig {
 }
 
 /// The fate of a packet that a station was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum News {
     /// The packet of `from` has arrived at `to`.
-    Arrived { from: u32, to: u32, cast: Cast },
+    Arrived { from: u32, to: u32, cast: Cast, rate: Rate, power_w: f64 },
     /// The station has room again.
-    Done { station: u32, outcome: Outcome },
+    Done { station: u32, outcome: Outcome, rate: Rate, tries: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +162,15 @@ impl Dcf {
         self.medium.set_motion(positions, tracks);
     }
 
+    /// From now on packets are whole frames. An RTS announces those whose content is as long as before.
+    pub fn take_whole_frames(&mut self) {
+        let more = self.phy.data_overhead;
+        self.phy = self.phy.for_whole_frames();
+        let more = more - self.phy.data_overhead;
+        self.mac.rts_threshold =
+            self.mac.rts_threshold.map(|least| if least == 0 { 0 } else { least + more });
+    }
+
     /// Reports packets between other stations too.
     pub fn set_hears_all(&mut self, station: u32, hears_all: bool) {
         self.stations[station as usize].hears_all = hears_all;
@@ -194,6 +203,7 @@ impl Dcf {
             is_announced,
             is_cleared: false,
             has_left: false,
+            unanswered: 0,
         });
         self.contend_for_new(now, n);
     }
@@ -261,6 +271,11 @@ impl Dcf {
 
     pub fn stats(&self, station: u32) -> &StationStats {
         &self.stats[station as usize]
+    }
+
+    /// The profile's own rate.
+    pub fn rate(&self) -> Rate {
+        self.phy.data
     }
 
     pub fn stations(&self) -> u32 {

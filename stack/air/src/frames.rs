@@ -23,6 +23,8 @@ pub enum Framing {
     Packet,
     /// Packets begin with an Ethernet header; the radio's own header replaces it on the air.
     Ethernet,
+    /// Packets are whole frames of 802.11, also of management, to which the radio adds the FCS alone.
+    Whole,
 }
 
 pub(crate) const ETHERNET_BYTES: usize = 14;
@@ -31,7 +33,7 @@ impl Framing {
     /// The bytes of a packet that a data frame carries.
     pub fn payload(self, packet: &[u8]) -> &[u8] {
         match self {
-            Framing::Packet => packet,
+            Framing::Packet | Framing::Whole => packet,
             Framing::Ethernet => packet.get(ETHERNET_BYTES..).unwrap_or_default(),
         }
     }

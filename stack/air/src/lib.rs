@@ -22,11 +22,13 @@ pub mod radiotap;
 pub mod random;
 pub mod rules;
 pub mod saturated;
+mod whole;
 mod wire;
 mod world;
 
 pub use arp::Arp;
 pub use live::{Lateness, Live, Progress};
 pub use outside::{Outside, Refused, name_of};
+pub use whole::Whole;
 pub use wire::WireConfig;
-pub use world::{EndingSink, FrameSink, StationConfig, TraceSink, World, WorldConfig};
+pub use world::{EndingSink, FrameSink, RadioNews, RadioSink, StationConfig, TraceSink, World, WorldConfig};

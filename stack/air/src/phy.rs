@@ -114,6 +114,7 @@ const fn ofdm(name: &'static str, data: Rate) -> Phy {
 const DATA_OVERHEAD: u32 = 24 + 8 + 4;
 /// ns-2's, which has no LLC and room for a fourth address.
 const NS2_DATA_OVERHEAD: u32 = 34;
+const FCS_BYTES: u32 = 4;
 pub(crate) const RTS_BYTES: u32 = 20;
 pub(crate) const CTS_BYTES: u32 = 14;
 pub(crate) const ACK_BYTES: u32 = 14;
@@ -131,6 +132,12 @@ impl Phy {
             MacRules::Ns2 => NS2_DATA_OVERHEAD,
         };
         Phy { data_overhead, ..self }
+    }
+
+    /// The same profile for packets that are whole frames.
+    #[must_use]
+    pub(crate) fn for_whole_frames(self) -> Phy {
+        Phy { data_overhead: FCS_BYTES, ..self }
     }
 
     pub fn names() -> impl Iterator<Item = &'static str> {

@@ -79,25 +79,37 @@ impl Monitor {
     }
 }
 
-fn dbm(power_w: f64) -> i8 {
+/// Whole dBm, as radiotap and drivers give them.
+pub fn dbm(power_w: f64) -> i8 {
     if power_w <= 0.0 {
         return i8::MIN;
     }
     (10.0 * libm::log10(power_w) + 30.0).clamp(-128.0, 127.0) as i8
 }
 
-const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
+/// The BSSID of a world's ad hoc network.
+pub const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) {
     let frame = &event.frame;
+    let repeat = if frame.is_repeat { 0x08 } else { 0 };
+    let duration = ((frame.duration_ns / 1_000).min(32_767) as u16).to_le_bytes();
+    if let (FrameKind::Data, Framing::Whole, [control, flags, _, _, rest @ ..]) =
+        (frame.kind, framing, packet)
+    {
+        out.extend_from_slice(&[*control, flags | repeat]);
+        out.extend_from_slice(&duration);
+        out.extend_from_slice(rest);
+        return;
+    }
     let control: u8 = match frame.kind {
         FrameKind::Rts => 0xb4,
         FrameKind::Cts => 0xc4,
         FrameKind::Ack => 0xd4,
         FrameKind::Data => 0x08,
     };
-    out.extend_from_slice(&[control, if frame.is_repeat { 0x08 } else { 0 }]);
-    out.extend_from_slice(&((frame.duration_ns / 1_000).min(32_767) as u16).to_le_bytes());
+    out.extend_from_slice(&[control, repeat]);
+    out.extend_from_slice(&duration);
     out.extend_from_slice(&mac_of(frame.to));
     match frame.kind {
         FrameKind::Cts | FrameKind::Ack => {}
@@ -189,6 +201,16 @@ mod tests {
         let (bytes, _) = bytes.split_at(bytes.len() - FCS);
         assert!(bytes.ends_with(&[0xaa, 0xaa, 3, 0, 0, 0, 0x88, 0x8e, 1, 2, 3]));
         assert_eq!(bytes.len(), HEADER + 24 + 8 + 3);
+    }
+
+    #[test]
+    fn a_whole_frame_stays_as_it_is_but_for_its_retry_bit_and_its_duration() {
+        let packet: Vec<u8> = [&[0x80, 0x01, 9, 9][..], &[7; 40]].concat();
+        let mut again = event(FrameKind::Data);
+        again.frame.is_repeat = true;
+        let bytes = written(&again, "dsss-2mbps", Framing::Whole, &packet);
+        assert_eq!(bytes[HEADER..HEADER + 4], [0x80, 0x09, 0x3a, 0x01]);
+        assert_eq!(bytes[HEADER + 4..bytes.len() - FCS], packet[4..]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Purpose {
     Routing,
     /// A base station's forecasts of fades.
     Forecast,
+    /// When beacons leave.
+    Beacons,
 }
 
 /// The numbers of one seed, station and purpose.

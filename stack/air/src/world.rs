@@ -25,7 +25,7 @@ use crate::position::Position;
 use crate::radio::Radio;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
-pub use sinks::{EndingSink, FrameSink, TraceSink};
+pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 
 /// The most timers of one instant; with more, one of them never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
@@ -107,6 +107,7 @@ pub struct World<M: Machine> {
     trace: Option<TraceSink>,
     frames: Option<FrameSink>,
     endings: Option<EndingSink>,
+    radio: Option<RadioSink>,
     loads: fn(&[u8]) -> Load,
     spare: Vec<Vec<u8>>,
 }
@@ -125,6 +126,9 @@ impl<M: Machine> World<M> {
         }
         for (number, station) in config.stations.iter().enumerate() {
             dcf.set_hears_all(number as u32, station.hears_all);
+        }
+        if config.stations.iter().any(|station| station.framing == Framing::Whole) {
+            dcf.take_whole_frames();
         }
         let resolver = (config.arp == Arp::Asked).then(|| Resolver::new(machines.len(), config.mac.rules));
         let mut world = World {
@@ -146,6 +150,7 @@ impl<M: Machine> World<M> {
             trace: None,
             frames: None,
             endings: None,
+            radio: None,
             loads: |_| Load::Other,
             spare: Vec::new(),
         };
@@ -240,12 +245,13 @@ impl<M: Machine> World<M> {
     }
 
     fn take(&mut self, news: News) {
+        self.tell_driver(&news);
         let now = Instant(self.now);
         match news {
             News::Arrived { from, to, .. } if self.held[from as usize].is_arp => {
                 self.hear_arp(from, to as usize);
             }
-            News::Arrived { from, to, cast } => {
+            News::Arrived { from, to, cast, .. } => {
                 let n = to as usize;
                 let rx = Rx {
                     link: self.stations[n].radio,
@@ -258,7 +264,7 @@ impl<M: Machine> World<M> {
                 self.serve(n);
             }
             News::Done { station, .. } if self.held[station as usize].is_arp => self.serve(station as usize),
-            News::Done { station, outcome } => {
+            News::Done { station, outcome, .. } => {
                 let n = station as usize;
                 let held = &self.held[n];
                 let event = match (outcome, held.to) {
@@ -371,6 +377,8 @@ impl<M: Machine> World<M> {
     /// No station has the address: no ACK would come.
     fn refuse(&mut self, n: usize) {
         self.unresolved += 1;
+        let (station, rate) = (n as u32, self.dcf.rate());
+        self.tell_driver(&News::Done { station, outcome: Outcome::GivenUp, rate, tries: 1 });
         let held = std::mem::take(&mut self.held[n]);
         if let Some(to) = held.to {
             let event = LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet };

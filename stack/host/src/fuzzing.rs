@@ -9,6 +9,7 @@ use crate::bridge::ports;
 use crate::capture::finish_checksum;
 use crate::firewall::{Between, Ruleset};
 use crate::netlink::carrier::carrier_of;
+use crate::netlink::hwsim::wire::frame as frame_of_hwsim;
 use crate::netlink::message::{attributes, messages};
 use crate::nfqueue::{socket, standing};
 use crate::nl80211;
@@ -19,7 +20,8 @@ use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
 /// The number of an interface in the questions below.
 const INTERFACE: u32 = 4;
 
-/// Messages of netlink: of links, of stations (nl80211), of chains of nft, and of a netfilter queue.
+/// Messages of netlink: of links, of stations (nl80211), of simulated radios (mac80211_hwsim), of chains of nft, and of
+/// a netfilter queue.
 pub fn netlink(bytes: &[u8]) {
     let mut within = 0;
     for heard in messages(bytes) {
@@ -28,7 +30,7 @@ pub fn netlink(bytes: &[u8]) {
         assert!(attributes(heard.body).map(|(_, value)| value.len()).sum::<usize>() <= heard.body.len());
         let _ = (nl80211::family(heard.body), nl80211::station(heard.body));
         let _ = (nl80211::news(heard.body, INTERFACE), standing::read(heard.body));
-        let _ = (ports::read(&heard), heard.errno());
+        let _ = (ports::read(&heard), heard.errno(), frame_of_hwsim(heard.body));
     }
     let _ = carrier_of(bytes, "radio");
     if let Some(queued) = socket::read(bytes) {

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod carrier;
 mod detour;
+pub mod hwsim;
 pub(crate) mod links;
 pub(crate) mod message;
 mod names;

@@ -113,9 +113,8 @@ impl Nl80211 {
     /// Fails with `NotFound` if this kernel has no Wi-Fi.
     pub fn open() -> io::Result<Nl80211> {
         let socket = open(Some(GENERIC))?;
-        let question = Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]);
         let mut found = None;
-        ask(&socket, question.attribute(FAMILY_NAME, b"nl80211\0"), |heard| {
+        ask(&socket, family_named(b"nl80211\0"), |heard| {
             found = found.or_else(|| family(heard.body));
         })?;
         let (family, group) = found.ok_or(io::ErrorKind::NotFound)?;
@@ -175,6 +174,11 @@ impl AsFd for StationWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// The question for a family of generic netlink, by its name with a zero at the end.
+pub(crate) fn family_named(name: &[u8]) -> Message {
+    Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]).attribute(FAMILY_NAME, name)
 }
 
 /// The family's number, and that of its group if it has one.

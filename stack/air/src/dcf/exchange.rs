@@ -74,7 +74,8 @@ impl Dcf {
         // An ACK that was lost brings the same frame again.
         if std::mem::replace(&mut link.delivered, service.number) != service.number {
             let (from, to) = (link.from, n as u32);
-            self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs });
+            let (rate, power_w) = (service.rate, heard.power_w);
+            self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs, rate, power_w });
         }
     }
 
@@ -189,6 +190,9 @@ impl Dcf {
 
     fn try_again(&mut self, n: usize, tries: Tries) {
         let st = &mut self.stations[n];
+        if let Some(service) = &mut st.service {
+            service.unanswered += 1;
+        }
         let (tries, most) = match tries {
             Tries::Short => (&mut st.short_tries, self.mac.short_retries),
             Tries::Long => (&mut st.long_tries, self.mac.long_retries),
@@ -217,11 +221,12 @@ impl Dcf {
     fn finish(&mut self, n: usize, outcome: Outcome) {
         let st = &mut self.stations[n];
         st.reset_cw();
-        st.service = None;
+        let Some(service) = st.service.take() else { return };
         if outcome == Outcome::GivenUp {
             self.stats[n].retry_drops += 1;
         }
-        self.news.push_back(News::Done { station: n as u32, outcome });
+        let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
+        self.news.push_back(News::Done { station: n as u32, outcome, rate: service.rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {

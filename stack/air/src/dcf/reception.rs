@@ -161,7 +161,7 @@ impl Dcf {
     /// A frame was decoded.
     fn take(&mut self, n: usize, heard: &Reception) {
         let from = self.medium.links[heard.link as usize].from;
-        let Frame { kind, to, duration_ns, is_announced, .. } = self.stations[from as usize].frame;
+        let Frame { kind, to, duration_ns, is_announced, rate, .. } = self.stations[from as usize].frame;
         let st = &mut self.stations[n];
         // ns-2 lets an EIFS stand; the standard ends it with the next frame that is understood.
         st.eifs_until = 0;
@@ -180,7 +180,8 @@ impl Dcf {
         let hears_all = st.hears_all;
         if kind == FrameKind::Data && (to == EVERYONE || hears_all) {
             let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
-            self.news.push_back(News::Arrived { from, to: n as u32, cast });
+            let power_w = heard.power_w;
+            self.news.push_back(News::Arrived { from, to: n as u32, cast, rate, power_w });
         }
     }
 }

@@ -85,6 +85,8 @@ pub(super) struct Service {
     pub(super) is_cleared: bool,
     /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
     pub(super) has_left: bool,
+    /// The RTSs and data frames with it that no answer followed.
+    pub(super) unanswered: u32,
 }
 
 /// A CTS or an ACK that is owed.

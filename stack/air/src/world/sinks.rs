@@ -5,8 +5,9 @@ use hopwise_core::trace::TraceEvent;
 
 use super::World;
 use crate::airtime::Load;
-use crate::dcf::FrameKind;
+use crate::dcf::{FrameKind, News, Outcome};
 use crate::frames::{Ending, FrameEvent};
+use crate::phy::Rate;
 
 /// Sees every trace event, with its machine.
 pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
@@ -17,7 +18,36 @@ pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
 /// Receives the fates of frames, each after its frame.
 pub type EndingSink = Box<dyn FnMut(&Ending)>;
 
+/// The news of a radio for its driver, beside those that a machine gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RadioNews<'a> {
+    /// A packet of `from` has arrived at `to`, which may overhear it.
+    Arrived { from: u32, to: u32, id: u64, rate: Rate, power_w: f64, packet: &'a [u8] },
+    /// The station's packet of that id has gone, or was given up. An RTS or a packet without an answer is a try.
+    Done { station: u32, id: u64, outcome: Outcome, rate: Rate, tries: u32 },
+}
+
+/// Receives them in the order in which they happen.
+pub type RadioSink = Box<dyn FnMut(&RadioNews<'_>)>;
+
 impl<M: Machine> World<M> {
+    pub fn set_radio(&mut self, sink: RadioSink) {
+        self.radio = Some(sink);
+    }
+
+    pub(super) fn tell_driver(&mut self, news: &News) {
+        let Some(sink) = &mut self.radio else { return };
+        sink(&match *news {
+            News::Arrived { from, to, rate, power_w, .. } => {
+                let held = &self.held[from as usize];
+                RadioNews::Arrived { from, to, id: held.id, rate, power_w, packet: &held.packet }
+            }
+            News::Done { station, outcome, rate, tries } => {
+                RadioNews::Done { station, id: self.held[station as usize].id, outcome, rate, tries }
+            }
+        });
+    }
+
     pub fn set_trace(&mut self, sink: TraceSink) {
         self.trace = Some(sink);
     }

@@ -1,0 +1,28 @@
+//! `hopwise world`: the nodes of a scenario on kernels' own stacks.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+
+mod hwsim;
+
+/// Run real programs in a world that a scenario describes, and that is closer to a machine than its simulation
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    world: World,
+}
+
+#[derive(Debug, Subcommand)]
+enum World {
+    Hwsim(hwsim::Arguments),
+}
+
+/// Returns the status of the command that ran in the world.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.world {
+        World::Hwsim(arguments) => hwsim::run(arguments),
+    }
+}

@@ -1,0 +1,368 @@
+//! One guest: its folders, its streams, its end.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hopwise_host::{Clock, wait_for};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+
+use super::image::Image;
+use super::qemu::{Accelerator, Machine, PORTS, TERMINAL, Way, has_kvm};
+use super::streams::{Raw, carry_in, carry_out, size};
+use crate::failure::{Failure, remark};
+use crate::signals;
+
+/// A guest is up within some seconds, also when several machines share a processor. One that KVM holds up is given up
+/// sooner.
+const UP_WITHIN: Duration = Duration::from_secs(120);
+const UP_WITH_KVM_WITHIN: Duration = Duration::from_secs(20);
+/// The time for a command to end when it is told to, and for the guest to switch itself off.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+
+/// A folder of this machine that the guest sees under that tag.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) tag: &'static str,
+    pub(super) folder: PathBuf,
+    pub(super) is_read_only: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Guest<'a> {
+    pub(super) image: &'a Image,
+    pub(super) memory_mib: u32,
+    pub(super) accelerator: Accelerator,
+    pub(super) limit: Option<Duration>,
+    /// The command gets a terminal in place of three streams.
+    pub(super) has_terminal: bool,
+    pub(super) shares: Vec<Share>,
+}
+
+/// The end of one start.
+enum End {
+    Status(u8),
+    /// It was not up by then, or is gone: another start may succeed.
+    NotUp(String),
+}
+
+impl Guest<'_> {
+    /// Runs a command in a guest and returns its status.
+    pub(super) fn run(mut self, command: &[String]) -> Result<ExitCode, Failure> {
+        let folder = Folder::make().map_err(|error| failed("make a folder for the guest", error))?;
+        self.write_order(&folder.path, command).map_err(|error| failed("write the guest's order", error))?;
+        let order = Share { tag: "order", folder: folder.path.join("order"), is_read_only: true };
+        self.shares.push(order);
+        let ends = signals::watch().map_err(|error| failed("watch for signals", error))?;
+        let mut last = String::new();
+        for way in self.accelerator.ways(has_kvm()) {
+            match self.start(&folder.path, way, &ends)? {
+                End::Status(status) => return Ok(ExitCode::from(status)),
+                End::NotUp(problem) if way == Way::Kvm && self.accelerator == Accelerator::Auto => {
+                    remark("the guest does not come up with KVM; it is emulated, which is slower");
+                    last = problem;
+                }
+                End::NotUp(problem) => last = problem,
+            }
+        }
+        Err(failed("start the guest", last))
+    }
+
+    fn write_order(&self, folder: &Path, command: &[String]) -> io::Result<()> {
+        let folder = folder.join("order");
+        fs::create_dir(&folder)?;
+        let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+        let terminal = std::env::var("TERM").unwrap_or_else(|_| "linux".to_owned());
+        let environment = format!("export TERM={}\n", quoted(&terminal));
+        fs::write(folder.join("command"), format!("{environment}exec {}\n", words.join(" ")))?;
+        let streams = if self.has_terminal { "terminal" } else { "three" };
+        let (rows, columns) = size();
+        fs::write(folder.join("order"), format!("streams={streams} rows={rows} columns={columns}\n"))
+    }
+
+    fn start(&self, folder: &Path, way: Way, ends: &OwnedFd) -> Result<End, Failure> {
+        let names = PORTS.into_iter().chain([TERMINAL]);
+        let listeners = names.map(|name| listen(folder, name)).collect::<io::Result<Vec<_>>>();
+        let listeners = listeners.map_err(|error| failed("listen for the guest", error))?;
+        let machine =
+            Machine { image: self.image, shares: &self.shares, memory_mib: self.memory_mib, folder };
+        let process =
+            machine.start(way).map_err(|error| failed("run setpriv (Debian: util-linux) and qemu", error))?;
+        let mut running = Running { process, machine: &machine, clock: Clock::start() };
+        let [control, input, out, err, terminal] = match accept(listeners.iter(), &mut running) {
+            Ok(streams) => streams,
+            Err(error) => return Ok(End::NotUp(running.problem(&error.to_string()))),
+        };
+        let mut control = BufReader::new(control);
+        let within = if way == Way::Kvm { UP_WITH_KVM_WITHIN } else { UP_WITHIN };
+        match running.next_word(&mut control, ends, Some(within)) {
+            Word::Said(word) if word.starts_with("up ") => {}
+            Word::Said(word) => return Err(failed("start the guest", running.problem(&word))),
+            Word::Signal => return Err(failed("start the guest", "a signal came first")),
+            Word::Gone => return Ok(End::NotUp(running.problem("qemu has ended"))),
+            Word::Late => {
+                let problem = format!("it is not up after {} s", within.as_secs());
+                return Ok(End::NotUp(running.problem(&problem)));
+            }
+        }
+        let raw = if self.has_terminal { Raw::begin() } else { None };
+        let carried = if self.has_terminal {
+            carry(&terminal, [(&terminal, Box::new(io::stdout()))])
+        } else {
+            carry(&input, [(&out, Box::new(io::stdout())), (&err, Box::new(io::stderr()))])
+        };
+        let carried = carried.map_err(|error| failed("start a thread", error))?;
+        let ended = running.to_the_end(&mut control, ends, self.limit);
+        running.finish();
+        // The output that the guest has written comes through to its end.
+        carried.into_iter().for_each(|thread| drop(thread.join()));
+        drop(raw);
+        ended.map(End::Status)
+    }
+}
+
+/// Carries the streams between this process and the guest's ports, each on a thread of its own. The caller keeps the
+/// sockets open: qemu forgets what it has not read of one that is closed.
+fn carry<const N: usize>(
+    input: &UnixStream,
+    outputs: [(&UnixStream, Box<dyn Write + Send>); N],
+) -> io::Result<Vec<JoinHandle<()>>> {
+    carry_in(input.try_clone()?)?;
+    outputs.into_iter().map(|(port, ours)| carry_out(port.try_clone()?, ours)).collect()
+}
+
+/// The next event of a guest.
+enum Word {
+    Said(String),
+    Signal,
+    Gone,
+    Late,
+}
+
+/// A guest that runs. Dropping it ends it.
+struct Running<'a> {
+    process: Child,
+    machine: &'a Machine<'a>,
+    clock: Clock,
+}
+
+impl Running<'_> {
+    fn next_word(
+        &self,
+        control: &mut BufReader<UnixStream>,
+        ends: &OwnedFd,
+        within: Option<Duration>,
+    ) -> Word {
+        let until = within.map(|within| self.clock.now() + within);
+        loop {
+            let rest = until.map_or(Duration::from_secs(3600), |until| until.since(self.clock.now()));
+            let mut ready = [PollFd::new(control.get_ref(), PollFlags::IN), PollFd::new(ends, PollFlags::IN)];
+            match wait_for(&mut ready, rest) {
+                Ok(0) if until.is_some_and(|until| until <= self.clock.now()) => return Word::Late,
+                Ok(0) => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Word::Gone,
+                Ok(_) => {}
+            }
+            if !ready[1].revents().is_empty() {
+                let _ = rustix::io::read(ends, &mut [0_u8; 8][..]);
+                return Word::Signal;
+            }
+            let mut line = String::new();
+            return match control.read_line(&mut line) {
+                Ok(bytes) if bytes > 0 => Word::Said(line.trim().to_owned()),
+                _ => Word::Gone,
+            };
+        }
+    }
+
+    /// Waits for the command's status. After the limit, or a signal, the command is told to end.
+    fn to_the_end(
+        &self,
+        control: &mut BufReader<UnixStream>,
+        ends: &OwnedFd,
+        limit: Option<Duration>,
+    ) -> Result<u8, Failure> {
+        let (mut within, mut told) = (limit, None);
+        loop {
+            let word = self.next_word(control, ends, within);
+            match (word, &told) {
+                (Word::Said(word), _) => match (word.strip_prefix("status "), told) {
+                    (Some(_), Some(why)) if why != SIGNAL => return Err(failed("run the command", why)),
+                    (Some(status), _) => return Ok(status.parse().unwrap_or(1)),
+                    (None, _) => return Err(failed("run the guest", self.problem(&word))),
+                },
+                (Word::Gone, _) => {
+                    return Err(failed("run the guest", self.problem("it has ended by itself")));
+                }
+                (Word::Late, None) => {
+                    let seconds = limit.unwrap_or_default().as_secs_f64();
+                    told = Some(format!("it was not done within {seconds} s and was ended"));
+                }
+                (Word::Signal, None) => told = Some(SIGNAL.to_owned()),
+                (Word::Late, Some(_)) => {
+                    return Err(failed(
+                        "run the command",
+                        "it did not end when it was told to; the guest was killed",
+                    ));
+                }
+                (Word::Signal, Some(_)) => {
+                    return Err(failed("run the command", "a second signal killed the guest"));
+                }
+            }
+            let _ = control.get_ref().write_all(b"end\n");
+            within = Some(ENDS_WITHIN);
+        }
+    }
+
+    /// Waits until the guest has switched itself off.
+    fn finish(&mut self) {
+        let id = Pid::from_child(&self.process);
+        if let Ok(process) = pidfd_open(id, PidfdFlags::empty()) {
+            let _ = wait_for(&mut [PollFd::new(&process, PollFlags::IN)], ENDS_WITHIN);
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    fn problem(&self, problem: &str) -> String {
+        format!("{problem}; last it said:\n{}", self.machine.last_words())
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+const SIGNAL: &str = "a signal came";
+
+/// A socket for a port of the guest, in place of one of an earlier start.
+fn listen(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    let path = folder.join(format!("{name}.socket"));
+    let _ = fs::remove_file(&path);
+    UnixListener::bind(path)
+}
+
+/// Qemu connects to all sockets when it starts.
+fn accept<'a, const N: usize>(
+    listeners: impl Iterator<Item = &'a UnixListener>,
+    running: &mut Running<'_>,
+) -> io::Result<[UnixStream; N]> {
+    let until = running.clock.now() + UP_WITHIN;
+    let mut streams = Vec::new();
+    for listener in listeners {
+        loop {
+            let mut ready = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+            if wait_for(&mut ready, Duration::from_millis(50)).unwrap_or(0) > 0 {
+                streams.push(listener.accept()?.0);
+                break;
+            }
+            if running.has_ended() {
+                return Err(io::Error::other("qemu has ended"));
+            }
+            if until < running.clock.now() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+    streams.try_into().map_err(|_| io::Error::other("not all ports are there"))
+}
+
+/// A folder for one guest in the temporary folder. It is locked while in use; those of killed processes are removed.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+const PREFIX: &str = "hopwise-hwsim-";
+
+impl Folder {
+    fn make() -> io::Result<Folder> {
+        let all = std::env::temp_dir();
+        remove_left(&all);
+        let path = all.join(format!("{PREFIX}{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = File::create(path.join("lock"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Folder { path, _lock: lock })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn remove_left(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == geteuid().as_raw());
+        let is_used = || match File::open(entry.path().join("lock")) {
+            Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err(),
+            // Its process is about to make the lock, or was killed before it did.
+            Err(_) => Path::new("/proc").join(&entry.file_name().to_string_lossy()[PREFIX.len()..]).exists(),
+        };
+        if is_ours && !is_used() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A word as the shell reads it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn failed(doing: &'static str, problem: impl std::fmt::Display) -> Failure {
+    Failure::failed(doing, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_word_comes_through_the_shell_as_it_is() {
+        for word in ["", "plain", "a b", "it's", "$HOME `x` \"y\" \\", "*\n;"] {
+            let read = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quoted(word))])
+                .output();
+            assert_eq!(read.expect("sh runs").stdout, word.as_bytes(), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_killed_one_goes_and_one_in_use_stays() {
+        let all = std::env::temp_dir().join(format!("hopwise-left-{}", std::process::id()));
+        let [used, left, other] = ["hopwise-hwsim-1", "hopwise-hwsim-2", "other"].map(|name| all.join(name));
+        for folder in [&used, &left, &other] {
+            fs::create_dir_all(folder).expect("a folder");
+            File::create(folder.join("lock")).expect("a file");
+        }
+        let lock = File::open(used.join("lock")).expect("it is there");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
+        remove_left(&all);
+        assert_eq!([&used, &left, &other].map(|folder| folder.exists()), [true, false, true]);
+        fs::remove_dir_all(all).expect("it is there");
+    }
+}

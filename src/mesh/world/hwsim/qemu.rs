@@ -1,0 +1,151 @@
+//! The process of qemu: its arguments, and its end with ours.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use clap::ValueEnum;
+
+use super::guest::Share;
+use super::image::Image;
+
+/// The kind of processor that a guest gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Accelerator {
+    /// KVM, and emulation where a guest does not come up with it
+    #[default]
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+/// One way to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Kvm,
+    Tcg,
+}
+
+impl Accelerator {
+    /// The ways to try, in order. Qemu's emulation crashed once in some hundred starts, before the guest was up.
+    pub(super) fn ways(self, has_kvm: bool) -> Vec<Way> {
+        match self {
+            Accelerator::Kvm => vec![Way::Kvm],
+            Accelerator::Auto if has_kvm => vec![Way::Kvm, Way::Tcg, Way::Tcg, Way::Tcg],
+            Accelerator::Auto | Accelerator::Tcg => vec![Way::Tcg; 3],
+        }
+    }
+}
+
+/// The user may open the kernel's device.
+pub(super) fn has_kvm() -> bool {
+    File::options().read(true).write(true).open("/dev/kvm").is_ok()
+}
+
+/// A port of the guest, with the socket that leads to it.
+pub(super) const PORTS: [&str; 4] = ["control", "in", "out", "err"];
+/// The guest's terminal.
+pub(super) const TERMINAL: &str = "terminal";
+
+#[derive(Debug)]
+pub(super) struct Machine<'a> {
+    pub(super) image: &'a Image,
+    pub(super) shares: &'a [Share],
+    pub(super) memory_mib: u32,
+    /// The sockets of the ports are there, and files about this run.
+    pub(super) folder: &'a Path,
+}
+
+impl Machine<'_> {
+    /// Starts it. The kernel ends it with the thread that calls this: nothing is left of a guest whose command was
+    /// killed.
+    pub(super) fn start(&self, way: Way) -> io::Result<Child> {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).args(self.image.qemu()).args(self.arguments(way));
+        command.env("QEMU_MODULE_DIR", self.image.qemu_modules());
+        let errors = File::create(self.folder.join("qemu.log"))?;
+        command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
+        command.spawn()
+    }
+
+    fn arguments(&self, way: Way) -> Vec<String> {
+        let accelerated: &[&str] = match way {
+            Way::Kvm => &["-accel", "kvm", "-cpu", "host"],
+            Way::Tcg => &["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"],
+        };
+        let mut words: Vec<String> = ["-M", "q35,usb=off,vmport=off"].map(str::to_owned).into();
+        words.extend(accelerated.iter().map(|word| (*word).to_owned()));
+        let fixed = "-smp 1 -nodefaults -no-user-config -display none -vga none -nic none -no-reboot";
+        words.extend(fixed.split(' ').map(str::to_owned));
+        let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        add("-m", self.memory_mib.to_string());
+        add("-kernel", text(&self.image.kernel()));
+        add("-initrd", text(&self.image.first_files()));
+        // No entropy is gathered and no errata are worked around for a guest that lives for minutes.
+        let boots = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr random.trust_cpu=on \
+                     rcupdate.rcu_expedited=1";
+        add("-append", boots.to_owned());
+        add("-serial", format!("file:{}", escaped(&self.folder.join("console.log"))));
+        add("-device", "virtio-serial-pci".to_owned());
+        let socket = |name: &str| {
+            format!("socket,id={name},path={}", escaped(&self.folder.join(format!("{name}.socket"))))
+        };
+        add("-chardev", socket(TERMINAL));
+        add("-device", format!("virtconsole,chardev={TERMINAL}"));
+        for port in PORTS {
+            add("-chardev", socket(port));
+            add("-device", format!("virtserialport,chardev={port},name={port}"));
+        }
+        let disk = escaped(&self.image.disk());
+        add("-drive", format!("if=none,id=root,format=raw,readonly=on,file={disk}"));
+        add("-device", "virtio-blk-pci,drive=root".to_owned());
+        for Share { tag, folder, is_read_only } in self.shares {
+            let how = if *is_read_only { ",readonly=on" } else { "" };
+            let folder = escaped(folder);
+            add("-fsdev", format!("local,id={tag},path={folder},security_model=none,multidevs=remap{how}"));
+            add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
+        }
+        words
+    }
+
+    /// The last lines of the guest's console and of qemu, for a failure.
+    pub(super) fn last_words(&self) -> String {
+        let tail = |name: &str| {
+            let text = fs::read(self.folder.join(name)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let lines: Vec<_> = text.lines().rev().take(12).map(str::to_owned).collect();
+            lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        };
+        format!("{}\n{}", tail("qemu.log"), tail("console.log")).trim().to_owned()
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A path in a list of qemu, where a comma ends a value unless it is doubled.
+fn escaped(path: &Path) -> String {
+    text(path).replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emulation_is_tried_again_and_follows_kvm_where_either_will_do() {
+        assert_eq!(Accelerator::Auto.ways(true), [Way::Kvm, Way::Tcg, Way::Tcg, Way::Tcg]);
+        assert_eq!(Accelerator::Auto.ways(false), [Way::Tcg; 3]);
+        assert_eq!(
+            (Accelerator::Kvm.ways(false), Accelerator::Tcg.ways(true)),
+            (vec![Way::Kvm], vec![Way::Tcg; 3])
+        );
+    }
+
+    #[test]
+    fn a_comma_in_a_path_is_doubled() {
+        assert_eq!(escaped(Path::new("/a,b/c")), "/a,,b/c");
+    }
+}

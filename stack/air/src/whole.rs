@@ -1,0 +1,299 @@
+//! A machine that is elsewhere and hands over whole frames of 802.11, as a kernel does to the driver of its radio.
+//!
+//! They wait here, in a queue as long as the scenario's. Their fates go to the world's
+//! [`RadioSink`](crate::RadioSink): a machine is not told the signal of a packet, nor the number of tries.
+//!
+//! Kernels whose radios are simulated have one clock and give their beacons at the same instant. On an idle medium all
+//! of them would collide. In an ad hoc network a beacon therefore waits for a random time, and is not sent if another
+//! station's comes first (IEEE 802.11-2016 §11.1.3.5).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
+
+use crate::outside::{Refused, name_of};
+use crate::phy::Phy;
+use crate::random::{Purpose, Stream};
+
+/// Frame control, duration and two addresses (IEEE 802.11-2020, 9.3): a shorter frame does not name its sender.
+const LEAST_BYTES: usize = 16;
+/// The longest MSDU behind the longest header (IEEE 802.11-2020, 9.2.4.8 and 9.3.2.1).
+const MOST_BYTES: usize = 2_304 + 36;
+
+/// The first byte of a beacon, and of its capabilities the one that an ad hoc network sets.
+const BEACON: u8 = 0x80;
+const CAPABILITIES: usize = 34;
+const AD_HOC: u8 = 2;
+
+#[derive(Debug)]
+pub struct Whole {
+    most: usize,
+    /// With their ids.
+    waiting: VecDeque<(u64, Vec<u8>)>,
+    /// A beacon, and when it may leave.
+    beacon: Option<(Instant, u64, Vec<u8>)>,
+    not_sent: Vec<u64>,
+    slot: Duration,
+    /// The waits of beacons are less than so many slots.
+    slots: u32,
+    stream: Stream,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Buffers that are kept.
+const SPARE: usize = 8;
+
+impl Whole {
+    /// At most this many frames wait, beside a beacon.
+    pub fn new(most: usize, phy: &Phy, seed: u64, station: u32) -> Whole {
+        Whole {
+            most: most.max(1),
+            waiting: VecDeque::new(),
+            beacon: None,
+            not_sent: Vec::new(),
+            slot: Duration::from_nanos(phy.slot_ns),
+            slots: 2 * u32::from(phy.cw.0) + 1,
+            stream: Stream::new(seed, station, Purpose::Beacons),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A frame without its FCS that the radio is to send.
+    pub fn put(&mut self, now: Instant, id: u64, frame: &[u8]) -> Result<(), Refused> {
+        if frame.len() < LEAST_BYTES {
+            return Err(Refused::TooShort);
+        }
+        if frame.len() > MOST_BYTES {
+            return Err(Refused::TooLong);
+        }
+        if frame[0] != BEACON && self.waiting.len() >= self.most {
+            return Err(Refused::NoRoom);
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend_from_slice(frame);
+        if frame[0] == BEACON {
+            self.leave_beacon();
+            self.beacon = Some((now + self.slot * self.stream.below(self.slots), id, kept));
+        } else {
+            self.waiting.push_back((id, kept));
+        }
+        Ok(())
+    }
+
+    /// Hands out the ids of beacons that are not sent, since another station's came first.
+    pub fn take_not_sent(&mut self) -> std::vec::Drain<'_, u64> {
+        self.not_sent.drain(..)
+    }
+
+    pub fn has_not_sent(&self) -> bool {
+        !self.not_sent.is_empty()
+    }
+
+    fn leave_beacon(&mut self) {
+        self.not_sent.extend(self.beacon.take().map(|(_, id, _)| id));
+    }
+}
+
+impl Machine for Whole {
+    fn handle_packet(&mut self, _now: Instant, rx: &Rx<'_>) {
+        let is_ad_hoc = rx.packet.get(CAPABILITIES).is_some_and(|byte| byte & AD_HOC != 0);
+        if rx.packet.first() == Some(&BEACON) && is_ad_hoc {
+            self.leave_beacon();
+        }
+    }
+
+    fn handle_link_event(&mut self, _now: Instant, _link: LinkId, _event: &LinkEvent<'_>) {}
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if let Some((_, id, frame)) = self.beacon.take_if(|(due, ..)| *due <= now) {
+            self.waiting.push_front((id, frame));
+        }
+    }
+
+    fn poll_transmit(&mut self, _: Instant, _: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (id, frame) = self.waiting.pop_front()?;
+        out.extend_from_slice(&frame);
+        let to = match frame[4..10] {
+            [a, b, c, d, e, f] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
+            _ => NextHop::All,
+        };
+        if self.spare.len() < SPARE {
+            self.spare.push(frame);
+        }
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.beacon.as_ref().map(|(due, ..)| *due)
+    }
+
+    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::arp::Arp;
+    use crate::channel::Channel;
+    use crate::dcf::{MacConfig, Outcome};
+    use crate::frames::{Framing, Mac, mac_of};
+    use crate::position::Position;
+    use crate::radio::Radio;
+    use crate::world::{RadioNews, StationConfig, World, WorldConfig};
+
+    const ALL: Mac = [0xff; 6];
+
+    fn line(stations: u32, mac: MacConfig) -> World<Whole> {
+        let station = |n: u32| StationConfig {
+            position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
+            radio: LinkId(0),
+            address: name_of(mac_of(n)),
+            hears_all: n == 2,
+            framing: Framing::Whole,
+        };
+        let config = WorldConfig {
+            phy: Phy::named("dsss-2mbps").expect("a profile"),
+            mac,
+            radio: Radio::default(),
+            channel: Channel::default(),
+            stations: (0..stations).map(station).collect(),
+            wires: Vec::new(),
+            arp: Arp::Known,
+            seed: 1,
+        };
+        let phy = config.phy;
+        World::new(config, (0..stations).map(|n| Whole::new(3, &phy, 1, n)).collect())
+    }
+
+    fn frame(control: u8, to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
+        let mut frame = vec![control, 0, 0, 0];
+        frame.extend([to, from, [2; 6]].concat());
+        frame.resize(bytes, 0x45);
+        frame
+    }
+
+    /// One line for each piece of news, with the microsecond at which it came.
+    fn news_of(world: &mut World<Whole>, sent: &[(u32, u64, Vec<u8>)], lasts: Duration) -> Vec<String> {
+        let (told, now) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(0)));
+        let (sink, at) = (Rc::clone(&told), Rc::clone(&now));
+        world.set_radio(Box::new(move |news| {
+            let line = match news {
+                RadioNews::Arrived { from, to, power_w, packet, .. } => {
+                    let mw = power_w * 1e3;
+                    format!("{from}>{to} {} B, {mw:.1e} mW", packet.len())
+                }
+                RadioNews::Done { station, id, outcome, tries, .. } => {
+                    format!("{station}: {id} {outcome:?} {tries}")
+                }
+            };
+            sink.borrow_mut().push(format!("{} {line}", *at.borrow()));
+        }));
+        for (station, id, frame) in sent {
+            world.with(*station, |now, whole| whole.put(now, *id, frame)).expect("there is room");
+        }
+        let begins = world.now();
+        for us in 0..u64::try_from(lasts.as_micros()).expect("a short time") {
+            *now.borrow_mut() = us;
+            world.run_until(begins + Duration::from_micros(us));
+        }
+        told.take()
+    }
+
+    #[test]
+    fn a_frames_bits_are_counted_once_and_its_status_follows_the_acknowledgement() {
+        let mut world = line(3, MacConfig { rts_threshold: None, ..MacConfig::default() });
+        let sent = [(0, 7, frame(0x08, mac_of(1), mac_of(0), 1_000))];
+        let told = news_of(&mut world, &sent, Duration::from_millis(9));
+        // DIFS, 192 us of preamble and 1,004 B at 2 Mbit/s; then SIFS and 304 us of ACK; and propagation.
+        let at = |line: &str| line.split(' ').next().and_then(|us| us.parse::<u64>().ok()).expect("a time");
+        let (arrived, done) = (at(&told[0]), at(&told[1]));
+        assert!(told[0].ends_with("0>1 1000 B, 8.9e-7 mW"), "{told:?}");
+        assert!(told[1].ends_with("0: 7 Acknowledged 1"), "{told:?}");
+        assert!((50..=52).contains(&(arrived - (192 + 1_004 * 4))), "{told:?}");
+        assert!((314..=316).contains(&(done - arrived)), "{told:?}");
+    }
+
+    #[test]
+    fn a_beacon_goes_to_all_in_reach_once_and_unicast_that_fails_is_tried_seven_times() {
+        let mut world = line(3, MacConfig { rts_threshold: None, ..MacConfig::default() });
+        let beacon = [(1, 1, frame(0x80, ALL, mac_of(1), 80))];
+        let unicast = [(0, 2, frame(0x08, mac_of(2), mac_of(0), 100))];
+        let mut told = news_of(&mut world, &beacon, Duration::from_millis(5));
+        told.extend(news_of(&mut world, &unicast, Duration::from_millis(500)));
+        let ends = |end: &str| told.iter().filter(|line| line.ends_with(end)).count();
+        assert_eq!((ends("1>0 80 B, 8.9e-7 mW"), ends("1>2 80 B, 8.9e-7 mW")), (1, 1), "{told:?}");
+        assert_eq!((ends("1: 1 Sent 1"), ends("0: 2 GivenUp 7")), (1, 1), "{told:?}");
+        assert_eq!(told.len(), 4, "{told:?}");
+    }
+
+    #[test]
+    fn a_monitor_overhears_and_a_stranger_takes_no_frames() {
+        let mut world = line(3, MacConfig::default());
+        let sent = [
+            (0, 1, frame(0x08, mac_of(1), mac_of(0), 40)),
+            (1, 2, frame(0x08, mac_of(0), mac_of(1), 50)),
+            (2, 3, frame(0x08, mac_of(9), mac_of(2), 60)),
+        ];
+        let told = news_of(&mut world, &sent, Duration::from_millis(500));
+        let has = |end: &str| told.iter().any(|line| line.contains(end));
+        assert!(has("0>1 40 B") && has("1>0 50 B") && has("1>2 50 B"), "{told:?}");
+        assert!(has(&format!("2: 3 {:?}", Outcome::GivenUp)), "{told:?}");
+    }
+
+    #[test]
+    fn frames_wait_up_to_the_queues_length_and_odd_ones_are_refused() {
+        let mut whole = Whole::new(2, &Phy::named("dsss-2mbps").expect("a profile"), 1, 0);
+        let sound = frame(0x08, mac_of(1), mac_of(0), 30);
+        assert_eq!(whole.put(Instant::ZERO, 1, &sound[..15]), Err(Refused::TooShort));
+        assert_eq!(whole.put(Instant::ZERO, 1, &vec![0; MOST_BYTES + 1]), Err(Refused::TooLong));
+        assert_eq!(
+            (whole.put(Instant::ZERO, 1, &sound), whole.put(Instant::ZERO, 2, &sound)),
+            (Ok(()), Ok(()))
+        );
+        assert_eq!(whole.put(Instant::ZERO, 3, &sound), Err(Refused::NoRoom));
+        let mut out = Vec::new();
+        let left = whole.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut out);
+        assert_eq!((left.map(|transmit| transmit.id), out), (Some(1), sound.clone()));
+        assert_eq!(whole.put(Instant::ZERO, 3, &sound), Ok(()));
+    }
+
+    #[test]
+    fn beacons_that_are_due_at_once_come_apart_and_one_that_was_heard_takes_the_others_place() {
+        let mut world = line(4, MacConfig::default());
+        let heard = Rc::new(RefCell::new(vec![[0; 4]; 4]));
+        let sink = Rc::clone(&heard);
+        world.set_radio(Box::new(move |news| {
+            if let RadioNews::Arrived { from, to, .. } = news {
+                sink.borrow_mut()[*to as usize][*from as usize] += 1;
+            }
+        }));
+        let (mut not_sent, mut id) = (0, 0);
+        for interval in 1..=100 {
+            world.run_until(Instant::ZERO + Duration::from_micros(102_400) * interval);
+            for station in 0..4 {
+                let mut beacon = frame(BEACON, ALL, mac_of(station), 80);
+                beacon[CAPABILITIES] = AD_HOC;
+                id += 1;
+                world.with(station, |now, whole| whole.put(now, id, &beacon)).expect("a beacon has room");
+                not_sent += world.with(station, |_, whole| whole.take_not_sent().count());
+            }
+        }
+        let heard = heard.take();
+        for (to, from) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)] {
+            assert!(heard[to][from] > 10, "{heard:?}");
+        }
+        assert!((5..200).contains(&not_sent), "{not_sent} of 400 were not sent");
+    }
+}
