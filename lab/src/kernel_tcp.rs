@@ -8,12 +8,12 @@ pub fn algorithm(sender: &str) -> Option<&str> {
     sender.strip_prefix(KERNEL)?.strip_prefix(':')
 }
 
-/// Whether a receiver is the kernel's.
+/// True if a receiver is the kernel's.
 pub fn is_receiver(receiver: &str) -> bool {
     receiver == KERNEL
 }
 
-/// Whether the kernel may have an algorithm of that name: it has 1 to 15 letters, digits and `_` or `-`.
+/// True if the kernel may have an algorithm of that name: 1 to 15 letters, digits, `_` or `-`.
 pub(crate) fn is_name(algorithm: &str) -> bool {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     (1..16).contains(&algorithm.len()) && algorithm.chars().all(is_sound)

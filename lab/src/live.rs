@@ -1,7 +1,7 @@
 //! Live worlds: the nodes of a plan are processes in real time, and its programs run over real sockets.
 //!
-//! This is what such a world needs and what has no device in it: the plan's radios in real time ([`air`]), an end
-//! node's machine, and the messages between a trial and its nodes ([`part`]). The command runs the processes.
+//! This room holds the parts without a device: the plan's radios in real time ([`air`]), an end node's machine, and the
+//! messages between a trial and its nodes ([`part`]). The command runs the processes.
 
 pub mod air;
 mod node;

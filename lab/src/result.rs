@@ -25,12 +25,12 @@ pub struct RunResult {
     pub routing: Routing,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
-    /// How far a run in real time kept its time (only in live worlds).
+    /// Lateness of a run in real time (only in live worlds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
 }
 
-/// How far a run in real time kept its time.
+/// Lateness of a run in real time, and the load beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// The longest time by which the radios were late.

@@ -156,7 +156,7 @@ impl Scenario {
         self.read.file.world.0
     }
 
-    /// What the nodes of a live run are told: the scenario, a point of its matrix, an arm and a seed.
+    /// The message to the nodes of a live run: the scenario, a point of its matrix, an arm and a seed.
     pub fn part(&self, point: &Point, arm: &str, seed: u64) -> Part {
         Part {
             version: VERSION.to_owned(),

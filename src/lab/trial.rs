@@ -94,14 +94,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{path} is not as it was written: what it says is not believed, and its run is made again"
         ));
     }
-    let bundle = bundle(arguments, (&scenario, &campaign), &store)?;
+    let (bundle, ended) = bundle(arguments, (&scenario, &campaign), &store)?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
     let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
     store.write(REPORT, html(&bundle).as_bytes())?;
     printed(match arguments.json {
         true => writeln!(hopwise_lab::plain::out(), "{summary}"),
-        false => print(&campaign.trial, &bundle.records, &findings, store.folder()),
+        false => print(&campaign.trial, (&bundle.records, ended), &findings, store.folder()),
     })
 }
 
@@ -131,7 +131,7 @@ fn bundle(
     arguments: &Arguments,
     (scenario, campaign): (&Scenario, &Campaign),
     store: &Store,
-) -> Result<Bundle, Failure> {
+) -> Result<(Bundle, Ended), Failure> {
     let mut runs = opened(scenario, campaign, store)?;
     let how = runner::How {
         jobs: arguments.jobs.map_or_else(cores, usize::from),
@@ -143,7 +143,8 @@ fn bundle(
     let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
     progress.end();
     ran?;
-    written(campaign, store, &runs)
+    let ended = if runs.is_out_of_time() { Ended::InTime } else { Ended::WithVerdicts };
+    Ok((written(campaign, store, &runs)?, ended))
 }
 
 fn opened<'a>(
@@ -166,14 +167,27 @@ fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bu
     Bundle::read(&[store.folder().to_owned()]).map_err(failed)
 }
 
-fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) -> io::Result<()> {
+/// The reason why a trial ended before its last seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    WithVerdicts,
+    InTime,
+}
+
+fn print(
+    trial: &Trial,
+    (records, ended): (&[Record], Ended),
+    findings: &Findings,
+    folder: &Path,
+) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     if let Some(shard) = trial.shard {
         writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
     } else if blocks < as_u32(trial.seeds.len()) {
-        writeln!(out, "ended after {blocks} of {} seeds", trial.seeds.len())?;
+        let why = if ended == Ended::InTime { "out of time" } else { "sure" };
+        writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
     write!(out, "\n{}", findings.text())?;
     writeln!(

@@ -151,14 +151,15 @@ fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
     }
 }
 
-/// Starts a trial, and kills one of its processes after that time: itself, or one on a node.
+/// Starts a trial, and kills one of its processes a while later: itself, or one on a node.
+#[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
 fn kill_one(scenario: &Scenario, nth: u32) {
     let endless = ["--set", "run.duration=1h"];
     // A trial that was killed is gone on with, or begun elsewhere.
     let _ = fs::remove_dir_all(&scenario.out);
     let trial =
         scenario.command(&endless).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let kills_trial = nth % 3 == 0;
+    let kills_trial = nth.is_multiple_of(3);
     if !kills_trial {
         within_patience(until(|| children(&trial).len() == 3));
     }

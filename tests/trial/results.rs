@@ -197,6 +197,19 @@ fn a_trial_that_may_stop_early_does_so_and_comes_to_the_same_end_again() {
 }
 
 #[test]
+fn a_trial_out_of_time_ends_with_a_whole_block_and_goes_on_later() {
+    let folder = Folder::new("time");
+    let short = ["--set", "run.duration=1s", "--seeds", "6", "--jobs", "1", "--out", "one"];
+    let printed = folder.done(&[&short[..], &["--for", "1us"]].concat());
+    assert!(printed.contains("out of time after 1 of 6 seeds"), "{printed}");
+    let arms = 3;
+    assert_eq!(text(&folder.files("one")["records.jsonl"]).lines().count(), arms);
+    let printed = folder.done(&[&short[..], &["--resume"]].concat());
+    assert!(!printed.contains(" of 6 seeds"), "{printed}");
+    assert_eq!(text(&folder.files("one")["records.jsonl"]).lines().count(), 6 * arms);
+}
+
+#[test]
 fn what_is_there_already_gives_way_or_is_gone_on_with() {
     let folder = Folder::new("again");
     folder.done(&["--seeds", "2"]);

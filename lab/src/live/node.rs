@@ -60,7 +60,7 @@ impl LiveNode {
         Ok(LiveNode { alone, programs, next, end: plan.end(), look_at: plan.counts_from() })
     }
 
-    /// What each end of a flow here saw.
+    /// The results of each end of a flow here.
     pub fn results(&self) -> Vec<EndResult> {
         self.programs.flows().iter().map(|flow| flow.result(self.end, &self.alone)).collect()
     }

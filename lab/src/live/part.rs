@@ -36,7 +36,7 @@ pub enum Says {
     },
 }
 
-/// What a node saw until the run's end.
+/// The results of a node at the run's end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     pub ends: Vec<EndResult>,

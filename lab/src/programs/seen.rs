@@ -156,7 +156,7 @@ impl From<(u8, HopSource)> for Hops {
     }
 }
 
-/// What one end of a flow saw in a run.
+/// The results of one end of a flow in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndResult {
     /// The flow's number in the plan.

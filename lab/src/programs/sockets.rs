@@ -81,7 +81,7 @@ pub trait Platform {
     fn tell_path(&mut self, now: Instant, peer: IpAddr);
     /// The hops to a peer, and their source, as the platform knows them or one of its connections does.
     fn hops_to(&self, now: Instant, peer: IpAddr, conn: Option<ConnOf<Self>>) -> Option<(u8, HopSource)>;
-    /// Whether the link takes another datagram of a source that sends as much as leaves.
+    /// True if the link takes another datagram of a source that sends as much as leaves.
     fn takes_more(&self) -> bool;
 }
 

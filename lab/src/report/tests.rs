@@ -64,6 +64,7 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
             ack_airtime_s: None,
         },
         routing: Routing { discoveries: Some(0), route_failures: Some(0) },
+        live: None,
     }
 }
 

@@ -53,7 +53,7 @@ impl Host {
         self.programs.flows()
     }
 
-    /// What this end of a flow saw, if it is here.
+    /// The results of a flow's end, if it is here.
     pub(super) fn result(&self, now: Instant, index: u16) -> Option<EndResult> {
         let flow = self.flows().iter().find(|flow| flow.index == index)?;
         Some(flow.result(now, &self.node))

@@ -11,7 +11,7 @@ use hopwise_lab::live::part::{Ended, Part, Says};
 
 use crate::failure::Failure;
 
-/// What a process said, or how its output ended.
+/// A message of a process, or the end of its output.
 type Heard = (usize, Result<Says, String>);
 
 #[derive(Debug)]

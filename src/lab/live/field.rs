@@ -18,7 +18,7 @@ use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::medium;
 use crate::mesh::air::stations::Stations;
 
-/// What the radios did while the work went on.
+/// The radios' counters at the end of the work.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) air: AirTotals,

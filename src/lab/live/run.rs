@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A run as a trial directs it.
 #[derive(Debug)]
 pub(crate) struct Directed<'a> {
-    /// What every node is told; its number is filled in.
+    /// The message to every node; its number is filled in.
     pub(crate) part: Part,
     pub(crate) world: World,
     pub(crate) prepared: &'a Prepared,
@@ -55,7 +55,7 @@ pub(crate) fn direct(run: &Directed<'_>) -> Result<RunResult, Failure> {
     Err(Failure::failed("keep the time of a run", format_args!("{MOST_TRIES} times: {problem}: {remedy}")))
 }
 
-/// Why a run does not count, if so.
+/// The reason why a run does not count, if there is one.
 fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
     let most_ms = bounds.late.as_secs_f64() * 1e3;
     for (what, late_ms) in [("the radios were", live.air_late_ms), ("a program was", live.programs_late_ms)] {
@@ -100,7 +100,7 @@ fn once(run: &Directed<'_>) -> Result<RunResult, Failure> {
     Ok(RunResult { live: Some(live), ..result })
 }
 
-/// Runs the programs of all end nodes. Returns what each node saw.
+/// Runs the programs of all end nodes. Returns the results of each.
 fn play(run: &Directed<'_>, stations: &Stations) -> Result<Vec<(u32, Ended)>, Failure> {
     let plan = &run.prepared.plan;
     let nodes = end_nodes(&plan.flows);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn each_end_of_a_flow_has_one_process() {
         let flow = |from, to| {
-            let traffic = hopwise_lab::sim::TrafficPlan::bulk(std::sync::Arc::default());
+            let traffic = hopwise_lab::sim::TrafficPlan::bulk(hopwise_core::tcp::TcpConfig::modern().into());
             FlowPlan::new(from, to, Duration::ZERO, traffic)
         };
         assert_eq!(end_nodes(&[flow(4, 0), flow(0, 2), flow(4, 2)]), [0, 2, 4]);

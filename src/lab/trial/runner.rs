@@ -41,8 +41,9 @@ pub(super) struct Runs<'a> {
     store: &'a Store,
     /// By their index in the campaign.
     goodputs: Vec<Option<f64>>,
-    /// The trial is sure after this block, and ends with it.
+    /// The trial ends with this block: it is sure after it, or out of time.
     last: Option<u32>,
+    is_out_of_time: bool,
     /// Blocks up to this one were examined.
     looked: u32,
 }
@@ -55,7 +56,8 @@ impl<'a> Runs<'a> {
     pub(super) fn new(scenario: &'a Scenario, campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
         let known = |run: &Planned| Some(store.find(&run.id)?.result.total.goodput_kbps);
         let goodputs = campaign.runs.iter().map(known).collect();
-        let mut runs = Runs { scenario, campaign, store, goodputs, last: None, looked: 1 };
+        let mut runs =
+            Runs { scenario, campaign, store, goodputs, last: None, is_out_of_time: false, looked: 1 };
         runs.look();
         runs
     }
@@ -107,8 +109,13 @@ impl<'a> Runs<'a> {
             .zip(&self.goodputs)
             .filter(|(run, goodput)| run.block == block + 1 && goodput.is_none());
         if self.last.is_none() && !budget.has_time_for(left.count()) {
-            self.last = Some(block);
+            (self.last, self.is_out_of_time) = (Some(block), true);
         }
+    }
+
+    /// True if the trial ended before its last block because there was no time for more.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.is_out_of_time
     }
 
     /// Makes all missing runs, and calls `on_run` with each goodput.
