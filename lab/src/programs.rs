@@ -136,7 +136,7 @@ impl<S: Sockets> Flow<S> {
     ) -> Option<Flow<S>> {
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
-        let seen = Seen::new(plan.counts_from());
+        let seen = Seen::new::<S>(plan.counts_from());
         let end = match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
@@ -279,8 +279,8 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => client.counted(now, sockets),
             End::Server(server) => server.counted(now, sockets),
-            End::Source(source) => Counted { segments_sent: Some(source.sent()), ..Counted::default() },
-            End::Sink(_) => Counted::default(),
+            End::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
+            End::Sink(_) => S::nothing_counted(),
         }
     }
 

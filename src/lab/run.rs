@@ -1,5 +1,6 @@
 //! `hopwise run`: one run of one arm of a scenario.
 
+use std::fs;
 use std::path::Path;
 
 use clap::Args;
@@ -13,13 +14,14 @@ use hopwise_lab::store::Store;
 use crate::failure::{Failure, printed};
 use crate::lab::live::{Directed, direct};
 use crate::scenario::{OfRun, OfWorld};
+use crate::signals;
 
 mod airtime;
 mod files;
 mod report;
 pub(crate) mod watch;
 
-/// Run one arm of a scenario once, in virtual time
+/// Run one arm of a scenario once, in virtual time or in real time
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +30,7 @@ Examples:
   hopwise run configs/chain.yaml --arm every --airtime --capture
   hopwise run configs/calibration/ns2-chain.yaml --set 'arms.x.sender=[newreno, \"limit:4\"]' --json | jq .total
 
-The same seed gives the same figures on every machine.")]
+In the world sim the same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfRun,
@@ -110,6 +112,11 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     let prepared = arm.prepare(*seed).map_err(Failure::Located)?;
     let out = of.folder(scenario);
     let _reserved = Store::reserve(&out)?;
+    for stale in ["air.csv", "series.csv", "frames.csv"] {
+        // A run in the simulation leaves them; they would read as this run's.
+        let _ = fs::remove_file(out.join(stale));
+    }
+    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let meter = Meter::start();
     let run = Directed {
         part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), *seed),
@@ -118,6 +125,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         prefix: &scenario.name,
         capture: arguments.capture.then_some(out.as_path()),
         bounds: arguments.world.bounds(),
+        ends: &ends,
     };
     let result = direct(&run)?;
     let cost = meter.stop(0);

@@ -19,6 +19,7 @@ use hopwise_lab::units::Time;
 
 use crate::failure::{self, Failure, printed};
 use crate::scenario::{Bounds, OfScenario, OfWorld};
+use crate::signals;
 use progress::Progress;
 
 mod progress;
@@ -35,7 +36,7 @@ Examples:
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
 
 The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
-and gives the same results to the byte. With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
+and, in the world sim, gives the same results to the byte. With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
   hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -116,7 +117,7 @@ pub(crate) fn completed(
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, Mode::Anew)?,
         opened => opened?,
     };
-    let how = runner::How { jobs: cores(), capture: false, bounds: Bounds::NONE, within: None };
+    let how = runner::How { jobs: cores(), capture: false, bounds: Bounds::NONE, ends: None, within: None };
     let mut runs = opened(scenario, &campaign, &store)?;
     runs.run(&how, &mut |_, _| ())?;
     Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
@@ -133,7 +134,10 @@ fn bundle(
     store: &Store,
 ) -> Result<(Bundle, Ended), Failure> {
     let mut runs = opened(scenario, campaign, store)?;
+    let ends = campaign.world.is_live().then(signals::watch).transpose();
+    let ends = ends.map_err(|error| Failure::failed("watch for signals", error))?;
     let how = runner::How {
+        ends,
         jobs: arguments.jobs.map_or_else(cores, usize::from),
         capture: arguments.capture,
         bounds: arguments.world.bounds(),

@@ -10,6 +10,10 @@ mod hwsim;
 
 /// Run real programs in a world that a scenario describes, and that is closer to a machine than its simulation
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise world hwsim configs/chain.yaml --set topology.hops=3 --shell
+  hopwise world hwsim configs/chain.yaml --set topology.hops=3 -- ip netns exec n0 ping -c 5 10.0.0.4")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     world: World,

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::namespace::{can_run, prefix};
-use crate::world::{until, within_patience};
+use crate::world::{is_long, until, within_patience};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 
@@ -196,9 +196,11 @@ fn a_killed_process_of_a_trial_leaves_nothing_after_the_next_start() {
 }
 
 #[test]
-#[ignore = "takes a minute; scripts/test --long runs it"]
 fn twenty_killed_processes_of_trials_leave_nothing_after_the_next_start() {
-    if can_run("twenty_killed_processes_of_trials_leave_nothing_after_the_next_start", &[]) {
+    let test = "twenty_killed_processes_of_trials_leave_nothing_after_the_next_start";
+    if !is_long() {
+        println!("skipped: {test}: takes a minute; scripts/test --long runs it");
+    } else if can_run(test, &[]) {
         kills("kills", 20);
     }
 }

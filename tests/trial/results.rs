@@ -199,7 +199,8 @@ fn a_trial_that_may_stop_early_does_so_and_comes_to_the_same_end_again() {
 #[test]
 fn a_trial_out_of_time_ends_with_a_whole_block_and_goes_on_later() {
     let folder = Folder::new("time");
-    let short = ["--set", "run.duration=1s", "--seeds", "6", "--jobs", "1", "--out", "one"];
+    let short =
+        ["--set", "run.duration=1s", "--set", "run.warmup=0s", "--seeds", "6", "--jobs", "1", "--out", "one"];
     let printed = folder.done(&[&short[..], &["--for", "1us"]].concat());
     assert!(printed.contains("out of time after 1 of 6 seeds"), "{printed}");
     let arms = 3;

@@ -6,8 +6,13 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
     let mut records = Vec::new();
     for block in 1..=5 {
         let scatter = f64::from(block % 3);
-        records.push(record(8, "every", block, 200.0 + scatter));
-        let mut arm = record(8, "dca", block, 200.5 + scatter);
+        let known = |arm, goodput| {
+            let mut record = record(8, arm, block, goodput);
+            record.result.air.ack_airtime_s = Some(0.0);
+            record
+        };
+        records.push(known("every", 200.0 + scatter));
+        let mut arm = known("dca", 200.5 + scatter);
         change_arm(&mut arm);
         records.push(arm);
     }
@@ -43,6 +48,16 @@ fn a_slower_arm_is_told_what_slowed_it() {
     assert!(sentence.starts_with("dca was slower than every (−39."), "{sentence}");
     assert!(sentence.contains("112 frames collided for 100 new segments instead of 9"), "{sentence}");
     assert!(sentence.contains("20.0 % of segments were sent again instead of 1.0 %"), "{sentence}");
+}
+
+#[test]
+fn what_an_arm_does_not_tell_is_no_reason() {
+    let sentence = sentences_of(|arm| {
+        arm.result.total.goodput_kbps *= 1.3;
+        arm.result.flows[0].timeouts = None;
+        arm.result.air = crate::result::Air::default();
+    });
+    assert!(!sentence.contains("NaN") && !sentence.contains("timeouts"), "{sentence}");
 }
 
 #[test]

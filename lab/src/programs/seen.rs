@@ -203,9 +203,9 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(counts_from: Instant) -> Seen {
+    pub(super) fn new<S: Sockets>(counts_from: Instant) -> Seen {
         let tally = Tally { counts_from, ..Tally::default() };
-        Seen { tally, past: Counted::default(), agents: None, hops: None }
+        Seen { tally, past: S::nothing_counted(), agents: None, hops: None }
     }
 
     /// Notes the state of a connection that has begun, was answered, or is over.

@@ -39,6 +39,8 @@ pub trait Sockets {
     /// Ends the connection at once.
     fn abort(&mut self, now: Instant, conn: Self::Conn);
 
+    /// The counters before the first connection: zero, or absent where this TCP does not tell them.
+    fn nothing_counted() -> Counted;
     /// The counters of a connection that has not been released.
     fn counted(&self, now: Instant, conn: Self::Conn) -> Option<Counted>;
     fn agents(&self, now: Instant, conn: Self::Conn) -> Option<AgentsAtEnd>;
@@ -135,6 +137,10 @@ impl Sockets for Endpoint {
 
     fn abort(&mut self, now: Instant, conn: ConnId) {
         let _ = Endpoint::abort(self, now, conn);
+    }
+
+    fn nothing_counted() -> Counted {
+        Counted::default()
     }
 
     fn counted(&self, now: Instant, conn: ConnId) -> Option<Counted> {

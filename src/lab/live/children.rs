@@ -1,15 +1,19 @@
 //! The processes of a live run, one on each node that has programs. They end with this, whatever happens.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hopwise_host::Namespace;
+use hopwise_host::{Namespace, wait_to_read};
 use hopwise_lab::live::part::{Ended, Part, Says};
 
 use crate::failure::Failure;
+
+/// The pause between two looks at the user's wish to end.
+const LISTENS_FOR: Duration = Duration::from_millis(100);
 
 /// A message of a process, or the end of its output.
 type Heard = (usize, Result<Says, String>);
@@ -68,13 +72,13 @@ impl Children {
     }
 
     /// Waits until every process has opened its sockets.
-    pub(super) fn wait_until_ready(&self, within: Duration) -> Result<(), Failure> {
-        self.collect(within, |says| matches!(says, Says::Ready).then_some(())).map(drop)
+    pub(super) fn wait_until_ready(&self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
+        self.collect((within, ends), |says| matches!(says, Says::Ready).then_some(())).map(drop)
     }
 
     /// Waits for the results of all processes.
-    pub(super) fn wait_for_results(&self, within: Duration) -> Result<Vec<Ended>, Failure> {
-        self.collect(within, |says| match says {
+    pub(super) fn wait_for_results(&self, within: Duration, ends: &OwnedFd) -> Result<Vec<Ended>, Failure> {
+        self.collect((within, ends), |says| match says {
             Says::Ended(ended) => Some(ended),
             _ => None,
         })
@@ -82,7 +86,11 @@ impl Children {
 
     /// One message of that kind from each process.
     #[expect(clippy::disallowed_methods, reason = "the deadline of processes is in real time")]
-    fn collect<T>(&self, within: Duration, wanted: impl Fn(Says) -> Option<T>) -> Result<Vec<T>, Failure> {
+    fn collect<T>(
+        &self,
+        (within, ends): (Duration, &OwnedFd),
+        wanted: impl Fn(Says) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
         let deadline = Instant::now() + within;
         let mut all: Vec<Option<T>> = self.all.iter().map(|_| None).collect();
         while let Some(missing) = all.iter().position(Option::is_none) {
@@ -90,13 +98,17 @@ impl Children {
                 Failure::failed("run a node's programs", format_args!("{}: {problem}", self.all[nth].name))
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.hear.recv_timeout(left) {
+            match self.hear.recv_timeout(left.min(LISTENS_FOR)) {
                 Ok((nth, Ok(Says::Refused { problem }))) => return Err(failed(nth, &problem)),
                 Ok((nth, Ok(says))) => match wanted(says) {
                     Some(wanted) => all[nth] = Some(wanted),
                     None => return Err(failed(nth, "it spoke out of turn")),
                 },
                 Ok((nth, Err(problem))) => return Err(failed(nth, &problem)),
+                Err(_) if wait_to_read(ends.as_fd(), Duration::ZERO).is_ok() => {
+                    return Err(Failure::failed("run in real time", "interrupted"));
+                }
+                Err(RecvTimeoutError::Timeout) if left > LISTENS_FOR => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     return Err(failed(missing, &format!("nothing came from it within {within:?}")));
                 }

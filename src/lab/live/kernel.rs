@@ -21,6 +21,8 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
 use crate::failure::Failure;
 
+/// The pause before a connection that could not be opened is tried again.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of a connection that wait to be read; the rest stays with the kernel.
 const MOST_WAITING: usize = 256 << 10;
 const LARGEST_DATAGRAM: usize = 1 << 16;
@@ -47,7 +49,11 @@ enum Open {
 #[derive(Debug)]
 struct Connection {
     fd: OwnedFd,
-    peer: IpAddr,
+    peer: SocketAddr,
+    /// Its settings, while it is being opened from here.
+    opens_with: Option<Arc<TcpConfig>>,
+    /// The time of the next attempt to open it.
+    again_at: Option<Instant>,
     is_open: bool,
     /// Bytes that the program has not consumed.
     waiting: Vec<u8>,
@@ -97,17 +103,20 @@ impl Kernel {
         let (mut ready, mut look_at) = (Vec::new(), plan.counts_from());
         while clock.now() < plan.end() {
             let now = clock.now();
+            late = late.max(now.since(programs.next().min(look_at)));
+            self.open_again(now);
             programs.begin(now, &mut self);
             if look_at <= now {
                 programs.look(now, &self);
                 look_at = now + LOOK_EVERY;
             }
             programs.act(now, &mut self);
-            let due = programs.next().min(look_at).min(plan.end());
+            let due = programs.next().min(look_at).min(plan.end()).min(self.again_at());
             self.watch().map_err(failed)?;
             self.poller.wait(&clock, Some(due), &mut ready).map_err(failed)?;
-            late = late.max(clock.now().since(due));
-            ready.iter().for_each(|number| self.on_ready(Number(*number)));
+            let now = clock.now();
+            late = late.max(now.since(due));
+            ready.iter().for_each(|number| self.on_ready(now, Number(*number)));
         }
         let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
         Ok(Ended { ends, late_us: u64::try_from(late.as_micros()).unwrap_or(u64::MAX) })
@@ -118,11 +127,18 @@ impl Kernel {
         Number(self.all.len() - 1)
     }
 
-    fn add_connection(&mut self, fd: OwnedFd, peer: IpAddr, is_open: bool) -> io::Result<Number> {
+    fn add_connection(
+        &mut self,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        opens_with: Option<Arc<TcpConfig>>,
+    ) -> io::Result<Number> {
         let mut connection = Connection {
             fd,
             peer,
-            is_open,
+            is_open: opens_with.is_none(),
+            opens_with,
+            again_at: None,
             waiting: Vec::new(),
             has_end: false,
             has_failed: false,
@@ -161,12 +177,40 @@ impl Kernel {
         Ok(())
     }
 
-    fn on_ready(&mut self, number: Number) {
+    /// The time of the next attempt to open a connection.
+    fn again_at(&self) -> Instant {
+        let times = self.all.iter().filter_map(|open| match open {
+            Open::Connection(connection) => connection.again_at,
+            _ => None,
+        });
+        times.min().unwrap_or(Instant::FAR)
+    }
+
+    /// Tries again to open connections that the network refused. The programs' own endpoints do so, too.
+    fn open_again(&mut self, now: Instant) {
+        for (number, open) in self.all.iter_mut().enumerate() {
+            let Open::Connection(connection) = open else { continue };
+            let (Some(at), Some(tcp)) = (connection.again_at, &connection.opens_with) else { continue };
+            if at > now {
+                continue;
+            }
+            connection.again_at = Some(now + PATIENCE);
+            let opened = settings(&self.algorithm, tcp).connect(connection.peer);
+            if let Ok(fd) = opened
+                && self.poller.add(fd.as_fd(), number, Interest::Room).is_ok()
+            {
+                (connection.fd, connection.interest) = (fd, Interest::Room);
+                (connection.again_at, connection.has_failed) = (None, false);
+            }
+        }
+    }
+
+    fn on_ready(&mut self, now: Instant, number: Number) {
         match self.all.get_mut(number.0) {
             Some(Open::Listener(_)) => self.events.push_back(Event::Incoming(number)),
             Some(Open::Connection(connection)) => {
                 let events = &mut self.events;
-                connection.on_ready(|event| events.push_back(Event::Connection(number, event)));
+                connection.on_ready(now, |event| events.push_back(Event::Connection(number, event)));
                 if connection.has_failed {
                     // It would always be ready.
                     let _ = self.poller.remove(connection.fd.as_fd());
@@ -189,14 +233,22 @@ impl Kernel {
 }
 
 impl Connection {
-    fn on_ready(&mut self, mut tell: impl FnMut(EventKind)) {
+    fn on_ready(&mut self, now: Instant, mut tell: impl FnMut(EventKind)) {
+        if self.has_end && !self.wants_room {
+            // Both sides have ended, or it has failed: it would always be ready, and there is nothing to read.
+            self.has_failed = true;
+            return;
+        }
         if !self.is_open {
             match sockopt::socket_error(&self.fd) {
                 Ok(Ok(())) => {
                     self.is_open = true;
                     tell(EventKind::Connected);
                 }
-                _ => return self.fail(CloseReason::Refused, &mut tell),
+                _ => {
+                    (self.again_at, self.has_failed) = (Some(now + PATIENCE), true);
+                    return;
+                }
             }
         }
         if std::mem::take(&mut self.wants_room) {
@@ -263,7 +315,7 @@ impl Sockets for Kernel {
 
     fn connect(&mut self, _: Instant, to: SocketAddr, tcp: &Arc<TcpConfig>) -> Option<Number> {
         let fd = settings(&self.algorithm, tcp).connect(to).ok()?;
-        self.add_connection(fd, to.ip(), false).ok()
+        self.add_connection(fd, to, Some(Arc::clone(tcp))).ok()
     }
 
     fn listen(&mut self, port: u16, tcp: &Arc<TcpConfig>) -> Option<Number> {
@@ -277,11 +329,11 @@ impl Sockets for Kernel {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, peer) = rustix::net::acceptfrom_with(fd, flags).ok()?;
         let peer = SocketAddr::try_from(peer?).ok()?;
-        self.add_connection(fd, peer.ip(), true).ok()
+        self.add_connection(fd, peer, None).ok()
     }
 
     fn peer(&self, conn: Number) -> Option<IpAddr> {
-        self.connection(conn).map(|connection| connection.peer)
+        self.connection(conn).map(|connection| connection.peer.ip())
     }
 
     fn send(&mut self, _: Instant, conn: Number, data: &[u8]) -> Option<usize> {
@@ -290,6 +342,7 @@ impl Sockets for Kernel {
         let taken = match rustix::net::send(&connection.fd, data, flags) {
             Ok(taken) => taken,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => 0,
+            // A read finds the error, and tells of it.
             Err(_) => return None,
         };
         connection.wants_room = taken < data.len();
@@ -330,6 +383,18 @@ impl Sockets for Kernel {
             let _ = sockopt::set_socket_linger(&connection.fd, Some(Duration::ZERO));
         }
         self.close(now, conn);
+    }
+
+    fn nothing_counted() -> Counted {
+        let none = Some(0);
+        Counted {
+            segments_sent: none,
+            segments_retransmitted: none,
+            bytes_acked: none,
+            timeouts: Some(0),
+            acks_sent: none,
+            ..Counted::untold()
+        }
     }
 
     fn counted(&self, _: Instant, conn: Number) -> Option<Counted> {

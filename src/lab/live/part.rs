@@ -131,6 +131,7 @@ fn drive(driver: &mut Driver<LiveNode>) -> io::Result<u64> {
     let (mut ready, mut worst) = (Vec::new(), 0);
     let mut is_behind = false;
     while !driver.machine().is_over(driver.clock().now()) {
+        worst = worst.max(late_us(driver.poll_timeout(), driver.clock().now()));
         if !is_behind {
             let due = driver.poll_timeout();
             driver.wait(&mut ready)?;

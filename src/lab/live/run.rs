@@ -1,5 +1,6 @@
 //! One run of a plan in a live world, from its namespaces to its result.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::busy::Busy;
 use super::children::Children;
 use super::field;
 use crate::failure::{self, Failure};
-use crate::mesh::air::stations::{Serves, Stations};
+use crate::mesh::air::stations::{self, Serves, Stations};
 use crate::scenario::Bounds;
 
 /// The time that processes have to open their sockets, and to tell their results.
@@ -32,6 +33,8 @@ pub(crate) struct Directed<'a> {
     /// The folder for captures.
     pub(crate) capture: Option<&'a Path>,
     pub(crate) bounds: Bounds,
+    /// Readable once the user ends the trial.
+    pub(crate) ends: &'a OwnedFd,
 }
 
 /// Runs that are tried until one keeps its time.
@@ -39,6 +42,7 @@ const MOST_TRIES: u32 = 5;
 
 /// Makes runs until one keeps its time. Its nodes are gone when it returns.
 pub(crate) fn direct(run: &Directed<'_>) -> Result<RunResult, Failure> {
+    stations::check(run.prefix, run.prepared)?;
     let mut problem = String::new();
     for repeated in 0..MOST_TRIES {
         let mut result = once(run)?;
@@ -72,9 +76,14 @@ fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
 fn once(run: &Directed<'_>) -> Result<RunResult, Failure> {
     let plan = &run.prepared.plan;
     let stations = Stations::open(run.prefix, run.prepared, Serves::Programs)?;
+    let nodes = end_nodes(&plan.flows);
+    let mut children = started(run, &stations, &nodes)?;
     let busy = Busy::start();
-    let work = || play(run, &stations);
+    // The clocks of the radios and of the programs begin together.
+    let work = || play(run, &mut children);
     let (ended, heard) = field::on_the_air(&stations, run.prepared, run.capture, work)?;
+    let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
+    drop(children);
     let elsewhere = busy.elsewhere();
     let ends = |node: u32, flow: u16| {
         let (_, ended) = ended.iter().find(|(of, _)| *of == node)?;
@@ -100,20 +109,22 @@ fn once(run: &Directed<'_>) -> Result<RunResult, Failure> {
     Ok(RunResult { live: Some(live), ..result })
 }
 
-/// Runs the programs of all end nodes. Returns the results of each.
-fn play(run: &Directed<'_>, stations: &Stations) -> Result<Vec<(u32, Ended)>, Failure> {
-    let plan = &run.prepared.plan;
-    let nodes = end_nodes(&plan.flows);
+/// Starts the processes of all end nodes, and waits until they have opened their sockets.
+fn started(run: &Directed<'_>, stations: &Stations, nodes: &[u32]) -> Result<Children, Failure> {
     let mut children = Children::new();
-    for node in &nodes {
+    for node in nodes {
         let part = Part { node: *node, ..run.part.clone() };
         children.start(&stations.namespaces()[*node as usize], run.prepared.name_of(*node), &part)?;
     }
-    children.wait_until_ready(PATIENCE)?;
+    children.wait_until_ready(PATIENCE, run.ends)?;
+    Ok(children)
+}
+
+/// Lets the programs run. Returns the results of each node.
+fn play(run: &Directed<'_>, children: &mut Children) -> Result<Vec<Ended>, Failure> {
     children.tell_all(BEGIN)?;
-    let lasts = plan.end().since(Instant::ZERO);
-    let ended = children.wait_for_results(lasts + PATIENCE)?;
-    Ok(nodes.into_iter().zip(ended).collect())
+    let lasts = run.prepared.plan.end().since(Instant::ZERO);
+    children.wait_for_results(lasts + PATIENCE, run.ends)
 }
 
 /// The nodes at which some flow has an end, in order.

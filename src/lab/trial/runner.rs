@@ -1,5 +1,6 @@
 //! Makes the runs of a trial, several at a time.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,8 @@ pub(super) struct How {
     pub(super) jobs: usize,
     pub(super) capture: bool,
     pub(super) bounds: Bounds,
+    /// Readable once the user ends a trial in real time.
+    pub(super) ends: Option<OwnedFd>,
     /// No block begins that would probably end after this time.
     pub(super) within: Option<Duration>,
 }
@@ -236,8 +239,12 @@ impl Work<'_> {
         let trial = &self.campaign.trial;
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
         let folder = self.store.folder().join("captures").join(&run.id);
+        let Some(ends) = &self.how.ends else {
+            return Err(Failure::refused("world", "this trial runs in the simulation alone, expected sim"));
+        };
         let meter = Meter::start();
         let result = direct(&Directed {
+            ends,
             part: self.scenario.part(point, arm, run.seed),
             world: self.campaign.world,
             prepared,

@@ -94,7 +94,7 @@ impl KernelInfo {
             bytes_acked: long(120),
             segments: word(136),
             data_segments: word(156),
-            timeouts: half(244).map(u32::from),
+            timeouts: half(240).map(u32::from),
         })
     }
 }
@@ -129,6 +129,9 @@ mod tests {
         assert_eq!(KernelInfo::read(&[0; 100]), None);
         let old = KernelInfo::read(&[0; 160]).expect("it has all that is needed");
         assert_eq!((old.data_segments, old.timeouts), (Some(0), None));
+        let mut new = [0; 248];
+        new[240..248].copy_from_slice(&[7_u16.to_ne_bytes(), [9, 9], [9, 9], [9, 9]].concat());
+        assert_eq!(KernelInfo::read(&new).and_then(|info| info.timeouts), Some(7), "and not their time");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a live world cannot run, and what the simulation cannot.
+//! Refusals of keys that a live world cannot carry out, and of arms that the simulation cannot.
 
 use hopwise_mesh::WhenFull;
 
@@ -6,8 +6,11 @@ use super::Checked;
 use crate::kernel_tcp;
 use crate::located::{Document, Refusal, YamlPath};
 use crate::routing::Protocol;
-use crate::scenario::schema::{ArmConfig, ScenarioFile, TrafficKind};
+use crate::scenario::schema::{ArmConfig, ScenarioFile, Traffic, TrafficKind};
 use crate::world::World;
+
+/// Linux takes a maximum segment size of 88 bytes or more, of which timestamps take 12.
+const SHORTEST_SEGMENT: u16 = 76;
 
 /// Refuses the keys of a scenario that its live world cannot carry out.
 pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
@@ -33,6 +36,15 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
             &root.key("gateway"),
             format!("no gateway runs in the world {}", world.name()),
             "a scenario without a gateway, or world: sim",
+        ));
+    }
+    if !file.rules.is_empty() {
+        let problem =
+            format!("nodes have other addresses in the world {}, and no rule meets them", world.name());
+        return Err(document.refuse_key(
+            &root.key("rules"),
+            problem,
+            "a scenario without rules, or world: sim",
         ));
     }
     for (nth, traffic) in file.traffic.iter().enumerate() {
@@ -66,6 +78,13 @@ pub(super) fn kernel_arm(
         let accepted =
             "a name that sysctl net.ipv4.tcp_available_congestion_control lists, such as kernel:cubic";
         return Err(document.refuse(&at.key("sender"), problem, accepted));
+    }
+    let is_short = |traffic: &Traffic| traffic.segment_bytes_under(&file.tcp) < SHORTEST_SEGMENT;
+    if let Some(nth) = file.traffic.iter().position(is_short) {
+        let problem = "the kernel's TCP does not cut its data into segments as short as this";
+        let traffic = YamlPath::root().key("traffic").index(nth).key("segment_bytes");
+        let accepted = format!("{SHORTEST_SEGMENT} or more");
+        return Err(document.refuse_among(&[at.key("receiver"), traffic], problem, &accepted));
     }
     if file.world.0 == World::Sim {
         let problem = "the simulation has no kernel";

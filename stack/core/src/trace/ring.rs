@@ -55,11 +55,11 @@ impl Totals {
 pub struct TraceRing {
     /// Grows up to `capacity`; then the oldest event is overwritten.
     events: Vec<TraceEvent>,
-    /// The oldest, once the ring is full; 0 before.
-    oldest: usize,
     /// `room`, or 0 while no events are kept.
     capacity: usize,
-    room: usize,
+    /// The oldest, once the ring is full; 0 before.
+    oldest: u32,
+    room: u32,
     forgotten: u64,
     drops: [u64; DropReason::ALL.len()],
     totals: Totals,
@@ -72,9 +72,9 @@ impl TraceRing {
     pub fn new(capacity: usize) -> TraceRing {
         TraceRing {
             events: Vec::with_capacity(capacity),
-            oldest: 0,
             capacity,
-            room: capacity,
+            oldest: 0,
+            room: u32::try_from(capacity).unwrap_or(u32::MAX),
             forgotten: 0,
             drops: [0; DropReason::ALL.len()],
             totals: Totals::default(),
@@ -92,16 +92,17 @@ impl TraceRing {
         let event = TraceEvent { now, conn, packet, kind };
         if self.events.len() < self.capacity {
             self.events.push(event);
-        } else if let Some(oldest) = self.events.get_mut(self.oldest) {
+        } else if let Some(oldest) = self.events.get_mut(self.oldest as usize) {
             *oldest = event;
-            self.oldest = if self.oldest + 1 == self.capacity { 0 } else { self.oldest + 1 };
+            let next = self.oldest + 1;
+            self.oldest = if next as usize == self.capacity { 0 } else { next };
             self.forgotten += 1;
         }
     }
 
     /// Sets whether events are kept. If not, the ring takes no memory.
     pub fn keep(&mut self, is_kept: bool) {
-        self.capacity = if is_kept { self.room } else { 0 };
+        self.capacity = if is_kept { self.room as usize } else { 0 };
         self.events = Vec::with_capacity(self.capacity);
         self.oldest = 0;
     }
@@ -132,7 +133,7 @@ impl TraceRing {
 
     /// Hands all events to `sink`, the oldest first, and forgets them.
     pub fn drain(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
-        let (newer, older) = self.events.split_at(self.oldest);
+        let (newer, older) = self.events.split_at(self.oldest as usize);
         older.iter().chain(newer).for_each(sink);
         self.events.clear();
         self.oldest = 0;
