@@ -36,7 +36,8 @@ Examples:
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
 
 The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
-and, in the world sim, gives the same results to the byte. With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
+and gives the same results to the byte (world sim).
+With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
   hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
 pub(crate) struct Arguments {
     #[command(flatten)]

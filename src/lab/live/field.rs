@@ -95,8 +95,9 @@ mod tests {
 
     #[test]
     fn drops_of_the_airs_devices_are_counted_and_no_others() {
-        let table = "Inter-|   Receive                      |  Transmit\n face |bytes packets|bytes packets\n\
-                     \x20 air0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n    lo: 1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n\
+        let table = "Inter-|   Receive                      |  Transmit\n face |bytes|bytes\n\
+                     \x20 air0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                     \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n\
                      \x20wire1: 0 0 0 0 0 0 0 0 0 0 0 30 0 0 0 0\n";
         assert_eq!(drops_in(table), 42);
     }

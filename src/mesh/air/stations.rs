@@ -241,7 +241,7 @@ impl Note {
         }
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let problem = format!(
-                "another run or `hopwise air` has `{prefix}`: end it, or take another name: --prefix for air, the file's for a trial"
+                "another run or `hopwise air` has `{prefix}`: end it, or take another --prefix, or another file's name"
             );
             return Err(Failure::failed("make namespaces", problem));
         }
