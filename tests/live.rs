@@ -54,6 +54,8 @@ mod printing;
 mod programs;
 #[path = "live/proxy.rs"]
 mod proxy;
+#[path = "live/queue.rs"]
+mod queue;
 #[path = "live/raw.rs"]
 mod raw;
 #[path = "live/relays.rs"]

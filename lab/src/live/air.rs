@@ -26,6 +26,22 @@ pub struct Device {
     pub queue_packets: usize,
 }
 
+/// The longest queue of a TAP that holds as many packets as it says. Linux frees the places of a longer one sixteen at
+/// a time (`__ptr_ring_discard_one`), so that a queue of 48 packets holds between 33 and 48.
+pub const LONGEST_EXACT_QUEUE: usize = 31;
+
+impl Device {
+    /// The part of the queue that is the kernel's.
+    pub fn queued_in_kernel(&self) -> usize {
+        self.queue_packets.saturating_sub(2).clamp(1, LONGEST_EXACT_QUEUE)
+    }
+
+    /// The part of the queue that is the world's.
+    fn queued_in_world(&self) -> usize {
+        self.queue_packets.saturating_sub(1 + self.queued_in_kernel()).max(1)
+    }
+}
+
 /// A route to another node: through this device, by that neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -57,7 +73,12 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
 pub fn world(plan: &Plan) -> Live<Outside> {
     let outside = |station: Station| {
         station.devices.iter().fold(Outside::new(station.mac), |outside, device| {
-            if device.is_radio { outside.with_radio(device.link) } else { outside.with_wire(device.link) }
+            let most = device.queued_in_world();
+            if device.is_radio {
+                outside.with_radio(device.link, most)
+            } else {
+                outside.with_wire(device.link, most)
+            }
         })
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
@@ -107,4 +128,19 @@ pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
         }
     }
     routes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_queue_hold_as_much_as_the_whole() {
+        for queue_packets in 3..200 {
+            let device = Device { link: LinkId(0), is_radio: true, queue_packets };
+            let (in_kernel, in_world) = (device.queued_in_kernel(), device.queued_in_world());
+            assert_eq!(in_kernel + in_world + 1, queue_packets);
+            assert!(in_kernel <= LONGEST_EXACT_QUEUE && in_world > 0);
+        }
+    }
 }

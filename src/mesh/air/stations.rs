@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hopwise_core::LinkId;
+use hopwise_core::narrow::as_u32;
 use hopwise_core::ip::Prefix;
 use hopwise_host::netlink;
 use hopwise_host::own_file::open_own;
@@ -167,8 +168,7 @@ fn furnish(
             name,
             mtu: MTU,
             mac: station.mac,
-            // One more waits with the medium, and the radio holds one.
-            queue_packets: u32::try_from(device.queue_packets.saturating_sub(2).max(1)).unwrap_or(u32::MAX),
+            queue_packets: as_u32(device.queued_in_kernel()),
             addresses: vec![Prefix::host(station.address)],
         };
         ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });

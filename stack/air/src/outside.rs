@@ -1,7 +1,7 @@
 //! A machine that is elsewhere: it sends and receives Ethernet frames of devices that another program drives.
 //!
 //! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
-//! address. One frame of each device waits here. The reader of the device checks for room first. Further frames wait in
+//! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait in
 //! the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
 
 use std::collections::VecDeque;
@@ -41,7 +41,14 @@ pub fn name_of(mac: Mac) -> IpAddr {
 struct Device {
     link: LinkId,
     is_radio: bool,
-    waiting: Vec<u8>,
+    waiting: VecDeque<Vec<u8>>,
+    most: usize,
+}
+
+impl Device {
+    fn has_room(&self) -> bool {
+        self.waiting.len() < self.most
+    }
 }
 
 #[derive(Debug)]
@@ -56,29 +63,44 @@ pub struct Outside {
 /// Buffers that are kept.
 const SPARE: usize = 8;
 
+/// An empty buffer.
+fn spare(spares: &mut Vec<Vec<u8>>) -> Vec<u8> {
+    let mut buffer = spares.pop().unwrap_or_default();
+    buffer.clear();
+    buffer
+}
+
+fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
+    if spares.len() < SPARE {
+        spares.push(buffer);
+    }
+}
+
 impl Outside {
     pub fn new(mac: Mac) -> Outside {
         Outside { mac, devices: Vec::new(), came: VecDeque::new(), spare: Vec::new(), undelivered: 0 }
     }
 
+    /// Adds a radio for which at most so many frames wait here.
     #[must_use]
-    pub fn with_radio(self, link: LinkId) -> Outside {
-        self.with(link, true)
+    pub fn with_radio(self, link: LinkId, most: usize) -> Outside {
+        self.with(link, true, most)
     }
 
+    /// Adds an end of a wire for which at most so many frames wait here.
     #[must_use]
-    pub fn with_wire(self, link: LinkId) -> Outside {
-        self.with(link, false)
+    pub fn with_wire(self, link: LinkId, most: usize) -> Outside {
+        self.with(link, false, most)
     }
 
-    fn with(mut self, link: LinkId, is_radio: bool) -> Outside {
-        self.devices.push(Device { link, is_radio, waiting: Vec::new() });
+    fn with(mut self, link: LinkId, is_radio: bool, most: usize) -> Outside {
+        self.devices.push(Device { link, is_radio, waiting: VecDeque::new(), most });
         self
     }
 
     /// Returns whether a frame may be put in.
     pub fn has_room(&self, link: LinkId) -> bool {
-        self.devices.iter().any(|device| device.link == link && device.waiting.is_empty())
+        self.devices.iter().any(|device| device.link == link && device.has_room())
     }
 
     /// A frame that the device sends.
@@ -86,7 +108,7 @@ impl Outside {
         let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else {
             return Err(Refused::NoRoom);
         };
-        if !device.waiting.is_empty() {
+        if !device.has_room() {
             return Err(Refused::NoRoom);
         }
         if frame.len() <= ETHERNET_BYTES {
@@ -98,7 +120,9 @@ impl Outside {
         if device.is_radio && frame[6..12] != self.mac {
             return Err(Refused::InAnothersName);
         }
-        device.waiting.extend_from_slice(frame);
+        let mut kept = spare(&mut self.spare);
+        kept.extend_from_slice(frame);
+        device.waiting.push_back(kept);
         Ok(())
     }
 
@@ -111,9 +135,7 @@ impl Outside {
     pub fn take(&mut self, mut sink: impl FnMut(LinkId, &[u8])) {
         while let Some((link, frame)) = self.came.pop_front() {
             sink(link, &frame);
-            if self.spare.len() < SPARE {
-                self.spare.push(frame);
-            }
+            give_back(&mut self.spare, frame);
         }
     }
 
@@ -128,8 +150,7 @@ impl Machine for Outside {
         if rx.cast == Cast::Overheard {
             return;
         }
-        let mut frame = self.spare.pop().unwrap_or_default();
-        frame.clear();
+        let mut frame = spare(&mut self.spare);
         frame.extend_from_slice(rx.packet);
         self.came.push_back((rx.link, frame));
     }
@@ -148,13 +169,14 @@ impl Machine for Outside {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
-        let to = match device.waiting[..] {
-            [] => return None,
+        let frame = device.waiting.pop_front()?;
+        let to = match frame[..] {
             _ if !device.is_radio => NextHop::Link,
             [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
             _ => NextHop::All,
         };
-        out.append(&mut device.waiting);
+        out.extend_from_slice(&frame);
+        give_back(&mut self.spare, frame);
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id: 0 })
     }
 

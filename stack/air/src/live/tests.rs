@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise_core::LinkId;
+use hopwise_core::{LinkId, Payload};
 
 use super::*;
 use crate::arp::Arp;
@@ -40,7 +40,7 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
         arp: Arp::Known,
         seed: 1,
     };
-    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO).with_wire(WIRE);
+    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1);
     Live::new(World::new(config, (0..stations).map(machine).collect()))
 }
 
@@ -113,6 +113,21 @@ fn a_station_speaks_for_itself_one_frame_at_a_time() {
     assert!(!live.machines()[0].has_room(RADIO) && live.machines()[0].has_room(WIRE));
     assert_eq!(came(&mut live, Instant::from_secs(1)).len(), 2);
     assert!(live.machines()[0].has_room(RADIO));
+}
+
+#[test]
+fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
+    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 3);
+    let mut outside = machine(0);
+    let sent = |length| frame(mac_of(1), mac_of(0), length);
+    let puts = [100, 200, 300, 400].map(|length| outside.put(RADIO, &sent(length)).is_ok());
+    assert_eq!((puts, outside.has_room(RADIO)), ([true, true, true, false], false));
+    let mut next = || {
+        let mut out = Vec::new();
+        outside.poll_transmit(Instant::ZERO, RADIO, Payload::Inline, &mut out).map(|_| out.len())
+    };
+    assert_eq!([0; 4].map(|_| next()), [Some(sent(100).len()), Some(sent(200).len()), Some(sent(300).len()), None]);
+    assert!(outside.has_room(RADIO));
 }
 
 /// All frames on the air for input at fixed instants, if the clock is read at this step.
