@@ -19,6 +19,10 @@ pub(super) struct Plans {
     pub(super) over: f64,
 }
 
+/// The most ACKs of a flow that a plan spreads; the others wait until the link is back. The time for a plan grows with
+/// them, and a peer decides how many there are.
+const MOST_PLANNED_ACKS: u32 = 1_024;
+
 /// The finest tick of a sender's clock.
 const LEAST_S: f64 = 0.001;
 
@@ -33,8 +37,8 @@ impl Plans {
 
     fn ask(&self, acks: u32, outage_s: f64, rtt: Duration, view: &FlowView) -> Option<Ask> {
         let (rtt_s, rttvar_s) = Plans::rtt_s(rtt, view);
-        let ask =
-            Ask::new(acks.min(plan::MOST_ACKS), outage_s.clamp(LEAST_S, LONGEST_OUTAGE_S), rtt_s, rttvar_s);
+        let acks = acks.min(MOST_PLANNED_ACKS);
+        let ask = Ask::new(acks, outage_s.clamp(LEAST_S, LONGEST_OUTAGE_S), rtt_s, rttvar_s);
         ask.and_then(|ask| ask.with_margin(self.margin)).ok()
     }
 

@@ -14,13 +14,55 @@ pub(super) enum Samples {
     Once,
 }
 
-/// A walk through a plan, release by release.
-struct Walk {
+/// The sender's timer on the way through a plan. It keeps no releases: a search asks for thousands of ways.
+#[derive(Clone, Copy)]
+struct Pace {
     timer: Timer,
     samples: Samples,
     sent_s: f64,
+    /// Another ACK of the fade was released before.
     is_under_way: bool,
     now_s: f64,
+}
+
+impl Pace {
+    fn new(ask: &Ask, sender: Sender, samples: Samples) -> Pace {
+        let timer = Timer::new(sender, ask.rtt_s, ask.rttvar_s);
+        Pace { timer, samples, sent_s: ask.sent_s, is_under_way: ask.is_under_way, now_s: 0.0 }
+    }
+
+    /// Releases the next ACK after this gap.
+    fn wait(&mut self, gap_s: f64) {
+        self.now_s += gap_s;
+        match self.samples {
+            Samples::Gaps => self.timer.take(gap_s),
+            Samples::SinceSent => self.timer.take(self.sent_s + self.now_s),
+            Samples::Once if self.is_under_way => {}
+            Samples::Once => self.timer.take(self.sent_s + self.now_s),
+        }
+        self.is_under_way = true;
+    }
+
+    /// The sender's RTO after the ACKs behind the n that have waited, which are spaced evenly. `None` if it runs out.
+    fn final_rto_s(mut self, ask: &Ask, n: u32) -> Option<f64> {
+        let rest = ask.acks - n;
+        let theta_s = (ask.outage_s - self.now_s) / f64::from(rest);
+        for _ in 0..rest {
+            if theta_s > self.timer.rto_s() {
+                return None;
+            }
+            if self.samples == Samples::Once && self.is_under_way {
+                break;
+            }
+            self.wait(theta_s);
+        }
+        Some(self.timer.rto_s())
+    }
+}
+
+/// A walk through a plan, release by release.
+struct Walk {
+    pace: Pace,
     releases: Vec<f64>,
     timers: Vec<Timer>,
     /// The time of the sender's first timeout, if there was one.
@@ -29,42 +71,41 @@ struct Walk {
 
 impl Walk {
     fn new(ask: &Ask, sender: Sender, samples: Samples) -> Walk {
-        let timer = Timer::new(sender, ask.rtt_s, ask.rttvar_s);
-        let Ask { sent_s, is_under_way, .. } = *ask;
-        let (releases, timers) = (Vec::new(), Vec::new());
-        Walk { timer, samples, sent_s, is_under_way, now_s: 0.0, releases, timers, ran_out_s: None }
+        let pace = Pace::new(ask, sender, samples);
+        Walk { pace, releases: Vec::new(), timers: Vec::new(), ran_out_s: None }
+    }
+
+    /// The longest gap for which the next ACK may wait.
+    fn patience_s(&self, ask: &Ask) -> f64 {
+        ask.margin * self.pace.timer.rto_s()
     }
 
     /// Releases the next ACK after this gap.
     fn release(&mut self, gap_s: f64) {
-        let rto_s = self.timer.rto_s();
+        let rto_s = self.pace.timer.rto_s();
         if gap_s > rto_s && self.ran_out_s.is_none() {
-            self.ran_out_s = Some(self.now_s + rto_s);
+            self.ran_out_s = Some(self.pace.now_s + rto_s);
         }
-        self.now_s += gap_s;
-        match self.samples {
-            Samples::Gaps => self.timer.take(gap_s),
-            Samples::Once if self.is_under_way || !self.releases.is_empty() => {}
-            Samples::SinceSent | Samples::Once => self.timer.take(self.sent_s + self.now_s),
-        }
-        self.releases.push(self.now_s);
-        self.timers.push(self.timer);
+        self.pace.wait(gap_s);
+        self.releases.push(self.pace.now_s);
+        self.timers.push(self.pace.timer);
     }
 
     fn finish(self, mode: Mode, ask: &Ask, n: u32, theta_s: Option<f64>) -> Plan {
-        let covers_s = self.ran_out_s.unwrap_or(self.now_s + self.timer.rto_s());
+        let Pace { timer, now_s, .. } = self.pace;
+        let covers_s = self.ran_out_s.unwrap_or(now_s + timer.rto_s());
         // The evenly spaced ACKs end with the outage, except for rounding.
-        let is_reached = theta_s.is_some() || self.now_s >= ask.outage_s;
+        let is_reached = theta_s.is_some() || now_s >= ask.outage_s;
         Plan {
             mode,
             choice: Choice::Pace,
             feasible: self.ran_out_s.is_none() && is_reached,
             n,
             theta_s,
-            final_rto_s: self.timer.rto_s(),
-            final_srtt_s: self.timer.srtt_s(),
+            final_rto_s: timer.rto_s(),
+            final_srtt_s: timer.srtt_s(),
             covers_s,
-            timeouts: timeouts(covers_s, self.timer.rto_s(), ask.outage_s).0,
+            timeouts: timeouts(covers_s, timer.rto_s(), ask.outage_s).0,
             release_at_s: self.releases,
             rto_s: self.timers.iter().map(Timer::rto_s).collect(),
             timers: self.timers,
@@ -88,16 +129,16 @@ fn timeouts(at_s: f64, rto_s: f64, outage_s: f64) -> (u32, f64) {
 fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Option<Plan> {
     let mut walk = Walk::new(ask, sender, samples);
     for _ in 0..n {
-        walk.release(ask.margin * walk.timer.rto_s());
+        walk.release(walk.patience_s(ask));
     }
     let rest = ask.acks - n;
     if rest == 0 {
         return Some(walk.finish(mode, ask, n, None));
     }
-    if walk.now_s > ask.outage_s {
+    if walk.pace.now_s > ask.outage_s {
         return None;
     }
-    let theta_s = (ask.outage_s - walk.now_s) / f64::from(rest);
+    let theta_s = (ask.outage_s - walk.pace.now_s) / f64::from(rest);
     for _ in 0..rest {
         walk.release(theta_s);
     }
@@ -107,15 +148,22 @@ fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Opti
 /// The plan without a timeout that has the smallest last RTO. If there is none, all ACKs wait as long as they can,
 /// which covers most.
 pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
-    let mut best: Option<Plan> = None;
+    let mut best: Option<(f64, u32)> = None;
+    let mut ahead = Pace::new(ask, sender, samples);
     for n in 0..ask.acks {
         // The time that n ACKs last only grows with n.
-        let Some(plan) = with(mode, ask, sender, samples, n) else { break };
-        if plan.feasible && best.as_ref().is_none_or(|best| plan.final_rto_s < best.final_rto_s) {
-            best = Some(plan);
+        if ahead.now_s > ask.outage_s {
+            break;
         }
+        if let Some(rto_s) = ahead.final_rto_s(ask, n)
+            && best.is_none_or(|(least_s, _)| rto_s < least_s)
+        {
+            best = Some((rto_s, n));
+        }
+        ahead.wait(ask.margin * ahead.timer.rto_s());
     }
-    best.unwrap_or_else(|| as_long_as_they_can(mode, ask, sender, samples))
+    best.and_then(|(_, n)| with(mode, ask, sender, samples, n))
+        .unwrap_or_else(|| as_long_as_they_can(mode, ask, sender, samples))
 }
 
 /// The plans of every n that lasts no longer than the outage, feasible or not.
@@ -126,8 +174,8 @@ pub(super) fn every(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> 
 fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
     let mut walk = Walk::new(ask, sender, samples);
     let mut n = 0;
-    while n < ask.acks && walk.now_s <= ask.outage_s {
-        walk.release(ask.margin * walk.timer.rto_s());
+    while n < ask.acks && walk.pace.now_s <= ask.outage_s {
+        walk.release(walk.patience_s(ask));
         n += 1;
     }
     Plan { feasible: false, ..walk.finish(mode, ask, n, None) }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::search::closed;
+use super::search::{Samples, closed};
 use super::*;
 
 const STAKES: Stakes = Stakes { window_segments: 40, cache_segments: 1_000 };
@@ -211,6 +211,22 @@ proptest! {
         if plan.theta_s.is_some() {
             prop_assert!(near(plan.final_rto_s, closed::rto_last_s(&ask, plan.n)));
         }
+    }
+
+    #[test]
+    fn the_best_plan_is_the_one_of_all_that_leaves_the_shortest_rto(
+        ask in any_ask(),
+        sender in prop::sample::select(&Sender::ALL[..]),
+        samples in prop::sample::select(&[Samples::Gaps, Samples::SinceSent, Samples::Once][..]),
+    ) {
+        let mode = Mode::Cumulative;
+        let mut feasible = search::every(mode, &ask, sender, samples);
+        feasible.retain(|plan| plan.feasible);
+        // The first of equals, as there are fewer long waits in it.
+        let wanted = feasible.into_iter().reduce(|best, plan| if plan.final_rto_s < best.final_rto_s { plan } else { best });
+        let found = search::best(mode, &ask, sender, samples);
+        prop_assert_eq!(wanted.is_some(), found.feasible);
+        prop_assert!(wanted.is_none_or(|wanted| wanted == found));
     }
 
     #[test]
