@@ -29,10 +29,10 @@ impl OfScenario {
         Ok(Scenario::load(&self.file, &self.set)?)
     }
 
-    /// The scenario in the world that the flags name.
-    pub(crate) fn load_in(&self, of: &OfWorld) -> Result<Scenario, Failure> {
-        let world = of.world.map(|world| format!("world={}", world.name()));
-        let sets: Vec<String> = self.set.iter().cloned().chain(world).collect();
+    /// The scenario in that world, whatever the file says.
+    pub(crate) fn load_in(&self, world: World) -> Result<Scenario, Failure> {
+        let world = format!("world={}", world.name());
+        let sets: Vec<String> = self.set.iter().cloned().chain([world]).collect();
         Ok(Scenario::load(&self.file, &sets)?)
     }
 
@@ -51,13 +51,9 @@ pub(crate) struct OfRun {
     pub(crate) seed: u64,
 }
 
-/// The world of a run or trial.
+/// What a run in real time has to keep.
 #[derive(Args, Debug)]
-pub(crate) struct OfWorld {
-    /// World that the scenario runs in: sim (virtual time), or netns (real time between network namespaces; needs root)
-    /// [default: as in the file, otherwise sim]
-    #[arg(long, value_name = "W", value_parser = world)]
-    world: Option<World>,
+pub(crate) struct OfLive {
     /// Share of the processors that other programs may use during a run in real time; a run with more does not count
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     busy: Share,
@@ -81,13 +77,14 @@ impl Bounds {
     pub(crate) const NONE: Bounds = Bounds { late: Duration::MAX, busy: 1.0 };
 }
 
-impl OfWorld {
+impl OfLive {
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds { late: self.late.0, busy: f64::from(self.busy.0) / 1e6 }
     }
 }
 
-fn world(text: &str) -> Result<World, String> {
+/// The world of that name.
+pub(crate) fn world(text: &str) -> Result<World, String> {
     let names = World::ALL.map(World::name);
     let found = World::ALL.into_iter().find(|world| world.name() == text);
     found.ok_or_else(|| format!("expected {}", names.join(" or ")))

@@ -54,7 +54,25 @@ impl Campaign {
         seeds: Option<u32>,
         shard: Option<Shard>,
     ) -> Result<Campaign, Box<Refusal>> {
-        let Asked { title, world, arms, cells, seeds: asked, margin, stop } = scenario.asked()?;
+        Campaign::of(scenario, scenario.asked()?, seeds, shard)
+    }
+
+    /// The same without the arms that the scenario's world cannot run, and the names of these.
+    pub fn of_this_world(
+        scenario: &Scenario,
+        seeds: Option<u32>,
+    ) -> Result<(Campaign, Vec<String>), Box<Refusal>> {
+        let mut asked = scenario.asked()?;
+        let left_out = asked.arms.extract_if(.., |arm| !scenario.can_run(arm)).collect();
+        Ok((Campaign::of(scenario, asked, seeds, None)?, left_out))
+    }
+
+    fn of(
+        scenario: &Scenario,
+        Asked { title, world, arms, cells, seeds: asked, margin, stop }: Asked,
+        seeds: Option<u32>,
+        shard: Option<Shard>,
+    ) -> Result<Campaign, Box<Refusal>> {
         let seeds: Vec<u64> = (1..=u64::from(seeds.unwrap_or(asked))).collect();
         let runs = cells.len() * arms.len() * seeds.len();
         if runs > MOST_RUNS {

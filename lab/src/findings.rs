@@ -129,7 +129,8 @@ impl PointFindings {
                 "95 % interval",
                 "verdict",
             ]
-            .map(str::to_owned),
+            .map(str::to_owned)
+            .to_vec(),
         ];
         for arm in &self.arms {
             let name = &arm.samples.arm;
@@ -146,7 +147,7 @@ impl PointFindings {
             };
             let acks = shown(acks_per_segment, 2);
             let (resent, timeouts) = (shown(segments_retransmitted, 1), shown(timeouts, 1));
-            rows.push([name.clone(), mean, interval, runs, acks, resent, timeouts, ratio, ends, verdict]);
+            rows.push(vec![name.clone(), mean, interval, runs, acks, resent, timeouts, ratio, ends, verdict]);
         }
         columns(&rows)
     }
@@ -166,14 +167,15 @@ pub fn label(point: &Point) -> String {
 }
 
 /// Lines with the first and the last column to the left, figures to the right.
-fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.first().map_or(0, Vec::len);
     let width = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
+    let widths: Vec<usize> = (0..count).map(width).collect();
     let mut text = String::new();
     for row in rows {
         let cell = |(nth, cell): (usize, &String)| {
             let width = widths[nth];
-            if nth == 0 || nth == N - 1 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            if nth == 0 || nth + 1 == count { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         };
         let line: Vec<_> = row.iter().enumerate().map(cell).collect();
         let _ = writeln!(text, "{}", line.join("  ").trim_end());

@@ -6,6 +6,7 @@
 //! The page of this room follows.
 #![doc = include_str!("../README.md")]
 
+pub mod agreement;
 pub mod campaign;
 pub mod claims;
 #[cfg(feature = "parquet")]

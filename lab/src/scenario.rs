@@ -156,6 +156,12 @@ impl Scenario {
         self.read.file.world.0
     }
 
+    /// False for an arm of the kernel's TCP in the world that has no kernel.
+    pub fn can_run(&self, arm: &str) -> bool {
+        let is_kernels = self.read.file.arms.find(arm).is_some_and(check::is_kernels);
+        self.world().is_live() || !is_kernels
+    }
+
     /// The message to the nodes of a live run: the scenario, a point of its matrix, an arm and a seed.
     pub fn part(&self, point: &Point, arm: &str, seed: u64) -> Part {
         Part {

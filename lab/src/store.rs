@@ -309,23 +309,31 @@ impl Store {
         name: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), StoreError> {
-        let path = self.folder.join(name);
-        let mut part = path.clone().into_os_string();
-        part.push(UNFINISHED);
-        let part = PathBuf::from(part);
-        let written = File::create(&part).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            write(&mut file)?;
-            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-            fs::rename(&part, &path)?;
-            // A synced folder makes the new name durable.
-            path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-        });
-        written.map_err(|error| {
-            let _ = fs::remove_file(&part);
-            failed(&path, error)
-        })
+        write_by(&self.folder.join(name), write)
     }
+}
+
+/// Writes a file as a whole or not at all.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_by(path, |to| to.write_all(bytes))
+}
+
+fn write_by(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+    let mut part = path.to_owned().into_os_string();
+    part.push(UNFINISHED);
+    let part = PathBuf::from(part);
+    let written = File::create(&part).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write(&mut file)?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        fs::rename(&part, path)?;
+        // A synced folder makes the new name durable.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    });
+    written.map_err(|error| {
+        let _ = fs::remove_file(&part);
+        failed(path, error)
+    })
 }
 
 fn gone(id: &str) -> io::Error {

@@ -10,10 +10,11 @@ use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::{Armed, NoPlan, Prepared, Scenario};
 use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
+use hopwise_lab::world::World;
 
 use crate::failure::{Failure, printed};
 use crate::lab::live::{Directed, direct};
-use crate::scenario::{OfRun, OfWorld};
+use crate::scenario::{OfLive, OfRun, world};
 use crate::signals;
 
 mod airtime;
@@ -34,8 +35,12 @@ In the world sim the same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfRun,
+    /// World that the scenario runs in: sim (virtual time), or netns (real time between network namespaces; needs root)
+    /// [default: as in the file, otherwise sim]
+    #[arg(long, value_name = "W", value_parser = world)]
+    world: Option<World>,
     #[command(flatten)]
-    world: OfWorld,
+    keeps: OfLive,
     /// Name of the arm to run; needed if the scenario has several
     #[arg(long, value_name = "A")]
     arm: Option<String>,
@@ -62,7 +67,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let OfRun { scenario: of, seed } = &arguments.of;
-    let scenario = of.load_in(&arguments.world)?;
+    let scenario = match arguments.world {
+        Some(world) => of.load_in(world)?,
+        None => of.load()?,
+    };
     let arm = scenario.only(arguments.arm.as_deref()).map_err(|no_plan| match no_plan {
         NoPlan::Refused(refusal) => Failure::Located(refusal),
         NoPlan::WhichArm { arms } => {
@@ -124,7 +132,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         prepared: &prepared,
         prefix: &scenario.name,
         capture: arguments.capture.then_some(out.as_path()),
-        bounds: arguments.world.bounds(),
+        bounds: arguments.keeps.bounds(),
         ends: &ends,
     };
     let result = direct(&run)?;

@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use hopwise_core::narrow::as_u32;
@@ -16,14 +17,16 @@ use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
 use hopwise_lab::units::Time;
+use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
-use crate::scenario::{Bounds, OfScenario, OfWorld};
+use crate::scenario::{Bounds, OfLive, OfScenario, world};
 use crate::signals;
 use progress::Progress;
 
 mod progress;
 mod runner;
+mod worlds;
 
 /// Run all arms of a scenario over many seeds, and report which is faster and how surely
 #[derive(Args, Debug)]
@@ -34,6 +37,7 @@ Examples:
   hopwise trial configs/chain.yaml --resume
   hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
+  hopwise trial configs/live/chain4.yaml --world sim,netns --for 10m
 
 The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
 and gives the same results to the byte (world sim).
@@ -42,8 +46,12 @@ With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfScenario,
+    /// World that the scenario runs in, such as netns, or several to compare, the reference first, such as sim,netns
+    /// [default: as in the file, otherwise sim]
+    #[arg(long = "world", value_name = "W,…", value_parser = world, value_delimiter = ',')]
+    worlds: Vec<World>,
     #[command(flatten)]
-    world: OfWorld,
+    keeps: OfLive,
     /// Number of runs of each arm (default: as in the scenario)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
@@ -78,15 +86,46 @@ fn shard(text: &str) -> Result<Shard, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scenario = arguments.of.load_in(&arguments.world)?;
+    if let [_, _, ..] = arguments.worlds[..] {
+        return worlds::run(arguments, &arguments.worlds);
+    }
+    let scenario = match arguments.worlds[..] {
+        [world] => arguments.of.load_in(world)?,
+        _ => arguments.of.load()?,
+    };
     let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
     if campaign.trial.stop == Stop::WhenSure && arguments.shard.is_some() {
         let problem = "a part does not know when the whole is sure: --set run.stop=all-seeds";
         return Err(Failure::refused("--shard", problem));
     }
     let folder = arguments.of.folder(&scenario);
+    let within = arguments.within.map(|within| within.0);
+    let made = made(arguments, (&scenario, &campaign), &folder, within)?;
+    printed(match arguments.json {
+        true => writeln!(hopwise_lab::plain::out(), "{}", made.summary),
+        false => print(&campaign.trial, &made),
+    })
+}
+
+/// A trial that was made, with its reports.
+#[derive(Debug)]
+struct Made {
+    bundle: Bundle,
+    ended: Ended,
+    findings: Findings,
+    summary: String,
+    folder: PathBuf,
+}
+
+/// Makes the missing runs of a trial in that folder, and writes its reports.
+fn made(
+    arguments: &Arguments,
+    (scenario, campaign): (&Scenario, &Campaign),
+    folder: &Path,
+    within: Option<Duration>,
+) -> Result<Made, Failure> {
     let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
-    let (store, kept) = Store::open(&folder, &campaign, mode)?;
+    let (store, kept) = Store::open(folder, campaign, mode)?;
     if let Some(kept) = kept {
         failure::remark(&format!("the trial that was in {} is in {} now", folder.display(), kept.display()));
     }
@@ -96,15 +135,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{path} is not as it was written: what it says is not believed, and its run is made again"
         ));
     }
-    let (bundle, ended) = bundle(arguments, (&scenario, &campaign), &store)?;
+    let (bundle, ended) = bundle(arguments, (scenario, campaign), &store, within)?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
     let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
     store.write(REPORT, html(&bundle).as_bytes())?;
-    printed(match arguments.json {
-        true => writeln!(hopwise_lab::plain::out(), "{summary}"),
-        false => print(&campaign.trial, (&bundle.records, ended), &findings, store.folder()),
-    })
+    Ok(Made { bundle, ended, findings, summary, folder: store.folder().to_owned() })
 }
 
 /// The records of a trial in a folder, after running what is missing. The records of another plan are replaced.
@@ -133,6 +169,7 @@ fn bundle(
     arguments: &Arguments,
     (scenario, campaign): (&Scenario, &Campaign),
     store: &Store,
+    within: Option<Duration>,
 ) -> Result<(Bundle, Ended), Failure> {
     let mut runs = opened(scenario, campaign, store)?;
     let ends = campaign.world.is_live().then(signals::watch).transpose();
@@ -141,8 +178,8 @@ fn bundle(
         ends,
         jobs: arguments.jobs.map_or_else(cores, usize::from),
         capture: arguments.capture,
-        bounds: arguments.world.bounds(),
-        within: arguments.within.map(|within| within.0),
+        bounds: arguments.keeps.bounds(),
+        within,
     };
     let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
@@ -179,19 +216,15 @@ enum Ended {
     InTime,
 }
 
-fn print(
-    trial: &Trial,
-    (records, ended): (&[Record], Ended),
-    findings: &Findings,
-    folder: &Path,
-) -> io::Result<()> {
+fn print(trial: &Trial, made: &Made) -> io::Result<()> {
+    let Made { bundle: Bundle { records, .. }, ended, findings, folder, .. } = made;
     let mut out = hopwise_lab::plain::out();
     writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     if let Some(shard) = trial.shard {
         writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
     } else if blocks < as_u32(trial.seeds.len()) {
-        let why = if ended == Ended::InTime { "out of time" } else { "sure" };
+        let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
         writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
     write!(out, "\n{}", findings.text())?;

@@ -32,7 +32,10 @@ impl Scenario {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(HOPWISE);
-        command.arg("trial").arg(&self.file).args(["--world", "netns", "--late", "10s", "--busy", "100%"]);
+        command.arg("trial").arg(&self.file).args(["--late", "10s", "--busy", "100%"]);
+        if !words.contains(&"--world") {
+            command.args(["--world", "netns"]);
+        }
         command.arg("--out").arg(&self.out).args(words).stdin(Stdio::null());
         command
     }
@@ -58,6 +61,33 @@ impl Drop for Scenario {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.file);
         let _ = fs::remove_dir_all(&self.out);
+    }
+}
+
+#[test]
+fn worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_out() {
+    let test = "worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_out";
+    if !can_run(test, &[]) {
+        return;
+    }
+    let scenario = Scenario::new("worlds", TEXT);
+    let output = scenario.trial(&["--world", "sim,netns", "--json", "--seeds", "2"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("sim has no kernel: without the arms kernel"), "{said}");
+    let agreement: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(agreement["worlds"], serde_json::json!(["sim", "netns"]));
+    let arms = agreement["points"][0]["arms"].as_array().expect("a list");
+    let of_arm = |arm: &Value| {
+        let worlds = arm["worlds"].as_array().expect("a list").iter();
+        let worlds: Vec<&str> = worlds.filter_map(|world| world["world"].as_str()).collect();
+        (arm["arm"].as_str().map(str::to_owned), worlds.join(","), arm["comparisons"][0]["blocks"].as_u64())
+    };
+    let found: Vec<_> = arms.iter().map(of_arm).collect();
+    let wanted = [("delayed", "sim,netns", Some(2)), ("kernel", "netns", None)];
+    assert_eq!(found, wanted.map(|(arm, worlds, blocks)| (Some(arm.to_owned()), worlds.to_owned(), blocks)));
+    for file in ["agreement.json", "sim/report.html", "netns/records.jsonl"] {
+        assert!(scenario.out.join(file).is_file(), "{file}");
     }
 }
 

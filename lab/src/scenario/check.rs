@@ -5,6 +5,7 @@ mod live;
 mod traffic;
 
 pub(super) use effect::arms_over_matrix;
+pub(super) use live::is_kernels;
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
 use hopwise_agents::spec::{

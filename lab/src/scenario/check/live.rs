@@ -56,6 +56,12 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
+/// True if the arm names the kernel's TCP at one of its ends.
+pub(in crate::scenario) fn is_kernels(config: &ArmConfig) -> bool {
+    config.sender.as_deref().and_then(kernel_tcp::algorithm).is_some()
+        || config.receiver.as_deref().is_some_and(kernel_tcp::is_receiver)
+}
+
 /// The algorithm of an arm that runs the kernel's TCP; none for an arm with our agents.
 pub(super) fn kernel_arm(
     document: &Document,
@@ -64,10 +70,10 @@ pub(super) fn kernel_arm(
 ) -> Result<Option<String>, Box<Refusal>> {
     let receiver = config.receiver.as_deref().unwrap_or_default();
     let sender = config.sender.as_deref().unwrap_or_default();
-    let algorithm = kernel_tcp::algorithm(sender);
-    if algorithm.is_none() && !kernel_tcp::is_receiver(receiver) {
+    if !is_kernels(config) {
         return Ok(None);
     }
+    let algorithm = kernel_tcp::algorithm(sender);
     let both = [at.key("receiver"), at.key("sender")];
     let (Some(algorithm), true) = (algorithm, kernel_tcp::is_receiver(receiver)) else {
         let problem = "the kernel's TCP has both ends of a connection";

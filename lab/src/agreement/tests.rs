@@ -1,0 +1,72 @@
+use super::*;
+use crate::report::tests::{record, trial};
+
+/// A world in which each arm has five blocks around its mean.
+fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
+    let arms: Vec<&str> = means.iter().map(|(arm, _)| *arm).collect();
+    let trial = Trial { world: name.to_owned(), ..trial(&arms, &[4]) };
+    let blocks = |(arm, mean): &(&str, f64)| {
+        let (arm, mean) = ((*arm).to_owned(), *mean);
+        (1..=5).map(move |block| record(4, &arm, block, mean * (1.0 + f64::from(block % 3) / 200.0)))
+    };
+    InWorld { trial, records: means.iter().flat_map(blocks).collect() }
+}
+
+fn verdicts(agreement: &Agreement, arm: &str) -> Vec<Verdict> {
+    let of_arm = agreement.points[0].arms.iter().find(|of_arm| of_arm.arm == arm).expect("it ran");
+    of_arm.comparisons.iter().map(|comparison| comparison.verdict).collect()
+}
+
+#[test]
+fn an_arm_agrees_within_five_percent_and_each_world_stands_against_the_first() {
+    let sim = world("sim", &[("delayed", 300.0), ("dca", 350.0)]);
+    let netns = world("netns", &[("delayed", 303.0), ("dca", 280.0)]);
+    let hwsim = world("hwsim", &[("delayed", 200.0), ("dca", 352.0)]);
+    let found = Agreement::of(&[sim, netns, hwsim]);
+    assert_eq!(found.worlds, ["sim", "netns", "hwsim"]);
+    assert_eq!(verdicts(&found, "delayed"), [Verdict::NoDifference, Verdict::Slower]);
+    assert_eq!(verdicts(&found, "dca"), [Verdict::Slower, Verdict::NoDifference]);
+    let text = found.text();
+    assert!(text.contains("dca in netns is 20 % slower than dca in sim"), "{text}");
+    assert!(text.contains("delayed in netns and delayed in sim do not differ by more than 5 %"), "{text}");
+}
+
+#[test]
+fn an_arm_that_one_world_cannot_run_is_compared_among_the_others_and_stands_in_no_order() {
+    let sim = world("sim", &[("delayed", 300.0)]);
+    let netns = world("netns", &[("delayed", 300.0), ("kernel", 250.0)]);
+    let hwsim = world("hwsim", &[("delayed", 300.0), ("kernel", 200.0)]);
+    let found = Agreement::of(&[sim, netns, hwsim]);
+    assert_eq!(verdicts(&found, "kernel"), [Verdict::Slower]);
+    assert!(found.text().contains("kernel in hwsim is 20 % slower than kernel in netns"));
+    assert!(found.points[0].orders.iter().all(|order| order.arms == ["delayed"]));
+}
+
+#[test]
+fn arms_in_another_order_are_told_only_if_both_worlds_are_sure() {
+    let sim = world("sim", &[("delayed", 300.0), ("dca", 350.0)]);
+    let turned = world("netns", &[("delayed", 350.0), ("dca", 300.0)]);
+    let found = Agreement::of(&[sim.clone(), turned]);
+    let contradiction = &found.points[0].contradictions[..];
+    let [Contradiction { faster, slower, world: at, elsewhere }] = contradiction else {
+        panic!("{contradiction:?}");
+    };
+    assert_eq!([faster, slower, at, elsewhere], ["dca", "delayed", "sim", "netns"]);
+    assert!(found.text().contains("dca is faster than delayed in sim, and slower in netns."));
+    let alike = world("netns", &[("delayed", 350.5), ("dca", 350.0)]);
+    let found = Agreement::of(&[sim, alike]);
+    assert_eq!(found.points[0].orders[1].arms, ["delayed", "dca"], "by means alone");
+    assert!(found.text().contains("No two arms are surely in another order."));
+}
+
+#[test]
+fn what_was_measured_beside_stands_with_each_world_and_is_absent_where_unknown() {
+    let found = Agreement::of(&[world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 300.0)])]);
+    let measured = &found.points[0].arms[0].worlds[1];
+    let known =
+        |name: &str| measured.beside.iter().find(|(metric, _)| *metric == name).and_then(|(_, mean)| *mean);
+    assert_eq!([known("queue_drops"), known("rtt_ms"), known("other_airtime_s")], [Some(5.0), None, None]);
+    let json: serde_json::Value = serde_json::from_str(&found.json()).expect("JSON");
+    assert_eq!(json["points"][0]["arms"][0]["worlds"][1]["world"], "netns");
+    assert_eq!(json["points"][0]["arms"][0]["worlds"][1]["beside"]["queue_drops"], 5.0);
+}

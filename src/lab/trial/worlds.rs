@@ -1,0 +1,104 @@
+//! One scenario in several worlds, and whether they agree.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hopwise_lab::agreement::{Agreement, InWorld};
+use hopwise_lab::campaign::Campaign;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::world::World;
+
+use super::{Arguments, Made, made, print};
+use crate::failure::{self, Failure, printed};
+
+/// The file of the comparison, beside a folder for each world.
+const AGREEMENT: &str = "agreement.json";
+
+/// Runs the trial in each world, one after the other, and compares the worlds.
+pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure> {
+    if let Some(twice) = worlds.iter().enumerate().find(|(nth, world)| worlds[..*nth].contains(world)) {
+        return Err(Failure::refused(
+            "--world",
+            format_args!("{} stands there twice, expected each once", twice.1.name()),
+        ));
+    }
+    if arguments.shard.is_some() {
+        return Err(Failure::refused("--shard", "worlds are compared over whole trials, expected one world"));
+    }
+    // A scenario that one world refuses is refused before the others have run.
+    let scenarios = worlds.iter().map(|world| arguments.of.load_in(*world)).collect::<Result<Vec<_>, _>>()?;
+    for scenario in &scenarios {
+        Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
+    }
+    let folder = arguments.of.folder(&scenarios[0]);
+    let mut budget = Budget::new(arguments.within.map(|within| within.0), worlds);
+    let mut ran = Vec::new();
+    for scenario in &scenarios {
+        let world = scenario.world();
+        ran.push(in_world(arguments, scenario, &folder.join(world.name()), budget.share(world))?);
+    }
+    let agreement = Agreement::of(&ran);
+    let json = agreement.json();
+    hopwise_lab::store::write_whole(&folder.join(AGREEMENT), format!("{json}\n").as_bytes())?;
+    printed(match arguments.json {
+        true => writeln!(hopwise_lab::plain::out(), "{json}"),
+        false => say(&agreement, &folder),
+    })
+}
+
+/// Makes the trial of one world in its own folder, and reports it.
+fn in_world(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    folder: &Path,
+    within: Option<Duration>,
+) -> Result<InWorld, Failure> {
+    let world = scenario.world().name();
+    let (campaign, left_out) =
+        Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
+    if !left_out.is_empty() {
+        failure::remark(&format!("{world} has no kernel: without the arms {}", left_out.join(", ")));
+    }
+    let made = made(arguments, (scenario, &campaign), folder, within)?;
+    if !arguments.json {
+        printed(
+            writeln!(hopwise_lab::plain::out(), "In {world}:\n").and_then(|()| print(&campaign.trial, &made)),
+        )?;
+    }
+    let Made { bundle, .. } = made;
+    Ok(InWorld { trial: bundle.trial, records: bundle.records })
+}
+
+fn say(agreement: &Agreement, folder: &Path) -> io::Result<()> {
+    let mut out = hopwise_lab::plain::out();
+    writeln!(out, "\nWorlds compared: {}\n", agreement.worlds.join(", "))?;
+    write!(out, "{}", agreement.text())?;
+    writeln!(out, "{} has the same figures for programs", folder.join(AGREEMENT).display())
+}
+
+/// The time of `--for`, shared among the worlds that take real time.
+struct Budget {
+    within: Option<Duration>,
+    began: Instant,
+    live_left: u32,
+}
+
+impl Budget {
+    #[expect(clippy::disallowed_methods, reason = "trials that end in time need real time")]
+    fn new(within: Option<Duration>, worlds: &[World]) -> Budget {
+        let live = worlds.iter().filter(|world| world.is_live()).count();
+        Budget { within, began: Instant::now(), live_left: hopwise_core::narrow::as_u32(live) }
+    }
+
+    /// The time for the next world: an equal share of what is left, and all of it in virtual time.
+    fn share(&mut self, world: World) -> Option<Duration> {
+        let left = self.within?.saturating_sub(self.began.elapsed());
+        if !world.is_live() {
+            return Some(left);
+        }
+        let share = left / self.live_left.max(1);
+        self.live_left = self.live_left.saturating_sub(1);
+        Some(share)
+    }
+}
