@@ -179,7 +179,7 @@ impl Network {
         self.spawn(&self.path("beside.yaml"), &text)
     }
 
-    /// What a proxy with that agent says, which does not start.
+    /// The error of a proxy that does not start with that agent.
     fn refused(&self, agent: &str) -> String {
         let text = self.text(agent, "none", "");
         fs::write(self.path("proxy.yaml"), text).expect("a file");

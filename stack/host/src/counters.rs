@@ -24,9 +24,9 @@ link_drops! {
     Oversized = "oversized",
     /// Shorter than its link layer's header, or than any IP header.
     Truncated = "truncated",
-    /// Neither IPv4 nor IPv6.
+    /// Not an IP packet of version 4 or 6.
     NotIp = "not-ip",
-    /// Of a VLAN, on a link that takes untagged frames alone.
+    /// A frame of a VLAN, on a link that takes untagged frames alone.
     Vlan = "vlan",
     /// A part of a TCP packet, which no queue of several can be told to have.
     Fragment = "fragment",
@@ -44,7 +44,7 @@ link_drops! {
     Refused = "refused",
     /// The kernel's buffers overflowed before it was read.
     Overrun = "overrun",
-    /// Nobody answered for the next hop's address.
+    /// No host answered for the next hop's address.
     Unresolved = "unresolved",
     /// Too many packets waited for an address, or for their time.
     QueueFull = "queue-full",

@@ -93,7 +93,7 @@ pub struct OutgoingDatagram {
     pub from: Option<IpAddr>,
     /// The port that the socket is bound to.
     pub from_port: u16,
-    /// Neither port 0 nor an unspecified address.
+    /// The destination; its port and its address are specified.
     pub to: SocketAddr,
     /// `None`: the routes decide.
     pub via: Option<LinkId>,

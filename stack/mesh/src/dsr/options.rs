@@ -32,7 +32,7 @@ const OPTION_NOT_SUPPORTED: u8 = 3;
 
 /// The largest number of addresses in a source route, a reply or a request.
 pub const MOST_ADDRESSES: usize = 62;
-/// "Nothing follows" as the next header.
+/// The next header that says "nothing follows".
 pub const NOTHING: u8 = 59;
 /// A salvage count has four bits.
 pub const MOST_SALVAGES: u8 = 15;

@@ -24,7 +24,7 @@ const BEACON_BYTES: usize = 12;
 const GREEDY_BYTES: usize = 20;
 const PERIMETER_BYTES: usize = 44;
 
-/// "Nothing follows" as the next header.
+/// The next header that says "nothing follows".
 pub const NOTHING: u8 = 59;
 
 /// The bytes are no such header.
