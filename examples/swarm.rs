@@ -15,7 +15,7 @@ use hopwise_testing::swarm::{self, Failure, Summary};
   cargo run --release -p hopwise --example swarm -- --seeds 10000
   cargo run --release -p hopwise --example swarm -- --seed 4711 --verbose | less")]
 struct Arguments {
-    /// How many seeds to run
+    /// Number of seeds to run
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
     /// The first of them

@@ -19,7 +19,7 @@ pub(crate) struct Ending {
     term: Signal,
     int: Signal,
     quit: Signal,
-    /// Where it asks for nothing else, such as to read a file anew.
+    /// None if it has another meaning, such as to read a file anew.
     hup: Option<Signal>,
 }
 

@@ -24,7 +24,7 @@ const PORT: u16 = 7000;
 
 const AGENTS: [&str; 6] = ["ack-hold", "split", "snoop", "freeze", "delayed-dupacks", "ack-filter"];
 
-/// What each station runs of `ip`.
+/// Commands of `ip` at each station.
 const ROADS: [(usize, &str); 9] = [
     (BASE, "addr replace 10.8.0.2/24 dev wire"),
     (BASE, "link set wire up"),

@@ -41,7 +41,7 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 pub(super) struct Sitter {
-    /// The time since which data has waited for the client, in milliseconds since `began`; `NOTHING` without data.
+    /// The time since which data has waited for the client, in milliseconds since `began`, or `NOTHING`.
     waits_since: AtomicU64,
     /// The last time that data moved in either direction.
     moved_at: AtomicU64,

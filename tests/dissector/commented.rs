@@ -1,4 +1,4 @@
-//! What a capture's comments say is shown in fields of their own.
+//! Fields of their own show what a capture's comments say.
 
 use hopwise_core::agent::{AckRule, By, Class, Why};
 use hopwise_core::trace::comments::{Comment, Comments, ConnNames};
@@ -65,7 +65,7 @@ fn count(have: u32) -> Why {
     Why::new(AckRule::Count, have, 2)
 }
 
-/// What the comments say, one text for each packet that came or left.
+/// The comments, one text for each packet that came or left.
 struct Said {
     comments: Comments,
     words: Vec<String>,

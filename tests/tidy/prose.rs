@@ -2,26 +2,6 @@
 
 use crate::tree::File;
 
-/// Per cent of the sentences in a folder's comments that open with one of [`ODD`], rounded up. A record may only be
-/// lowered.
-const RECORDS: [(&str, usize); 12] = [
-    ("agents/", 0),
-    ("benches/", 0),
-    ("examples/", 1),
-    ("fuzz/", 0),
-    ("lab/", 0),
-    ("src/", 1),
-    ("stack/air/", 1),
-    ("stack/core/", 1),
-    ("stack/host/", 1),
-    ("stack/mesh/", 1),
-    ("stack/testing/", 1),
-    ("tests/", 1),
-];
-
-/// A share this many points below its record asks for a new record.
-const SLACK: usize = 2;
-
 const ODD: [&str; 20] = [
     "who", "whom", "whose", "whoever", "what", "whatever", "where", "wherever", "of", "so", "to", "that",
     "nobody", "nothing", "whether", "how", "neither", "nor", "else", "besides",
@@ -31,36 +11,18 @@ const ODD: [&str; 20] = [
 const SHORTEST: usize = 3;
 
 pub(crate) fn findings(files: &[File]) -> Vec<String> {
-    let rust = || files.iter().filter(|file| file.is_rust());
-    let folder = |file: &File| RECORDS.iter().any(|(folder, _)| file.path.starts_with(folder));
-    let unknown = rust().filter(|file| !folder(file));
-    let unknown =
-        unknown.map(|file| format!("{}: give its folder a record in tests/tidy/prose.rs", file.path));
-    let shares = RECORDS.iter().filter_map(|(folder, record)| {
-        let texts = rust().filter(|file| file.path.starts_with(folder)).map(|file| file.text.as_str());
-        verdict(folder, *record, texts)
-    });
-    unknown.chain(shares).collect()
+    let rust = files.iter().filter(|file| file.is_rust());
+    rust.flat_map(|file| odd(&file.text).into_iter().map(|sentence| finding(&file.path, &sentence))).collect()
 }
 
-fn verdict<'a>(folder: &str, record: usize, texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let sentences: Vec<String> = texts.flat_map(sentences).collect();
-    let odd: Vec<&String> = sentences.iter().filter(|sentence| is_odd(sentence)).collect();
-    // Rounded up, so that a record of 0 allows none.
-    let share = (odd.len() * 100).div_ceil(sentences.len().max(1));
-    if share > record {
-        let last = odd.last().map_or("", |sentence| sentence.as_str());
-        Some(format!(
-            "{folder}: {share} % of sentences in comments open with Who, What, Where, Of, So, To, That, ... and the \
-             record is {record} %: open with the subject or the verb, unlike: {last}"
-        ))
-    } else if share + SLACK <= record {
-        Some(format!(
-            "{folder}: {share} % of odd openings: lower the record of {record} % in tests/tidy/prose.rs"
-        ))
-    } else {
-        None
-    }
+fn finding(path: &str, sentence: &str) -> String {
+    format!(
+        "{path}: open with the subject or the verb, not with Who, What, Where, Of, So, To, That, ...: {sentence}"
+    )
+}
+
+fn odd(source: &str) -> Vec<String> {
+    sentences(source).into_iter().filter(|sentence| is_odd(sentence)).collect()
 }
 
 fn is_odd(sentence: &str) -> bool {
@@ -125,9 +87,11 @@ fn split(paragraph: &str, found: &mut Vec<String>) {
 
 #[test]
 fn sentences_are_those_of_comments() {
-    let source = "//! A file of words. So it is: `Code` is one, and more.\n\nlet a = 1; // not this one here\n\
-                  /// Of a line\n    /// and the next.\n/// ```\n/// of some code\n/// ```\n\
-                  /// - To the first item.\n/// - Is it so? Not here.\n";
+    let source = concat!(
+        "//! A file of words. So it is: `Code` is one, and more.\n\nlet a = 1; // not this one here\n",
+        "/// Of a line\n    /// and the next.\n/// ```\n/// of some code\n/// ```\n",
+        "/// - To the first item.\n/// - Is it so? Not here.\n",
+    );
     let expected = [
         "A file of words.",
         "So it is:",
@@ -137,16 +101,6 @@ fn sentences_are_those_of_comments() {
         "Is it so?",
     ];
     assert_eq!(sentences(source), expected);
-    let odd: Vec<_> = expected.into_iter().filter(|sentence| is_odd(sentence)).collect();
-    assert_eq!(odd, ["So it is:", "Of a line and the next.", "To the first item."]);
+    assert_eq!(odd(source), ["So it is:", "Of a line and the next.", "To the first item."]);
     assert!(!is_odd("What is a question?"));
-}
-
-#[test]
-fn a_share_may_neither_rise_nor_fall_far_below_its_record() {
-    let say = |record| verdict("a/", record, ["// The first of two.\n\n// So the second.\n"].into_iter());
-    assert!(say(49).expect("it rose").contains("a/: 50 %"));
-    assert_eq!(say(50), None);
-    assert_eq!(say(49 + SLACK), None);
-    assert!(say(50 + SLACK).expect("it fell").contains("lower the record"));
 }

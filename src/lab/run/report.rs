@@ -77,7 +77,7 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a flow lacks, what shadows would have done, and what it completed.
+/// Writes what a flow lacks, what shadows would have done, and what it completed.
 fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
     for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
         if !lacks.is_empty() {

@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = 768, value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
-    /// How qemu runs the guest: by the processor (kvm), emulated (tcg), or what works (auto)
+    /// Accelerator of qemu: the processor (kvm), emulation (tcg), or the first that works (auto)
     #[arg(long, value_enum, default_value_t)]
     accelerator: qemu::Accelerator,
 }

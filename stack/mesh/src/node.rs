@@ -364,6 +364,14 @@ impl Machine for Node {
         self.endpoint.keep_trace(is_kept);
         self.trace.keep(is_kept);
     }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.endpoint.drain_decisions(sink);
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.endpoint.keep_decisions(is_kept);
+    }
 }
 
 impl fmt::Debug for Node {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Whether a datagram of that length arrives, of many that are sent.
+/// Returns whether one of many datagrams of that length arrives.
 fn arrives(mesh: &Mesh, bytes: usize) -> bool {
     let to = mesh.nodes[1].run(|| UdpSocket::bind((address(1), PORT)).expect("a free port"));
     to.set_nonblocking(true).expect("a socket");

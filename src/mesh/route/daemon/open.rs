@@ -1,4 +1,4 @@
-//! How the daemon opens its devices, its sockets and the kernel's table.
+//! The beginning of the daemon: it opens its devices, its sockets and the kernel's table.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;

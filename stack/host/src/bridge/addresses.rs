@@ -245,7 +245,7 @@ mod tests {
         }
         v4[20 + FLAGS] = Flags::ACK.0;
         assert!(!goes_on(Protocol::Ipv4, &v4[..30]));
-        // Where a later fragment has this byte, there is data.
+        // A later fragment has data at the place of this byte.
         v4[7] = 9;
         assert!(!goes_on(Protocol::Ipv4, &v4));
     }

@@ -30,7 +30,7 @@ const TABLES: [(&str, &str); 2] = [("security", "-I"), ("mangle", "-A")];
 /// The beginnings of the names of our table of nft, and of our chain of iptables. The first queue's number follows.
 pub(super) const TABLE_OF: &str = "hopwise_proxy_";
 pub(super) const CHAIN_OF: &str = "HOPWISE-";
-/// Of the nft table.
+/// The chain in the nft table.
 const CHAIN: &str = "forwarded";
 
 impl Rules {
@@ -55,7 +55,7 @@ impl Rules {
         Ok(Rules { _undo: undo?, standing })
     }
 
-    /// Whether they are all there still. Those of the older iptables cannot be asked for.
+    /// Returns whether they are all there still. Those of the older iptables cannot be asked for.
     pub(super) fn stand(&self) -> bool {
         self.standing.holds()
     }

@@ -1,5 +1,5 @@
-//! Whether chains of nftables still have their rules. The kernel is asked, and no program: a confined process may run
-//! none.
+//! Asks whether chains of nftables still have their rules. The kernel answers, not a program: a confined process may
+//! run none.
 
 use std::io;
 
@@ -15,7 +15,7 @@ const GET_CHAIN: u16 = SUBSYSTEM | 4;
 const TABLE: u16 = 1;
 const NAME: u16 = 3;
 const USES: u16 = 6;
-/// Of a message of netfilter's: family, version, and a number that means nothing here.
+/// The header of a netfilter message: family, version, and a number without a meaning here.
 const HEADER: usize = 4;
 
 /// Families as netfilter numbers them.

@@ -1,4 +1,4 @@
-//! What an observer sees of a node's endpoint.
+//! Shows the packets and events of a node's endpoint to an observer.
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, Machine, Rx};

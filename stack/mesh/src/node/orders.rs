@@ -1,4 +1,4 @@
-//! How a node carries out the orders of its routing protocol.
+//! Carries out the orders of a node's routing protocol.
 
 use std::net::IpAddr;
 

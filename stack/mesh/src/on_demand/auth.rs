@@ -193,7 +193,7 @@ impl Auth {
         let clock = self.clock(now);
         let is_within = |within| clock < SET_SINCE || clock.abs_diff(stamp) <= within;
         let is_near = !is_ahead(clock, stamp, MOST_AHEAD) && self.within().is_none_or(is_within);
-        // Clocks of all nodes may have been ahead together for a while. What was heard then binds nobody now.
+        // Clocks of all nodes may have been ahead together for a while. Stamps of that time bind no node now.
         let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
         if self.heard.get(&from).is_some_and(|heard| is_ahead(clock, heard.floor, most)) {
             self.heard.remove(&from);

@@ -56,7 +56,7 @@ impl Syns {
         }
     }
 
-    /// Takes the SYN that this segment answers out, with zeros in place of its data. Of the data some may be
+    /// Takes the SYN that this segment answers out, with zeros in place of its data. A part of the data may be
     /// acknowledged with the SYN (RFC 7413 §4). `opened` is the SYN that the flow began with.
     pub(super) fn answered(
         &mut self,

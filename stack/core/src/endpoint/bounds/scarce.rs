@@ -2,8 +2,8 @@
 //!
 //! An orphan behind a closed window goes first. Next is a connection of the source that holds the most, if that is more
 //! than a quarter of the memory. It goes also while its data moves. Last is an orphan, or a connection whose data
-//! stands still. Nothing goes while there is none of these. A peer that has proven its address gets memory of a source
-//! with more than twice as much, even if all of that source's connections move.
+//! stands still. Others are left alone. A peer that has proven its address gets memory of a source with more than twice
+//! as much, even if all of that source's connections move.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
-//! How a connection came to its end.
+//! The reason why a connection is over.
 
-/// The reason why a connection is over.
+/// The end of a connection, as its program gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// Both sides have closed and everything was delivered.

@@ -8,7 +8,7 @@ use super::row::{self, CallRow, DecidedRow, HeldRow, LeftRow, MergedRow, WhyRow}
 
 /// Connections that the log follows at a time.
 pub(super) const MOST_CONNECTIONS: usize = 1 << 16;
-/// The bytes that may wait for a reader. What does not fit is lost, and the log says so.
+/// The bytes that may wait for a reader. Entries beyond them are lost, and the log says so.
 const MOST_BYTES: usize = 4 << 20;
 
 /// The first byte of an entry, after the number of its connection. The numbers are the format.

@@ -3,8 +3,8 @@
 //! The rule of the defective repair decides the papers' figures beyond 6 hops. A packet that has come more hops than
 //! its route has left starts a repair. The route keeps its hop count and its number, which is not raised, and a request
 //! with that number goes out. The next node downstream still has its route. It replies with the same number and the
-//! same hop count. That reply is no better, and is ignored. ns-2 schedules the end of a failed repair at twice its
-//! starting time. That end never takes effect, and is left out here. The flow therefore stands still until that node's
+//! same hop count. The reply is no better, and is ignored. ns-2 schedules the end of a failed repair at twice its
+//! starting time. This end never takes effect, and is left out here. The flow therefore stands still until that node's
 //! route has run out (10 s unused) or a newer number comes by.
 
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! How the orders of a flow's agent are carried out.
+//! Carries out the orders of a flow's agent.
 
 use hopwise_core::agent::{AdvertisedWindow, Because, Order, Orders, Side};
 use hopwise_core::trace::{DropReason, TraceKind};

@@ -1,4 +1,4 @@
-//! What happens where the table is full.
+//! A full table: the connections that give way, and those that stay.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What happens where the memory for buffers is spent.
+//! Spent memory for buffers: the connections that give way, and those that stay.
 
 use super::*;
 

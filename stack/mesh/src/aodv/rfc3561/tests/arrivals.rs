@@ -1,4 +1,4 @@
-//! What has arrived at a node travels with requests and replies.
+//! Requests and replies carry the news of what has arrived at a node.
 
 use super::*;
 

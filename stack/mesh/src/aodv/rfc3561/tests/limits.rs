@@ -1,4 +1,4 @@
-//! What is refused, and how often messages leave.
+//! Refused messages, and limits on how often messages leave.
 
 use super::*;
 
