@@ -54,15 +54,16 @@ pub(crate) struct OfRun {
 /// The world of a run or trial.
 #[derive(Args, Debug)]
 pub(crate) struct OfWorld {
-    /// World that the scenario runs in: sim (virtual time), or netns (real time between network namespaces; needs root)
-    /// [default: as in the file, otherwise sim]
+    /// World that the scenario runs in: sim (virtual time), netns (real time between network namespaces; needs root) or
+    /// hwsim (a kernel's Wi-Fi stack in an emulated machine, by its own clock) [default: as in the file, otherwise sim]
     #[arg(long, value_name = "W", value_parser = world)]
     world: Option<World>,
-    /// Share of the processors that other programs may use during a run in real time; a run with more does not count
+    /// Share of the processors that other programs may use during a run in the world netns; a run with more does not
+    /// count
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     busy: Share,
-    /// Longest time by which the radios or a program may be late during a run in real time; a run with more does not
-    /// count
+    /// Longest time by which the radios or a program may be late, in the worlds netns and hwsim; a run with more does
+    /// not count
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     late: Time,
 }

@@ -12,7 +12,7 @@ use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::{Failure, printed};
-use crate::lab::live::{Directed, direct};
+use crate::lab::live::{Director, Run};
 use crate::scenario::{OfRun, OfWorld};
 use crate::signals;
 
@@ -118,16 +118,13 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     }
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let meter = Meter::start();
-    let run = Directed {
+    let run = Run {
         part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), *seed),
         world: scenario.world(),
         prepared: &prepared,
-        prefix: &scenario.name,
         capture: arguments.capture.then_some(out.as_path()),
-        bounds: arguments.world.bounds(),
-        ends: &ends,
     };
-    let result = direct(&run)?;
+    let result = Director::new(out.clone(), arguments.world.bounds(), &ends).direct(&run)?;
     let cost = meter.stop(0);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
     if arguments.json {

@@ -59,7 +59,7 @@ fn options_that_make_no_sense_are_refused() {
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
     refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:16", "did you mean `hops`?"]);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
-    refused(&folder, &["--world", "hwsim"], &["--world", "expected sim or netns"]);
+    refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
 }
 
 #[test]

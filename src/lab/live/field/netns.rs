@@ -1,47 +1,57 @@
-//! The field of a live run: a namespace for each node, and the scenario's radios between them in real time.
+//! A field on this machine: TAP devices in namespaces, and the scenario's radios between them in real time.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::thread;
 
-use hopwise_air::Lateness;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, Namespace};
 use hopwise_lab::live::air;
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::AirTotals;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::{Field, Heard};
 use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::medium;
-use crate::mesh::air::stations::Stations;
+use crate::mesh::air::stations::{Serves, Stations};
 
-/// The radios' counters at the end of the work.
 #[derive(Debug)]
-pub(super) struct Heard {
-    pub(super) air: AirTotals,
-    pub(super) lateness: Lateness,
+pub(in crate::lab::live) struct Netns<'a> {
+    stations: Stations,
+    prepared: &'a Prepared,
 }
 
-/// Does the work with the radios on the air.
-pub(super) fn on_the_air<T>(
-    stations: &Stations,
-    prepared: &Prepared,
-    capture: Option<&Path>,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(T, Heard), Failure> {
-    let ends =
-        eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Failure::failed("make an eventfd", error))?;
-    thread::scope(|scope| {
-        let air = scope.spawn(|| carry(stations, prepared, capture, &ends));
-        let over = Over(&ends);
-        let done = work();
-        drop(over);
-        let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((done?, heard?))
-    })
+impl Netns<'_> {
+    /// Makes the namespaces; `prefix` begins their names.
+    pub(in crate::lab::live) fn open<'a>(prefix: &str, prepared: &'a Prepared) -> Result<Netns<'a>, Failure> {
+        Ok(Netns { stations: Stations::open(prefix, prepared, Serves::Programs)?, prepared })
+    }
+}
+
+impl Field for Netns<'_> {
+    fn namespace(&self, node: u32) -> &Namespace {
+        &self.stations.namespaces()[node as usize]
+    }
+
+    fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        _: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Heard), Failure> {
+        let ends =
+            eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Failure::failed("make an eventfd", error))?;
+        thread::scope(|scope| {
+            let air = scope.spawn(|| carry(&self.stations, self.prepared, capture, &ends));
+            let over = Over(&ends);
+            let done = work();
+            drop(over);
+            let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((done?, heard?))
+        })
+    }
 }
 
 /// Ends the radios, also after a panic of the work.

@@ -1,0 +1,55 @@
+//! The field of a live run: hosts in namespaces of their own, and the scenario's radios between them.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use hopwise_air::Lateness;
+use hopwise_host::Namespace;
+use hopwise_lab::live::air;
+use hopwise_lab::sim::AirTotals;
+
+use crate::failure::Failure;
+use crate::mesh::world::hwsim::{Carried, Network};
+
+mod netns;
+
+pub(super) use netns::Netns;
+
+/// Dropping it removes all of it.
+pub(super) trait Field {
+    fn namespace(&self, node: u32) -> &Namespace;
+
+    /// Does the work with the radios on the air, whose clock begins with it. `ends` is readable once the user wants no
+    /// more.
+    fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Heard), Failure>;
+}
+
+/// The radios' counters at the end of the work.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) air: AirTotals,
+    pub(super) lateness: Lateness,
+}
+
+impl Field for Network<'_> {
+    fn namespace(&self, node: u32) -> &Namespace {
+        self.namespace(node)
+    }
+
+    fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Heard), Failure> {
+        let (done, carried) = self.on_the_air(capture, ends, work)?;
+        let Carried { mut live, dropped, .. } = carried;
+        let queue_drops = dropped.by_queue.iter().sum();
+        Ok((done, Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness() }))
+    }
+}
