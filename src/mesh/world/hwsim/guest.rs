@@ -181,7 +181,7 @@ impl Up {
             }
             let [signal, out, control] = ready.each_ref().map(|port| !port.revents().is_empty());
             if signal {
-                return Err(failed("run in real time", "interrupted"));
+                return Err(failed("make a run in the guest", "interrupted"));
             }
             let mut answer = String::new();
             // It says one line, and nothing more before it is asked again.
