@@ -3,6 +3,7 @@
 pub(crate) mod guest;
 pub(crate) mod part;
 
+mod algorithms;
 mod busy;
 mod children;
 mod director;

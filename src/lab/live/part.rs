@@ -17,7 +17,8 @@ use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
 use serde::Serialize;
 
-use super::kernel::{Kernel, known_algorithms};
+use super::algorithms;
+use super::kernel::Kernel;
 use crate::failure::Failure;
 use crate::node::config::TUN_CROSSINGS;
 
@@ -88,7 +89,7 @@ fn wait_for_beginning() -> Result<(), Failure> {
 }
 
 fn lacks(algorithm: &str, error: &io::Error) -> Failure {
-    let known = known_algorithms().join(", ");
+    let known = algorithms::known().join(", ");
     Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
 }
 

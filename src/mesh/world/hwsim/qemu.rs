@@ -42,6 +42,24 @@ impl Accelerator {
     }
 }
 
+impl Way {
+    fn accelerator(self) -> &'static [&'static str] {
+        match self {
+            Way::Kvm => &["-accel", "kvm", "-cpu", "host"],
+            Way::Tcg => &["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"],
+            // An instruction takes a nanosecond, and no time passes while the processor has nothing to do.
+            Way::Counted => &[
+                "-accel",
+                "tcg,thread=single,tb-size=512",
+                "-cpu",
+                "max,la57=off",
+                "-icount",
+                "shift=0,sleep=off",
+            ],
+        }
+    }
+}
+
 /// The user may open the kernel's device.
 pub(super) fn has_kvm() -> bool {
     File::options().read(true).write(true).open("/dev/kvm").is_ok()
@@ -74,21 +92,8 @@ impl Machine<'_> {
     }
 
     fn arguments(&self, way: Way) -> Vec<String> {
-        let accelerated: &[&str] = match way {
-            Way::Kvm => &["-accel", "kvm", "-cpu", "host"],
-            Way::Tcg => &["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"],
-            // An instruction takes a nanosecond, and no time passes while the processor has nothing to do.
-            Way::Counted => &[
-                "-accel",
-                "tcg,thread=single,tb-size=512",
-                "-cpu",
-                "max,la57=off",
-                "-icount",
-                "shift=0,sleep=off",
-            ],
-        };
         let mut words: Vec<String> = ["-M", "q35,usb=off,vmport=off"].map(str::to_owned).into();
-        words.extend(accelerated.iter().map(|word| (*word).to_owned()));
+        words.extend(way.accelerator().iter().map(|word| (*word).to_owned()));
         let fixed = "-smp 1 -nodefaults -no-user-config -display none -vga none -nic none -no-reboot";
         words.extend(fixed.split(' ').map(str::to_owned));
         let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
