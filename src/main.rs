@@ -52,6 +52,8 @@ enum Sub {
     Trace(inspect::trace::Arguments),
     Replay(inspect::replay::Arguments),
     #[command(hide = true)]
+    Guest(lab::live::guest::Arguments),
+    #[command(hide = true)]
     Part(lab::live::part::Arguments),
     #[command(hide = true)]
     Reread(daemon::reader::Arguments),
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Sub::Schema(arguments) => lab::schema::run(&arguments),
         Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
         Sub::Trace(arguments) => inspect::trace::run(&arguments),
+        Sub::Guest(arguments) => lab::live::guest::run(&arguments),
         Sub::Part(arguments) => lab::live::part::run(&arguments),
         Sub::Replay(arguments) => inspect::replay::run(&arguments),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),

@@ -54,11 +54,12 @@ pub(crate) struct OfRun {
 /// What a run in real time has to keep.
 #[derive(Args, Debug)]
 pub(crate) struct OfLive {
-    /// Share of the processors that other programs may use during a run in real time; a run with more does not count
+    /// Share of the processors that other programs may use during a run in the world netns; a run with more does not
+    /// count
     #[arg(long, value_name = "SHARE", default_value = "25%")]
     busy: Share,
-    /// Longest time by which the radios or a program may be late during a run in real time; a run with more does not
-    /// count
+    /// Longest time by which the radios or a program may be late, in the worlds netns and hwsim; a run with more does
+    /// not count
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     late: Time,
 }

@@ -27,6 +27,8 @@ mod endings;
 mod field;
 #[path = "live/flood.rs"]
 mod flood;
+#[path = "live/guests.rs"]
+mod guests;
 #[path = "live/handshake.rs"]
 mod handshake;
 #[path = "live/hostile.rs"]

@@ -1,9 +1,10 @@
 //! Live worlds: the nodes of a plan are processes in real time, and its programs run over real sockets.
 //!
 //! This room holds the parts without a device: the plan's radios in real time ([`air`]), an end node's machine, and the
-//! messages between a trial and its nodes ([`part`]). The command runs the processes.
+//! messages between a trial and its nodes ([`part`]) or its guest ([`guest`]). The command runs the processes.
 
 pub mod air;
+pub mod guest;
 mod node;
 pub mod part;
 

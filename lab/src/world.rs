@@ -9,19 +9,22 @@ pub enum World {
     Sim,
     /// The same radios in real time. Nodes are network namespaces: their kernels forward, and programs are processes.
     Netns,
+    /// The same radios under the Wi-Fi stack of a kernel in a virtual machine, whose clock they share.
+    Hwsim,
 }
 
 impl World {
-    pub const ALL: [World; 2] = [World::Sim, World::Netns];
+    pub const ALL: [World; 3] = [World::Sim, World::Netns, World::Hwsim];
 
     pub fn name(self) -> &'static str {
         match self {
             World::Sim => "sim",
             World::Netns => "netns",
+            World::Hwsim => "hwsim",
         }
     }
 
-    /// True if its runs take real time, so that no two of them are equal.
+    /// True if its nodes are processes over kernels, so that no two of its runs are equal.
     pub fn is_live(self) -> bool {
         self != World::Sim
     }
@@ -37,6 +40,11 @@ impl Words for World {
             World::Netns,
             "The simulated radio in real time. Each node is a network namespace of this machine, where the kernel \
              forwards. It needs root.",
+        ),
+        (
+            "hwsim",
+            World::Hwsim,
+            "The simulated radio under the Wi-Fi stack of a kernel (mac80211_hwsim), in an emulated virtual machine.",
         ),
     ];
 }

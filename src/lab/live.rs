@@ -1,11 +1,15 @@
-//! Runs of a scenario in real time: processes on the nodes of a field, and the trial that directs them.
+//! Live runs of a scenario: processes on the nodes of a field, and the trial that directs them.
 
+pub(crate) mod guest;
 pub(crate) mod part;
 
+mod algorithms;
 mod busy;
 mod children;
+mod director;
 mod field;
 mod kernel;
-mod run;
+mod play;
 
-pub(crate) use run::{Directed, direct};
+pub(crate) use director::Director;
+pub(crate) use play::Run;

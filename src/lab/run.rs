@@ -13,7 +13,7 @@ use hopwise_lab::store::Store;
 use hopwise_lab::world::World;
 
 use crate::failure::{Failure, printed};
-use crate::lab::live::{Directed, direct};
+use crate::lab::live::{Director, Run};
 use crate::scenario::{OfLive, OfRun, world};
 use crate::signals;
 
@@ -35,8 +35,8 @@ In the world sim the same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     of: OfRun,
-    /// World that the scenario runs in: sim (virtual time), or netns (real time between network namespaces; needs root)
-    /// [default: as in the file, otherwise sim]
+    /// World that the scenario runs in: sim (virtual time), netns (real time between network namespaces; needs root) or
+    /// hwsim (a kernel's Wi-Fi stack in an emulated machine, by its own clock) [default: as in the file, otherwise sim]
     #[arg(long, value_name = "W", value_parser = world)]
     world: Option<World>,
     #[command(flatten)]
@@ -126,16 +126,13 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     }
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let meter = Meter::start();
-    let run = Directed {
+    let run = Run {
         part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), *seed),
         world: scenario.world(),
         prepared: &prepared,
-        prefix: &scenario.name,
         capture: arguments.capture.then_some(out.as_path()),
-        bounds: arguments.keeps.bounds(),
-        ends: &ends,
     };
-    let result = direct(&run)?;
+    let result = Director::new(out.clone(), arguments.keeps.bounds(), &ends).direct(&run)?;
     let cost = meter.stop(0);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
     if arguments.json {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-mod hwsim;
+pub(crate) mod hwsim;
 
 /// Run real programs in a world that a scenario describes, and that is closer to a machine than its simulation
 #[derive(Args, Debug)]

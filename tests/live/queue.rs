@@ -49,14 +49,16 @@ impl Filled {
     /// The packets that find room when each comes after one has left.
     fn taken_of(&self, packets: usize) -> usize {
         let mut buffer = [0; 2_000];
-        let one_leaves = || self.device.read(&mut buffer).expect("the device can be read").expect("it is full");
+        let one_leaves =
+            || self.device.read(&mut buffer).expect("the device can be read").expect("it is full");
         std::iter::repeat_with(one_leaves).take(packets).filter(|_| self.takes_one()).count()
     }
 }
 
 fn drops() -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/dev").expect("the kernel tells it");
-    let row = table.lines().find_map(|line| line.trim().strip_prefix("queue0:")).expect("the device is there");
+    let row =
+        table.lines().find_map(|line| line.trim().strip_prefix("queue0:")).expect("the device is there");
     row.split_whitespace().nth(11).and_then(|count| count.parse().ok()).expect("a number")
 }
 

@@ -15,27 +15,26 @@ use crate::world::{is_long, until, within_patience};
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 
 /// A scenario of two hops whose name is the prefix of its namespaces.
-struct Scenario {
+pub(crate) struct Scenario {
     name: String,
-    file: PathBuf,
-    out: PathBuf,
+    world: &'static str,
+    pub(crate) file: PathBuf,
+    pub(crate) out: PathBuf,
 }
 
 impl Scenario {
-    fn new(test: &str, text: &str) -> Scenario {
+    pub(crate) fn new(test: &str, world: &'static str, text: &str) -> Scenario {
         let name = prefix(test);
         let folder = std::env::temp_dir();
         let (file, out) = (folder.join(format!("{name}.yaml")), folder.join(format!("{name}-out")));
         fs::write(&file, text).expect("the temporary folder can be written");
-        Scenario { name, file, out }
+        Scenario { name, world, file, out }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(HOPWISE);
         command.arg("trial").arg(&self.file).args(["--late", "10s", "--busy", "100%"]);
-        if !words.contains(&"--world") {
-            command.args(["--world", "netns"]);
-        }
+        command.args(if words.contains(&"--world") { &[][..] } else { &["--world", self.world] });
         command.arg("--out").arg(&self.out).args(words).stdin(Stdio::null());
         command
     }
@@ -44,7 +43,7 @@ impl Scenario {
         self.command(words).output().expect("it starts")
     }
 
-    fn records(&self) -> Vec<Value> {
+    pub(crate) fn records(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.out.join("records.jsonl")).expect("a trial has records");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
@@ -70,7 +69,7 @@ fn worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_o
     if !can_run(test, &[]) {
         return;
     }
-    let scenario = Scenario::new("worlds", TEXT);
+    let scenario = Scenario::new("worlds", "netns", TEXT);
     let output = scenario.trial(&["--world", "sim,netns", "--json", "--seeds", "2"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -111,7 +110,7 @@ fn lives(pid: Pid) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-const TEXT: &str = "\
+pub(crate) const TEXT: &str = "\
 topology: { kind: chain, hops: 2 }\n\
 radio: { profile: dsss-11mbps }\n\
 traffic:\n\
@@ -123,15 +122,8 @@ arms:\n\
 \x20 kernel: { receiver: kernel, sender: kernel:reno }\n\
 run: { duration: 3s, warmup: 1s, seeds: 1 }\n";
 
-#[test]
-fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
-    let test = "a_trial_between_namespaces_counts_what_each_tcp_tells";
-    if !can_run(test, &[]) {
-        return;
-    }
-    let scenario = Scenario::new("trial", TEXT);
-    let output = scenario.trial(&["--json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+/// Holds the records of [`TEXT`], one of each arm, against what flows and TCPs can tell.
+pub(crate) fn each_tcp_tells_its_own(scenario: &Scenario) {
     let records = scenario.records();
     assert_eq!(records.len(), 2);
     for record in &records {
@@ -140,7 +132,7 @@ fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
             let flows = result["flows"].as_array().expect("a list");
             flows.iter().find(|flow| flow["id"] == id).expect("it is there").clone()
         };
-        assert_eq!(result["world"], "netns");
+        assert_eq!(result["world"], scenario.world);
         assert!(result["total"]["goodput_kbps"].as_f64() > Some(500.0), "{result}");
         assert!(flow("f0")["rtt_ms"].as_f64() > Some(1.0), "{result}");
         assert!(flow("f1")["completed"]["count"].as_u64() > Some(0), "{result}");
@@ -152,12 +144,24 @@ fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
         let hops = if is_kernels { Value::Null } else { 2.into() };
         assert_eq!(flow("f0")["hops"], hops, "{result}");
     }
+}
+
+#[test]
+fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
+    let test = "a_trial_between_namespaces_counts_what_each_tcp_tells";
+    if !can_run(test, &[]) {
+        return;
+    }
+    let scenario = Scenario::new("trial", "netns", TEXT);
+    let output = scenario.trial(&["--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    each_tcp_tells_its_own(&scenario);
     assert_eq!(scenario.namespaces(), [""; 0]);
 }
 
 #[test]
 fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
-    let scenario = Scenario::new("refused", TEXT);
+    let scenario = Scenario::new("refused", "netns", TEXT);
     for (set, place, words) in [
         ("routing={ protocol: dsr }", "--set", "no routing protocol runs in the world netns"),
         (
@@ -209,7 +213,8 @@ fn kill_one(scenario: &Scenario, nth: u32) {
 
 /// Kills processes of a trial that many times. The next start removes what they left.
 fn kills(test: &str, count: u32) {
-    let (scenario, next) = (Scenario::new(test, TEXT), Scenario::new(&format!("{test}-next"), TEXT));
+    let (scenario, next) =
+        (Scenario::new(test, "netns", TEXT), Scenario::new(&format!("{test}-next"), "netns", TEXT));
     for nth in 0..count {
         kill_one(&scenario, nth);
     }

@@ -57,12 +57,12 @@ fn options_that_make_no_sense_are_refused() {
         refused(&folder, &["--shard", part], &["expected a part and their number, such as 2/8"]);
     }
     refused(&folder, &["--world", "sim,sim"], &["--world", "sim stands there twice"]);
-    refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns"]);
+    refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns or hwsim"]);
     refused(&folder, &["--world", "sim,netns", "--shard", "1/2"], &["--shard", "expected one world"]);
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
     refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:16", "did you mean `hops`?"]);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
-    refused(&folder, &["--world", "hwsim"], &["--world", "expected sim or netns"]);
+    refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Arp, Live, Outside, Whole, World, name_of};
-use hopwise_core::{LinkId, NextHop};
+use hopwise_core::{LinkId, Machine, NextHop};
 use hopwise_mesh::{Interface, towards};
 
 use crate::sim::build::{self, interfaces};
@@ -91,7 +91,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
 }
 
 /// The counters of all radios together; the kernels' queues have dropped that many packets.
-pub fn totals(world: &World<Outside>, queue_drops: u64) -> AirTotals {
+pub fn totals<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
     results::air(world, queue_drops)
 }
 
@@ -105,6 +105,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> 
     let most = plan.queue_packets.min(most);
     let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
     let mut world = World::new(config, (0..plan.positions.len() as u32).map(machine).collect());
+    world.set_loads(loads::of_frame);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -5,7 +5,6 @@ mod live;
 mod traffic;
 
 pub(super) use effect::arms_over_matrix;
-pub(super) use live::is_kernels;
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
 use hopwise_agents::spec::{
@@ -13,6 +12,7 @@ use hopwise_agents::spec::{
     parse_shadows,
 };
 use hopwise_core::agent::AgentSpecs;
+pub(super) use live::is_kernels;
 
 use super::schema::ScenarioFile;
 use crate::located::{Document, Refusal, YamlPath};

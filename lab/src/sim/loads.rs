@@ -19,6 +19,20 @@ pub(crate) fn of(packet: &[u8]) -> Load {
     if payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
 }
 
+/// The load of a whole frame of 802.11. Management frames, such as beacons, and ARP are the rest.
+pub(crate) fn of_frame(frame: &[u8]) -> Load {
+    const DATA: u8 = 0x08;
+    const QOS: u8 = 0x80;
+    let header_len = match frame.first() {
+        Some(kind) if kind & 0x0c == DATA => 24 + if kind & QOS != 0 { 2 } else { 0 },
+        _ => return Load::Other,
+    };
+    frame.get(header_len + LLC_BYTES..).map_or(Load::Other, of)
+}
+
+/// LLC and SNAP, before the packet of a frame.
+const LLC_BYTES: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +58,19 @@ mod tests {
         assert_eq!(of(&packet(6, 0)), Load::TcpAck);
         assert_eq!(of(&packet(17, 100)), Load::Other);
         assert_eq!(of(b"no packet"), Load::Other);
+    }
+
+    #[test]
+    fn a_frame_of_data_is_what_its_packet_is_and_any_other_is_neither() {
+        let frame = |kind: u8, header: usize| {
+            let mut frame = vec![0; header + LLC_BYTES];
+            frame[0] = kind;
+            [frame, packet(6, 1)].concat()
+        };
+        assert_eq!(of_frame(&frame(0x08, 24)), Load::TcpData);
+        assert_eq!(of_frame(&frame(0x88, 26)), Load::TcpData, "with QoS");
+        assert_eq!(of_frame(&frame(0x80, 24)), Load::Other, "a beacon");
+        assert_eq!((of_frame(&[0x08; 20]), of_frame(&[])), (Load::Other, Load::Other));
     }
 
     fn air(traffic: &str, protocol: &str) -> (super::super::Results, Plan) {

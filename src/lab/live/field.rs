@@ -1,22 +1,33 @@
-//! The field of a live run: a namespace for each node, and the scenario's radios between them in real time.
+//! The field of a live run: hosts in namespaces of their own, and the scenario's radios between them.
 
-use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::thread;
 
 use hopwise_air::Lateness;
-use hopwise_air::frames::Framing;
-use hopwise_host::{Clock, Namespace};
+use hopwise_host::Namespace;
 use hopwise_lab::live::air;
-use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::AirTotals;
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::failure::Failure;
-use crate::lab::run::watch::{Epoch, Wanted, Watch};
-use crate::mesh::air::medium;
-use crate::mesh::air::stations::Stations;
+use crate::mesh::world::hwsim::{Carried, Network};
+
+mod netns;
+
+pub(super) use netns::Netns;
+
+/// Dropping it removes all of it.
+pub(super) trait Field {
+    fn namespace(&self, node: u32) -> &Namespace;
+
+    /// Does the work with the radios on the air, whose clock begins with it. `ends` is readable once the user wants no
+    /// more.
+    fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Heard), Failure>;
+}
 
 /// The radios' counters at the end of the work.
 #[derive(Debug)]
@@ -25,80 +36,20 @@ pub(super) struct Heard {
     pub(super) lateness: Lateness,
 }
 
-/// Does the work with the radios on the air.
-pub(super) fn on_the_air<T>(
-    stations: &Stations,
-    prepared: &Prepared,
-    capture: Option<&Path>,
-    work: impl FnOnce() -> Result<T, Failure>,
-) -> Result<(T, Heard), Failure> {
-    let ends =
-        eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Failure::failed("make an eventfd", error))?;
-    thread::scope(|scope| {
-        let air = scope.spawn(|| carry(stations, prepared, capture, &ends));
-        let over = Over(&ends);
-        let done = work();
-        drop(over);
-        let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((done?, heard?))
-    })
-}
-
-/// Ends the radios, also after a panic of the work.
-struct Over<'a>(&'a OwnedFd);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        // Its counter is far from full.
-        let _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
+impl Field for Network<'_> {
+    fn namespace(&self, node: u32) -> &Namespace {
+        self.namespace(node)
     }
-}
 
-fn carry(
-    stations: &Stations,
-    prepared: &Prepared,
-    capture: Option<&Path>,
-    ends: &OwnedFd,
-) -> Result<Heard, Failure> {
-    let mut live = air::world(&prepared.plan);
-    let clock = Clock::start();
-    let wanted = Wanted { capture: capture.is_some(), frames: false, trace: false };
-    let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
-    let out = capture.unwrap_or(Path::new("."));
-    let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), (prepared, epoch), out)?;
-    let served = medium::serve((&mut live, clock), stations, ends, None);
-    watch.end()?;
-    served.map_err(|error| Failure::failed("carry frames", error))?;
-    let queue_drops = stations.namespaces().iter().map(drops).sum();
-    Ok(Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness() })
-}
-
-/// Packets that the kernel dropped because a queue of a device was full.
-fn drops(namespace: &Namespace) -> u64 {
-    let read = namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
-    read.ok().and_then(Result::ok).map_or(0, |text| drops_in(&text))
-}
-
-/// The drops on the way out of all devices of the air, in the kernel's table of devices.
-fn drops_in(table: &str) -> u64 {
-    let of_device = |line: &str| {
-        let (name, counters) = line.split_once(':')?;
-        let is_air = name.trim().starts_with("air") || name.trim().starts_with("wire");
-        counters.split_whitespace().nth(11)?.parse::<u64>().ok().filter(|_| is_air)
-    };
-    table.lines().filter_map(of_device).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drops_of_the_airs_devices_are_counted_and_no_others() {
-        let table = "Inter-|   Receive                      |  Transmit\n face |bytes|bytes\n\
-                     \x20 air0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
-                     \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n\
-                     \x20wire1: 0 0 0 0 0 0 0 0 0 0 0 30 0 0 0 0\n";
-        assert_eq!(drops_in(table), 42);
+    fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Heard), Failure> {
+        let (done, carried) = self.on_the_air(capture, ends, work)?;
+        let Carried { mut live, dropped, .. } = carried;
+        let queue_drops = dropped.by_queue.iter().sum();
+        Ok((done, Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness() }))
     }
 }

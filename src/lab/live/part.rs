@@ -13,8 +13,11 @@ use hopwise_core::{Instant, LinkId};
 use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
 use hopwise_lab::live::part::{BEGIN, Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
+use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
+use serde::Serialize;
 
+use super::algorithms;
 use super::kernel::Kernel;
 use crate::failure::Failure;
 use crate::node::config::TUN_CROSSINGS;
@@ -29,17 +32,17 @@ const DEVICE: &str = "hw0";
 pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
         serde_json::from_str(&line()?).map_err(|error| Failure::failed("read the part", error))?;
-    let played = prepare(&part).and_then(|plan| play(&plan, part.node));
+    let played = prepare(&part).and_then(|prepared| play(&prepared.plan, part.node));
     match played {
         Ok(ended) => say(&Says::Ended(ended)),
         Err(failure) => say(&Says::Refused { problem: failure.to_string() }),
     }
 }
 
-fn prepare(part: &Part) -> Result<Plan, Failure> {
+pub(super) fn prepare(part: &Part) -> Result<Prepared, Failure> {
     let refused = |problem: String| Failure::failed("take part", problem);
     match part.prepare() {
-        Ok(prepared) => Ok(prepared.plan),
+        Ok(prepared) => Ok(prepared),
         Err(NoPart::Refused(refusal)) => Err(Failure::Located(refusal)),
         Err(NoPart::Version { theirs }) => {
             Err(refused(format!("the trial has version {theirs}, expected {}", hopwise_lab::VERSION)))
@@ -57,7 +60,7 @@ fn line() -> Result<String, Failure> {
     }
 }
 
-fn say(what: &Says) -> Result<(), Failure> {
+pub(super) fn say(what: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string(what).map_err(|error| Failure::failed("write JSON", error))?;
     let mut out = io::stdout().lock();
     let said = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -86,8 +89,7 @@ fn wait_for_beginning() -> Result<(), Failure> {
 }
 
 fn lacks(algorithm: &str, error: &io::Error) -> Failure {
-    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let known = known.unwrap_or_default().trim().replace(' ', ", ");
+    let known = algorithms::known().join(", ");
     Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
 }
 

@@ -19,7 +19,7 @@ use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::Failure;
-use crate::lab::live::{Directed, direct};
+use crate::lab::live::{Director, Run};
 use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 use crate::scenario::Bounds;
 
@@ -214,10 +214,12 @@ impl Drop for Alarm<'_> {
 impl Work<'_> {
     fn go_on(&self, say: &Sender<Ran>) {
         let _alarm = Alarm(&self.has_enough);
+        let director = |ends| Director::new(self.store.folder().to_owned(), self.how.bounds, ends);
+        let mut director = self.how.ends.as_ref().map(director);
         while !self.has_enough.load(Ordering::Relaxed) {
             let next = self.left.lock().expect("no thread panics with it").next();
             let Some(nth) = next else { return };
-            let ran = self.one(&self.campaign.runs[nth]);
+            let ran = self.one(&self.campaign.runs[nth], director.as_mut());
             if ran.is_err() {
                 // No thread begins another run, which may take an hour, until the failure is heard.
                 self.has_enough.store(true, Ordering::Relaxed);
@@ -229,28 +231,28 @@ impl Work<'_> {
     }
 
     /// Makes one run, from its plan to its record. Returns its goodput.
-    fn one(&self, run: &Planned) -> Result<f64, Failure> {
+    fn one(&self, run: &Planned, director: Option<&mut Director<'_>>) -> Result<f64, Failure> {
         let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
-        if self.campaign.world.is_live() { self.live(run, &prepared) } else { self.simulated(run, &prepared) }
+        match director {
+            Some(director) => self.live(run, &prepared, director),
+            None if self.campaign.world.is_live() => {
+                Err(Failure::refused("world", "this trial runs in the simulation alone, expected sim"))
+            }
+            None => self.simulated(run, &prepared),
+        }
     }
 
     /// Makes one run in real time.
-    fn live(&self, run: &Planned, prepared: &Prepared) -> Result<f64, Failure> {
+    fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<f64, Failure> {
         let trial = &self.campaign.trial;
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
         let folder = self.store.folder().join("captures").join(&run.id);
-        let Some(ends) = &self.how.ends else {
-            return Err(Failure::refused("world", "this trial runs in the simulation alone, expected sim"));
-        };
         let meter = Meter::start();
-        let result = direct(&Directed {
-            ends,
+        let result = director.direct(&Run {
             part: self.scenario.part(point, arm, run.seed),
             world: self.campaign.world,
             prepared,
-            prefix: &trial.scenario,
             capture: self.how.capture.then_some(folder.as_path()),
-            bounds: self.how.bounds,
         })?;
         let goodput = result.total.goodput_kbps;
         let record = self.campaign.record(run, result, None);

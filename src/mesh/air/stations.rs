@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hopwise_core::LinkId;
-use hopwise_core::narrow::as_u32;
 use hopwise_core::ip::Prefix;
+use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};

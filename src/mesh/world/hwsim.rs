@@ -17,14 +17,20 @@ mod guest;
 mod image;
 mod inside;
 mod medium;
+mod network;
 mod qemu;
+mod session;
 mod streams;
 
 use guest::{Guest, Share};
 use image::Image;
+pub(crate) use network::{Carried, Network};
+pub(crate) use session::Session;
 
 /// The kernel's netlink socket, and a namespace each, hold more than that; a guest's processor does not.
 const MOST: usize = 64;
+/// Memory of a guest, in MiB.
+const MEMORY_MIB: u32 = 768;
 
 /// A scenario with mac80211_hwsim: a virtual machine whose kernel has a simulated Wi-Fi radio for each node
 #[derive(Args, Debug)]
@@ -84,9 +90,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     limit: Option<Time>,
     /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 768, value_parser = clap::value_parser!(u32).range(256..))]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY_MIB, value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
-    /// Accelerator of qemu: the processor (kvm), emulation (tcg), or the first that works (auto)
+    /// Way in which qemu runs the guest: by the processor (kvm), emulated in real time (tcg) or in its own (counted), or
+    /// by the first of these that works (auto)
     #[arg(long, value_enum, default_value_t)]
     accelerator: qemu::Accelerator,
 }
@@ -100,6 +107,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scenario = Scenario::load(file, &arguments.set)?;
     let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.seed)?;
     check(&prepared, arguments.shell.as_deref())?;
+    if arguments.shell.is_some() && arguments.accelerator == qemu::Accelerator::Counted {
+        let problem = "counted, expected auto, kvm or tcg: at a shell its clock would run ahead of its user";
+        return Err(Failure::refused("--accelerator", problem));
+    }
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&scenario.name));
     if arguments.here {
         return inside::run(arguments, &prepared, &out);
@@ -116,8 +127,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     guest.run(&words(arguments, file)?)
 }
 
-/// Refuses a scenario that the kernel's radios cannot play.
-fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Failure> {
+/// Refuses a scenario that the kernel's radios cannot play, or a shell on a node that it does not have.
+pub(crate) fn check(prepared: &Prepared, shell: Option<&str>) -> Result<(), Failure> {
     let plan = &prepared.plan;
     let count = plan.positions.len();
     if count > MOST {
@@ -162,13 +173,19 @@ fn shares(file: &Path, out: &Path) -> Result<Vec<Share>, Failure> {
     .collect()
 }
 
+/// This program, as the guest sees it.
+fn program_in_guest() -> Result<String, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::failed("find the program", error))?;
+    Ok(place("/program", &program))
+}
+
+fn place(folder: &str, path: &Path) -> String {
+    format!("{folder}/{}", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
 /// The command in the guest: the same one, with `--here` and the guest's folders.
 fn words(arguments: &Arguments, file: &Path) -> Result<Vec<String>, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::failed("find the program", error))?;
-    let place = |folder: &str, path: &Path| {
-        format!("{folder}/{}", path.file_name().unwrap_or_default().to_string_lossy())
-    };
-    let mut words = vec![place("/program", &program)];
+    let mut words = vec![program_in_guest()?];
     words.extend(["world", "hwsim", "--here", "--out", "/out", "--seed"].map(str::to_owned));
     words.push(arguments.seed.to_string());
     for set in &arguments.set {

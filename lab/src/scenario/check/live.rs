@@ -27,6 +27,11 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let at = root.key("routing").key("protocol");
         return refuse(&at, "no routing protocol runs", "static");
     }
+    if world == World::Hwsim && file.topology.wired.is_some() {
+        let problem = "a kernel's simulated radios have no wires beside them in the world hwsim";
+        let accepted = "a topology without it, or world: netns";
+        return Err(document.refuse_key(&root.key("topology").key("wired"), problem, accepted));
+    }
     if file.radio.when_full.0 == WhenFull::Hold {
         let at = root.key("radio").key("when_full");
         return refuse(&at, "a kernel's queue does not hold packets back", "drop");

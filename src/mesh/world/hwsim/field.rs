@@ -43,7 +43,11 @@ struct Node {
 
 impl Field {
     /// Makes the namespaces and the radios, which have not joined anything yet.
-    pub(super) fn open(prepared: &Prepared, hwsim: &Hwsim, with_monitors: bool) -> Result<Field, Failure> {
+    pub(super) fn open(
+        prepared: &Prepared,
+        hwsim: &Hwsim,
+        (serves, with_monitors): (Serves, bool),
+    ) -> Result<Field, Failure> {
         let plan = &prepared.plan;
         let stations = live::stations(plan);
         let macs: Vec<_> = stations.iter().map(|station| (station.address, station.mac)).collect();
@@ -69,11 +73,15 @@ impl Field {
             node.furnish(name, with_monitors).map_err(|error| failed(&error))?;
             let is_static = plan.routing == RoutingPlan::Static;
             let steps = if is_static { &steps[..] } else { &[] };
-            let set =
-                node.namespace.run(|| node.configure(station, steps)).map_err(|error| failed(&error))?;
+            let set = node.namespace.run(|| node.configure((station, steps), serves));
+            let set = set.map_err(|error| failed(&error))?;
             field._routes.push(set.map_err(|error| failed(&error))?);
         }
         Ok(field)
+    }
+
+    pub(super) fn namespace(&self, node: u32) -> &Namespace {
+        &self.nodes[node as usize].namespace
     }
 
     /// Joins all nodes to the network. Frames have to be carried meanwhile.
@@ -131,7 +139,11 @@ impl Node {
     }
 
     /// Runs inside its namespace.
-    fn configure(&self, station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyError> {
+    fn configure(
+        &self,
+        (station, steps): (&Station, &[Step]),
+        serves: Serves,
+    ) -> Result<KernelRoutes, AnyError> {
         set_switches()?;
         netlink::set_up("lo", true)?;
         let settings = DeviceSettings {
@@ -140,7 +152,7 @@ impl Node {
             ..DeviceSettings::default()
         };
         netlink::configure(&self.device, &settings)?;
-        set_routes(station, steps, Serves::Itself)
+        set_routes(station, steps, serves)
     }
 
     fn iw(&self, words: &[&str]) -> Result<(), AnyError> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
+use std::rc::Rc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 use super::image::Image;
-use super::qemu::{Accelerator, Machine, PORTS, TERMINAL, Way, has_kvm};
+use super::qemu::{Accelerator, Machine, PORTS, TERMINAL, Way, has_kvm, last_words};
 use super::streams::{Raw, carry_in, carry_out, size};
 use crate::failure::{Failure, remark};
 use crate::signals;
@@ -47,30 +48,62 @@ pub(super) struct Guest<'a> {
     pub(super) shares: Vec<Share>,
 }
 
-/// The end of one start.
-enum End {
-    Status(u8),
+/// A guest that is up, with the streams of its command. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Up {
+    running: Running,
+    control: BufReader<UnixStream>,
+    /// The command's input, output, errors, and terminal. Qemu forgets what it has not read of one that is closed.
+    input: UnixStream,
+    out: UnixStream,
+    err: UnixStream,
+    terminal: UnixStream,
+}
+
+/// The outcome of one start.
+enum Start {
+    Up(Box<Up>),
     /// It was not up by then, or is gone: another start may succeed.
     NotUp(String),
 }
 
 impl Guest<'_> {
     /// Runs a command in a guest and returns its status.
-    pub(super) fn run(mut self, command: &[String]) -> Result<ExitCode, Failure> {
+    pub(super) fn run(self, command: &[String]) -> Result<ExitCode, Failure> {
+        let ends = signals::watch().map_err(|error| failed("watch for signals", error))?;
+        let (has_terminal, limit) = (self.has_terminal, self.limit);
+        let mut up = self.start(command, &ends)?;
+        let raw = if has_terminal { Raw::begin() } else { None };
+        let carried = if has_terminal {
+            carry(&up.terminal, [(&up.terminal, Box::new(io::stdout()))])
+        } else {
+            carry(&up.input, [(&up.out, Box::new(io::stdout())), (&up.err, Box::new(io::stderr()))])
+        };
+        let carried = carried.map_err(|error| failed("start a thread", error))?;
+        let ended = up.running.to_the_end(&mut up.control, &ends, limit);
+        up.running.finish();
+        // The output that the guest has written comes through to its end.
+        carried.into_iter().for_each(|thread| drop(thread.join()));
+        drop(raw);
+        ended.map(ExitCode::from)
+    }
+
+    /// Starts a guest with that command, in the ways that there are. The kernel ends it with this thread.
+    pub(super) fn start(mut self, command: &[String], ends: &OwnedFd) -> Result<Up, Failure> {
         let folder = Folder::make().map_err(|error| failed("make a folder for the guest", error))?;
         self.write_order(&folder.path, command).map_err(|error| failed("write the guest's order", error))?;
         let order = Share { tag: "order", folder: folder.path.join("order"), is_read_only: true };
         self.shares.push(order);
-        let ends = signals::watch().map_err(|error| failed("watch for signals", error))?;
+        let folder = Rc::new(folder);
         let mut last = String::new();
         for way in self.accelerator.ways(has_kvm()) {
-            match self.start(&folder.path, way, &ends)? {
-                End::Status(status) => return Ok(ExitCode::from(status)),
-                End::NotUp(problem) if way == Way::Kvm && self.accelerator == Accelerator::Auto => {
+            match self.attempt(&folder, way, ends)? {
+                Start::Up(up) => return Ok(*up),
+                Start::NotUp(problem) if way == Way::Kvm && self.accelerator == Accelerator::Auto => {
                     remark("the guest does not come up with KVM; it is emulated, which is slower");
                     last = problem;
                 }
-                End::NotUp(problem) => last = problem,
+                Start::NotUp(problem) => last = problem,
             }
         }
         Err(failed("start the guest", last))
@@ -88,55 +121,83 @@ impl Guest<'_> {
         fs::write(folder.join("order"), format!("streams={streams} rows={rows} columns={columns}\n"))
     }
 
-    fn start(&self, folder: &Path, way: Way, ends: &OwnedFd) -> Result<End, Failure> {
+    fn attempt(&self, folder: &Rc<Folder>, way: Way, ends: &OwnedFd) -> Result<Start, Failure> {
         let names = PORTS.into_iter().chain([TERMINAL]);
-        let listeners = names.map(|name| listen(folder, name)).collect::<io::Result<Vec<_>>>();
+        let listeners = names.map(|name| listen(&folder.path, name)).collect::<io::Result<Vec<_>>>();
         let listeners = listeners.map_err(|error| failed("listen for the guest", error))?;
-        let machine =
-            Machine { image: self.image, shares: &self.shares, memory_mib: self.memory_mib, folder };
+        let machine = Machine {
+            image: self.image,
+            shares: &self.shares,
+            memory_mib: self.memory_mib,
+            folder: &folder.path,
+        };
         let process =
             machine.start(way).map_err(|error| failed("run setpriv (Debian: util-linux) and qemu", error))?;
-        let mut running = Running { process, machine: &machine, clock: Clock::start() };
+        let mut running = Running { process, clock: Clock::start(), folder: Rc::clone(folder) };
         let [control, input, out, err, terminal] = match accept(listeners.iter(), &mut running) {
             Ok(streams) => streams,
-            Err(error) => return Ok(End::NotUp(running.problem(&error.to_string()))),
+            Err(error) => return Ok(Start::NotUp(running.problem(&error.to_string()))),
         };
         let mut control = BufReader::new(control);
         let within = if way == Way::Kvm { UP_WITH_KVM_WITHIN } else { UP_WITHIN };
         match running.next_word(&mut control, ends, Some(within)) {
-            Word::Said(word) if word.starts_with("up ") => {}
-            Word::Said(word) => return Err(failed("start the guest", running.problem(&word))),
-            Word::Signal => return Err(failed("start the guest", "a signal came first")),
-            Word::Gone => return Ok(End::NotUp(running.problem("qemu has ended"))),
+            Word::Said(word) if word.starts_with("up ") => {
+                Ok(Start::Up(Box::new(Up { running, control, input, out, err, terminal })))
+            }
+            Word::Said(word) => Err(failed("start the guest", running.problem(&word))),
+            Word::Signal => Err(failed("start the guest", "a signal came first")),
+            Word::Gone => Ok(Start::NotUp(running.problem("qemu has ended"))),
             Word::Late => {
                 let problem = format!("it is not up after {} s", within.as_secs());
-                return Ok(End::NotUp(running.problem(&problem)));
+                Ok(Start::NotUp(running.problem(&problem)))
             }
         }
-        let raw = if self.has_terminal { Raw::begin() } else { None };
-        let carried = if self.has_terminal {
-            carry(&terminal, [(&terminal, Box::new(io::stdout()))])
-        } else {
-            carry(&input, [(&out, Box::new(io::stdout())), (&err, Box::new(io::stderr()))])
-        };
-        let carried = carried.map_err(|error| failed("start a thread", error))?;
-        let ended = running.to_the_end(&mut control, ends, self.limit);
-        running.finish();
-        // The output that the guest has written comes through to its end.
-        carried.into_iter().for_each(|thread| drop(thread.join()));
-        drop(raw);
-        ended.map(End::Status)
     }
 }
 
-/// Carries the streams between this process and the guest's ports, each on a thread of its own. The caller keeps the
-/// sockets open: qemu forgets what it has not read of one that is closed.
+/// Carries the streams between this process and the guest's ports, each on a thread of its own.
 fn carry<const N: usize>(
     input: &UnixStream,
     outputs: [(&UnixStream, Box<dyn Write + Send>); N],
 ) -> io::Result<Vec<JoinHandle<()>>> {
     carry_in(input.try_clone()?)?;
     outputs.into_iter().map(|(port, ours)| carry_out(port.try_clone()?, ours)).collect()
+}
+
+impl Up {
+    /// Says a line to the command, and waits for its next one.
+    pub(super) fn ask(&mut self, line: &str, ends: &OwnedFd) -> Result<String, Failure> {
+        const DOING: &str = "speak with the guest";
+        let told = writeln!(&self.input, "{line}");
+        told.map_err(|error| failed(DOING, error))?;
+        loop {
+            let ports = [&self.out, self.control.get_ref()].map(|port| PollFd::new(port, PollFlags::IN));
+            let [out, control] = ports;
+            let mut ready = [PollFd::new(ends, PollFlags::IN), out, control];
+            match wait_for(&mut ready, Duration::from_secs(3600)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(failed(DOING, error)),
+                Err(_) | Ok(0) => continue,
+                Ok(_) => {}
+            }
+            let [signal, out, control] = ready.each_ref().map(|port| !port.revents().is_empty());
+            if signal {
+                return Err(failed("make a run in the guest", "interrupted"));
+            }
+            let mut answer = String::new();
+            // It says one line, and nothing more before it is asked again.
+            if out && BufReader::new(&self.out).read_line(&mut answer).is_ok_and(|bytes| bytes > 0) {
+                return Ok(answer);
+            }
+            if out || control {
+                return Err(failed(DOING, self.running.problem("it has ended early")));
+            }
+        }
+    }
+
+    /// Carries what the command says on its standard error to ours.
+    pub(super) fn carry_errors(&self) -> io::Result<()> {
+        carry_out(self.err.try_clone()?, io::stderr()).map(drop)
+    }
 }
 
 /// The next event of a guest.
@@ -148,13 +209,15 @@ enum Word {
 }
 
 /// A guest that runs. Dropping it ends it.
-struct Running<'a> {
+#[derive(Debug)]
+struct Running {
     process: Child,
-    machine: &'a Machine<'a>,
     clock: Clock,
+    // Removed with the last one that has it, after the process has ended.
+    folder: Rc<Folder>,
 }
 
-impl Running<'_> {
+impl Running {
     fn next_word(
         &self,
         control: &mut BufReader<UnixStream>,
@@ -242,11 +305,11 @@ impl Running<'_> {
     }
 
     fn problem(&self, problem: &str) -> String {
-        format!("{problem}; last it said:\n{}", self.machine.last_words())
+        format!("{problem}; last it said:\n{}", last_words(&self.folder.path))
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.end();
     }
@@ -264,7 +327,7 @@ fn listen(folder: &Path, name: &str) -> io::Result<UnixListener> {
 /// Qemu connects to all sockets when it starts.
 fn accept<'a, const N: usize>(
     listeners: impl Iterator<Item = &'a UnixListener>,
-    running: &mut Running<'_>,
+    running: &mut Running,
 ) -> io::Result<[UnixStream; N]> {
     let until = running.clock.now() + UP_WITHIN;
     let mut streams = Vec::new();

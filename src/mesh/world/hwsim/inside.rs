@@ -1,4 +1,4 @@
-//! The command on the machine that has the radios: the field, its medium, and a program beside them.
+//! The command on the machine that has the radios: a program beside the nodes, and a report.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,35 +6,21 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
-use std::rc::Rc;
-use std::thread;
 use std::time::Duration;
 
-use hopwise_air::frames::{Framing, mac_of};
-use hopwise_air::{Lateness, Live, Whole};
+use hopwise_air::Lateness;
 use hopwise_core::Instant;
-use hopwise_core::narrow::as_u32;
-use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
-use hopwise_host::{Clock, wait_for};
-use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::Prepared;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::Serialize;
 
 use super::Arguments;
-use super::field::Field;
-use super::medium::{Dropped, Medium};
+use super::network::{Carried, Network, waited};
 use crate::daemon::log;
 use crate::failure::Failure;
-use crate::lab::run::watch::{Epoch, Wanted, Watch};
+use crate::mesh::air::stations::Serves;
 use crate::signals;
 
-/// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
-const MOST_WAITING: usize = 150;
-/// Nodes whose first frames are lost, or that a scenario's outage parts, hear each other late or never.
-const HEARD_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The time that a program has to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -42,67 +28,19 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     log::begin();
     log::flow().map_err(|error| Failure::failed("start the log", error))?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
-    let extras = Extras { out, capture: arguments.capture, monitor: arguments.monitor };
     let program = program(arguments, prepared);
-    beside(prepared, &extras, &ends, || play(&program, &ends))
-}
-
-/// The files and interfaces that a field has beside its nodes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Extras<'a> {
-    pub(super) out: &'a Path,
-    pub(super) capture: bool,
-    pub(super) monitor: bool,
-}
-
-/// Runs `work` on a thread of its own once all nodes have joined, and carries their frames meanwhile. It ends soon
-/// after `ends` is readable.
-pub(super) fn beside<T: Send>(
-    prepared: &Prepared,
-    extras: &Extras<'_>,
-    ends: &OwnedFd,
-    work: impl FnOnce() -> Result<T, Failure> + Send,
-) -> Result<T, Failure> {
-    let hwsim = Hwsim::open().map_err(|error| Failure::failed("open the medium", error))?;
-    let hwsim = Rc::new(hwsim);
-    let field = Field::open(prepared, &hwsim, extras.monitor)?;
-    let mut live = live::world_of_frames(&prepared.plan, MOST_WAITING, extras.monitor);
-    let wanted = Wanted { capture: extras.capture, frames: false, trace: false };
-    let clock = Clock::start();
-    let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
-    let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (prepared, epoch), extras.out)?;
-    let macs = (0..as_u32(prepared.names.len())).map(mac_of).collect();
-    let medium = Medium::new(&mut live, Rc::clone(&hwsim), macs);
-    let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    let done = done.map_err(|error| Failure::failed("make a descriptor", error))?;
-    let (served, worked) = thread::scope(|scope| {
-        let direct = || {
-            let worked = gather(&field, ends).and_then(|()| work());
-            ring(&done);
-            worked
-        };
-        let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
-        let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
-        let served = medium.serve(&mut live, clock, &done);
-        if served.is_err() {
-            ring(ends);
-        }
-        let worked = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok::<_, Failure>((served, worked))
+    let network = Network::open(prepared, Serves::Itself, arguments.monitor)?;
+    let capture = arguments.capture.then_some(out);
+    let (status, carried) = network.on_the_air(capture, &ends, || {
+        tracing::info!("ready");
+        play(&program, &ends)
     })?;
-    watch.end()?;
-    let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
-    drop(field);
-    let report = Report::of(prepared, &mut live, &dropped, hwsim.refusals());
+    drop(network);
+    let report = Report::of(prepared, carried);
     report.tell();
-    let written = report.write(&extras.out.join("medium.json"));
+    let written = report.write(&out.join("medium.json"));
     written.map_err(|error| Failure::failed("write medium.json", error))?;
-    Ok(worked)
-}
-
-/// It fails only when the counter is full, which is as good.
-fn ring(bell: &OwnedFd) {
-    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+    Ok(status)
 }
 
 /// The program that runs beside the nodes, or on one.
@@ -114,25 +52,6 @@ fn program(arguments: &Arguments, prepared: &Prepared) -> Vec<String> {
             ["ip", "netns", "exec", node, "bash"].map(str::to_owned).into()
         }
     }
-}
-
-/// Joins the nodes and waits until they hear each other.
-fn gather(field: &Field, ends: &OwnedFd) -> Result<(), Failure> {
-    field.join()?;
-    let clock = Clock::start();
-    let mut deaf = field.deaf();
-    while !deaf.is_empty() && clock.now().since(Instant::ZERO) < HEARD_WITHIN {
-        if waited(&[ends], LOOK_EVERY).is_some() {
-            return Err(Failure::failed("join the network", "a signal came first"));
-        }
-        deaf = field.deaf();
-    }
-    if deaf.is_empty() {
-        tracing::info!("ready: all nodes hear their neighbours");
-    } else {
-        tracing::warn!(nodes = deaf.join(", "), "ready, but these do not hear all of their neighbours");
-    }
-    Ok(())
 }
 
 /// Runs the program and waits for its end.
@@ -149,20 +68,6 @@ fn play(program: &[String], ends: &OwnedFd) -> Result<ExitCode, Failure> {
         }
     }
     status_of(&mut process).map_err(failed)
-}
-
-/// Waits for one of these, and returns its index.
-fn waited(bells: &[&OwnedFd], most: Duration) -> Option<usize> {
-    let mut ready: Vec<_> = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN)).collect();
-    loop {
-        match wait_for(&mut ready, most.min(Duration::from_secs(3_600))) {
-            Ok(0) if most != Duration::MAX => return None,
-            Ok(0) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-            Ok(_) => return ready.iter().position(|bell| !bell.revents().is_empty()),
-        }
-    }
 }
 
 /// As shells give it: 128 and the signal, where one ended it.
@@ -198,7 +103,8 @@ struct Row {
 }
 
 impl Report {
-    fn of(prepared: &Prepared, live: &mut Live<Whole>, dropped: &Dropped, refusals: Refusals) -> Report {
+    fn of(prepared: &Prepared, carried: Carried) -> Report {
+        let Carried { mut live, dropped, refusals } = carried;
         let Lateness { worst, times, left_out } = live.lateness();
         let world = live.world();
         let row = |(name, node): (&String, u32)| {

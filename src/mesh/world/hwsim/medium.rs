@@ -24,11 +24,11 @@ const END: usize = 1;
 
 /// Frames that the medium did not carry, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Dropped {
+pub(crate) struct Dropped {
     /// The queue was full.
-    pub(super) by_queue: Vec<u64>,
+    pub(crate) by_queue: Vec<u64>,
     /// Too short or too long for a frame.
-    pub(super) odd: Vec<u64>,
+    pub(crate) odd: Vec<u64>,
 }
 
 /// A frame between the kernel's question and our answer.
@@ -93,6 +93,7 @@ impl Medium {
             };
             poller.wait(&clock, wake_at, &mut ready)?;
             if ready.contains(&END) {
+                self.radios.answer_all();
                 return Ok(self.dropped);
             }
             if ready.contains(&KERNEL) {
@@ -158,6 +159,12 @@ impl Radios {
                 self.answer(id, fate, rate, u8::try_from(tries).unwrap_or(u8::MAX));
             }
         }
+    }
+
+    /// The kernel would wait for the fates of frames that nobody carries any more.
+    fn answer_all(&self) {
+        let ids: Vec<u64> = self.open.borrow().keys().copied().collect();
+        ids.into_iter().for_each(|id| self.answer(id, Fate::Unanswered, 0, 0));
     }
 
     /// Tells the kernel what became of a frame.

@@ -126,7 +126,10 @@ fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
         let mut out = Vec::new();
         outside.poll_transmit(Instant::ZERO, RADIO, Payload::Inline, &mut out).map(|_| out.len())
     };
-    assert_eq!([0; 4].map(|_| next()), [Some(sent(100).len()), Some(sent(200).len()), Some(sent(300).len()), None]);
+    assert_eq!(
+        [0; 4].map(|_| next()),
+        [Some(sent(100).len()), Some(sent(200).len()), Some(sent(300).len()), None]
+    );
     assert!(outside.has_room(RADIO));
 }
 

@@ -1,0 +1,70 @@
+//! `hopwise guest`: the runs of a trial, inside the virtual machine that it has booted.
+
+use std::fs;
+use std::io::{self, BufRead};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hopwise_lab::live::guest::{Answer, Order};
+use hopwise_lab::result::RunResult;
+use hopwise_lab::world::World;
+use nix::sys::mman::{MlockAllFlags, mlockall};
+
+use super::part::{prepare, say};
+use super::play::{Run, play};
+use crate::failure::Failure;
+use crate::mesh::air::stations::Serves;
+use crate::mesh::world::hwsim::Network;
+use crate::signals;
+
+/// Make runs with the radios of mac80211_hwsim; a trial starts it in a guest and talks to it in lines of JSON
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Folder for results
+    #[arg(value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    // The guest's clock does not wait for the host: a page that had to be read from its folders would come late.
+    mlockall(MlockAllFlags::MCL_CURRENT)
+        .map_err(|error| Failure::failed("keep the program in memory", error))?;
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| Failure::failed("hear the trial", error))?;
+        let order: Order =
+            serde_json::from_str(&line).map_err(|error| Failure::failed("read the order", error))?;
+        say(&match make(&order, &arguments.out, &ends) {
+            Ok(result) => Answer::Played(Box::new(result)),
+            Err(failure) => Answer::Failed { problem: failure.to_string() },
+        })?;
+    }
+    Ok(())
+}
+
+fn make(order: &Order, out: &Path, ends: &OwnedFd) -> Result<RunResult, Failure> {
+    let prepared = prepare(&order.part)?;
+    // The host's folders answer by another clock: captures come there when the run is over.
+    let kept = std::env::temp_dir().join("capture");
+    let capture = order.capture.is_some().then_some(kept.as_path());
+    let run = Run { part: order.part.clone(), world: World::Hwsim, prepared: &prepared, capture };
+    let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, ends)?;
+    if let Some(live) = &mut result.live {
+        // Other programs of the host do not take time from the guest, which has none of its own.
+        live.busy_elsewhere = None;
+    }
+    if let Some(folder) = &order.capture {
+        move_all(&kept, &out.join(folder)).map_err(|error| Failure::failed("copy captures", error))?;
+    }
+    Ok(result)
+}
+
+fn move_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    fs::remove_dir_all(from)
+}

@@ -1,0 +1,165 @@
+//! A scenario's nodes on the kernel's Wi-Fi stack: their namespaces and radios, and the medium that carries frames.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use hopwise_air::frames::{Framing, mac_of};
+use hopwise_air::{Live, Whole};
+use hopwise_core::Instant;
+use hopwise_core::narrow::as_u32;
+use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
+use hopwise_host::{Clock, Namespace, wait_for};
+use hopwise_lab::live::air as live;
+use hopwise_lab::scenario::Prepared;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+
+use super::field::Field;
+use super::medium::{Dropped, Medium};
+use crate::failure::Failure;
+use crate::lab::run::watch::{Epoch, Wanted, Watch};
+use crate::mesh::air::stations::Serves;
+
+/// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
+const MOST_WAITING: usize = 150;
+/// Nodes whose first frames are lost, or that a scenario's outage parts, hear each other late or never.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct Network<'a> {
+    prepared: &'a Prepared,
+    // Dropped before the socket, with which the radios go.
+    field: Field,
+    hwsim: Rc<Hwsim>,
+    has_monitors: bool,
+}
+
+/// The radios after they have carried frames.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) live: Live<Whole>,
+    pub(crate) dropped: Dropped,
+    pub(crate) refusals: Refusals,
+}
+
+impl<'a> Network<'a> {
+    /// Makes the nodes. They have addresses and routes, but have not joined each other.
+    pub(crate) fn open(
+        prepared: &'a Prepared,
+        serves: Serves,
+        has_monitors: bool,
+    ) -> Result<Network<'a>, Failure> {
+        let hwsim = Hwsim::open().map_err(|error| Failure::failed("open the medium", error))?;
+        let field = Field::open(prepared, &hwsim, (serves, has_monitors))?;
+        Ok(Network { prepared, field, hwsim: Rc::new(hwsim), has_monitors })
+    }
+
+    pub(crate) fn namespace(&self, node: u32) -> &Namespace {
+        self.field.namespace(node)
+    }
+
+    /// Joins the nodes, and does `work` with the radios on the air, on a thread of its own. The radios' clock begins
+    /// with the work. All of it ends soon after `ends` is readable.
+    pub(crate) fn on_the_air<T: Send>(
+        &self,
+        capture: Option<&Path>,
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Carried), Failure> {
+        let (mut before, field) = (self.world(), &self.field);
+        self.carry((&mut before, Clock::start()), ends, || gather(field, ends))?;
+        let mut live = self.world();
+        let wanted = Wanted { capture: capture.is_some(), frames: false, trace: false };
+        let clock = Clock::start();
+        let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
+        let out = capture.unwrap_or(Path::new("."));
+        let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (self.prepared, epoch), out)?;
+        let (done, dropped) = self.carry((&mut live, clock), ends, work)?;
+        watch.end()?;
+        Ok((done, Carried { live, dropped, refusals: self.hwsim.refusals() }))
+    }
+
+    fn world(&self) -> Live<Whole> {
+        live::world_of_frames(&self.prepared.plan, MOST_WAITING, self.has_monitors)
+    }
+
+    /// Carries the nodes' frames while `work` is done.
+    fn carry<T: Send>(
+        &self,
+        (live, clock): (&mut Live<Whole>, Clock),
+        ends: &OwnedFd,
+        work: impl FnOnce() -> Result<T, Failure> + Send,
+    ) -> Result<(T, Dropped), Failure> {
+        let macs = (0..as_u32(self.prepared.names.len())).map(mac_of).collect();
+        let medium = Medium::new(live, Rc::clone(&self.hwsim), macs);
+        let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let done = done.map_err(|error| Failure::failed("make a descriptor", error))?;
+        let (served, worked) = thread::scope(|scope| {
+            let direct = || {
+                let _over = Over(&done);
+                work()
+            };
+            let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
+            let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
+            let served = medium.serve(live, clock, &done);
+            if served.is_err() {
+                ring(ends);
+            }
+            let worked = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok::<_, Failure>((served, worked))
+        })?;
+        let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
+        Ok((worked?, dropped))
+    }
+}
+
+/// Ends the medium, also after a panic of the work.
+struct Over<'a>(&'a OwnedFd);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        ring(self.0);
+    }
+}
+
+/// It fails only when the counter is full, which is as good.
+fn ring(bell: &OwnedFd) {
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+/// Joins the nodes and waits until they hear each other.
+fn gather(field: &Field, ends: &OwnedFd) -> Result<(), Failure> {
+    field.join()?;
+    let clock = Clock::start();
+    let mut deaf = field.deaf();
+    while !deaf.is_empty() && clock.now().since(Instant::ZERO) < HEARD_WITHIN {
+        if waited(&[ends], LOOK_EVERY).is_some() {
+            return Err(Failure::failed("join the network", "a signal came first"));
+        }
+        deaf = field.deaf();
+    }
+    if deaf.is_empty() {
+        tracing::info!("all nodes hear their neighbours");
+    } else {
+        tracing::warn!(nodes = deaf.join(", "), "these do not hear all of their neighbours");
+    }
+    Ok(())
+}
+
+/// Waits for one of these, and returns its index.
+pub(super) fn waited(bells: &[&OwnedFd], most: Duration) -> Option<usize> {
+    let mut ready: Vec<_> = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN)).collect();
+    loop {
+        match wait_for(&mut ready, most.min(Duration::from_secs(3_600))) {
+            Ok(0) if most != Duration::MAX => return None,
+            Ok(0) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+            Ok(_) => return ready.iter().position(|bell| !bell.revents().is_empty()),
+        }
+    }
+}

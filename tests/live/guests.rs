@@ -1,0 +1,173 @@
+//! Trials under the Wi-Fi stack of a guest's kernel: their records, their refusals, and what killed processes leave.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::hwsim::can_run;
+use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own};
+use crate::world::{is_long, until, within_patience};
+
+/// A scenario whose trials have a folder for temporary files of their own, which is removed at the end.
+struct Guests {
+    scenario: Scenario,
+    temporary: PathBuf,
+}
+
+impl Guests {
+    fn new(test: &str) -> Guests {
+        let temporary = std::env::temp_dir().join(format!("hoplive-guests-{}-{test}", std::process::id()));
+        fs::create_dir_all(&temporary).expect("the temporary folder can be written");
+        Guests { scenario: Scenario::new(test, "hwsim", TEXT), temporary }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.scenario.command(words);
+        command.env("TMPDIR", &self.temporary);
+        command
+    }
+
+    fn trial(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("it starts")
+    }
+
+    /// The guests that run now.
+    fn running(&self) -> Vec<Pid> {
+        let place = self.temporary.to_string_lossy().into_owned();
+        let all = fs::read_dir("/proc").expect("it is mounted").filter_map(Result::ok);
+        let is_one = |entry: &fs::DirEntry| {
+            let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(&place)
+        };
+        let ids = all.filter(is_one).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.filter_map(Pid::from_raw).collect()
+    }
+
+    /// The number of entries in the folder for temporary files.
+    fn left(&self) -> usize {
+        fs::read_dir(&self.temporary).expect("it is there").count()
+    }
+}
+
+impl Drop for Guests {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.temporary);
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
+    let test = "a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing";
+    if !can_run(test) {
+        return;
+    }
+    let guests = Guests::new("counts");
+    let output = guests.trial(&["--capture"]);
+    assert!(output.status.success(), "{}", said(&output));
+    each_tcp_tells_its_own(&guests.scenario);
+    for record in guests.scenario.records() {
+        let (live, air) = (&record["result"]["live"], &record["result"]["air"]);
+        assert!(live["air_late_ms"].is_number() && live["busy_elsewhere"].is_null(), "{live}");
+        assert!(air["data_airtime_s"].as_f64() < air["airtime_s"].as_f64(), "beacons take some: {air}");
+        let id = record["id"].as_str().expect("a name");
+        let folder = guests.scenario.out.join("captures").join(id);
+        for node in ["n0", "n1", "n2"] {
+            let bytes = fs::metadata(folder.join(format!("{node}.pcapng"))).expect("a capture").len();
+            assert!(bytes > 100_000, "{node}: {bytes}");
+        }
+    }
+    assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
+}
+
+#[test]
+fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
+    let test = "what_the_guests_kernel_does_not_have_is_refused_with_what_it_has";
+    if !can_run(test) {
+        return;
+    }
+    let guests = Guests::new("lacks");
+    let output = guests.trial(&["--set", "arms={ x: { receiver: kernel, sender: kernel:no-such } }"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("make a run in the guest") && said.contains("no-such"), "{said}");
+    let (_, known) = said.split_once("expected one of: ").expect("they are named");
+    let known: Vec<_> = known.trim().split(", ").collect();
+    assert!(["bbr", "cubic", "reno"].iter().all(|name| known.contains(name)), "{known:?}");
+}
+
+#[test]
+fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_guest() {
+    let guests = Guests::new("refused");
+    for (set, words) in [
+        ("topology.wired={ rate: 1mbit, delay: 1ms }", "no wires beside them in the world hwsim"),
+        ("topology.hops=64", "65 nodes, expected at most 64"),
+        ("routing={ protocol: aodv }", "no routing protocol runs in the world hwsim"),
+    ] {
+        let output = guests.trial(&["--set", set]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{set}: {said}");
+        assert!(said.contains(words), "{set}: {said}");
+    }
+    assert_eq!(guests.left(), 0);
+}
+
+/// Starts a trial, and a while later kills it, or its guest.
+#[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
+fn kill_one(guests: &Guests, nth: u32) {
+    let _ = fs::remove_dir_all(&guests.scenario.out);
+    let mut command = guests.command(&["--set", "run.duration=1h"]);
+    let trial = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    within_patience(until(|| guests.running().len() == 1));
+    thread::sleep(Duration::from_millis(u64::from(nth) * 3_700 % 20_000));
+    let kills_trial = nth.is_multiple_of(2);
+    let victim = if kills_trial { Pid::from_child(&trial) } else { guests.running()[0] };
+    kill_process(victim, Signal::KILL).expect("it lives");
+    if kills_trial {
+        within_patience(until(|| guests.running().is_empty()));
+        drop(trial.wait_with_output().expect("it ends"));
+        return;
+    }
+    // A guest that was not up yet is started again; then a signal ends the trial in order.
+    within_patience(until(|| !guests.running().contains(&victim)));
+    let _ = kill_process(Pid::from_child(&trial), Signal::INT);
+    let output = trial.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(guests.running().is_empty(), "kill {nth}");
+}
+
+/// Kills trials or their guests that many times. The next start removes what they left.
+fn kills(test: &str, count: u32) {
+    let guests = Guests::new(test);
+    for nth in 0..count {
+        kill_one(&guests, nth);
+    }
+    let output = guests.trial(&["--set", "run.duration=1500ms", "--set", "run.warmup=1s"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
+}
+
+#[test]
+fn a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files() {
+    let test = "a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files";
+    if can_run(test) {
+        kills("kill", 2);
+    }
+}
+
+#[test]
+fn ten_killed_trials_and_guests_leave_nothing_after_the_next_start() {
+    let test = "ten_killed_trials_and_guests_leave_nothing_after_the_next_start";
+    if !is_long() {
+        println!("skipped: {test}: takes minutes; scripts/test --long runs it");
+    } else if can_run(test) {
+        kills("kills", 10);
+    }
+}
