@@ -34,7 +34,9 @@ impl Scenario {
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(HOPWISE);
         command.arg("trial").arg(&self.file).args(["--late", "10s", "--busy", "100%"]);
-        command.args(if words.contains(&"--world") { &[][..] } else { &["--world", self.world] });
+        if !words.contains(&"--world") {
+            command.args(["--world", self.world]);
+        }
         command.arg("--out").arg(&self.out).args(words).stdin(Stdio::null());
         command
     }
