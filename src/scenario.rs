@@ -51,7 +51,7 @@ pub(crate) struct OfRun {
     pub(crate) seed: u64,
 }
 
-/// What a run in real time has to keep.
+/// Bounds of a run in real time.
 #[derive(Args, Debug)]
 pub(crate) struct OfLive {
     /// Share of the processors that other programs may use during a run in the world netns; a run with more does not

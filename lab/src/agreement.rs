@@ -1,7 +1,7 @@
 //! Worlds that ran the same trial, arm by arm: whether they agree, and what was measured beside it.
 //!
-//! The first world is the reference. Runs of one seed share radios, channel and traffic in every world, and are compared
-//! in pairs. An arm that only some worlds can run is compared where it ran.
+//! The first world is the reference. Runs of one seed share radios, channel and traffic in every world, and are
+//! compared in pairs. An arm that only some worlds can run is compared where it ran.
 
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ pub struct Contradiction {
     pub elsewhere: String,
 }
 
-/// What may explain a difference. Queues that are full, frames that are given up and needless waits all cost goodput;
+/// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost goodput;
 /// `other_airtime_s` is that of ARP, routing and beacons.
 const BESIDE: [Metric; 10] = [
     Metric { name: "acks_per_segment", of: acks_per_segment },

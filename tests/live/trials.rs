@@ -135,7 +135,8 @@ pub(crate) fn each_tcp_tells_its_own(scenario: &Scenario) {
             flows.iter().find(|flow| flow["id"] == id).expect("it is there").clone()
         };
         assert_eq!(result["world"], scenario.world);
-        assert!(result["total"]["goodput_kbps"].as_f64() > Some(500.0), "{result}");
+        // About 1,200 without a timeout.
+        assert!(result["total"]["goodput_kbps"].as_f64() > Some(100.0), "{result}");
         assert!(flow("f0")["rtt_ms"].as_f64() > Some(1.0), "{result}");
         assert!(flow("f1")["completed"]["count"].as_u64() > Some(0), "{result}");
         // A datagram each 50 ms for 2 s.

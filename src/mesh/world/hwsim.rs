@@ -92,8 +92,8 @@ pub(crate) struct Arguments {
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = MEMORY_MIB, value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
-    /// Way in which qemu runs the guest: by the processor (kvm), emulated in real time (tcg) or in its own (counted), or
-    /// by the first of these that works (auto)
+    /// Way in which qemu runs the guest: by the processor (kvm), emulated in real time (tcg) or in its own (counted),
+    /// or by the first of these that works (auto)
     #[arg(long, value_enum, default_value_t)]
     accelerator: qemu::Accelerator,
 }

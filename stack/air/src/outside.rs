@@ -1,8 +1,8 @@
 //! A machine that is elsewhere: it sends and receives Ethernet frames of devices that another program drives.
 //!
 //! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
-//! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait in
-//! the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
+//! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait
+//! in the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};

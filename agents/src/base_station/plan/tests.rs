@@ -223,7 +223,8 @@ proptest! {
         let mut feasible = search::every(mode, &ask, sender, samples);
         feasible.retain(|plan| plan.feasible);
         // The first of equals, as there are fewer long waits in it.
-        let wanted = feasible.into_iter().reduce(|best, plan| if plan.final_rto_s < best.final_rto_s { plan } else { best });
+        let shorter = |best: Plan, plan: Plan| if plan.final_rto_s < best.final_rto_s { plan } else { best };
+        let wanted = feasible.into_iter().reduce(shorter);
         let found = search::best(mode, &ask, sender, samples);
         prop_assert_eq!(wanted.is_some(), found.feasible);
         prop_assert!(wanted.is_none_or(|wanted| wanted == found));
