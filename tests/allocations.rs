@@ -91,6 +91,14 @@ impl Machine for Counted {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.call(|endpoint| endpoint.drain_trace(sink));
     }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.call(|endpoint| endpoint.drain_decisions(sink));
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.endpoint.keep_decisions(is_kept);
+    }
 }
 
 /// A connection over a path of 20 Mbit/s, and an application at each end.

@@ -81,6 +81,10 @@ impl Machine for Bare {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 struct Path {

@@ -132,6 +132,14 @@ impl Machine for LiveNode {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.alone.endpoint.drain_trace(sink);
     }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.alone.endpoint.drain_decisions(sink);
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.alone.endpoint.keep_decisions(is_kept);
+    }
 }
 
 impl Platform for Alone {

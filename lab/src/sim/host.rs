@@ -153,6 +153,14 @@ impl Machine for Host {
             gateway.drain_trace(sink);
         }
     }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.node.drain_decisions(sink);
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.node.keep_decisions(is_kept);
+    }
 }
 
 impl Platform for Node {

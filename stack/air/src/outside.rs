@@ -169,4 +169,8 @@ impl Machine for Outside {
     }
 
     fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }

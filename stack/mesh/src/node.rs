@@ -112,19 +112,6 @@ impl Node {
         self.routing.path(peer)
     }
 
-    pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
-        self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
-    }
-
-    /// Packets that found an interface queue full.
-    pub fn queue_drops(&self) -> u64 {
-        self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
-    }
-
-    pub fn drops(&self, reason: DropReason) -> u64 {
-        self.trace.drops(reason) + self.endpoint.drops(reason)
-    }
-
     fn dropped(&mut self, now: Instant, id: u64, reason: DropReason) {
         self.trace.push(now, 0, id, TraceKind::Dropped(reason));
     }
@@ -363,6 +350,14 @@ impl Machine for Node {
     fn keep_trace(&mut self, is_kept: bool) {
         self.endpoint.keep_trace(is_kept);
         self.trace.keep(is_kept);
+    }
+
+    fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        self.endpoint.drain_decisions(sink);
+    }
+
+    fn keep_decisions(&mut self, is_kept: bool) {
+        self.endpoint.keep_decisions(is_kept);
     }
 }
 

@@ -368,6 +368,10 @@ impl Machine for Proxy {
     fn keep_trace(&mut self, is_kept: bool) {
         self.out.trace.keep(is_kept);
     }
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 impl fmt::Debug for Proxy {

@@ -224,6 +224,10 @@ impl<S: PathSeam> Machine for Router<S> {
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 
     fn keep_trace(&mut self, _: bool) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 #[cfg(test)]

@@ -63,6 +63,10 @@ impl Machine for Talker {
     }
 
     fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 fn address(n: u32) -> IpAddr {

@@ -53,6 +53,10 @@ impl Machine for Counting {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 #[derive(Debug, Default)]
@@ -256,6 +260,10 @@ impl Machine for Bundling {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 /// A link with room for so many packets.
@@ -442,6 +450,10 @@ impl Machine for Lending {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 struct Nobody;
