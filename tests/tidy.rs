@@ -105,6 +105,16 @@ fn the_map_names_no_place_that_is_not_there() {
     nothing(of_root.filter(|word| !is_there(word)).map(|word| format!("stack/ARCHITECTURE.md: no {word}")));
 }
 
+/// A connection's parts own their fields. Few files may touch several parts.
+#[test]
+fn at_most_five_files_implement_a_connection() {
+    let starts = |line: &str| line.starts_with("impl Connection ");
+    let all = files();
+    let implements = |file: &&File| file.path.starts_with("stack/core/") && file.text.lines().any(starts);
+    let found: Vec<_> = all.iter().filter(implements).map(|file| file.path.as_str()).collect();
+    assert!(found.len() <= 5, "give a part the step, or put it into one of these: {found:?}");
+}
+
 #[test]
 fn no_circle_of_files_is_larger_than_three() {
     nothing(circles::findings(&files()));

@@ -2,8 +2,12 @@
 //!
 //! Each step checks one thing and decides whether the next one is due. `acks.rs` digests the peer's ACKs.
 
-mod data;
+mod arrived;
+mod step;
 
+use std::time::Duration;
+
+use super::receiving::Around;
 use super::sending::WindowNews;
 use super::{CloseReason, Connection, Origin, hops};
 use crate::Instant;
@@ -13,63 +17,12 @@ use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
-use crate::wire::{Ecn, Flags, SourceRoute, TcpView};
+use crate::wire::{Flags, TcpView};
 
-/// A segment with the fields of its packet that matter.
-#[derive(Debug)]
-pub(crate) struct Arrived<'a> {
-    pub(crate) segment: &'a TcpView<'a>,
-    pub(crate) ecn: Ecn,
-    /// The hop limit on arrival.
-    pub(crate) hop_limit: u8,
-    /// The crossings of the link that it came over.
-    pub(crate) crossings: u8,
-    /// Payload bytes per segment when the link coalesced several.
-    pub(crate) segment_bytes: Option<u16>,
-    /// The reverse route, if the packet came by a source route.
-    pub(crate) source_route: Option<&'a SourceRoute>,
-}
-
-impl Arrived<'_> {
-    /// The number of segments that came as one; a segment without payload counts too.
-    pub(super) fn segments(&self) -> u32 {
-        segments_in(as_u32(self.segment.payload.len()), self.segment_bytes)
-    }
-}
-
-pub(super) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
-    segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
-}
-
-/// The endpoint's task after a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disposition {
-    Done,
-    /// Answer it with a RST, as if there were no connection.
-    Refuse,
-    /// A passive open failed: forget the connection (RFC 9293 MUST-11).
-    Forget,
-    /// A connection in TIME-WAIT is over and a new one takes its place: treat the SYN as new.
-    Reopen,
-}
-
-/// The result of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Next,
-    Drop(DropReason),
-    /// Drops the segment and answers with an ACK of the current state.
-    Answer(DropReason, Answer),
-    End(Disposition),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    Always,
-    /// As often as [`Urges`](super::urges::Urges) allow, so that neither attackers nor two confused ends start a storm
-    /// (RFC 5961 §7).
-    Limited,
-}
+pub(crate) use arrived::Arrived;
+pub(super) use arrived::segments_in;
+pub(crate) use step::Disposition;
+use step::{Answer, Step};
 
 type StepFn = fn(&mut Connection, &mut Cx<'_>, &Arrived<'_>) -> Step;
 
@@ -400,6 +353,94 @@ impl Connection {
                 Step::End(Disposition::Done)
             }
             _ => Step::Next,
+        }
+    }
+}
+
+/// The data; [`receiving`](super::receiving) takes it.
+impl Connection {
+    /// Sixth: URG.
+    fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if segment.flags.contains(Flags::URG) && !self.state.peer_has_closed() {
+            self.events.urgent |= self.receiving.take_urgent(segment);
+        }
+        Step::Next
+    }
+
+    pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        self.receiving.take_ecn_mark(cx, arrived, self.opening.agreed());
+        self.receiving.take_notes(segment, self.opening.agreed());
+        if segment.payload.is_empty() {
+            return Step::Next;
+        }
+        let rtt = self.hear_echo(cx.now, segment);
+        if self.state.peer_has_closed() {
+            return Step::Drop(DropReason::DataAfterClose);
+        }
+        if self.receiving.is_deaf() {
+            return self.refuse_data(cx);
+        }
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
+        Step::Next
+    }
+
+    /// An end that only receives measures round trips by the echoes of its timestamps on data. Each sample contains the
+    /// peer's waiting time, so only the minimum counts for the path. The receiver agent gets each sample while nothing
+    /// of our own, which would measure better, is in flight.
+    #[inline]
+    fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
+        let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
+        let rtt = self.opening.echoed_rtt(now, echo);
+        self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+        rtt.filter(|_| self.loss.board().is_empty())
+    }
+
+    /// Refuses data for an application that has gone: an ACK would claim that the application has it (SHLD-3).
+    #[cold]
+    fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
+        cx.dropped(DropReason::DataAfterClose);
+        self.urges.set_reset(true);
+        self.finish(cx, CloseReason::Aborted);
+        Step::End(Disposition::Done)
+    }
+
+    /// Eighth: the FIN of this segment, or an earlier one that waited for the data before it.
+    pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        self.receiving.place_fin(arrived.segment);
+        if !self.receiving.is_fin_next() || self.state.peer_has_closed() {
+            self.receiving.answer_early_fin(cx, arrived.segment, around);
+            return Step::Next;
+        }
+        self.receiving.take_fin();
+        self.events.peer_closed = true;
+        self.events.readable = true;
+        self.unmet().trace_never_asked(cx);
+        self.force_ack(cx, AckKind::InOrder, Why::plain(AckRule::Forced));
+        match self.state {
+            StateName::FinWait1 => self.enter(cx, StateName::Closing),
+            StateName::FinWait2 => self.enter_time_wait(cx),
+            _ => self.enter(cx, StateName::CloseWait),
+        }
+        Step::Next
+    }
+
+    /// Only 2 MSL are left to wait (MUST-13), without need for the buffers.
+    #[cold]
+    pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
+        self.enter(cx, StateName::TimeWait);
+        for timer in Timer::ALL {
+            self.timers.disarm(timer);
+        }
+        self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        self.sending.relax();
+        self.loss.relax_board();
+        self.receiving.relax_ledger();
+        if self.closed.is_none() {
+            self.events.closed = true;
         }
     }
 }
