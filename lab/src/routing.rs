@@ -87,6 +87,7 @@ impl Protocol {
 /// Rule set of AODV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "AodvRules")]
 pub enum RulesName {
     /// RFC 3561.
     #[default]

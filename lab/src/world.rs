@@ -35,8 +35,8 @@ impl Words for World {
         (
             "netns",
             World::Netns,
-            "The simulated radio in real time, between network namespaces of this machine whose kernels forward. It \
-             needs root.",
+            "The simulated radio in real time. Each node is a network namespace of this machine, where the kernel \
+             forwards. It needs root.",
         ),
     ];
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hopwise_air::dcf::{MacRules, RateControl};
+use hopwise_air::phy::Phy;
 use hopwise_mesh::WhenFull;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -159,9 +160,9 @@ pub(super) struct Wired {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
-    /// Radio profile, which sets physical layer, rate and timing: dsss- with 1mbps, 2mbps, 5.5mbps or 11mbps, the last
-    /// three also with -short after them, or ofdm- with 6mbps, 9mbps, 12mbps, 18mbps, 24mbps, 36mbps, 48mbps or 54mbps
-    /// (default dsss-2mbps).
+    /// Radio profile: physical layer, highest rate and timing (default dsss-2mbps). Profiles that end in `-short` have
+    /// the short preamble.
+    #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(super) profile: String,
     /// Largest number of packets in the interface queue, 2 or more (default 50).
     pub(super) queue_packets: u32,
@@ -395,7 +396,7 @@ impl Words for WhenFull {
 }
 
 impl Words for MacRules {
-    const NAME: &'static str = "RulesName";
+    const NAME: &'static str = "MacRules";
     const ABOUT: &'static str = "Rule set of the MAC.";
     const ALL: &'static [(&'static str, MacRules, &'static str)] = &[
         ("standard", MacRules::Standard, "The 802.11 standard."),

@@ -209,3 +209,11 @@ fn editors_complete_the_names_of_all_agents() {
         assert!(schema.contains(&format!("\"{}\"", agent.name)), "{}", agent.name);
     }
 }
+
+#[test]
+fn the_schema_accepts_the_profiles_that_there_are() {
+    let with =
+        |profile: &str| check(&CHAIN.replacen("profile: dsss-2mbps", &format!("profile: {profile}"), 1));
+    assert_eq!((with("ofdm-54mbps"), with("dsss-5.5mbps-short")), (None, None));
+    assert!(with("dsss-3mbps").is_some());
+}
