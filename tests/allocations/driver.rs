@@ -8,7 +8,7 @@ use allocation_counter::measure;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
 use hopwise_core::ip::Prefix;
-use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkId, Transmit};
 use hopwise_host::{Arrived, Driver, Link, LinkCounters, LinkDrop, Received, Sent, describe};
 
 const PORT: u16 = 80;
@@ -46,16 +46,6 @@ impl Link for Wire {
             Err(_) => Sent::Refused(LinkDrop::Oversized),
         }
     }
-
-    fn flush(&mut self, _: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _: Instant) {}
-
-    fn drain_events(&mut self, _: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
         LinkCounters::default()

@@ -16,7 +16,7 @@ use std::time::Duration;
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, Transmit};
 use parking_lot::Mutex;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
@@ -341,8 +341,6 @@ impl Link for Bridged {
         }
         self.flush(now);
     }
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }

@@ -54,10 +54,12 @@ pub trait Link: Send + Debug {
         None
     }
     /// Ends a batch: gathered packets leave. This may make room that a full batch lacked.
-    fn flush(&mut self, now: Instant);
+    fn flush(&mut self, _now: Instant) {}
     /// The time when [`handle_timeout`](Link::handle_timeout) is due. The driver then tries [`receive`](Link::receive).
-    fn poll_timeout(&self) -> Option<Instant>;
-    fn handle_timeout(&mut self, now: Instant);
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn handle_timeout(&mut self, _now: Instant) {}
     /// The kind of header before its packets.
     fn framing(&self) -> Framing {
         Framing::Ip
@@ -71,7 +73,7 @@ pub trait Link: Send + Debug {
     /// Drains, in order, the frames that the driver has not handed over itself.
     fn drain_frames(&mut self, _sink: &mut dyn FnMut(&KeptFrame)) {}
     /// Drains the link layer's events for the machine.
-    fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
     /// Returns whether its drop has to undo a change that takes CAP_NET_ADMIN.
     fn takes_back(&self) -> bool {
         false

@@ -214,8 +214,6 @@ impl Link for Forward {
         self.send(packet)
     }
 
-    fn flush(&mut self, _now: Instant) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         (!self.is_gone).then_some(self.look_at)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, Transmit};
 use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -201,16 +201,6 @@ impl Link for LiveCapture {
         refused(&mut self.tally)
     }
 
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
-
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
     }
@@ -251,15 +241,9 @@ impl Link for Replay {
         refused(&mut self.tally)
     }
 
-    fn flush(&mut self, _now: Instant) {}
-
     fn poll_timeout(&self) -> Option<Instant> {
         self.due()
     }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
         self.tally.show(&self.name)

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, Transmit};
 
 use crate::counters::{LinkCounters, Tally};
 use crate::link::{Arrived, Gather, Link, Received, Sent};
@@ -95,16 +95,6 @@ impl<F: Far> Link for Memory<F> {
         }
         sent
     }
-
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
         self.tally.show("memory")

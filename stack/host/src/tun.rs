@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, Transmit};
 use tun_tap::{Iface, Mode};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -194,16 +194,6 @@ impl Link for Tun {
             Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
         }
     }
-
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn takes_back(&self) -> bool {
         self.on_loan.is_some()

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::{Checksums, protocol};
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, Transmit};
 use tun_rs::{DeviceBuilder, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -240,16 +240,6 @@ impl Link for TunFast {
     fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
         self.transmit_pieces(transmit, [packet, &[], &[]])
     }
-
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn takes_back(&self) -> bool {
         self.offloads.on_loan.is_some()

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::narrow::{as_u16, as_u32};
 use hopwise_core::wire::{IpHeader, IpView, UdpView, protocol, udp};
-use hopwise_core::{Cast, Instant, LinkEvent, Transmit};
+use hopwise_core::{Cast, Instant, Transmit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -230,16 +230,6 @@ impl Link for ControlSocket {
             }
         }
     }
-
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
         self.tally.show(&self.device)
