@@ -10,6 +10,7 @@ mod sums;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use hopwise_core::agent::{AckRule, By};
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_host::CaptureCounts;
 
@@ -18,7 +19,7 @@ use super::snapshot::{LinkSnapshot, Snapshot};
 
 pub(super) use server::serve;
 pub(super) use sums::{Adder, Sums};
-use sums::{DECIDERS, RTT_BOUNDS_US, RULES, value};
+use sums::{RTT_BOUNDS_US, value};
 
 /// The text for a scrape; `captured` covers all captures since the start.
 pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
@@ -144,14 +145,14 @@ fn relays(page: &mut Page, snapshot: &Snapshot) {
 
 fn acks(page: &mut Page, sums: &Sums) {
     page.family("hopwise_acks_decided_total", "counter", "ACKs decided, by whom and by which rule.");
-    for (by, rules) in DECIDERS.iter().zip(&sums.decided) {
-        for (rule, counter) in RULES.iter().zip(rules).filter(|(_, counter)| value(counter) > 0) {
+    for (by, rules) in By::ALL.iter().zip(&sums.decided) {
+        for (rule, counter) in AckRule::ALL.iter().zip(rules).filter(|(_, counter)| value(counter) > 0) {
             let labels = format_args!("by=\"{}\",rule=\"{}\"", by.name(), rule.name());
             page.line("hopwise_acks_decided_total", labels, value(counter));
         }
     }
     page.family("hopwise_acks_held_total", "counter", "Segments not acknowledged at once, by rule.");
-    for (rule, counter) in RULES.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
+    for (rule, counter) in AckRule::ALL.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
         page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
     }
     let (family, help) =

@@ -9,21 +9,6 @@ use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_host::{Observer, SeenPacket};
 
-pub(super) const RULES: [AckRule; 12] = [
-    AckRule::Each,
-    AckRule::Count,
-    AckRule::Window,
-    AckRule::Rate,
-    AckRule::Deadline,
-    AckRule::NotInOrder,
-    AckRule::Push,
-    AckRule::Marked,
-    AckRule::Asked,
-    AckRule::LostAck,
-    AckRule::Forced,
-    AckRule::Ceiling,
-];
-pub(super) const DECIDERS: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
 /// Upper bounds of the round-trip histogram, in microseconds.
 pub(super) const RTT_BOUNDS_US: [u32; 12] =
     [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
@@ -32,8 +17,8 @@ pub(super) const RTT_BOUNDS_US: [u32; 12] =
 #[derive(Debug)]
 pub(in crate::node) struct Sums {
     pub(super) events: [AtomicU64; EVENT_NAMES.len()],
-    pub(super) decided: [[AtomicU64; RULES.len()]; DECIDERS.len()],
-    pub(super) held: [AtomicU64; RULES.len()],
+    pub(super) decided: [[AtomicU64; AckRule::ALL.len()]; By::ALL.len()],
+    pub(super) held: [AtomicU64; AckRule::ALL.len()],
     pub(super) shadow_acks: [AtomicU64; MOST_SHADOWS],
     pub(super) rtt_counts: [AtomicU64; RTT_BOUNDS_US.len() + 1],
     pub(super) rtt_sum_us: AtomicU64,
@@ -85,10 +70,10 @@ impl Sums {
         {
             one(counter);
         }
-        let rule_of = |rule| RULES.iter().position(|known| *known == rule);
+        let rule_of = |rule| AckRule::ALL.iter().position(|known| *known == rule);
         match event.kind {
             TraceKind::AckDecided { by, why, .. } => {
-                let decider = DECIDERS.iter().position(|known| *known == by);
+                let decider = By::ALL.iter().position(|known| *known == by);
                 if let Some((decider, rule)) = decider.zip(rule_of(why.rule)) {
                     one(&self.decided[decider][rule]);
                 }

@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod impairment;
 pub mod ip;
 mod machine;
+mod named;
 pub mod narrow;
 pub mod random;
 pub mod secrets;

@@ -2,58 +2,44 @@
 
 use std::collections::BTreeMap;
 
-macro_rules! link_drops {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// Why a link let a packet go; the names are what metrics print.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum LinkDrop { $($(#[$doc])* $variant),+ }
-
-        impl LinkDrop {
-            pub const ALL: &[LinkDrop] = &[$(LinkDrop::$variant),+];
-
-            pub const fn name(self) -> &'static str {
-                match self { $(LinkDrop::$variant => $name),+ }
-            }
-        }
-    };
-}
-
-link_drops! {
-    /// Longer than a read buffer; the rest of it was lost.
-    Oversized = "oversized",
-    /// Shorter than its link layer's header, or than any IP header.
-    Truncated = "truncated",
-    /// Not an IP packet of version 4 or 6.
-    NotIp = "not-ip",
-    /// A frame of a VLAN, on a link that takes untagged frames alone.
-    Vlan = "vlan",
-    /// A part of a TCP packet, which no queue of several can be told to have.
-    Fragment = "fragment",
-    /// The link layer's description of the packet contradicts it.
-    Malformed = "malformed",
-    /// A checksum that the link vouches for is wrong.
-    Checksum = "checksum",
-    /// Longer than the link carries.
-    TooBig = "too-big",
-    /// The device is down.
-    Down = "down",
-    /// The device does not exist any more.
-    Gone = "gone",
-    /// The kernel refused the packet for another reason.
-    Refused = "refused",
-    /// The kernel's buffers overflowed before it was read.
-    Overrun = "overrun",
-    /// No host answered for the next hop's address.
-    Unresolved = "unresolved",
-    /// Too many packets waited for an address, or for their time.
-    QueueFull = "queue-full",
-    /// A link that only listens does not send.
-    ReceiveOnly = "receive-only",
-    /// Lost on purpose.
-    FaultLost = "fault-lost",
-    /// Lost on purpose, because the bottleneck's queue was full.
-    FaultRate = "fault-rate",
+hopwise_core::named! {
+    /// The reason why a link let a packet go; the names are what metrics print.
+    pub enum LinkDrop {
+        /// Longer than a read buffer; the rest of it was lost.
+        Oversized = "oversized",
+        /// Shorter than its link layer's header, or than any IP header.
+        Truncated = "truncated",
+        /// Not an IP packet of version 4 or 6.
+        NotIp = "not-ip",
+        /// A frame of a VLAN, on a link that takes untagged frames alone.
+        Vlan = "vlan",
+        /// A part of a TCP packet, which no queue of several can be told to have.
+        Fragment = "fragment",
+        /// The link layer's description of the packet contradicts it.
+        Malformed = "malformed",
+        /// A checksum that the link vouches for is wrong.
+        Checksum = "checksum",
+        /// Longer than the link carries.
+        TooBig = "too-big",
+        /// The device is down.
+        Down = "down",
+        /// The device does not exist any more.
+        Gone = "gone",
+        /// The kernel refused the packet for another reason.
+        Refused = "refused",
+        /// The kernel's buffers overflowed before it was read.
+        Overrun = "overrun",
+        /// No host answered for the next hop's address.
+        Unresolved = "unresolved",
+        /// Too many packets waited for an address, or for their time.
+        QueueFull = "queue-full",
+        /// A link that only listens does not send.
+        ReceiveOnly = "receive-only",
+        /// Lost on purpose.
+        FaultLost = "fault-lost",
+        /// Lost on purpose, because the bottleneck's queue was full.
+        FaultRate = "fault-rate",
+    }
 }
 
 /// Packets and bytes, including IP headers.

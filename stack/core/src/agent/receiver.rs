@@ -218,52 +218,33 @@ impl fmt::Display for Why {
     }
 }
 
-/// The rule by which an ACK leaves or waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AckRule {
-    /// Each segment gets an ACK at once.
-    Each,
-    /// Enough segments wait.
-    Count,
-    /// Enough of the sender's window has come; or our own window reopens.
-    Window,
-    /// ACKs keep to a rate, by measurement (TACK) or by the sender's request (TARR).
-    Rate,
-    /// The wait has an end, or has reached it.
-    Deadline,
-    /// The segment fills a hole, lies above one, or came twice.
-    NotInOrder,
-    /// The segment has the PSH flag.
-    Push,
-    /// The network marked the segment (RFC 3168).
-    Marked,
-    /// The sender has requested this ACK, or one after more segments.
-    Asked,
-    /// The last ACK seems to be lost, so it is repeated.
-    LostAck,
-    /// The ledger answers a SYN, a FIN, a probe or an unacceptable segment, or lets the ACK ride on data.
-    Forced,
-    /// The ledger ends the longest wait that it allows (RFC 9293 MUST-40).
-    Ceiling,
-}
-
-impl AckRule {
-    /// The name in traces, metrics and captures.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AckRule::Each => "each",
-            AckRule::Count => "count",
-            AckRule::Window => "window",
-            AckRule::Rate => "rate",
-            AckRule::Deadline => "deadline",
-            AckRule::NotInOrder => "not-in-order",
-            AckRule::Push => "push",
-            AckRule::Marked => "marked",
-            AckRule::Asked => "asked",
-            AckRule::LostAck => "lost-ack",
-            AckRule::Forced => "forced",
-            AckRule::Ceiling => "ceiling",
-        }
+crate::named! {
+    /// The rule by which an ACK leaves or waits. Decision logs number them in this order: a new one comes last.
+    pub enum AckRule {
+        /// Each segment gets an ACK at once.
+        Each = "each",
+        /// Enough segments wait.
+        Count = "count",
+        /// Enough of the sender's window has come; or our own window reopens.
+        Window = "window",
+        /// ACKs keep to a rate, by measurement (TACK) or by the sender's request (TARR).
+        Rate = "rate",
+        /// The wait has an end, or has reached it.
+        Deadline = "deadline",
+        /// The segment fills a hole, lies above one, or came twice.
+        NotInOrder = "not-in-order",
+        /// The segment has the PSH flag.
+        Push = "push",
+        /// The network marked the segment (RFC 3168).
+        Marked = "marked",
+        /// The sender has requested this ACK, or one after more segments.
+        Asked = "asked",
+        /// The last ACK seems to be lost, so it is repeated.
+        LostAck = "lost-ack",
+        /// The ledger answers a SYN, a FIN, a probe or an unacceptable segment, or lets the ACK ride on data.
+        Forced = "forced",
+        /// The ledger ends the longest wait that it allows (RFC 9293 MUST-40).
+        Ceiling = "ceiling",
     }
 }
 
@@ -280,17 +261,18 @@ pub struct AckDecided {
     pub bytes: u32,
 }
 
-/// The cause of an ACK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// [`AckVerdict::Now`] of the agent.
-    Agent,
-    /// [`AckVerdict::Repeat`] of the agent.
-    Repeat,
-    /// The ledger, whatever the agent decides.
-    Forced,
-    /// A segment that leaves anyway carries the number.
-    Piggyback,
+crate::named! {
+    /// The cause of an ACK. Decision logs number them in this order, too.
+    pub enum By {
+        /// [`AckVerdict::Now`] of the agent.
+        Agent = "agent",
+        /// [`AckVerdict::Repeat`] of the agent.
+        Repeat = "repeat",
+        /// The ledger, whatever the agent decides.
+        Forced = "forced",
+        /// A segment that leaves anyway carries the number.
+        Piggyback = "piggyback",
+    }
 }
 
 /// An agent's note to the sender, in our own TCP option.

@@ -1,7 +1,7 @@
 //! The names of the facts' values in traces, metrics and captures.
 
 use super::{ChosenBy, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
-use crate::agent::{By, Class, HopSource};
+use crate::agent::{Class, HopSource};
 
 impl StateName {
     /// The name in traces, captures and status.
@@ -170,18 +170,6 @@ impl HopSource {
             HopSource::Routing => "routing",
             HopSource::Ttl => "ttl",
             HopSource::Config => "config",
-        }
-    }
-}
-
-impl By {
-    /// The name in traces and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            By::Agent => "agent",
-            By::Repeat => "repeat",
-            By::Forced => "forced",
-            By::Piggyback => "piggyback",
         }
     }
 }
