@@ -36,7 +36,7 @@ use agent_state::AgentState;
 pub use agent_state::Tally;
 pub(crate) use decided::DecidedAck;
 use decided::{Aim, earlier};
-pub(crate) use heard::{AckKind, Facts, Heard, Stretch};
+pub(crate) use heard::{AckKind, Facts, FactsOf, Heard, Stretch};
 use waiting::{Merging, Waiting};
 
 /// ACKs that may wait for the link at a time.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::super::ledger::{AckKind, Heard, Stretch};
+use super::super::ledger::{AckKind, Facts, FactsOf, Heard, Stretch};
 use crate::agent::{By, Path, Why};
 use crate::{Instant, Seq};
 
@@ -50,14 +50,7 @@ pub struct Call {
 /// The state of a connection at a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) path: Path,
-    pub(crate) peer_cwnd: Option<u16>,
-    pub(crate) mss: u32,
-    pub(crate) advertised: u32,
-    pub(crate) holes: u32,
-    pub(crate) rcv_nxt: Seq,
-    pub(crate) last_decided: Seq,
-    pub(crate) ts_recent: u32,
+    pub(crate) facts: FactsOf<Path>,
     pub(crate) has_sack: bool,
     /// The range that came twice and that no decision has reported.
     pub(crate) twice: Option<Stretch>,
@@ -136,6 +129,12 @@ pub struct LeftAck {
     pub twice: Option<(Seq, Seq)>,
     /// The stretch that its first SACK block reports.
     pub part_of: Option<(Seq, Seq)>,
+}
+
+impl Seen {
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        self.facts.with_path(&self.facts.path)
+    }
 }
 
 /// Paths are the same if agents see no difference.

@@ -201,13 +201,13 @@ mod tests {
     use super::*;
     use crate::agent::{AckRequest, AckRule, By, Class, HopSource, Path, Rtt, Why};
     use crate::tcp::decisions::LeftAck;
-    use crate::tcp::ledger::{AckKind, Heard};
+    use crate::tcp::ledger::{AckKind, FactsOf, Heard};
     use crate::{Instant, Seq};
 
     /// A state in which no two fields are the same, and none is the default.
     fn seen() -> Seen {
         let ms = |ms| Some(Duration::from_millis(ms));
-        Seen {
+        let facts = FactsOf {
             path: Path {
                 hops_to_peer: Some((3, HopSource::Config)),
                 hops_from_peer: Some((4, HopSource::Routing)),
@@ -226,9 +226,8 @@ mod tests {
             rcv_nxt: Seq(4_000_000_000),
             last_decided: Seq(3_999_999_000),
             ts_recent: 77,
-            has_sack: true,
-            twice: Some((Seq(4_294_967_290), Seq(6))),
-        }
+        };
+        Seen { facts, has_sack: true, twice: Some((Seq(4_294_967_290), Seq(6))) }
     }
 
     fn call(at: u64, packet: u64, what: What) -> Entry {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::entry::{Begun, Call, Entry, Outcome, Seen};
+use super::entry::{Begun, Call, Entry, Outcome};
 use super::keeper::Keeper;
 use crate::Instant;
 use crate::agent::ReceiverAgent;
 use crate::tcp::config::AckMerge;
 use crate::tcp::cx::{Cx, Memory};
-use crate::tcp::ledger::{AckLedger, Facts};
+use crate::tcp::ledger::AckLedger;
 use crate::trace::TraceRing;
 
 pub use crate::tcp::ledger::Tally;
@@ -141,22 +141,6 @@ impl Replay {
     /// The counts of the live agent, then of the others in their order.
     pub fn tallies(&self) -> impl Iterator<Item = Tally> + '_ {
         self.ledger.all_tallies()
-    }
-}
-
-impl Seen {
-    pub(crate) fn facts(&self) -> Facts<'_> {
-        let Seen { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent, .. } = self;
-        Facts {
-            path,
-            peer_cwnd: *peer_cwnd,
-            mss: *mss,
-            advertised: *advertised,
-            holes: *holes,
-            rcv_nxt: *rcv_nxt,
-            last_decided: *last_decided,
-            ts_recent: *ts_recent,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::ledger::{AckKind, Heard, Stretch};
+use super::super::ledger::{AckKind, FactsOf, Heard, Stretch};
 use super::entry::{LeftAck, Outcome, Seen, What};
 use crate::agent::{AckRequest, AckRule, By, Class, HopSource, Path, Rtt, Why};
 use crate::narrow::{low_u8, low_u32};
@@ -19,22 +19,7 @@ pub(super) type LeftRow = [u64; 8];
 
 const CLASSES: [Class; 4] = [Class::InOrder, Class::FillsHole, Class::OutOfOrder, Class::Duplicate];
 const KINDS: [AckKind; 3] = [AckKind::InOrder, AckKind::Duplicate, AckKind::Repeat];
-const CAUSES: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
 const SOURCES: [HopSource; 3] = [HopSource::Routing, HopSource::Ttl, HopSource::Config];
-const RULES: [AckRule; 12] = [
-    AckRule::Each,
-    AckRule::Count,
-    AckRule::Window,
-    AckRule::Rate,
-    AckRule::Deadline,
-    AckRule::NotInOrder,
-    AckRule::Push,
-    AckRule::Marked,
-    AckRule::Asked,
-    AckRule::LostAck,
-    AckRule::Forced,
-    AckRule::Ceiling,
-];
 
 /// The latest time of an entry: 146 years. Sums with it do not saturate.
 pub(super) const LATEST: u64 = 1 << 62;
@@ -98,15 +83,17 @@ pub(super) fn of_seen(seen: &Seen) -> CallRow {
 }
 
 pub(super) fn set_seen(row: &mut CallRow, seen: &Seen) {
-    let Path { hops_to_peer, hops_from_peer, link_bps, rtt } = seen.path;
-    row[0] = seen.rcv_nxt.0.into();
-    row[1] = seen.advertised.into();
-    row[2] = seen.last_decided.0.into();
-    row[3] = seen.ts_recent.into();
-    row[7] = seen.holes.into();
-    row[8] = stretch(seen.twice);
-    row[9] = opt(seen.peer_cwnd);
-    row[10] = seen.mss.into();
+    let Seen { facts, has_sack, twice } = *seen;
+    let FactsOf { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = facts;
+    let Path { hops_to_peer, hops_from_peer, link_bps, rtt } = path;
+    row[0] = rcv_nxt.0.into();
+    row[1] = advertised.into();
+    row[2] = last_decided.0.into();
+    row[3] = ts_recent.into();
+    row[7] = holes.into();
+    row[8] = stretch(twice);
+    row[9] = opt(peer_cwnd);
+    row[10] = mss.into();
     row[11] = opt(rtt.latest.map(nanos));
     row[12] = opt(rtt.smoothed.map(nanos));
     row[13] = nanos(rtt.variance);
@@ -114,7 +101,7 @@ pub(super) fn set_seen(row: &mut CallRow, seen: &Seen) {
     row[15] = hops(hops_to_peer);
     row[16] = hops(hops_from_peer);
     row[17] = opt(link_bps);
-    row[18] = seen.has_sack.into();
+    row[18] = has_sack.into();
 }
 
 pub(super) fn set_heard(row: &mut CallRow, heard: &Heard, segments: u16) {
@@ -137,13 +124,12 @@ pub(super) fn set_heard(row: &mut CallRow, heard: &Heard, segments: u16) {
 
 pub(super) fn to_seen(row: &CallRow) -> Option<Seen> {
     let seq = |nth: usize| u32::try_from(row[nth]).ok().map(Seq);
-    Some(Seen {
+    let facts = FactsOf {
         rcv_nxt: seq(0)?,
         advertised: u32::try_from(row[1]).ok()?,
         last_decided: seq(2)?,
         ts_recent: u32::try_from(row[3]).ok()?,
         holes: u32::try_from(row[7]).ok()?,
-        twice: to_stretch(row[8]),
         peer_cwnd: from_opt(row[9])?,
         mss: u32::try_from(row[10]).ok()?,
         path: Path {
@@ -157,8 +143,8 @@ pub(super) fn to_seen(row: &CallRow) -> Option<Seen> {
             hops_from_peer: to_hops(row[16])?,
             link_bps: from_opt(row[17])?,
         },
-        has_sack: row[18] != 0,
-    })
+    };
+    Some(Seen { facts, has_sack: row[18] != 0, twice: to_stretch(row[8]) })
 }
 
 pub(super) fn to_heard(row: &CallRow) -> Option<What> {
@@ -182,11 +168,11 @@ pub(super) fn to_heard(row: &CallRow) -> Option<What> {
 }
 
 fn of_why(why: Why) -> [u64; 3] {
-    [nth(&RULES, &why.rule), why.have.into(), why.want.into()]
+    [nth(AckRule::ALL, &why.rule), why.have.into(), why.want.into()]
 }
 
 fn to_why(rule: u64, have: u64, want: u64) -> Option<Why> {
-    Some(Why::new(item(&RULES, rule)?, u32::try_from(have).ok()?, u32::try_from(want).ok()?))
+    Some(Why::new(item(AckRule::ALL, rule)?, u32::try_from(have).ok()?, u32::try_from(want).ok()?))
 }
 
 pub(super) fn of_forced(kind: AckKind, why: Why) -> WhyRow {
@@ -211,7 +197,7 @@ pub(super) fn to_held(row: &HeldRow) -> Option<Outcome> {
 
 pub(super) fn of_decided(number: Seq, decision: u16, by: By, why: Why) -> DecidedRow {
     let [rule, have, want] = of_why(why);
-    [number.0.into(), decision.into(), nth(&CAUSES, &by), rule, have, want]
+    [number.0.into(), decision.into(), nth(By::ALL, &by), rule, have, want]
 }
 
 pub(super) fn to_decided(row: &DecidedRow) -> Option<Outcome> {
@@ -219,7 +205,7 @@ pub(super) fn to_decided(row: &DecidedRow) -> Option<Outcome> {
     Some(Outcome::Decided {
         number: Seq(u32::try_from(number).ok()?),
         decision: u16::try_from(decision).ok()?,
-        by: item(&CAUSES, by)?,
+        by: item(By::ALL, by)?,
         why: to_why(rule, have, want)?,
     })
 }

@@ -19,9 +19,12 @@ pub(crate) enum AckKind {
 }
 
 /// The connection's state at an arrival, as far as agents may see it.
-#[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub(crate) path: &'a Path,
+pub(crate) type Facts<'a> = FactsOf<&'a Path>;
+
+/// The same with a path that is borrowed, or kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FactsOf<P> {
+    pub(crate) path: P,
     pub(crate) peer_cwnd: Option<u16>,
     pub(crate) mss: u32,
     pub(crate) advertised: u32,
@@ -32,6 +35,13 @@ pub(crate) struct Facts<'a> {
     pub(crate) last_decided: Seq,
     /// The timestamp echo of an ACK that acknowledges more than that number.
     pub(crate) ts_recent: u32,
+}
+
+impl<P> FactsOf<P> {
+    pub(crate) fn with_path<Q>(&self, path: Q) -> FactsOf<Q> {
+        let FactsOf { path: _, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = *self;
+        FactsOf { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent }
+    }
 }
 
 impl<'a> Facts<'a> {

@@ -44,19 +44,8 @@ impl AckLedger {
 
     #[cold]
     fn log_with_all_seen(&self, cx: &mut Cx<'_>, what: What, facts: &Facts<'_>) {
-        let Facts { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = *facts;
-        let seen = Seen {
-            path: *path,
-            peer_cwnd,
-            mss,
-            advertised,
-            holes,
-            rcv_nxt,
-            last_decided,
-            ts_recent,
-            has_sack: self.merging.has_sack,
-            twice: self.twice,
-        };
+        let facts = facts.with_path(*facts.path);
+        let seen = Seen { facts, has_sack: self.merging.has_sack, twice: self.twice };
         cx.log(Entry::Call(Call { at: cx.now, packet: cx.packet, seen, what }));
     }
 }
