@@ -31,20 +31,20 @@ pub const fn as_u32(number: usize) -> u32 {
 /// The lowest byte.
 #[inline(always)]
 #[must_use]
-pub const fn low_u8(number: u64) -> u8 {
+pub(crate) const fn low_u8(number: u64) -> u8 {
     (number & 0xff) as u8
 }
 
 /// The lowest two bytes.
 #[inline(always)]
 #[must_use]
-pub const fn low_u16(number: u64) -> u16 {
+pub(crate) const fn low_u16(number: u64) -> u16 {
     (number & 0xffff) as u16
 }
 
 /// The lowest four bytes.
 #[inline(always)]
 #[must_use]
-pub const fn low_u32(number: u64) -> u32 {
+pub(crate) const fn low_u32(number: u64) -> u32 {
     (number & 0xffff_ffff) as u32
 }

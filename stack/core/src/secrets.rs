@@ -11,9 +11,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher24;
 
-pub use cookie::{COOKIE_LIFE, COOKIE_MSS, CookieFlow, CookieOptions, cookie_timestamp};
-pub use keyed_state::KeyedState;
-pub use ports::{PortPicker, PortRange, PortUse};
+pub(crate) use cookie::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
+pub(crate) use keyed_state::KeyedState;
+pub use ports::PortRange;
+pub(crate) use ports::{PortPicker, PortUse};
 
 use crate::narrow::low_u32;
 use crate::{Instant, Seq};
@@ -61,7 +62,7 @@ impl Secrets {
     }
 
     /// The hash of maps that peers can fill: they cannot make their keys collide.
-    pub fn keyed_state(&self) -> KeyedState {
+    pub(crate) fn keyed_state(&self) -> KeyedState {
         KeyedState::new(self.table.0, self.table.1)
     }
 
@@ -74,7 +75,7 @@ impl Secrets {
 
     /// Added to the clock of timestamps. They then reveal neither uptime nor that two connections come from the same
     /// host (RFC 7323 §5.4). It is the same for each incarnation of a connection, whose timestamps must grow.
-    pub fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
+    pub(crate) fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
         low_u32(hash_flow(&self.timestamp, local, remote, &[]))
     }
 }

@@ -18,8 +18,7 @@ mod senders;
 mod timers;
 
 pub use config::{
-    AckMerge, BufferLimits, HopCounting, KeepAlive, NS2_WINDOW_SEGMENTS, RecoveryStyle, RtoConfig,
-    RttMeasure, TcpConfig,
+    AckMerge, BufferLimits, HopCounting, KeepAlive, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig,
 };
 pub use connection::{CloseReason, ConnectionStats, Flow, Info, Options};
 pub use progress::BusyTime;

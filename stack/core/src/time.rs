@@ -40,7 +40,7 @@ impl Instant {
     }
 
     /// The same as 32 bits, which wrap after 49 days: the clock of timestamps.
-    pub const fn millis_u32(self) -> u32 {
+    pub(crate) const fn millis_u32(self) -> u32 {
         crate::narrow::low_u32(self.as_millis())
     }
 }

@@ -407,12 +407,12 @@ impl StateName {
     }
 
     /// New data may leave, since our FIN has not left.
-    pub const fn may_send_data(self) -> bool {
+    pub(crate) const fn may_send_data(self) -> bool {
         matches!(self, StateName::Established | StateName::CloseWait)
     }
 
     /// No more data comes: the peer's FIN was taken, or the connection is over.
-    pub const fn peer_has_closed(self) -> bool {
+    pub(crate) const fn peer_has_closed(self) -> bool {
         matches!(
             self,
             StateName::CloseWait

@@ -75,7 +75,7 @@ impl Owner {
     }
 
     /// The same, for events.
-    pub fn agent_mut(&mut self) -> &mut dyn SenderAgent {
+    pub(crate) fn agent_mut(&mut self) -> &mut dyn SenderAgent {
         match self {
             Owner::Alone(agent) => &mut **agent,
             Owner::Member(member) => &mut **member,

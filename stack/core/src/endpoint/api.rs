@@ -360,7 +360,7 @@ impl Endpoint {
     }
 
     /// The connection with that number in the trace, whoever owns it. The search is linear.
-    pub fn by_trace_number(&self, number: u32) -> Option<ConnId> {
+    pub(crate) fn by_trace_number(&self, number: u32) -> Option<ConnId> {
         let mut numbered = self.table.iter().filter(|(_, entry)| entry.conn.number == number);
         numbered.next().map(|(slot, entry)| ConnId { slot, generation: entry.generation })
     }

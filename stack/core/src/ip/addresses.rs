@@ -12,13 +12,13 @@ pub enum Loopback {
 }
 
 /// Returns whether a packet from there can be answered: the address names one host (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
-pub fn is_valid_source(address: IpAddr, loopback: Loopback) -> bool {
+pub(crate) fn is_valid_source(address: IpAddr, loopback: Loopback) -> bool {
     is_unicast_destination(address) && (loopback == Loopback::Allowed || !address.is_loopback())
 }
 
 /// Returns whether the address names one host, judged by itself. It cannot recognise a subnet's broadcast address: see
 /// [`Prefix::is_broadcast`](super::Prefix::is_broadcast).
-pub fn is_unicast_destination(address: IpAddr) -> bool {
+pub(crate) fn is_unicast_destination(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !is_this_network(v4) && !v4.is_multicast() && !is_reserved(v4),
         // An IPv4 address mapped to IPv6 serves interfaces between programs. On the wire it would bypass filters, and

@@ -11,9 +11,7 @@ const ICMPV6: u8 = 58;
 
 /// The kind of error to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// "Fragmentation needed" in IPv4, Packet Too Big in IPv6.
-    PacketTooBig,
+pub(crate) enum ErrorKind {
     /// IPv6 Parameter Problem code 2 about an option that asks for it even from a group (RFC 8200 §4.2, 10b).
     UnknownOption,
     /// IPv6 Parameter Problem about the fragment itself (RFC 8200 §4.5).
@@ -24,33 +22,33 @@ pub enum ErrorKind {
 
 /// The packet that the error would be about.
 #[derive(Clone, Copy, Debug)]
-pub struct Offender<'a> {
+pub(crate) struct Offender<'a> {
     /// The destination of the error, if it may be sent.
-    pub src: IpAddr,
-    /// The addressee. A group allows two kinds of error in IPv6, and none in IPv4.
-    pub dst: IpAddr,
+    pub(crate) src: IpAddr,
+    /// The addressee. A group allows one kind of error in IPv6, and none in IPv4.
+    pub(crate) dst: IpAddr,
     /// The addressee of its frame.
-    pub cast: Cast,
+    pub(crate) cast: Cast,
     /// The protocol after all IP headers.
-    pub protocol: u8,
+    pub(crate) protocol: u8,
     /// The type field, if `protocol` is ICMP or ICMPv6 and this fragment contains it.
-    pub icmp_type: Option<u8>,
+    pub(crate) icmp_type: Option<u8>,
     /// 0 for a whole packet and for the first fragment.
-    pub fragment_offset_bytes: u16,
+    pub(crate) fragment_offset_bytes: u16,
     /// The subnets of our links, to recognise their broadcast addresses.
-    pub subnets: &'a [Prefix],
+    pub(crate) subnets: &'a [Prefix],
     /// Allowed if the packet came over a link that stays within the host.
-    pub loopback: Loopback,
+    pub(crate) loopback: Loopback,
 }
 
 /// RFC 1122 §3.2.2 and RFC 4443 §2.4 e. The rate limit comes after this check.
-pub fn may_answer_with_error(packet: &Offender<'_>, error: ErrorKind) -> bool {
+pub(crate) fn may_answer_with_error(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let from_one = is_valid_source(packet.src, packet.loopback) && !is_broadcast(packet, packet.src);
     from_one && !is_about_error(packet) && is_addressed_well(packet, error) && is_fragment_well(packet, error)
 }
 
 /// Returns whether an ICMP message of that type is an error or a redirect.
-pub fn is_icmp_error(protocol: u8, icmp_type: u8) -> bool {
+pub(crate) fn is_icmp_error(protocol: u8, icmp_type: u8) -> bool {
     match protocol {
         // Unreachable, source quench, redirect, time exceeded, parameter problem (RFC 1122 §3.2.2).
         ICMP => matches!(icmp_type, 3 | 4 | 5 | 11 | 12),
@@ -80,15 +78,15 @@ fn is_addressed_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     }
 }
 
-/// Only the first fragment shows the kind of packet (RFC 1122 §3.2.2). RFC 4443 has no such rule: a too large IPv6
-/// fragment must be answered, or its sender never learns the path MTU.
+/// Only the first fragment shows the kind of packet (RFC 1122 §3.2.2). In IPv6 an error about the fragment itself, or
+/// one that an option asks for, goes out all the same (RFC 8200 §4.2, §4.5).
 fn is_fragment_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let is_about_it = packet.dst.is_ipv6() && error == ErrorKind::Fragment;
     packet.fragment_offset_bytes == 0 || is_about_it || may_follow_group(packet, error)
 }
 
 fn may_follow_group(packet: &Offender<'_>, error: ErrorKind) -> bool {
-    packet.dst.is_ipv6() && matches!(error, ErrorKind::PacketTooBig | ErrorKind::UnknownOption)
+    packet.dst.is_ipv6() && error == ErrorKind::UnknownOption
 }
 
 fn is_broadcast(packet: &Offender<'_>, address: IpAddr) -> bool {
@@ -99,8 +97,7 @@ fn is_broadcast(packet: &Offender<'_>, address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    const KINDS: [ErrorKind; 4] =
-        [ErrorKind::PacketTooBig, ErrorKind::UnknownOption, ErrorKind::Fragment, ErrorKind::Other];
+    const KINDS: [ErrorKind; 3] = [ErrorKind::UnknownOption, ErrorKind::Fragment, ErrorKind::Other];
 
     fn udp<'a>(src: &str, dst: &str) -> Offender<'a> {
         Offender {
@@ -172,11 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_answered_in_ipv6_only_and_with_two_errors_only() {
+    fn groups_are_answered_in_ipv6_only_and_with_one_error_only() {
         let frames = [(Cast::ToAll, "fd00::2"), (Cast::ToAll, "ff02::5"), (Cast::ToUs, "ff02::5")];
         for (cast, dst) in frames {
             let packet = Offender { cast, ..udp("fd00::1", dst) };
-            assert!(may_answer_with_error(&packet, ErrorKind::PacketTooBig), "{dst}");
             assert!(may_answer_with_error(&packet, ErrorKind::UnknownOption), "{dst}");
             assert!(!may_answer_with_error(&packet, ErrorKind::Fragment), "{dst}");
             assert!(!may_answer_with_error(&packet, ErrorKind::Other), "{dst}");
@@ -195,10 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn later_fragments_are_answered_only_where_path_mtu_needs_it() {
+    fn later_fragments_are_answered_only_about_themselves_or_on_request() {
         assert!(never(&Offender { fragment_offset_bytes: 8, ..udp("10.0.0.1", "10.0.0.2") }));
         let v6 = Offender { fragment_offset_bytes: 8, ..udp("fd00::1", "fd00::2") };
-        assert!(may_answer_with_error(&v6, ErrorKind::PacketTooBig));
+        assert!(may_answer_with_error(&v6, ErrorKind::UnknownOption));
         assert!(may_answer_with_error(&v6, ErrorKind::Fragment));
         assert!(!may_answer_with_error(&v6, ErrorKind::Other));
     }

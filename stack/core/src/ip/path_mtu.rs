@@ -18,7 +18,7 @@ const PLATEAUS: [u16; 11] = [65_535, 32_000, 17_914, 8166, 4352, 2002, 1492, 100
 
 /// The next plateau below the length of a dropped packet, for an old router that reports no MTU (RFC 1191 §5). `len` is
 /// the quoted header's total length.
-pub fn plateau_below(len: u16) -> u16 {
+pub(crate) fn plateau_below(len: u16) -> u16 {
     PLATEAUS.into_iter().find(|&plateau| plateau < len).unwrap_or(FLOOR_V4)
 }
 
@@ -37,7 +37,7 @@ impl Entry {
 /// A bounded cache; the entry with the oldest value gives way. Without an entry only the link limits the size, so
 /// callers take the lesser of this and the link's MTU.
 #[derive(Debug)]
-pub struct PathMtuCache {
+pub(crate) struct PathMtuCache {
     limit: usize,
     entries: BTreeMap<IpAddr, Entry>,
 }
@@ -50,12 +50,12 @@ impl Default for PathMtuCache {
 
 impl PathMtuCache {
     /// An empty cache of at most `limit` destinations.
-    pub fn new(limit: usize) -> PathMtuCache {
+    pub(crate) fn new(limit: usize) -> PathMtuCache {
         PathMtuCache { limit, entries: BTreeMap::new() }
     }
 
     /// The largest packet that the path carries, in bytes; None if no router reported one in the last ten minutes.
-    pub fn get(&self, now: Instant, dst: IpAddr) -> Option<u16> {
+    pub(crate) fn get(&self, now: Instant, dst: IpAddr) -> Option<u16> {
         self.entries.get(&dst).filter(|entry| entry.is_fresh(now)).map(|entry| entry.mtu)
     }
 
@@ -64,7 +64,7 @@ impl PathMtuCache {
     ///
     /// The value for IPv4 is at least 68 (RFC 1191 §3). A report below 1280 for IPv6 is ignored (RFC 8201 §4): it can
     /// only be forged.
-    pub fn lower(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
+    pub(crate) fn lower(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
         if dst.is_ipv6() && mtu < FLOOR_V6 {
             return None;
         }
@@ -77,17 +77,6 @@ impl PathMtuCache {
                 return None;
             }
             _ => {}
-        }
-        self.set(now, dst, mtu);
-        Some(mtu)
-    }
-
-    /// Takes the arrival of a probe (RFC 4821 §7.6). Returns the new value if it is higher than before; without an
-    /// entry there is no limit to raise.
-    pub fn raise(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
-        let known = self.get(now, dst)?;
-        if mtu <= known {
-            return None;
         }
         self.set(now, dst, mtu);
         Some(mtu)
@@ -155,7 +144,6 @@ mod tests {
         assert_eq!(cache.get(almost, V4), Some(1400));
         let after = NOW + AGE;
         assert_eq!(cache.get(after, V4), None);
-        assert_eq!(cache.raise(after, V4, 1450), None);
         assert_eq!(cache.lower(after, V4, 1450), Some(1450), "what is forgotten does not hold a value down");
     }
 
@@ -165,17 +153,6 @@ mod tests {
         assert_eq!(cache.lower(NOW, V4, 1400), Some(1400));
         assert_eq!(cache.lower(NOW + Duration::from_secs(400), V4, 1400), None);
         assert_eq!(cache.get(NOW + Duration::from_secs(900), V4), Some(1400));
-    }
-
-    #[test]
-    fn a_confirmed_probe_raises_but_never_lowers() {
-        let mut cache = PathMtuCache::default();
-        assert_eq!(cache.raise(NOW, V4, 1400), None);
-        assert_eq!(cache.lower(NOW, V4, 1000), Some(1000));
-        assert_eq!(cache.raise(NOW, V4, 900), None);
-        assert_eq!(cache.raise(NOW, V4, 1000), None);
-        assert_eq!(cache.raise(NOW, V4, 1200), Some(1200));
-        assert_eq!(cache.get(NOW, V4), Some(1200));
     }
 
     #[test]

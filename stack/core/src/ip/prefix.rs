@@ -67,7 +67,7 @@ impl Prefix {
 }
 
 /// The entry of the longest prefix that contains `address`; of equal ones the first.
-pub fn longest_match<'a, T>(
+pub(crate) fn longest_match<'a, T>(
     table: impl IntoIterator<Item = (&'a Prefix, T)>,
     address: IpAddr,
 ) -> Option<(&'a Prefix, T)> {

@@ -7,7 +7,7 @@ const TOKEN: u64 = 1_000_000_000;
 /// The result of taking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Taken {
+pub(crate) enum Taken {
     /// A token was left and is used up: the answer may leave.
     Granted,
     /// No token is left: the answer is dropped.
@@ -19,7 +19,7 @@ pub enum Taken {
 /// The credit is counted in billionths of a token, and a nanosecond adds `per_second` of those. No call therefore
 /// causes a rounding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenBucket {
+pub(crate) struct TokenBucket {
     per_second: u32,
     full: u64,
     credit: u64,
@@ -28,18 +28,18 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// With a rate of 0, only the first `burst` tokens are ever granted.
-    pub const fn new(per_second: u32, burst: u32) -> TokenBucket {
+    pub(crate) const fn new(per_second: u32, burst: u32) -> TokenBucket {
         let full = burst as u64 * TOKEN;
         TokenBucket { per_second, full, credit: full, counted_to: Instant::ZERO }
     }
 
     /// The proposal of RFC 4443 §2.4 f for errors of a small device: ten a second, ten at once.
-    pub const fn for_icmp_errors() -> TokenBucket {
+    pub(crate) const fn for_icmp_errors() -> TokenBucket {
         TokenBucket::new(10, 10)
     }
 
     /// Is called before each answer. A `now` before an earlier one earns nothing.
-    pub fn take(&mut self, now: Instant) -> Taken {
+    pub(crate) fn take(&mut self, now: Instant) -> Taken {
         let elapsed_ns = now.0.saturating_sub(self.counted_to.0);
         let earned = elapsed_ns.saturating_mul(u64::from(self.per_second));
         self.credit = self.credit.saturating_add(earned).min(self.full);

@@ -141,12 +141,12 @@ impl Reassembler {
 
     /// The number of datagrams that gave way to newer ones since the last call. Each counts as one
     /// [`FragmentsFull`](DropReason::FragmentsFull).
-    pub fn take_gave_way(&mut self) -> u32 {
+    pub(crate) fn take_gave_way(&mut self) -> u32 {
         std::mem::take(&mut self.gave_way)
     }
 
     /// The bytes of all incomplete datagrams, with the overhead of each fragment.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 

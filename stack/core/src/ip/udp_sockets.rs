@@ -56,17 +56,17 @@ impl Default for UdpOptions {
 
 /// A datagram from the network; its checksum is verified.
 #[derive(Clone, Copy, Debug)]
-pub struct UdpArrival<'a> {
+pub(crate) struct UdpArrival<'a> {
     /// The sender.
-    pub from: SocketAddr,
+    pub(crate) from: SocketAddr,
     /// Our address, a broadcast or a group, and the socket's port.
-    pub to: SocketAddr,
+    pub(crate) to: SocketAddr,
     /// The link that it came over.
-    pub link: LinkId,
+    pub(crate) link: LinkId,
     /// The value on arrival; TTL in IPv4.
-    pub hop_limit: u8,
+    pub(crate) hop_limit: u8,
     /// Without the UDP header; it may be empty.
-    pub payload: &'a [u8],
+    pub(crate) payload: &'a [u8],
 }
 
 /// A datagram for the socket's owner.
@@ -86,23 +86,23 @@ pub struct Datagram {
 
 /// A datagram to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutgoingDatagram {
+pub(crate) struct OutgoingDatagram {
     /// The sender's socket, which may have been closed since.
-    pub socket: UdpId,
+    pub(crate) socket: UdpId,
     /// `None`: the caller chooses the source.
-    pub from: Option<IpAddr>,
+    pub(crate) from: Option<IpAddr>,
     /// The port that the socket is bound to.
-    pub from_port: u16,
+    pub(crate) from_port: u16,
     /// The destination; its port and its address are specified.
-    pub to: SocketAddr,
+    pub(crate) to: SocketAddr,
     /// `None`: the routes decide.
-    pub via: Option<LinkId>,
+    pub(crate) via: Option<LinkId>,
     /// [`UdpOptions::hop_limit`] of the socket.
-    pub hop_limit: u8,
+    pub(crate) hop_limit: u8,
     /// [`UdpOptions::class`] of the socket.
-    pub class: QueueClass,
+    pub(crate) class: QueueClass,
     /// At most 65,507 bytes over IPv4, and 65,527 over IPv6.
-    pub payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// All UDP sockets of an endpoint.
@@ -110,7 +110,7 @@ pub struct OutgoingDatagram {
 /// 1. `by_port` has exactly one entry for each of `sockets`.
 /// 2. A socket's `sending` counts its datagrams in `outgoing`.
 #[derive(Debug)]
-pub struct UdpSockets {
+pub(crate) struct UdpSockets {
     limits: UdpLimits,
     next_id: u64,
     sockets: BTreeMap<UdpId, Socket>,
@@ -181,7 +181,7 @@ impl Default for UdpSockets {
 
 impl UdpSockets {
     /// Begins without sockets.
-    pub fn new(limits: UdpLimits) -> UdpSockets {
+    pub(crate) fn new(limits: UdpLimits) -> UdpSockets {
         UdpSockets {
             limits,
             next_id: 1,
@@ -193,7 +193,12 @@ impl UdpSockets {
 
     /// `local: None` takes datagrams to any address of ours, of both families. A socket with an address and one without
     /// may share a port; the one with the address comes first.
-    pub fn bind(&mut self, local: Option<IpAddr>, port: u16, options: UdpOptions) -> Result<UdpId, UdpError> {
+    pub(crate) fn bind(
+        &mut self,
+        local: Option<IpAddr>,
+        port: u16,
+        options: UdpOptions,
+    ) -> Result<UdpId, UdpError> {
         if port == 0 {
             return Err(UdpError::PortZero);
         }
@@ -219,14 +224,14 @@ impl UdpSockets {
     }
 
     /// Closes a socket: unread datagrams are lost, queued ones still leave.
-    pub fn close(&mut self, id: UdpId) -> Result<(), UdpError> {
+    pub(crate) fn close(&mut self, id: UdpId) -> Result<(), UdpError> {
         let socket = self.sockets.remove(&id).ok_or(UdpError::Closed)?;
         self.by_port.remove(&(socket.port, socket.local));
         Ok(())
     }
 
     /// Returns whether some socket is a member of the group.
-    pub fn is_member(&self, group: IpAddr) -> bool {
+    pub(crate) fn is_member(&self, group: IpAddr) -> bool {
         self.sockets.values().any(|socket| socket.takes_group(group))
     }
 
@@ -234,7 +239,7 @@ impl UdpSockets {
     /// port that has joined the address gets it too. It is delivered if one socket took it.
     ///
     /// The caller has checked that the address is ours, a broadcast, or a group that [`is_member`](Self::is_member).
-    pub fn deliver(&mut self, arrival: &UdpArrival<'_>) -> Result<(), DropReason> {
+    pub(crate) fn deliver(&mut self, arrival: &UdpArrival<'_>) -> Result<(), DropReason> {
         let (to, port) = (arrival.to.ip(), arrival.to.port());
         let bound = self.by_port.get(&(port, Some(to))).or_else(|| self.by_port.get(&(port, None)));
         let bound = bound.copied().filter(|_| !to.is_multicast());
@@ -251,7 +256,7 @@ impl UdpSockets {
     }
 
     /// The oldest unread datagram.
-    pub fn recv(&mut self, id: UdpId) -> Option<Datagram> {
+    pub(crate) fn recv(&mut self, id: UdpId) -> Option<Datagram> {
         let socket = self.sockets.get_mut(&id)?;
         let datagram = socket.received.pop_front()?;
         socket.receiving.remove(datagram.payload.len());
@@ -259,7 +264,7 @@ impl UdpSockets {
     }
 
     /// Queues a datagram.
-    pub fn send(
+    pub(crate) fn send(
         &mut self,
         id: UdpId,
         to: SocketAddr,
@@ -286,17 +291,12 @@ impl UdpSockets {
     }
 
     /// Returns whether a datagram waits to leave.
-    pub fn is_sending(&self) -> bool {
+    pub(crate) fn is_sending(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// The oldest queued datagram.
-    pub fn poll_send(&mut self) -> Option<OutgoingDatagram> {
-        self.poll_send_if(&mut |_| true)
-    }
-
     /// The oldest queued datagram that `may_leave` accepts: a full link does not block datagrams for another one.
-    pub fn poll_send_if(
+    pub(crate) fn poll_send_if(
         &mut self,
         may_leave: &mut dyn FnMut(&OutgoingDatagram) -> bool,
     ) -> Option<OutgoingDatagram> {

@@ -13,28 +13,28 @@ use crate::narrow::{as_u8, low_u8, low_u32};
 use crate::{Instant, Seq};
 
 /// The MSS values of cookies. No peer needs less than the least: an IPv4 path of 68 bytes leaves that much for data.
-pub const COOKIE_MSS: [u16; 8] = [28, 256, 536, 1000, 1220, 1360, 1440, 1460];
+pub(crate) const COOKIE_MSS: [u16; 8] = [28, 256, 536, 1000, 1220, 1360, 1440, 1460];
 /// A cookie is valid until the end of the period after its own: between 64 and 128 s.
 const PERIOD_NS: u64 = 64_000_000_000;
 const AGES: u64 = 2;
 /// The longest life of a cookie.
-pub const COOKIE_LIFE: Duration = Duration::from_nanos(AGES * PERIOD_NS);
+pub(crate) const COOKIE_LIFE: Duration = Duration::from_nanos(AGES * PERIOD_NS);
 
 /// The handshake of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CookieFlow {
+pub(crate) struct CookieFlow {
     /// Our socket, to which the SYN came.
-    pub local: SocketAddr,
+    pub(crate) local: SocketAddr,
     /// The sender of the SYN. Its address may be forged until the cookie comes back.
-    pub remote: SocketAddr,
+    pub(crate) remote: SocketAddr,
     /// The sequence number of the peer's SYN, which is that of its ACK less one.
-    pub peer_isn: Seq,
+    pub(crate) peer_isn: Seq,
 }
 
 impl CookieFlow {
     /// The initial sequence number of the SYN-ACK. The connection gets the greatest MSS of [`COOKIE_MSS`] that is not
     /// above the peer's.
-    pub fn encode(&self, secrets: &Secrets, now: Instant, mss: u16) -> Seq {
+    pub(crate) fn encode(&self, secrets: &Secrets, now: Instant, mss: u16) -> Seq {
         let class = as_u8(COOKIE_MSS.iter().rposition(|&class| class <= mss).unwrap_or(0));
         let period = now.0 / PERIOD_NS;
         let top = self.mask(secrets).wrapping_add(low_u8(period) << 3 | class);
@@ -42,7 +42,7 @@ impl CookieFlow {
     }
 
     /// The MSS, if `cookie` (the acknowledgment number less one) is ours and not too old.
-    pub fn decode(&self, secrets: &Secrets, now: Instant, cookie: Seq) -> Option<u16> {
+    pub(crate) fn decode(&self, secrets: &Secrets, now: Instant, cookie: Seq) -> Option<u16> {
         let top = ((cookie.0 >> 24) as u8).wrapping_sub(self.mask(secrets));
         let class = top & 7;
         let current = now.0 / PERIOD_NS;
@@ -53,7 +53,7 @@ impl CookieFlow {
     }
 
     /// A name for a SYN and its repetitions. An attacker cannot choose SYNs with the names of others.
-    pub fn name(&self, secrets: &Secrets) -> u64 {
+    pub(crate) fn name(&self, secrets: &Secrets) -> u64 {
         hash_flow(&secrets.syn_name, self.local, self.remote, &self.peer_isn.0.to_be_bytes())
     }
 
@@ -78,18 +78,18 @@ const ECN: u32 = 1 << 5;
 
 /// The options in the timestamp of a SYN-ACK. A peer that forges its echo harms only itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CookieOptions {
+pub(crate) struct CookieOptions {
     /// The shift that the peer's SYN offered; above 14 counts as 14 (RFC 7323 §2.3).
-    pub wscale: Option<u8>,
+    pub(crate) wscale: Option<u8>,
     /// True if the SYN offered SACK, and our settings allow it (RFC 2018).
-    pub sack: bool,
+    pub(crate) sack: bool,
     /// True if the SYN offered ECN, and our settings allow it (RFC 3168 §6.1.1).
-    pub ecn: bool,
+    pub(crate) ecn: bool,
 }
 
 impl CookieOptions {
     /// Decodes the TSecr of an ACK with a cookie, as [`cookie_timestamp`] made it.
-    pub fn decode(ts_echo: u32) -> CookieOptions {
+    pub(crate) fn decode(ts_echo: u32) -> CookieOptions {
         let shift = (ts_echo & 0xf) as u8;
         CookieOptions {
             wscale: (shift != NO_SCALE).then_some(shift.min(14)),
@@ -106,7 +106,7 @@ impl CookieOptions {
 
 /// The newest TSval, not ahead of the clock, with the options in its low bits. Later timestamps of the connection must
 /// not look older to the peer (RFC 7323 §5.3). It is at most 63 ticks behind.
-pub fn cookie_timestamp(ts_clock: u32, options: CookieOptions) -> u32 {
+pub(crate) fn cookie_timestamp(ts_clock: u32, options: CookieOptions) -> u32 {
     let behind = ts_clock.wrapping_sub(options.bits()) & OPTION_MASK;
     ts_clock.wrapping_sub(behind)
 }

@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 
 /// SipHash-1-3: it runs for every packet, and outsiders never see a hash.
 #[derive(Clone, Copy)]
-pub struct KeyedState {
+pub(crate) struct KeyedState {
     key0: u64,
     key1: u64,
 }

@@ -37,7 +37,7 @@ impl Default for PortRange {
 
 /// The use of a port towards one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortUse {
+pub(crate) enum PortUse {
     /// No connection to the destination has it, and no listener.
     Free,
     /// A connection that may make way for another one.
@@ -53,21 +53,21 @@ const LOOKS: u32 = 64;
 /// Ports for active opens. For each destination they count up from a secret start, so that a port repeats as late as
 /// possible. One destination's start reveals nothing about another's.
 #[derive(Clone, Debug)]
-pub struct PortPicker {
+pub(crate) struct PortPicker {
     range: PortRange,
     counters: Box<[u32]>,
 }
 
 impl PortPicker {
     /// The counters begin at secret values. [`next`](PortPicker::next) must get the same secrets.
-    pub fn new(secrets: &Secrets, range: PortRange) -> PortPicker {
+    pub(crate) fn new(secrets: &Secrets, range: PortRange) -> PortPicker {
         let counters =
             (0..COUNTERS as u64).map(|index| low_u32(secrets.port_counter.hash(&index.to_be_bytes())));
         PortPicker { range, counters: counters.collect() }
     }
 
     /// The next free port for a connection from `local` to `remote`, else one that makes way; `None` if all are taken.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         secrets: &Secrets,
         local: IpAddr,

@@ -231,4 +231,4 @@ impl TcpConfig {
 }
 
 /// The fixed window of the papers' simulator.
-pub const NS2_WINDOW_SEGMENTS: u32 = 2000;
+pub(crate) const NS2_WINDOW_SEGMENTS: u32 = 2000;

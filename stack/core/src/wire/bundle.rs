@@ -11,9 +11,9 @@ use crate::narrow::{as_u16, as_u32};
 use crate::trace::DropReason;
 
 /// IPv4 and TCP headers with all the options that fit.
-pub const MOST_HEADER_BYTES: u32 = 60 + 60;
+pub(crate) const MOST_HEADER_BYTES: u32 = 60 + 60;
 /// The largest IP packet (a jumbogram is never a bundle).
-pub const MOST_PACKET_BYTES: u32 = 65_535;
+pub(crate) const MOST_PACKET_BYTES: u32 = 65_535;
 
 /// Cuts a bundle into its segments and computes their checksums.
 #[derive(Clone, Debug)]

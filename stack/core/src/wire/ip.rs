@@ -129,7 +129,7 @@ impl<'a> IpView<'a> {
 
     /// The fault of an IPv6 fragment, if its sender must get an error (RFC 8200 §4.5).
     #[cold]
-    pub fn fault_of_fragment(&self) -> Option<Fault> {
+    pub(crate) fn fault_of_fragment(&self) -> Option<Fault> {
         let fragment = self.fragment.filter(|_| self.src.is_ipv6())?;
         v6::fault_of_fragment(self, fragment)
     }

@@ -19,9 +19,9 @@ use crate::narrow::as_u32;
 use crate::trace::DropReason;
 
 /// Without options.
-pub const HEADER_LEN: usize = 20;
+pub(crate) const HEADER_LEN: usize = 20;
 /// A header has at most 60 bytes: 15 words of four (RFC 9293 §3.1).
-pub const MAX_OPTIONS_LEN: usize = 40;
+pub(crate) const MAX_OPTIONS_LEN: usize = 40;
 
 /// A received segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl TcpHeader<'_> {
     }
 
     /// [`emit`](TcpHeader::emit) for a link that completes the checksum and takes the payload from elsewhere.
-    pub fn emit_head(&self, src: IpAddr, dst: IpAddr, payload_len: usize, out: &mut Vec<u8>) {
+    pub(crate) fn emit_head(&self, src: IpAddr, dst: IpAddr, payload_len: usize, out: &mut Vec<u8>) {
         let (mut header, header_len) = self.with_options();
         let sum = Sum::pseudo_header(src, dst, TCP, as_u32(header_len + payload_len));
         header[16..18].copy_from_slice(&sum.fold().to_be_bytes());

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use crate::on_demand::is_host;
 use hopwise_core::narrow::{as_u8, as_u16};
+use hopwise_core::wire::protocol;
 
 const PAD_N: u8 = 0;
 /// An option number without registration; nodes that do not know it pass it on (§6).
@@ -33,7 +34,7 @@ const OPTION_NOT_SUPPORTED: u8 = 3;
 /// The largest number of addresses in a source route, a reply or a request.
 pub const MOST_ADDRESSES: usize = 62;
 /// The next header that says "nothing follows".
-pub const NOTHING: u8 = 59;
+pub const NOTHING: u8 = protocol::NO_NEXT_HEADER;
 /// A salvage count has four bits.
 pub const MOST_SALVAGES: u8 = 15;
 

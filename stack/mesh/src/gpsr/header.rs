@@ -15,6 +15,7 @@ use std::net::Ipv4Addr;
 use super::plane::Point;
 use crate::on_demand::is_host;
 use hopwise_core::narrow::as_u16;
+use hopwise_core::wire::protocol;
 
 const BEACON: u8 = 1;
 const GREEDY: u8 = 2;
@@ -25,7 +26,7 @@ const GREEDY_BYTES: usize = 20;
 const PERIMETER_BYTES: usize = 44;
 
 /// The next header that says "nothing follows".
-pub const NOTHING: u8 = 59;
+pub const NOTHING: u8 = protocol::NO_NEXT_HEADER;
 
 /// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
