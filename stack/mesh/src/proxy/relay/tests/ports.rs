@@ -90,6 +90,14 @@ fn use_again(path: &mut Path, [fixed, mobile]: [SocketAddr; 2]) -> ConnId {
     path.ends[0].connect(path.now, mobile, &options).expect("a free port")
 }
 
+/// The mobile accepts the connection and gets its data.
+fn check_that_it_carries(path: &mut Path, listener: ListenerId, ours: ConnId) {
+    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
+    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
+    path.pass(Duration::from_secs(1));
+    assert_eq!(path.read_all(1, theirs), b"hello");
+}
+
 /// The half-open connection is discovered by a challenge, and a RST answers it (RFC 9293 §3.5.1).
 #[test]
 fn a_host_that_has_crashed_opens_the_same_ports_again() {
@@ -103,10 +111,7 @@ fn a_host_that_has_crashed_opens_the_same_ports_again() {
     path.pass(Duration::from_secs(10));
     assert_eq!(path.closed(1), Some(CloseReason::Reset));
     assert!(path.ends[1].send(path.now, before, b"late").is_err());
-    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
-    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
-    path.pass(Duration::from_secs(1));
-    assert_eq!(path.read_all(1, theirs), b"hello");
+    check_that_it_carries(&mut path, listener, ours);
 }
 
 #[test]
@@ -130,10 +135,7 @@ fn ports_are_used_again_as_soon_as_all_of_the_connection_before_has_arrived() {
     path.is_faded = false;
     path.pass(Duration::from_secs(30));
     assert_eq!(path.read_all(1, before), data);
-    let theirs = path.ends[1].accept(path.now, listener).expect("it has come");
-    path.ends[0].send(path.now, ours, b"hello").expect("it is open");
-    path.pass(Duration::from_secs(1));
-    assert_eq!(path.read_all(1, theirs), b"hello");
+    check_that_it_carries(&mut path, listener, ours);
 }
 
 /// RFC 6191 §2.
