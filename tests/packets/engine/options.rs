@@ -42,7 +42,7 @@ pub(crate) enum Opt {
     Notes {
         cwnd: Option<u16>,
         dup_count: Option<u8>,
-        told: Option<u8>,
+        ack_after: Option<u8>,
     },
     RateOffer,
     Rate(u8),
@@ -165,14 +165,14 @@ impl Opt {
                 body.push(*bits);
                 HOPWISE
             }
-            Opt::Notes { cwnd, dup_count, told } => {
+            Opt::Notes { cwnd, dup_count, ack_after } => {
                 body.extend(HOPWISE_EXID);
-                let bits = [cwnd.is_some(), dup_count.is_some(), told.is_some()];
+                let bits = [cwnd.is_some(), dup_count.is_some(), ack_after.is_some()];
                 body.push(
                     bits.iter().enumerate().map(|(place, is_there)| u8::from(*is_there) << place).sum(),
                 );
                 body.extend(cwnd.iter().flat_map(|cwnd| cwnd.to_be_bytes()));
-                body.extend(dup_count.iter().chain(told));
+                body.extend(dup_count.iter().chain(ack_after));
                 HOPWISE
             }
             Opt::RateOffer => {
@@ -232,8 +232,8 @@ const OFFERS: [&str; 8] = [
     "use_cwnd",
     "tell_dup_count",
     "use_dup_count",
-    "tell_told",
-    "use_told",
+    "tell_ack_after",
+    "use_ack_after",
     "tell_in_window",
     "use_in_window",
 ];
@@ -247,16 +247,16 @@ fn read_offer(words: &[&str]) -> Read<u8> {
 }
 
 fn read_notes(words: &[&str]) -> Read<Opt> {
-    let (mut cwnd, mut dup_count, mut told) = (None, None, None);
+    let (mut cwnd, mut dup_count, mut ack_after) = (None, None, None);
     for word in words {
         match pair(word)? {
             ("cwnd", value) => cwnd = Some(field(value)?),
             ("dup_count", value) => dup_count = Some(field(value)?),
-            ("told", value) => told = Some(field(value)?),
-            (key, _) => return Err(problem!("`{key}`: notes have cwnd, dup_count and told")),
+            ("ack_after", value) => ack_after = Some(field(value)?),
+            (key, _) => return Err(problem!("`{key}`: notes have cwnd, dup_count and ack_after")),
         }
     }
-    Ok(Opt::Notes { cwnd, dup_count, told })
+    Ok(Opt::Notes { cwnd, dup_count, ack_after })
 }
 
 impl fmt::Display for Opt {
@@ -280,11 +280,11 @@ impl fmt::Display for Opt {
                 let names = OFFERS.iter().enumerate().filter(|(place, _)| bits & (1 << place) != 0);
                 write!(f, "offer {}", names.map(|(_, name)| *name).collect::<Vec<_>>().join(" "))
             }
-            Opt::Notes { cwnd, dup_count, told } => {
+            Opt::Notes { cwnd, dup_count, ack_after } => {
                 write!(f, "notes")?;
                 cwnd.iter().try_for_each(|cwnd| write!(f, " cwnd={cwnd}"))?;
                 dup_count.iter().try_for_each(|count| write!(f, " dup_count={count}"))?;
-                told.iter().try_for_each(|told| write!(f, " told={told}"))
+                ack_after.iter().try_for_each(|ack_after| write!(f, " ack_after={ack_after}"))
             }
             Opt::RateOffer => write!(f, "rate"),
             Opt::Rate(rate) => write!(f, "rate {rate}"),
@@ -346,14 +346,14 @@ fn decode_notes(bits: u8, fields: &[u8]) -> Opt {
     Opt::Notes {
         cwnd: cwnd.map(|(high, low)| u16::from_be_bytes([high, low])),
         dup_count: if bits & 2 != 0 { left.next() } else { None },
-        told: if bits & 4 != 0 { left.next() } else { None },
+        ack_after: if bits & 4 != 0 { left.next() } else { None },
     }
 }
 
 #[test]
 fn options_come_back_from_their_bytes() {
-    let text = "[mss 1460, nop, wscale 7, sack_ok, ts 1 2, sack 1..2 5..9, offer tell_cwnd use_told, \
-                notes cwnd=4 dup_count=2 told=1, rate, rate 3, kind 77 0102]";
+    let text = "[mss 1460, nop, wscale 7, sack_ok, ts 1 2, sack 1..2 5..9, offer tell_cwnd use_ack_after, \
+                notes cwnd=4 dup_count=2 ack_after=1, rate, rate 3, kind 77 0102]";
     let list = OptionList::read(text).unwrap();
     let mut wire = Vec::new();
     list.options.iter().for_each(|option| option.write(&mut wire));

@@ -8,8 +8,8 @@
 //! - C2: the advertised edge never moves left, and all data before it finds room.
 
 mod data;
+mod reports;
 mod timestamps;
-mod told;
 mod window;
 
 use super::ingress::Arrived;
