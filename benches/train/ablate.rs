@@ -17,15 +17,15 @@ const ARMS: [&str; 1] = ["train"];
 const LEAST: f64 = 0.02;
 
 pub(crate) fn rows() -> Vec<Row> {
-    let places = scenes::places("test");
-    let names = places.iter().map(|place| place.name.as_str()).collect::<Vec<_>>();
+    let cases = scenes::cases("test");
+    let names = cases.iter().map(|case| case.name.as_str()).collect::<Vec<_>>();
     let under = |sender: &str| {
-        let cell = |place: &scenes::Place| {
-            let mut sets = place.sets.clone();
+        let cell = |case: &scenes::Case| {
+            let mut sets = case.sets.clone();
             sets.push(format!("arms.train={{ receiver: train, sender: ['{sender}'] }}"));
             Cell { sets, arms: &ARMS }
         };
-        let measured = measure::all(&places.iter().map(cell).collect::<Vec<_>>());
+        let measured = measure::all(&cases.iter().map(cell).collect::<Vec<_>>());
         measured.into_iter().flatten().collect::<Vec<Mean>>()
     };
     let whole = under("train");

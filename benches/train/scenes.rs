@@ -25,45 +25,45 @@ struct Scene {
 
 /// A scene under one set of MAC rules.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) sets: Vec<String>,
     is_alike: bool,
 }
 
 /// The scenes of a file, under both MAC rules.
-pub(crate) fn places(set: &str) -> Vec<Place> {
+pub(crate) fn cases(set: &str) -> Vec<Case> {
     let file = format!("configs/train/{set}.yaml");
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let scenes: Vec<Scene> = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut places = Vec::new();
+    let mut cases = Vec::new();
     for scene in &scenes {
         for rules in ["standard", "ns2"] {
             let mut sets = vec![format!("mac.rules={rules}")];
             sets.extend(scene.set.iter().map(|(path, value)| format!("{path}={}", in_a_line(value))));
-            places.push(Place { name: format!("{rules} {}", scene.scene), sets, is_alike: scene.alike });
+            cases.push(Case { name: format!("{rules} {}", scene.scene), sets, is_alike: scene.alike });
         }
     }
-    places
+    cases
 }
 
 pub(crate) fn rows(set: &str) -> Vec<Row> {
-    let places = places(set);
-    let cells: Vec<_> = places.iter().map(|place| Cell { sets: place.sets.clone(), arms: ARMS }).collect();
+    let cases = cases(set);
+    let cells: Vec<_> = cases.iter().map(|case| Cell { sets: case.sets.clone(), arms: ARMS }).collect();
     let measured = measure::all(&cells);
-    let mut rows: Vec<_> = places
+    let mut rows: Vec<_> = cases
         .iter()
         .zip(measured)
-        .map(|(place, means)| {
+        .map(|(case, means)| {
             let (peer, theirs) = measure::best(&ARMS[1..], &means[1..]);
             Row {
-                name: place.name.clone(),
+                name: case.name.clone(),
                 unit: "kbit/s",
                 ours: means[0].kbps,
                 peer,
                 theirs: theirs.kbps,
                 goal: Some(LEAST),
-                jain: place.is_alike.then_some(means[0].jain),
+                jain: case.is_alike.then_some(means[0].jain),
             }
             .printed()
         })

@@ -61,13 +61,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let paths = files::in_order(file)?;
     let mut connections = Connections::new(receiver, connection.as_deref());
     files::read(&paths, &mut connections)?;
-    let mut told = connections.conclude()?;
-    frames::find(&paths, &mut told)?;
+    let mut findings = connections.conclude()?;
+    frames::find(&paths, &mut findings)?;
     let text = if *json {
-        serde_json::to_string(&told).map_err(|error| Failure::failed("write JSON", error))?
+        serde_json::to_string(&findings).map_err(|error| Failure::failed("write JSON", error))?
     } else {
-        page::of(&told)
+        page::of(&findings)
     };
     say(text.trim_end())?;
-    told.verdict()
+    findings.verdict()
 }

@@ -64,7 +64,8 @@ pub(crate) enum PathWhat {
 pub(crate) enum Response {
     Status(Box<Snapshot>),
     Capture(CaptureSnapshot),
-    Told,
+    /// The connections have the news of paths.
+    Taken,
     Arrivals {
         /// For each flow the peer's port, ours, and the sequence number that has arrived.
         flows: Vec<(u16, u16, u32)>,

@@ -25,7 +25,7 @@ pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
             }
         });
     }
-    Response::Told
+    Response::Taken
 }
 
 fn event(what: PathWhat) -> PathEvent {

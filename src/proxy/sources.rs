@@ -47,9 +47,9 @@ pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl F
     loop {
         let now = clock.now();
         for source in &mut sources {
-            while let Some(told) = source.poll_news(now) {
-                tracing::debug!(?told, "a link");
-                if !tell(told) {
+            while let Some(news) = source.poll_news(now) {
+                tracing::debug!(?news, "a link");
+                if !tell(news) {
                     return;
                 }
             }

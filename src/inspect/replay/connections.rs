@@ -1,4 +1,4 @@
-//! Replays the connections of a log, and collects what is told of them.
+//! Replays the connections of a log, and collects the findings.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Connections of which each is told; of the rest only the sums.
-const MOST_TOLD: usize = 10_000;
+/// Connections that are listed one by one; the rest count in the sums alone.
+const MOST_LISTED: usize = 10_000;
 
-/// All that is told.
+/// Result of a replay, as the page and the JSON show it.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Told {
+pub(super) struct Findings {
     pub(super) files: Vec<String>,
     /// The program that wrote the capture.
     pub(super) writer: String,
@@ -27,7 +27,7 @@ pub(super) struct Told {
     pub(super) without_arrivals: u64,
     /// Connections that were open before the log, or before a gap in it.
     pub(super) without_beginning: u64,
-    /// Connections beyond those that are told, all the same.
+    /// Connections beyond the listed ones. None of them differs.
     pub(super) not_listed: u64,
     pub(super) arrivals: u64,
     pub(super) acks: u64,
@@ -135,21 +135,21 @@ pub(super) struct Connections<'a> {
     machines: BTreeMap<u16, Machine>,
     /// The time of day of the first packet.
     begins: Option<u64>,
-    told: Told,
+    findings: Findings,
 }
 
 impl<'a> Connections<'a> {
     pub(super) fn new(receivers: &'a [ReceiverSpec], wanted: Option<&'a str>) -> Connections<'a> {
-        let (machines, told) = (BTreeMap::new(), Told::default());
-        Connections { receivers, wanted, machines, begins: None, told }
+        let (machines, findings) = (BTreeMap::new(), Findings::default());
+        Connections { receivers, wanted, machines, begins: None, findings }
     }
 
     pub(super) fn begin_file(&mut self, name: &str) {
-        self.told.files.push(name.to_owned());
+        self.findings.files.push(name.to_owned());
     }
 
     pub(super) fn note_writer(&mut self, writer: &str) {
-        writer.clone_into(&mut self.told.writer);
+        writer.clone_into(&mut self.findings.writer);
     }
 
     pub(super) fn note_packet(&mut self, at: u64) {
@@ -158,13 +158,13 @@ impl<'a> Connections<'a> {
 
     pub(super) fn note(&mut self, note: String) {
         const MOST_NOTES: usize = 20;
-        if self.told.notes.len() < MOST_NOTES {
-            self.told.notes.push(note);
+        if self.findings.notes.len() < MOST_NOTES {
+            self.findings.notes.push(note);
         }
     }
 
     pub(super) fn note_damage(&mut self, note: String) {
-        self.told.is_damaged = true;
+        self.findings.is_damaged = true;
         self.note(note);
     }
 
@@ -190,7 +190,7 @@ impl<'a> Connections<'a> {
     }
 
     fn file(&self) -> &str {
-        self.told.files.last().map_or("", String::as_str)
+        self.findings.files.last().map_or("", String::as_str)
     }
 
     fn read(&mut self, number: u16, entries: &[u8]) {
@@ -213,7 +213,7 @@ impl<'a> Connections<'a> {
     fn entry(&mut self, number: u16, conn: u32, entry: &Entry) {
         match entry {
             Entry::Unknown => {
-                self.told.without_beginning += 1;
+                self.findings.without_beginning += 1;
                 self.finish(number, conn, End::Cut);
             }
             Entry::Begun(begun) => {
@@ -279,20 +279,20 @@ impl<'a> Connections<'a> {
         let difference = replay.difference().map(|it| differs(it, number, machine.offset, since));
         let mut tallies = replay.tallies();
         let live = tallies.next().unwrap_or_default();
-        let told = &mut self.told;
-        told.arrivals += replay.arrivals();
-        told.acks += live.acks;
-        told.different += u64::from(difference.is_some());
+        let findings = &mut self.findings;
+        findings.arrivals += replay.arrivals();
+        findings.acks += live.acks;
+        findings.different += u64::from(difference.is_some());
         if replay.arrivals() == 0 && difference.is_none() {
-            told.without_arrivals += 1;
+            findings.without_arrivals += 1;
             return;
         }
-        if told.connections.len() >= MOST_TOLD && difference.is_none() {
-            told.not_listed += 1;
+        if findings.connections.len() >= MOST_LISTED && difference.is_none() {
+            findings.not_listed += 1;
             return;
         }
         let others = others.into_iter().zip(tallies).map(|(spec, tally)| Agent::of(spec, &tally)).collect();
-        told.connections.push(Replayed {
+        findings.connections.push(Replayed {
             number: name(number, conn),
             from: begun.remote,
             to: begun.local,
@@ -308,15 +308,15 @@ impl<'a> Connections<'a> {
     }
 
     /// The logs are at their end.
-    pub(super) fn conclude(mut self) -> Result<Told, Failure> {
+    pub(super) fn conclude(mut self) -> Result<Findings, Failure> {
         for number in self.machines.keys().copied().collect::<Vec<_>>() {
             let running = self.machines.get(&number).map(|machine| machine.running.keys().copied());
             for conn in running.into_iter().flatten().collect::<Vec<_>>() {
                 self.finish(number, conn, End::Open);
             }
         }
-        let told = self.told;
-        let nothing = told.connections.is_empty() && told.without_arrivals == 0;
+        let findings = self.findings;
+        let nothing = findings.connections.is_empty() && findings.without_arrivals == 0;
         match self.wanted {
             Some(wanted) if nothing => {
                 let problem = format!(
@@ -325,7 +325,7 @@ impl<'a> Connections<'a> {
                 );
                 Err(Failure::refused("--connection", problem))
             }
-            _ => Ok(told),
+            _ => Ok(findings),
         }
     }
 }
@@ -368,7 +368,7 @@ fn differs(difference: &Difference, machine: u16, offset: Duration, since: Durat
     }
 }
 
-impl Told {
+impl Findings {
     /// The failure of a replay that is not the same or not whole.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         match (self.different, self.is_damaged) {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::blocks::{self, Block};
-use super::connections::{PacketName, Told};
+use super::connections::{Findings, PacketName};
 use crate::failure::Failure;
 
 /// Completes the differences with the frames of their packets.
-pub(super) fn find(paths: &[PathBuf], told: &mut Told) -> Result<(), Failure> {
+pub(super) fn find(paths: &[PathBuf], findings: &mut Findings) -> Result<(), Failure> {
     let mut wanted: BTreeMap<PacketName, Option<(String, u64)>> = BTreeMap::new();
-    let differences = told.connections.iter().filter_map(|connection| connection.difference.as_ref());
+    let differences = findings.connections.iter().filter_map(|connection| connection.difference.as_ref());
     wanted.extend(differences.map(|it| (it.packet, None)).filter(|(packet, _)| packet.id > 0));
     if wanted.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(super) fn find(paths: &[PathBuf], told: &mut Told) -> Result<(), Failure> {
             true
         })?;
     }
-    for differs in told.connections.iter_mut().filter_map(|connection| connection.difference.as_mut()) {
+    for differs in findings.connections.iter_mut().filter_map(|connection| connection.difference.as_mut()) {
         if let Some((file, frame)) = wanted.get(&differs.packet).cloned().flatten() {
             (differs.file, differs.frame) = (Some(file), Some(frame));
         }

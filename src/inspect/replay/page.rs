@@ -2,23 +2,23 @@
 
 use std::fmt::Write as _;
 
-use super::connections::{Agent, Differs, End, Replayed, Told};
+use super::connections::{Agent, Differs, End, Findings, Replayed};
 use crate::table;
 
 const OPEN_LOOP: &str = "\
 Other agents got the arrivals that the ACKs of the live agent led to. Their own ACKs would have led to others, at\n\
 other times. Their waits end where they decide; what the link then delays is not in them.\n";
 
-pub(super) fn of(told: &Told) -> String {
+pub(super) fn of(findings: &Findings) -> String {
     let mut page = String::new();
-    for connection in &told.connections {
+    for connection in &findings.connections {
         push(&mut page, connection);
     }
-    sums(&mut page, told);
-    if told.connections.iter().any(|connection| !connection.others.is_empty()) {
+    sums(&mut page, findings);
+    if findings.connections.iter().any(|connection| !connection.others.is_empty()) {
         page.push_str(OPEN_LOOP);
     }
-    for note in &told.notes {
+    for note in &findings.notes {
         // Writing to a String cannot fail.
         let _ = writeln!(page, "note: {note}");
     }
@@ -85,8 +85,8 @@ fn push_difference(page: &mut String, differs: &Differs) {
     let _ = writeln!(page, "    in the replay:  {replayed}");
 }
 
-fn sums(page: &mut String, told: &Told) {
-    let Told { arrivals, acks, different, .. } = told;
+fn sums(page: &mut String, findings: &Findings) {
+    let Findings { arrivals, acks, different, .. } = findings;
     let verdict = match different {
         0 => "none differs".to_owned(),
         1 => "1 connection differs".to_owned(),
@@ -95,9 +95,9 @@ fn sums(page: &mut String, told: &Told) {
     // Writing to a String cannot fail.
     let _ = writeln!(page, "{}, {}, {verdict}", counted(*arrivals, "arrival"), counted(*acks, "ACK"));
     let more = [
-        (told.without_arrivals, "got no data"),
-        (told.not_listed, "more decided the same"),
-        (told.without_beginning, "not replayed: open before the log began, or cut by a gap"),
+        (findings.without_arrivals, "got no data"),
+        (findings.not_listed, "more decided the same"),
+        (findings.without_beginning, "not replayed: open before the log began, or cut by a gap"),
     ];
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
         let _ = writeln!(page, "{}: {what}", counted(count, "connection"));

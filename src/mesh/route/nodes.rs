@@ -195,7 +195,7 @@ fn tell_on(socket: &FilePath, news: &Mutex<News>, rings: &Receiver<()>) {
     let mut is_heard = true;
     let tell = |said: &[PathNews]| {
         let answer = ask_within(socket, &Request::Paths { news: said.to_vec() }, TOLD_WITHIN);
-        matches!(answer, Ok(Response::Told))
+        matches!(answer, Ok(Response::Taken))
     };
     loop {
         if rings.recv_timeout(again_at.since(clock.now())) == Err(RecvTimeoutError::Disconnected) {

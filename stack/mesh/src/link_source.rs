@@ -27,7 +27,7 @@ pub struct Schedule(VecDeque<TimedEvent>);
 impl Schedule {
     pub fn new(news: impl IntoIterator<Item = TimedEvent>) -> Schedule {
         let mut news: Vec<TimedEvent> = news.into_iter().collect();
-        news.sort_by_key(|told| told.at);
+        news.sort_by_key(|timed| timed.at);
         Schedule(news.into())
     }
 }
@@ -38,7 +38,7 @@ impl LinkSource for Schedule {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.0.front().map(|told| told.at)
+        self.0.front().map(|timed| timed.at)
     }
 }
 
@@ -50,14 +50,14 @@ mod tests {
 
     #[test]
     fn a_schedule_says_each_thing_once_and_not_before_its_time() {
-        let told = |s, last| {
+        let gone = |s, last| {
             let peer = IpAddr::from([10, 0, 0, last]);
             TimedEvent { at: Instant::from_secs(s), event: LinkEvent::Gone { peer } }
         };
-        let mut schedule = Schedule::new([told(2, 1), told(1, 2), told(2, 3)]);
+        let mut schedule = Schedule::new([gone(2, 1), gone(1, 2), gone(2, 3)]);
         let mut at = |s| {
             let now = Instant::from_secs(s);
-            let said = std::iter::from_fn(|| schedule.poll_news(now)).map(|told| told.at.as_millis());
+            let said = std::iter::from_fn(|| schedule.poll_news(now)).map(|timed| timed.at.as_millis());
             (said.collect::<Vec<_>>(), schedule.poll_timeout().map(Instant::as_millis))
         };
         assert_eq!(at(0), (vec![], Some(1_000)));

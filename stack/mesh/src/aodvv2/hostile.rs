@@ -176,7 +176,7 @@ fn that_a_link_broke_is_told_also_beside_a_flood_of_data() {
     scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
     assert_eq!(messages_of(&alone.orders()).len(), 5, "half of the rate");
     alone.router.lose(alone.now, LINK, address(2));
-    let told = messages_of(&alone.orders());
-    let [(NextHop::All, rerr)] = &told[..] else { panic!("{told:?}") };
+    let sent = messages_of(&alone.orders());
+    let [(NextHop::All, rerr)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(Rerr::parse(rerr).map(|rerr| rerr.unreachable), Ok(vec![(address(9), Some(5))]));
 }

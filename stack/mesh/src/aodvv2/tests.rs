@@ -102,8 +102,13 @@ fn who_has_no_route_for_a_packet_tells_its_source_and_not_again_so_soon() {
     net.run_for(Duration::from_millis(100));
     net.send(0, 3);
     net.run_for(Duration::from_millis(100));
-    let told = |whose: &str| net.log.lines().filter(|line| line.contains(whose)).count();
-    assert_eq!((told("2 to all: RERR 3 for 0"), told("2 to all: RERR 3 for 1")), (1, 1), "{}", net.log);
+    let lines_with = |whose: &str| net.log.lines().filter(|line| line.contains(whose)).count();
+    assert_eq!(
+        (lines_with("2 to all: RERR 3 for 0"), lines_with("2 to all: RERR 3 for 1")),
+        (1, 1),
+        "{}",
+        net.log
+    );
     assert_eq!(net.routers[0].next_hop(net.now, address(3).into()), None, "{}", net.log);
 }
 

@@ -357,10 +357,10 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
         net.ends[2].0.push((address(0).into(), (40_000, 5_001), hopwise_core::Seq(77)));
         net.send(0, 2);
         net.run_for(ms(200));
-        let told = arrivals(&net);
-        let of = |node: usize, peer: usize, seq| told.contains(&(node, address(peer).into(), seq));
-        assert_eq!((of(2, 0, 99), of(0, 2, 77)), (is_on, is_on), "{told:?}");
-        assert!(told.iter().all(|(node, ..)| *node != 1), "it is not for who passes it on: {told:?}");
+        let arrived = arrivals(&net);
+        let of = |node: usize, peer: usize, seq| arrived.contains(&(node, address(peer).into(), seq));
+        assert_eq!((of(2, 0, 99), of(0, 2, 77)), (is_on, is_on), "{arrived:?}");
+        assert!(arrived.iter().all(|(node, ..)| *node != 1), "it is not for who passes it on: {arrived:?}");
         assert_eq!(lines_with(&net, "ARR 2").len().min(1), expected, "{}", net.log);
     }
 }
