@@ -2,6 +2,8 @@
 //!
 //! Replies are believed for ever, since no station changes its address. The target of a request learns the sender's
 //! address. Not modelled: announcements, NDP (neighbours with addresses of IPv6 are known).
+//!
+//! Written by hand: smoltcp writes ARP only with its Ethernet medium, and this needs one message of 28 bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,6 @@
 //! The part of NDP (RFC 4861) that finds neighbours: solicitations and advertisements.
+//!
+//! Written by hand, as ARP is: smoltcp reads NDP only with its Ethernet medium.
 
 use std::net::{IpAddr, Ipv6Addr};
 
