@@ -1,18 +1,21 @@
-//! The command as a daemon and as a measuring pair, with programs and kernels around it.
+//! The command as a daemon, with programs and kernels around it.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Namespace, Running, can_run};
-use crate::world::{PATIENCE, until, within_patience};
+use crate::namespace::{Namespace, can_run};
+use crate::world::{until, within_patience};
+
+#[path = "node/ends.rs"]
+mod ends;
+#[path = "node/figures.rs"]
+mod figures;
+
+pub(crate) use ends::systemd;
 
 /// The commands stand in the README, and are run as they stand there.
 #[test]
@@ -113,162 +116,6 @@ fn a_device_that_is_no_tun_is_called_by_what_would_be_one() {
         let expected = format!("open a link: {device}: the device is there, and is {problem} a name that");
         assert!(said.contains(&expected) && said.contains("ip tuntap add NAME mode tun"), "{said}");
     }
-}
-
-#[test]
-fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
-    if !can_run("a_daemon_that_is_told_to_end_leaves_nothing_behind", &["curl", "python3"]) {
-        return;
-    }
-    let field = Field::new("end");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let mut daemon = field.daemon(SOCKS5);
-    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
-    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
-    daemon.tell(Signal::TERM);
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    assert!(!field.folder.join("control.sock").exists());
-    let device = field.node.output(&["ip", "link", "show", "hw0"]);
-    assert!(!device.status.success(), "{}", text(&device.stdout));
-    // A crash leaves a socket, and the next start clears it.
-    let killed = field.daemon(SOCKS5);
-    killed.tell(Signal::KILL);
-    drop(killed);
-    assert!(field.folder.join("control.sock").exists());
-    let _again = field.daemon(SOCKS5);
-    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
-    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
-}
-
-/// A client of a forward that reads a large file; its first byte has come.
-fn reader_of(field: &Field, file: &str) -> TcpStream {
-    let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
-    client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    client.write_all(format!("GET /{file} HTTP/1.0\r\n\r\n").as_bytes()).expect("it is open");
-    client.read_exact(&mut [0]).expect("it comes");
-    client
-}
-
-const FORWARD: &str = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]";
-
-#[test]
-fn who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end() {
-    if !can_run("who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end", &["python3"]) {
-        return;
-    }
-    const BYTES: usize = 30_000_000;
-    let field = Field::new("finishes");
-    fs::write(field.path("www/large"), vec![7; BYTES]).expect("the folder can be written");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let mut daemon = field.daemon(&format!("{FORWARD}\nstop_within: 100s"));
-    let mut client = reader_of(&field, "large");
-    daemon.tell(Signal::TERM);
-    let refused = || field.node.run(|| TcpStream::connect("127.0.0.1:8080").is_err());
-    within_patience(until(refused));
-    let mut rest = Vec::new();
-    client.read_to_end(&mut rest).expect("it is served");
-    assert!(rest.len() > BYTES && rest.ends_with(&[7; 1000]), "{} bytes came", rest.len());
-    drop(client);
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    assert!(field.log().contains("ended in order"), "{}", field.log());
-}
-
-#[test]
-fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
-    if !can_run("who_does_not_end_in_time_is_reset_and_so_is_its_peer", &["python3"]) {
-        return;
-    }
-    const BYTES: u64 = 1 << 30;
-    let field = Field::new("resets");
-    let large = fs::File::create(field.path("www/large")).expect("the folder can be written");
-    large.set_len(BYTES).expect("it is a hole");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let mut daemon = field.daemon(&format!("{FORWARD}\nstop_within: 300ms"));
-    let mut client = reader_of(&field, "large");
-    let of_peer = || text(&field.web.output(&["ss", "-Htn", "state", "connected", "dst", "10.7.0.2"]).stdout);
-    assert!(of_peer().contains("10.7.0.2"), "{}", of_peer());
-    daemon.tell(Signal::TERM);
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    // The daemon has gone, and its RST has ended the connection of the peer.
-    assert_eq!(of_peer(), "");
-    let heard = std::io::copy(&mut client, &mut std::io::sink()).map_err(|error| error.kind());
-    assert_eq!(heard, Err(ErrorKind::ConnectionReset));
-    assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
-}
-
-/// The other end never answers, and the daemon ends before that is known.
-#[test]
-fn who_is_not_connected_in_time_hears_no_clean_end() {
-    if !can_run("who_is_not_connected_in_time_hears_no_clean_end", &[]) {
-        return;
-    }
-    let field = Field::new("unconnected");
-    // Otherwise the kernel reports after some seconds that the neighbour is missing.
-    field.node.ip(&["neigh", "add", "10.9.0.99", "lladdr", "02:00:00:00:00:99", "dev", "wire0"]);
-    let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.99:80 }]";
-    let mut daemon = field.daemon(&format!("{forward}\nstop_within: 300ms"));
-    let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
-    client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    within_patience(until(|| field.status()["connections_open"] == 1));
-    daemon.tell(Signal::TERM);
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
-    assert_eq!(heard, Err(ErrorKind::ConnectionReset));
-    assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
-}
-
-/// A socket like systemd's own: a daemon is no longer root when it reports ready.
-pub(crate) fn systemd(path: impl AsRef<Path>) -> UnixDatagram {
-    let systemd = UnixDatagram::bind(&path).expect("the folder can be written");
-    let anybody = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(path, anybody).expect("it is ours");
-    systemd.set_read_timeout(Some(PATIENCE)).expect("it can wait");
-    systemd
-}
-
-/// The kernel queues a daemon's notifications, and the queue is full here.
-#[test]
-fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
-    if !can_run("a_systemd_that_reads_nothing_holds_up_no_daemon", &[]) {
-        return;
-    }
-    let field = Field::new("deaf");
-    let _deaf = systemd(field.path("notify"));
-    let other = UnixDatagram::unbound().expect("a socket");
-    other.set_nonblocking(true).expect("it is open");
-    let full = std::iter::repeat_with(|| other.send_to(b"STATUS=busy", field.path("notify")));
-    let full = full.take(1 << 20).find_map(Result::err).expect("a queue has an end");
-    assert_eq!(full.kind(), ErrorKind::WouldBlock);
-    let mut daemon = field.daemon("");
-    assert_eq!(field.status()["connections_open"], 0);
-    daemon.tell(Signal::TERM);
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-    assert_eq!(field.log().matches("systemd was not told").count(), 2, "{}", field.log());
-}
-
-#[test]
-fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
-    if !can_run("systemd_is_told_when_the_daemon_is_ready", &[]) {
-        return;
-    }
-    let field = Field::new("notify");
-    let systemd = systemd(field.path("notify"));
-    let heard = || {
-        let mut told = [0; 64];
-        // A process that was stopped meanwhile has to call again: the kernel does not resume a call with a timeout.
-        let mut answers = std::iter::repeat_with(|| systemd.recv(&mut told));
-        let heard =
-            answers.find(|heard| !matches!(heard, Err(error) if error.kind() == ErrorKind::Interrupted));
-        let bytes = heard.expect("it never ends").expect("it is told");
-        text(&told[..bytes])
-    };
-    let mut daemon = field.daemon("");
-    assert_eq!(heard().trim(), "READY=1");
-    assert_eq!(heard().trim(), "WATCHDOG=1", "it says again and again that it lives");
-    daemon.tell(Signal::TERM);
-    let last = std::iter::repeat_with(heard).find(|told| told.trim() != "WATCHDOG=1");
-    assert_eq!(last.as_deref().map(str::trim), Some("STOPPING=1"));
-    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }
 
 #[test]
@@ -443,51 +290,6 @@ fn a_daemon_with_a_user_works_without_any_capability() {
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }
 
-/// The kernel's TCP neither reads nor sends the options of our agents.
-#[test]
-fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
-    if !can_run("status_says_who_the_agents_are", &["python3"]) {
-        return;
-    }
-    let field = Field::new("lacks");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let _daemon = field.daemon(
-        "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]\n\
-         rules: [{ receiver: dca, sender: [newreno, pgy, \"ask-rate:4\"], shadows: [immediate, \"delayed:d=4\"] }]",
-    );
-    let _open = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
-    let found = || {
-        let status = field.status();
-        let of_ours = |conn: &&serde_json::Value| conn["state"] == "established";
-        status["connections"].as_array().and_then(|all| all.iter().find(of_ours)).cloned()
-    };
-    let mut conn = None;
-    within_patience(until(|| {
-        conn = found();
-        conn.is_some()
-    }));
-    let conn = conn.expect("it was found");
-    for (key, expected) in [
-        ("receiver", serde_json::json!("dca")),
-        ("sender", serde_json::json!("[newreno, pgy, ask-rate:4]")),
-        ("receiver_lacks", serde_json::json!(["peer-cwnd"])),
-        ("sender_lacks", serde_json::json!(["dup-count", "rate-request"])),
-        // The hops come from the hop limit, which shows the reverse path alone. The step through the kernel to the
-        // device is no hop.
-        ("hops", serde_json::json!(null)),
-        ("hops_back", serde_json::json!(1)),
-        ("hops_back_source", serde_json::json!("ttl")),
-    ] {
-        assert_eq!(conn[key], expected, "{key}: {conn}");
-    }
-    let shadows = conn["shadows"].as_array().expect("a list");
-    let names: Vec<_> = shadows.iter().map(|shadow| &shadow["receiver"]).collect();
-    assert_eq!(names, ["immediate", "delayed:4"], "{conn}");
-    let table = text(&field.ask(&["status"]).stdout);
-    assert!(table.contains(": immediate would have sent "), "{table}");
-    assert!(table.contains("dca") && table.contains("[newreno, pgy, ask-rate:4]"), "{table}");
-}
-
 /// The file's checks count on it.
 #[test]
 fn who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs() {
@@ -500,122 +302,4 @@ fn who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs() {
     let _daemon = field.daemon("socks5: { listen: \"[::]:1080\" }");
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
-}
-
-#[test]
-fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
-    if !can_run("a_capture_of_a_node_gives_every_packet_of_ours_its_reason", &["python3", "tshark"]) {
-        return;
-    }
-    let field = Field::new("capture");
-    fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let _daemon = field.daemon(&format!(
-        "{SOCKS5}\nrules: [{{ match: {{ port: 1 }} }}, {{ receiver: \"delayed:d=4,hold=50ms\" }}]"
-    ));
-    let file = field.path("a.pcapng");
-    let began = field.ask(&["capture", "start", &file]);
-    assert!(began.status.success(), "{}", text(&began.stderr));
-    let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:1080")).expect("the proxy listens");
-    client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    client.write_all(&[5, 1, 0, 5, 1, 0, 1, 10, 9, 0, 2, 0, 80]).expect("it is open");
-    // The file's writer looks up the connection's rule at its first packet, and must do so while the rule is there.
-    within_patience(until(|| field.status()["capture"]["packets_written"].as_u64() > Some(0)));
-    client.write_all(b"GET /big HTTP/1.0\r\n\r\n").expect("it is open");
-    let came = std::io::copy(&mut client, &mut std::io::sink()).expect("it is served");
-    assert!(came > 2_000_000, "{came}");
-    drop(client);
-    let ended = field.ask(&["capture", "stop"]);
-    assert!(text(&ended.stdout).contains(" packets, "), "{}", text(&ended.stderr));
-    let shown = |filter: &str, fields: &[&str]| {
-        let told = field.node.output(&[&["tshark", "-r", &file, "-Y", filter], fields].concat());
-        text(&told.stdout)
-    };
-    assert_eq!(shown("ip.src == 10.7.0.2 && !frame.comment", &[]), "");
-    assert_eq!(shown("_ws.malformed || _ws.expert.severity == error", &[]), "");
-    let held = shown(
-        "frame.comment contains \"ACK withheld by delayed:d=4\"",
-        &["-T", "fields", "-e", "frame.number"],
-    );
-    let frame = held.lines().next().expect("some ACKs were withheld");
-    let why = field.node.output(&[HOPWISE, "capture", "why", &file, frame]);
-    assert!(
-        text(&why.stdout).contains("ACK withheld by delayed:d=4,hold=50ms: count"),
-        "{}",
-        text(&why.stdout)
-    );
-    assert!(text(&why.stdout).contains("; agents by rules.1"), "{}", text(&why.stdout));
-    assert_eq!(shown("ip.src == 10.7.0.2 && !(frame.comment contains \"agents by rules.1\")", &[]), "");
-}
-
-#[test]
-fn a_full_disk_under_a_capture_is_survived_and_the_file_can_be_read() {
-    if !can_run("a_full_disk_under_a_capture_is_survived", &["curl", "python3", "tshark", "mount"]) {
-        return;
-    }
-    let field = Field::new("full");
-    fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
-    let file = field.small_disk("512k") + "/a.pcapng";
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let _daemon = field.daemon(SOCKS5);
-    assert!(field.ask(&["capture", "start", &file]).status.success());
-    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
-    assert!(page.status.success(), "{}", text(&page.stderr));
-    let ended = text(&field.ask(&["capture", "stop"]).stdout);
-    assert!(ended.contains("could not be written") && ended.contains("No space left"), "{ended}");
-    let read = field.node.output(&["tshark", "-r", &file, "-T", "fields", "-e", "frame.number"]);
-    assert!(read.status.success() && read.stdout.len() > 2, "{}", text(&read.stderr));
-    let again = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
-    assert_eq!(text(&again.stdout), PAGE, "{}", text(&again.stderr));
-}
-
-#[test]
-fn send_and_recv_measure_between_two_namespaces() {
-    if !can_run("send_and_recv_measure_between_two_namespaces", &[]) {
-        return;
-    }
-    let field = Field::new("measure");
-    let file = field.path("file");
-    fs::write(&file, (0..3_000_000_u32).map(|nth| nth.to_le_bytes()[0] ^ 0x5a).collect::<Vec<_>>())
-        .expect("a file");
-    let output = field.path("copy");
-    let recv = ["recv", "--address", "10.8.0.2/24", "--kernel", "10.8.0.1/24", "--output", &output];
-    let said = fs::File::create(field.path("said")).expect("the folder can be written");
-    let mut recv = field.web.command(&[&[HOPWISE], &recv[..]].concat());
-    let _recv =
-        Running(recv.stdin(Stdio::null()).stdout(said).stderr(Stdio::null()).spawn().expect("it runs"));
-    let has_said =
-        || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at port"));
-    within_patience(until(has_said));
-    let send_to = |to: &str, words: &[&str]| {
-        let place = [HOPWISE, "send", to, "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
-        let told = field.node.output(&[&place[..], words].concat());
-        assert!(told.status.success(), "{words:?}: {}", text(&told.stderr));
-        serde_json::from_slice::<serde_json::Value>(&told.stdout).expect("one object")
-    };
-    let send = |words: &[&str]| send_to("10.8.0.2", words);
-    let of_file = send(&["--file", &file, "--sender", "[newreno, limit:20]"]);
-    assert_eq!(of_file["sha256"]["matches"], true, "{of_file}");
-    assert_eq!(of_file["flows"][0]["sender"], serde_json::json!(["newreno", "limit:20"]));
-    assert!(fs::read(&file).expect("it is there") == fs::read(&output).expect("it was kept"));
-    let bytes = send(&["--bytes", "1MB", "--reverse", "--parallel", "3", "--receiver", "immediate"]);
-    let flows = bytes["flows"].as_array().expect("flows");
-    assert_eq!(flows.len(), 3);
-    for flow in flows {
-        assert_eq!(
-            (&flow["bytes_delivered"], &flow["receiver"]),
-            (&1_000_000.into(), &"immediate".into()),
-            "{flow}"
-        );
-    }
-    let bulk = send(&["--time", "200ms"]);
-    assert!(bulk["scenario"] == "bulk" && bulk["flows"][0]["bytes_delivered"].as_u64() > Some(0), "{bulk}");
-    let requests = send(&["--requests", "50"]);
-    assert_eq!(requests["requests"]["count"], 50, "{requests}");
-    // The kernel forgets its earlier peers.
-    let _kernels = field.web.start(&[HOPWISE, "recv", "--kernel-tcp"]);
-    within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
-    let flow = &send_to("10.9.0.2", &["--bytes", "1MB", "--reverse"])["flows"][0];
-    let to = flow["to"].as_str().expect("a text");
-    assert!(flow["from"] == "10.9.0.2:5201" && to.starts_with("10.7.0.2:"), "{flow}");
 }
