@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
+use hopwise_agents::Descriptor;
 use hopwise_agents::param::DefaultValue;
 use hopwise_agents::registry::{self, Kind};
-use hopwise_agents::{Descriptor, StandardAgents};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload,
 };
@@ -18,6 +18,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::{StateName, TraceEvent};
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
+use hopwise_testing::make::endpoint;
 use hopwise_testing::memory::{Bundles, PathConfig, TwoHosts};
 
 const PORT: u16 = 80;
@@ -40,9 +41,7 @@ impl Counted {
         let link = LinkConfig { offload, ..LinkConfig::wire(0, MTU, vec![subnet]) };
         let mut config = EndpointConfig::new(link, [last_octet; 32]);
         config.tcp = Arc::new(tcp.clone());
-        let endpoint =
-            Endpoint::new(config, Box::new(StandardAgents::default())).expect("the default agents");
-        Counted { endpoint, heap: AllocationInfo::default() }
+        Counted { endpoint: endpoint(config), heap: AllocationInfo::default() }
     }
 
     fn call<T>(&mut self, act: impl FnOnce(&mut Endpoint) -> T) -> T {

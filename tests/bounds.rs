@@ -6,13 +6,11 @@ mod proxy;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use allocation_counter::measure;
-use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use hopwise_core::ip::{Prefix, UdpOptions};
-use hopwise_core::wire::{
-    Checksums, Flags, IcmpKind, IpHeader, TcpHeader, TcpOptions, TcpView, icmp, protocol, udp,
-};
+use hopwise_core::wire::{Checksums, Flags, IcmpKind, IpHeader, TcpView, icmp, protocol, udp};
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, Payload, Rx, Seq};
+use hopwise_testing::make::{Segment, endpoint};
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const LINK: LinkId = LinkId(0);
@@ -33,8 +31,7 @@ impl Besieged {
     fn new(cookies: Cookies) -> Besieged {
         let prefix = Prefix::new(HOST, 8).expect("8 bits are fewer than 32");
         let link = LinkConfig::wire(LINK.0, 1500, vec![prefix]);
-        let mut host = Endpoint::new(EndpointConfig::new(link, [7; 32]), Box::new(StandardAgents::default()))
-            .expect("the default agents");
+        let mut host = endpoint(EndpointConfig::new(link, [7; 32]));
         let options = ListenOptions { backlog: 8, half_open: 8, cookies, ..ListenOptions::default() };
         let listener = host.listen(None, PORT, options).expect("nobody else listens");
         Besieged { host, now: Instant::ZERO, listener }
@@ -85,20 +82,8 @@ fn around(src: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn segment(from: SocketAddr, seq: Seq, ack: Seq, flags: Flags, payload: &[u8]) -> Vec<u8> {
-    let options = TcpOptions::default();
-    let header = TcpHeader {
-        src_port: from.port(),
-        dst_port: PORT,
-        seq,
-        ack,
-        flags,
-        window: 1000,
-        urgent: 0,
-        options: &options,
-    };
-    let mut bytes = Vec::new();
-    header.emit(from.ip(), HOST, (payload, &[]), Checksums::Verify, &mut bytes);
-    around(from.ip(), protocol::TCP, &bytes)
+    let between = Segment::between(from, SocketAddr::new(HOST, PORT));
+    Segment { seq, ack, flags, window: 1000, payload, ..between }.packet()
 }
 
 const NONE: Seq = Seq(0);

@@ -8,10 +8,10 @@ mod replays;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hopwise_agents::Profile;
 use hopwise_agents::param::DefaultValue;
 use hopwise_agents::registry::{self, Descriptor, Kind};
 use hopwise_agents::spec::parse_receiver;
-use hopwise_agents::{Profile, StandardAgents};
 use hopwise_core::agent::{AckRule, By, Why};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError,
@@ -19,6 +19,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::tcp::{Options, TcpConfig};
 use hopwise_core::trace::TraceKind;
 use hopwise_core::{Endpoint, Instant, Machine};
+use hopwise_testing::make::endpoint;
 use hopwise_testing::memory::{End, PathConfig, TwoHosts};
 
 const BYTES: usize = 60_000;
@@ -61,7 +62,7 @@ fn host(address: &str, key: u8) -> Endpoint {
     let mut tcp = TcpConfig::modern();
     tcp.hops.configured = Some(5);
     config.tcp = Arc::new(tcp);
-    Endpoint::new(config, Box::new(StandardAgents::default())).expect("defaults")
+    endpoint(config)
 }
 
 /// Two hosts, both with the pair of agents under test, and a connection between them.

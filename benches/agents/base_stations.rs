@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::{self, Kind};
-use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps, protocol};
+use hopwise_core::wire::{TcpOptions, Timestamps};
 use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
+use hopwise_testing::make::Segment;
 
 use crate::clock::cost_ns;
 use crate::row::Row;
@@ -42,20 +43,8 @@ fn packets() -> Vec<(LinkId, Vec<u8>)> {
     let packet = |from: SocketAddr, to: SocketAddr, seq, ack, clock, len| {
         let timestamps = Some(Timestamps { value: clock, echo: clock });
         let options = TcpOptions { timestamps, ..TcpOptions::default() };
-        let header = TcpHeader {
-            src_port: from.port(),
-            dst_port: to.port(),
-            seq: Seq(seq),
-            ack: Seq(ack),
-            flags: Flags::ACK,
-            window: 60_000,
-            urgent: 0,
-            options: &options,
-        };
-        let mut packet = Vec::new();
-        IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len() + len, &mut packet);
-        header.emit(from.ip(), to.ip(), (&vec![0; len], &[]), Checksums::Verify, &mut packet);
-        packet
+        let (seq, ack, payload) = (Seq(seq), Seq(ack), &vec![0; len][..]);
+        Segment { seq, ack, window: 60_000, options, payload, ..Segment::between(from, to) }.packet()
     };
     let segment = SEGMENT as u32;
     let round = |nth: u32| {

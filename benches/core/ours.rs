@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
     ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload, SourceRoutes,
@@ -13,6 +12,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, BufferLimits, TcpConfig};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, Payload, Rx};
+use hopwise_testing::make;
 
 use crate::pair::{
     Acks, Arriving, BUFFER_BYTES, BUNDLE_BYTES, End, Packets, Pair, Queue, SEGMENT_BYTES, Sums,
@@ -89,7 +89,7 @@ pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint
         Acks::Immediate => "immediate",
     };
     config.agents = AgentSpecs { receiver: receiver.into(), ..AgentSpecs::default() };
-    Endpoint::new(config, Box::new(StandardAgents::default())).expect("agents of the registry")
+    make::endpoint(config)
 }
 
 /// Hands all waiting packets in, and keeps their buffers.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use hopwise_agents::StandardAgents;
-use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps, protocol};
+use hopwise_core::wire::{TcpOptions, Timestamps};
 use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
+use hopwise_testing::make::Segment;
 
 use crate::row::{Better, Row, median_of};
 use crate::usage::thread_seconds;
@@ -90,18 +91,6 @@ fn round(nth: u32) -> Vec<(LinkId, Vec<u8>)> {
 fn packet(from: SocketAddr, to: SocketAddr, (seq, ack): (u32, u32), clock: u32, len: usize) -> Vec<u8> {
     let timestamps = Some(Timestamps { value: clock, echo: clock });
     let options = TcpOptions { timestamps, ..TcpOptions::default() };
-    let header = TcpHeader {
-        src_port: from.port(),
-        dst_port: to.port(),
-        seq: Seq(seq),
-        ack: Seq(ack),
-        flags: Flags::ACK,
-        window: 60_000,
-        urgent: 0,
-        options: &options,
-    };
-    let mut packet = Vec::new();
-    IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len() + len, &mut packet);
-    header.emit(from.ip(), to.ip(), (&vec![0; len], &[]), Checksums::Verify, &mut packet);
-    packet
+    let (seq, ack, payload) = (Seq(seq), Seq(ack), &vec![0; len][..]);
+    Segment { seq, ack, window: 60_000, options, payload, ..Segment::between(from, to) }.packet()
 }

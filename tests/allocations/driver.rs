@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
 use allocation_counter::measure;
-use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Endpoint, Instant, LinkId, Transmit};
 use hopwise_host::{Arrived, Driver, Link, LinkCounters, LinkDrop, Received, Sent, describe};
+use hopwise_testing::make::endpoint;
 
 const PORT: u16 = 80;
 const CHUNK: usize = 16 << 10;
@@ -57,8 +57,7 @@ fn driver(last_octet: u8, socket: UnixDatagram) -> Driver<Endpoint> {
     let link = Box::new(Wire(socket));
     let subnet = Prefix::new(IpAddr::from([10, 0, 0, last_octet]), 24).expect("a prefix");
     let config = EndpointConfig::new(describe(&*link, LinkId(0), vec![subnet]), [last_octet; 32]);
-    let endpoint = Endpoint::new(config, Box::new(StandardAgents::default())).expect("the default agents");
-    Driver::new(endpoint, vec![link], Vec::new()).expect("the kernel gives descriptors")
+    Driver::new(endpoint(config), vec![link], Vec::new()).expect("the kernel gives descriptors")
 }
 
 struct Ends {

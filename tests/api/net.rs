@@ -6,14 +6,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{
     ConnId, ConnectOptions, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, ListenerId,
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, Options, TcpConfig};
-use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpView};
 use hopwise_core::{Endpoint, Instant, Seq};
+use hopwise_testing::make::Segment;
+pub(crate) use hopwise_testing::make::endpoint;
 use hopwise_testing::memory::{End, LINK, PathConfig, TwoHosts};
 
 pub(crate) const PORT: u16 = 7;
@@ -57,10 +58,6 @@ pub(crate) fn config(end: End) -> EndpointConfig {
         End::B => (["10.0.0.2/24", "10.0.0.12/24", "fd00::2/64"], [2; 32]),
     };
     EndpointConfig::new(LinkConfig::wire(LINK.0, 1500, addresses.map(prefix).to_vec()), key)
-}
-
-pub(crate) fn endpoint(config: EndpointConfig) -> Endpoint {
-    Endpoint::new(config, Box::new(StandardAgents::default())).expect("specs are right")
 }
 
 /// A packet that an end sent.
@@ -279,21 +276,7 @@ pub(crate) fn segment_with_window(
     (seq, ack): (Seq, Seq),
     window: u16,
 ) -> Vec<u8> {
-    let options = TcpOptions::default();
-    let header = TcpHeader {
-        src_port: from.port(),
-        dst_port: to.port(),
-        seq,
-        ack,
-        flags,
-        window,
-        urgent: 0,
-        options: &options,
-    };
-    let mut packet = Vec::new();
-    IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len(), &mut packet);
-    header.emit(from.ip(), to.ip(), (&[], &[]), Checksums::Verify, &mut packet);
-    packet
+    Segment { seq, ack, flags, window, ..Segment::between(from, to) }.packet()
 }
 
 /// Bytes that identify their place.

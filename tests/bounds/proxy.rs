@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 use allocation_counter::measure;
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::{self, Kind};
-use hopwise_core::wire::{
-    Checksums, Flags, IpHeader, SackBlock, TcpHeader, TcpOptions, Timestamps, protocol,
-};
+use hopwise_core::wire::{Flags, SackBlock, TcpOptions, Timestamps};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
+use hopwise_testing::make::Segment;
 
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
@@ -32,20 +31,8 @@ fn packet(from: SocketAddr, to: SocketAddr, (seq, ack): (u32, u32), flags: Flags
         sack: std::iter::repeat_n(block, if len == 0 && !is_syn { 3 } else { 0 }).collect(),
         ..TcpOptions::default()
     };
-    let header = TcpHeader {
-        src_port: from.port(),
-        dst_port: to.port(),
-        seq: Seq(seq),
-        ack: Seq(ack),
-        flags,
-        window: 1_000,
-        urgent: 0,
-        options: &options,
-    };
-    let mut packet = Vec::new();
-    IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len() + len, &mut packet);
-    header.emit(from.ip(), to.ip(), (&vec![0; len], &[]), Checksums::Verify, &mut packet);
-    packet
+    let (seq, ack, payload) = (Seq(seq), Seq(ack), &vec![0; len][..]);
+    Segment { seq, ack, flags, window: 1_000, options, payload, ..Segment::between(from, to) }.packet()
 }
 
 fn drain(proxy: &mut Proxy, now: Instant) {

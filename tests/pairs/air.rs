@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::frames::Framing;
@@ -39,7 +38,7 @@ fn node(number: u32, hops: u32) -> Node {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
         ..EndpointConfig::new(link, [number as u8; 32])
     };
-    let endpoint = Endpoint::new(config, Box::new(StandardAgents::default())).expect("defaults");
+    let endpoint = hopwise_testing::make::endpoint(config);
     let hop = |to: u32| {
         let next = if to > number { number + 1 } else { number - 1 };
         let hops = to.abs_diff(number) as u8;

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise_agents::StandardAgents;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload};
 use hopwise_core::tcp::{ConnectionStats, TcpConfig};
 use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpView, protocol};
 use hopwise_core::{Endpoint, LinkId, Machine, Payload, Rx};
+use hopwise_testing::make::endpoint;
 use hopwise_testing::memory::{Bundles, End, Fate, PathConfig};
 
 use super::flow::{Flow, Setup, ms};
@@ -183,7 +183,7 @@ fn transfer(gathers: bool, checksums: Checksums) -> (Vec<Vec<u8>>, Vec<[usize; 2
     let ends = ["10.0.0.1/24", "10.0.0.2/24"].map(|address| {
         let link = LinkConfig::wire(0, 1500, vec![address.parse().expect("a prefix")]);
         let config = EndpointConfig::new(LinkConfig { offload: BUNDLES, checksums, ..link }, [7; 32]);
-        Endpoint::new(config, Box::new(StandardAgents::default())).expect("specs are right")
+        endpoint(config)
     });
     let [mut a, mut b] = ends;
     let listener = b.listen(None, 80, ListenOptions::default()).expect("a free port");

@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Machine, Payload, Rx, Seq};
+use hopwise_testing::make::endpoint;
 use hopwise_testing::memory::LINK;
 
 use super::flow::{A, B, PORT};
@@ -58,7 +58,7 @@ impl Host {
         config.tcp = Arc::new(tcp);
         change(&mut config);
         Host {
-            endpoint: Endpoint::new(config, Box::new(StandardAgents::default())).expect("specs are right"),
+            endpoint: endpoint(config),
             now: Instant::from_secs(1),
             ports: (5000, PORT),
             seq: Seq(1_000_000),

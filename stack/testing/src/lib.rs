@@ -1,4 +1,5 @@
 //! Shared code of tests, examples and benches: endpoints over a path in memory, and a swarm that draws plans over it.
 
+pub mod make;
 pub mod memory;
 pub mod swarm;

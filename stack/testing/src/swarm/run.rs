@@ -7,16 +7,16 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use hopwise_agents::StandardAgents;
+use hopwise_core::Instant;
 use hopwise_core::endpoint::{EndpointConfig, LinkConfig, ListenError, ListenOptions, ListenerId};
 use hopwise_core::ip::Prefix;
-use hopwise_core::{Endpoint, Instant};
 
 use super::application::{Outcome, Violation};
 use super::draw::Purpose;
 use super::mood::Moody;
 use super::scenario::{ChangeKind, Family, Scenario};
 use super::show::Watcher;
+use crate::make;
 use crate::memory::{End, TwoHosts};
 use programs::Programs;
 
@@ -265,8 +265,7 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
         trace_events,
         ..EndpointConfig::new(link, key)
     };
-    let made = Endpoint::new(config, Box::new(StandardAgents::default()));
-    let mut endpoint = made.unwrap_or_else(|error| panic!("the agents that were drawn are refused: {error}"));
+    let mut endpoint = make::endpoint(config);
     let options = ListenOptions {
         backlog: host.backlog,
         half_open: host.half_open,
