@@ -112,19 +112,6 @@ impl Node {
         self.routing.path(peer)
     }
 
-    pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
-        self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
-    }
-
-    /// Packets that found an interface queue full.
-    pub fn queue_drops(&self) -> u64 {
-        self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
-    }
-
-    pub fn drops(&self, reason: DropReason) -> u64 {
-        self.trace.drops(reason) + self.endpoint.drops(reason)
-    }
-
     fn dropped(&mut self, now: Instant, id: u64, reason: DropReason) {
         self.trace.push(now, 0, id, TraceKind::Dropped(reason));
     }

@@ -34,8 +34,8 @@ pub(in crate::scenario) struct Traffic {
     /// Start of the first flow of this entry, from time 0 of the simulation (default 0s).
     #[serde(default = "at_once")]
     pub(in crate::scenario) start: Drawn<Time>,
-    /// Time, from time 0 of the simulation, at which endless data ends. No transfer, request or datagram starts after it
-    /// (default: end of the run).
+    /// Time, from time 0 of the simulation, at which endless data ends. No transfer, request or datagram starts after
+    /// it (default: end of the run).
     pub(in crate::scenario) stop: Option<Time>,
     /// Reports list these flows separately and leave them out of all totals (default false).
     #[serde(default)]

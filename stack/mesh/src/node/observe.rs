@@ -1,9 +1,10 @@
-//! Shows the packets and events of a node's endpoint to an observer.
+//! The queues and drops of a node, and an observer of the packets and events of its endpoint.
 
-use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Endpoint, Instant, Machine, Rx};
+use hopwise_core::trace::{DropReason, TraceEvent};
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx};
 
 use super::Node;
+use crate::queue::InterfaceQueue;
 
 /// Sees what a node's endpoint takes and sends. The trace of a sent packet comes before it, that of a taken one after
 /// it.
@@ -28,6 +29,19 @@ pub(super) struct Observed {
 }
 
 impl Node {
+    pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
+        self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
+    }
+
+    /// Packets that found an interface queue full.
+    pub fn queue_drops(&self) -> u64 {
+        self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
+    }
+
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.trace.drops(reason) + self.endpoint.drops(reason)
+    }
+
     /// Call it before anything has come in.
     pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
         self.endpoint.keep_decisions(true);
