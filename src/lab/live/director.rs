@@ -18,10 +18,10 @@ use crate::scenario::Bounds;
 #[derive(Debug)]
 pub(crate) struct Director<'a> {
     /// The folder for results, in which captures are.
-    pub(crate) out: PathBuf,
-    pub(crate) bounds: Bounds,
+    out: PathBuf,
+    bounds: Bounds,
     /// Readable once the user ends the trial.
-    pub(crate) ends: &'a OwnedFd,
+    ends: &'a OwnedFd,
     guest: Option<Session>,
 }
 
@@ -51,7 +51,10 @@ impl Director<'_> {
             ));
             problem = spoilt;
         }
-        let remedy = "end other programs, or allow more with --late and --busy";
+        let remedy = match run.world {
+            World::Hwsim => "allow more with --late",
+            _ => "end other programs, or allow more with --late and --busy",
+        };
         Err(Failure::failed(
             "keep the time of a run",
             format_args!("{MOST_TRIES} times: {problem}: {remedy}"),

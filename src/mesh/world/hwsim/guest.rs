@@ -22,9 +22,9 @@ use super::streams::{Raw, carry_in, carry_out, size};
 use crate::failure::{Failure, remark};
 use crate::signals;
 
-/// A guest is up within some seconds, also when several machines share a processor. One that KVM holds up is given up
-/// sooner.
-const UP_WITHIN: Duration = Duration::from_secs(120);
+/// A guest is up within some seconds, and within minutes where many programs share a processor. One that KVM holds up
+/// is given up sooner.
+const UP_WITHIN: Duration = Duration::from_secs(300);
 const UP_WITH_KVM_WITHIN: Duration = Duration::from_secs(20);
 /// The time for a command to end when it is told to, and for the guest to switch itself off.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
