@@ -13,6 +13,7 @@ mod connections;
 mod files;
 mod frames;
 mod page;
+mod told;
 
 use connections::Connections;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::connections::{Agent, Differs, End, Replayed, Told};
+use super::told::{Agent, Differs, End, Replayed, Told};
 use crate::table;
 
 const OPEN_LOOP: &str = "\
