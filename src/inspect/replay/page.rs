@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hopwise_lab::plain;
+
 use super::told::{Agent, Differs, End, Replayed, Told};
 use crate::table;
 
@@ -20,7 +22,7 @@ pub(super) fn of(told: &Told) -> String {
     }
     for note in &told.notes {
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "note: {note}");
+        let _ = writeln!(page, "note: {}", plain::line(&note.replace('\n', " ")));
     }
     page
 }
