@@ -11,8 +11,11 @@ use hopwise_core::tcp::decisions::{BadBlock, Begun, Block, Difference, Entry, Lo
 use super::told::{Agent, Differs, End, PacketName, Replayed, Told};
 use crate::failure::Failure;
 
-/// Connections of which each is told; of the rest only the sums.
+/// Connections of which each is told; of the rest only the sums. As many are told beyond them if they differ.
 const MOST_TOLD: usize = 10_000;
+/// Connections at once of all machines together, as many as the log of one machine has. Beyond them those of other
+/// machines end.
+const MOST_AT_ONCE: usize = 1 << 16;
 
 /// The log of one machine.
 #[derive(Default)]
@@ -21,6 +24,8 @@ struct Machine {
     /// The number of the next block.
     next: u32,
     running: BTreeMap<u32, Running>,
+    /// The connections that its reader keeps, or a few more.
+    kept: usize,
     offset: Duration,
 }
 
@@ -34,6 +39,9 @@ pub(super) struct Connections<'a> {
     receivers: &'a [ReceiverSpec],
     wanted: Option<&'a str>,
     machines: BTreeMap<u16, Machine>,
+    /// The sum of what their readers keep, and its bound.
+    kept: usize,
+    most: usize,
     /// The time of day of the first packet.
     begins: Option<u64>,
     told: Told,
@@ -42,7 +50,7 @@ pub(super) struct Connections<'a> {
 impl<'a> Connections<'a> {
     pub(super) fn new(receivers: &'a [ReceiverSpec], wanted: Option<&'a str>) -> Connections<'a> {
         let (machines, told) = (BTreeMap::new(), Told::default());
-        Connections { receivers, wanted, machines, begins: None, told }
+        Connections { receivers, wanted, machines, kept: 0, most: MOST_AT_ONCE, begins: None, told }
     }
 
     pub(super) fn begin_file(&mut self, name: &str) {
@@ -83,9 +91,8 @@ impl<'a> Connections<'a> {
         let expected = machine.next;
         machine.next = block.number.wrapping_add(1);
         if is_gap {
-            machine.reader.skip();
             self.note(gap(self.file(), expected, &block));
-            self.cut(block.machine);
+            self.forget(block.machine);
         }
         self.read(block.machine, block.entries);
     }
@@ -102,8 +109,8 @@ impl<'a> Connections<'a> {
             News::Gap => self.cut(number),
         });
         if let Err(damaged) = outcome {
-            reader.skip();
-            self.cut(number);
+            reader = LogReader::default();
+            self.forget(number);
             self.note_damage(format!("{}: the decision log means nothing {damaged}", self.file()));
         }
         if let Some(machine) = self.machines.get_mut(&number) {
@@ -116,21 +123,60 @@ impl<'a> Connections<'a> {
             Entry::Unknown => {
                 self.told.without_beginning += 1;
                 self.finish(number, conn, End::Cut);
+                self.make_room(number);
             }
             Entry::Begun(begun) => {
                 self.finish(number, conn, End::Cut);
+                self.make_room(number);
                 self.begin(number, conn, begun);
             }
             Entry::Call(_) | Entry::Outcome(_) => {
                 let machine = self.machines.get_mut(&number);
-                let Some(running) = machine.and_then(|machine| machine.running.get_mut(&conn)) else {
-                    return;
-                };
-                running.replay.take(entry);
-                if matches!(entry, Entry::Call(call) if call.is_end()) {
-                    self.finish(number, conn, End::Closed);
+                if let Some(running) = machine.and_then(|machine| machine.running.get_mut(&conn)) {
+                    running.replay.take(entry);
                 }
             }
+        }
+        if !matches!(entry, Entry::Call(call) if call.is_end()) {
+            return;
+        }
+        self.finish(number, conn, End::Closed);
+        if let Some(machine) = self.machines.get_mut(&number)
+            && machine.kept > 0
+        {
+            machine.kept -= 1;
+            self.kept -= 1;
+        }
+    }
+
+    /// Makes room for one more connection of a machine. Its reader forgets its first one where it keeps too many.
+    fn make_room(&mut self, number: u16) {
+        let Some(machine) = self.machines.get_mut(&number) else { return };
+        if machine.kept < self.most {
+            machine.kept += 1;
+            self.kept += 1;
+        }
+        if machine.running.len() >= self.most
+            && let Some(first) = machine.running.first_key_value().map(|(conn, _)| *conn)
+        {
+            self.finish(number, first, End::Cut);
+        }
+        if self.kept > self.most {
+            let most = self.most;
+            self.note(format!("more than {most} connections at once: those of other machines end there"));
+            let others = self.machines.keys().copied().filter(|other| *other != number);
+            for other in others.collect::<Vec<_>>() {
+                self.forget(other);
+            }
+        }
+    }
+
+    /// Ends all connections of a machine whose reader is not reading.
+    fn forget(&mut self, number: u16) {
+        self.cut(number);
+        if let Some(machine) = self.machines.get_mut(&number) {
+            machine.reader = LogReader::default();
+            self.kept -= std::mem::take(&mut machine.kept);
         }
     }
 
@@ -190,6 +236,10 @@ impl<'a> Connections<'a> {
         }
         if told.connections.len() >= MOST_TOLD && difference.is_none() {
             told.not_listed += 1;
+            return;
+        }
+        if told.connections.len() >= 2 * MOST_TOLD {
+            told.different_not_listed += 1;
             return;
         }
         let others = others.into_iter().zip(tallies).map(|(spec, tally)| Agent::of(spec, &tally)).collect();
@@ -266,5 +316,46 @@ fn differs(difference: &Difference, machine: u16, offset: Duration, since: Durat
         live: outcome(live),
         replayed: outcome(replayed),
         packet: PacketName { id, has_left: call.is_of_leaving() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entry of a connection that begins.
+    fn begun(conn: u8) -> Vec<u8> {
+        let mut entry = vec![conn, 0];
+        for text in ["[fd00::1]:7", "[fd00::2]:9", "delayed"] {
+            entry.push(u8::try_from(text.len()).expect("it is short"));
+            entry.extend(text.as_bytes());
+        }
+        entry.extend([1, 0]);
+        entry
+    }
+
+    fn running(connections: &Connections<'_>) -> Vec<usize> {
+        connections.machines.values().map(|machine| machine.running.len()).collect()
+    }
+
+    #[test]
+    fn connections_that_only_begin_are_bounded_over_all_machines() {
+        let mut connections = Connections { most: 100, ..Connections::new(&[], None) };
+        let begin = |connections: &mut Connections<'_>, machine: u16, conns: u8| {
+            connections.machines.entry(machine).or_default();
+            (0..conns).for_each(|conn| connections.read(machine, &begun(conn)));
+        };
+        begin(&mut connections, 0, 60);
+        begin(&mut connections, 1, 40);
+        assert_eq!((running(&connections), connections.told.notes.len()), (vec![60, 40], 0));
+        begin(&mut connections, 2, 1);
+        assert_eq!((running(&connections), connections.kept), (vec![0, 0, 1], 1));
+        assert!(connections.told.notes[0].contains("more than 100 connections"));
+        // Those of the others are forgotten, and one machine has no more either.
+        begin(&mut connections, 2, 127);
+        assert_eq!((running(&connections), connections.kept), (vec![0, 0, 100], 100));
+        let told = connections.conclude().expect("it is told");
+        assert_eq!(told.without_arrivals, 60 + 40 + 1 + 127);
+        assert!(!told.is_damaged);
     }
 }

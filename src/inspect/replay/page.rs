@@ -99,6 +99,7 @@ fn sums(page: &mut String, told: &Told) {
     let more = [
         (told.without_arrivals, "got no data"),
         (told.not_listed, "more decided the same"),
+        (told.different_not_listed, "more differ"),
         (told.without_beginning, "not replayed: open before the log began, or cut by a gap"),
     ];
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {

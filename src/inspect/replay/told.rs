@@ -20,6 +20,8 @@ pub(super) struct Told {
     pub(super) without_beginning: u64,
     /// Connections beyond those that are told, all the same.
     pub(super) not_listed: u64,
+    /// The same for connections that differ.
+    pub(super) different_not_listed: u64,
     pub(super) arrivals: u64,
     pub(super) acks: u64,
     /// Connections with a decision that differs.
