@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::measure::carrier::{Carrier, LinkArguments, Listener, Stream};
 use crate::measure::flow;
 use crate::measure::protocol::{
-    self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, VERSION, Work,
+    self, Answer, FlowSeen, LARGEST_MESSAGE, LONGEST_PLAN, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, VERSION, Work,
 };
 use crate::measure::report::rate_of;
 use crate::node::{descriptors, places::Places};
@@ -195,7 +195,8 @@ async fn opening(mut stream: Stream, from: IpAddr, expected: Expected) -> Begun 
             None
         }
         Opening::Control => {
-            let plan: Plan = timeout(OPENING_WITHIN, protocol::read_line(&mut stream)).await.ok()?.ok()?;
+            let plan = protocol::read_line(&mut stream, LONGEST_PLAN);
+            let plan: Plan = timeout(OPENING_WITHIN, plan).await.ok()?.ok()?;
             Some((stream, plan, from))
         }
     }

@@ -20,7 +20,7 @@ use crate::failure::{self, Failure};
 use crate::measure::carrier::{Carrier, LinkArguments, Stream};
 use crate::measure::flow::{self, Enough, Source};
 use crate::measure::protocol::{
-    self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, RESULT_WITHIN, VERSION, Work,
+    self, Answer, FlowSeen, LARGEST_MESSAGE, LONGEST_ANSWER, Opening, Plan, RESULT_WITHIN, VERSION, Work,
 };
 use crate::measure::report::{Report, rate_of};
 use crate::signals;
@@ -163,7 +163,7 @@ impl Arguments {
                 (FlowSeen { flow: nth, ..seen }, took)
             });
         }
-        let mut answer = pin!(protocol::read_line::<Answer>(&mut control));
+        let mut answer = pin!(protocol::read_line::<Answer>(&mut control, LONGEST_ANSWER));
         let mut answered = None;
         let over = async {
             let hears = async {
@@ -299,7 +299,7 @@ fn flows_seen(answer: Result<io::Result<Answer>, Elapsed>) -> Result<Vec<FlowSee
 /// Waits until the other end says that it is ready.
 async fn ready(control: &mut (impl AsyncRead + Unpin)) -> Result<(), Failure> {
     let failed = |problem: &str| Err(Failure::failed("talk to the other end", problem));
-    match timeout(CONNECT_WITHIN, protocol::read_line(control)).await {
+    match timeout(CONNECT_WITHIN, protocol::read_line(control, LONGEST_ANSWER)).await {
         Ok(Ok(Answer::Ready)) => Ok(()),
         Ok(Ok(Answer::Refused { problem })) => Err(Failure::failed("the other end refused", problem)),
         Ok(Ok(Answer::Saw { .. })) => failed("it spoke out of turn"),
