@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use hopwise_lab::plain;
 use hopwise_lab::units::Time;
 
 use crate::failure::{self, Failure};
@@ -180,6 +181,6 @@ fn ask(at: &Path, request: Request) -> Result<Option<Status>, Failure> {
     match answer {
         Response::Done => Ok(None),
         Response::Status(status) => Ok(Some(status)),
-        Response::Refused(problem) => Err(Failure::failed("ask the proxy", problem)),
+        Response::Refused(problem) => Err(Failure::failed("ask the proxy", plain::line(&problem))),
     }
 }

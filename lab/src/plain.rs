@@ -2,12 +2,12 @@
 
 use std::io::{self, StdoutLock, Write};
 
-/// Standard output without control characters but ends of lines and tabs.
+/// Standard output without the letters that steer a terminal.
 pub fn out() -> Plain<StdoutLock<'static>> {
-    Plain { to: io::stdout().lock(), held: false }
+    Plain { to: io::stdout().lock(), held: Vec::new() }
 }
 
-/// The same for a text; each byte of such a character becomes a `?`: columns and places stay.
+/// The same for a text of several lines; each byte of such a letter becomes a `?`: columns and places stay.
 pub fn text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -20,39 +20,54 @@ pub fn text(text: &str) -> String {
     plain
 }
 
-fn steers(letter: char) -> bool {
-    letter.is_control() && letter != '\n' && letter != '\t'
+/// A text of a file, a peer or a daemon that stands in a line of ours: it begins no line of its own.
+pub fn line(text: &str) -> String {
+    let ends = |letter: char| matches!(letter, '\n' | '\t' | '\u{2028}' | '\u{2029}');
+    text.chars().map(|letter| if steers(letter) || ends(letter) { '?' } else { letter }).collect()
 }
 
-/// Passes on all but control characters.
+/// The first so many letters of a text, the last of them `…` if more follow.
+pub fn cut(text: &str, longest: usize) -> String {
+    if text.chars().nth(longest).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Control characters but ends of lines and tabs, and letters that turn the direction of others.
+fn steers(letter: char) -> bool {
+    let turns = matches!(
+        letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    turns || letter.is_control() && letter != '\n' && letter != '\t'
+}
+
+/// Passes on all letters that do not steer a terminal.
 #[derive(Debug)]
 pub struct Plain<W: Write> {
     to: W,
-    /// True if the last byte begins a control character of two bytes, or another letter.
-    held: bool,
+    /// The first bytes of a letter whose others have not come yet.
+    held: Vec<u8>,
 }
-
-/// The first byte of U+0080 to U+00BF in UTF-8; those up to U+009F are control characters.
-const FIRST: u8 = 0xc2;
 
 impl<W: Write> Plain<W> {
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut passed = Vec::with_capacity(bytes.len() + 1);
-        for byte in bytes {
-            let was_held = std::mem::take(&mut self.held);
-            match byte {
-                0x80..=0x9f if was_held => continue,
-                _ if was_held => passed.push(FIRST),
-                _ => {}
-            }
-            match byte {
-                b'\n' | b'\t' => passed.push(*byte),
-                0..=0x1f | 0x7f => {}
-                &FIRST => self.held = true,
-                _ => passed.push(*byte),
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        let mut passed = String::with_capacity(all.len());
+        let mut chunks = all.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            passed.extend(chunk.valid().chars().filter(|letter| !steers(*letter)));
+            match std::str::from_utf8(chunk.invalid()) {
+                Err(error) if error.error_len().is_none() && chunks.peek().is_none() => {
+                    self.held = chunk.invalid().to_vec();
+                }
+                Err(_) => passed.push('?'),
+                Ok(_) => {}
             }
         }
-        self.to.write_all(&passed)
+        self.to.write_all(passed.as_bytes())
     }
 }
 
@@ -71,7 +86,7 @@ mod tests {
     use super::*;
 
     fn written(pieces: &[&[u8]]) -> Vec<u8> {
-        let mut plain = Plain { to: Vec::new(), held: false };
+        let mut plain = Plain { to: Vec::new(), held: Vec::new() };
         for piece in pieces {
             plain.write_all(piece).expect("into memory");
         }
@@ -83,6 +98,32 @@ mod tests {
         let title = "\u{1b}]0;owned\u{7}\u{1b}[2Jé\t\u{9b}31mred\r\n¿ß€";
         assert_eq!(written(&[title.as_bytes()]), "]0;owned[2Jé\t31mred\n¿ß€".as_bytes());
         assert_eq!(text("a\u{1b}[2J\u{9b}\n"), "a?[2J??\n");
+    }
+
+    #[test]
+    fn nothing_turns_the_direction_of_what_follows() {
+        for turns in ["\u{61c}", "\u{200e}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}"] {
+            let said = format!("a{turns}€");
+            assert_eq!(written(&[said.as_bytes()]), "a€".as_bytes(), "{turns:?}");
+            assert_eq!(text(&said), format!("a{}€", "?".repeat(turns.len())), "{turns:?}");
+            let pieces = said.as_bytes().chunks(1).collect::<Vec<_>>();
+            assert_eq!(written(&pieces), "a€".as_bytes(), "{turns:?} in pieces");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_a_line_begins_no_other() {
+        assert_eq!(line("no\r\nhopwise: all\tfine\u{2028}é"), "no??hopwise: all?fine?é");
+    }
+
+    #[test]
+    fn a_longer_text_is_cut_and_says_so() {
+        assert_eq!([cut("née", 3), cut("née!", 3), cut("", 0)], ["née", "né…", ""]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_as_such() {
+        assert_eq!(written(&[b"a\xffb\xe2\x80", b"c"]), b"a?b?c");
     }
 
     #[test]

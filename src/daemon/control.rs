@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::privileges::NOBODY;
 
@@ -226,19 +227,53 @@ pub(crate) fn ask_within<Q: Serialize, A: Answer>(
 }
 
 fn ask_line<A: Answer>(path: &Path, question: &str, within: Duration) -> io::Result<A> {
-    let mut stream = StdStream::connect(path)?;
-    stream.set_read_timeout(Some(within))?;
-    stream.set_write_timeout(Some(within))?;
+    let until = Instant::now() + within;
+    let mut stream = connected(path, within)?;
     // A refused client gets its answer before its request, and can send no more.
     let asked = stream.write_all(format!("{question}\n").as_bytes());
     let mut answer = String::new();
-    let heard = StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer);
+    let answers = Answering { stream, until };
+    let heard = StdReader::new(answers).take(LONGEST_ANSWER).read_line(&mut answer);
     if !answer.ends_with('\n') {
         asked?;
         heard?;
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     serde_json::from_str(&answer).map_err(io::Error::other)
+}
+
+/// A connection whose writes have that time, as the connecting has: a daemon may be too stuck to accept.
+fn connected(path: &Path, within: Duration) -> io::Result<StdStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(within))?;
+    connect(&socket, &SocketAddrUnix::new(path)?).map_err(in_time)?;
+    Ok(socket.into())
+}
+
+fn in_time(error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    if error.kind() == io::ErrorKind::WouldBlock { late() } else { error }
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time")
+}
+
+/// A daemon that answers. It has one time for all of its answer.
+struct Answering {
+    stream: StdStream,
+    until: Instant,
+}
+
+impl Read for Answering {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(late());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(into).map_err(in_time)
+    }
 }
 
 #[cfg(test)]
@@ -351,6 +386,28 @@ mod tests {
         server.abort();
         drop(bound);
         let _ = fs::remove_dir_all(path.parent().expect("a folder"));
+    }
+
+    #[test]
+    fn a_daemon_has_one_time_for_all_of_its_answer() {
+        let path = path("control-drip");
+        make_folder(&path).expect("it can be made");
+        let listener = StdListener::bind(&path).expect("it is bound");
+        let drips = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().expect("it asks");
+            while client.write_all(b"x").is_ok() {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+            // It accepts no other, and its queue is full.
+            rustix::net::listen(&listener, 0).expect("it is a listener");
+            listener
+        });
+        let late =
+            || ask_line::<Reply>(&path, "\"Status\"", Duration::from_millis(200)).expect_err("no answer");
+        assert_eq!(late().kind(), io::ErrorKind::TimedOut);
+        let _stuck = drips.join().expect("it drips no more");
+        assert_eq!([(); 3].map(|()| late().kind()), [io::ErrorKind::TimedOut; 3]);
+        fs::remove_dir_all(path.parent().expect("a folder")).expect("it is there");
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use hopwise_lab::plain;
 use serde::Serialize;
 
 use crate::failure::{self, Failure};
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         findings.iter().map(line).collect()
     };
-    failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))?;
+    failure::printed(plain::out().write_all(text.as_bytes()))?;
     let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Failure).count();
     match failures {
         0 => Ok(()),
@@ -169,16 +170,8 @@ fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
 /// Names of files are others' to choose: one begins no line of its own, and turns no text around.
 fn line(finding: &Finding) -> String {
     let Finding { check, verdict, found, fix } = finding;
-    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {}", "", plain(fix)));
-    format!("{:8} {check:12} {}{fix}\n", verdict.name(), plain(found))
-}
-
-fn plain(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|letter| if steers(letter) { '?' } else { letter }).collect()
+    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {}", "", plain::line(fix)));
+    format!("{:8} {check:12} {}{fix}\n", verdict.name(), plain::line(found))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::failure::{Failure, say};
 mod blocks;
 mod connections;
 mod files;
+mod findings;
 mod frames;
 mod page;
 

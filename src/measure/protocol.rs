@@ -7,20 +7,25 @@
 use std::io;
 use std::time::Duration;
 
+use hopwise_lab::plain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::report::SideReport;
 
 /// Ends with different numbers cannot work together.
 pub(crate) const VERSION: u32 = 1;
-/// Plans and results of 128 flows are shorter.
-const LONGEST_LINE: usize = 256 << 10;
+pub(crate) const LONGEST_PLAN: usize = 1 << 10;
+/// Results of 128 flows are shorter.
+pub(crate) const LONGEST_ANSWER: usize = 256 << 10;
+/// The longest text of the other end that counts, in letters.
+const LONGEST_TEXT: usize = 256;
 pub(crate) const MOST_FLOWS: u32 = 128;
 /// Time that the called end has to report its results.
 pub(crate) const RESULT_WITHIN: Duration = Duration::from_secs(60);
-/// The largest request or response; the called end keeps one of each.
+/// The largest request or response.
 pub(crate) const LARGEST_MESSAGE: u32 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,12 +53,28 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Returns whether the sizes are sound: empty messages would never end, and huge ones need huge buffers.
+    /// Returns whether the sizes are sound: empty messages would never end.
     pub(crate) fn is_sound(self) -> bool {
         let fits = |bytes| (1..=LARGEST_MESSAGE).contains(&bytes);
         match self {
             Work::Requests { request_bytes, response_bytes } => fits(request_bytes) && fits(response_bytes),
             _ => true,
+        }
+    }
+
+    /// The time after which data ends, if that is planned.
+    pub(crate) fn time(self) -> Option<Duration> {
+        match self {
+            Work::BulkFor { micros } => Some(Duration::from_micros(micros)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a flow, if they are planned.
+    pub(crate) fn bytes(self) -> Option<u64> {
+        match self {
+            Work::Bytes { bytes } | Work::File { bytes } => Some(bytes),
+            Work::BulkFor { .. } | Work::Requests { .. } => None,
         }
     }
 }
@@ -138,17 +159,37 @@ pub(crate) async fn write_line<T: Serialize>(
     to.write_all(&line).await
 }
 
-/// Reads a line byte by byte, since lines are few and later bytes belong to other readers.
-pub(crate) async fn read_line<T: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
+/// Reads a line byte by byte, since lines are few and later bytes belong to other readers. Its texts end no line of
+/// ours, and are cut.
+pub(crate) async fn read_line<T: DeserializeOwned>(
+    from: &mut (impl AsyncRead + Unpin),
+    longest: usize,
+) -> io::Result<T> {
     let mut line = Vec::new();
     loop {
         match from.read_u8().await? {
-            b'\n' => return serde_json::from_slice(&line).map_err(io::Error::other),
-            _ if line.len() >= LONGEST_LINE => {
+            b'\n' => return tamed(&line).map_err(io::Error::other),
+            _ if line.len() >= longest => {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end"));
             }
             byte => line.push(byte),
         }
+    }
+}
+
+fn tamed<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+    let mut value = serde_json::from_slice(line)?;
+    tame(&mut value);
+    T::deserialize(value)
+}
+
+/// Tames each text, however deep: serde_json reads 128 levels at most.
+fn tame(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = plain::cut(&plain::line(text), LONGEST_TEXT),
+        Value::Array(items) => items.iter_mut().for_each(tame),
+        Value::Object(fields) => fields.values_mut().for_each(tame),
+        _ => {}
     }
 }
 
@@ -166,7 +207,7 @@ mod tests {
         let work = Work::Requests { request_bytes: 1, response_bytes: 2 };
         let plan = Plan { version: VERSION, id: 9, flows: 2, reverse: true, work };
         write_line(&mut a, &plan).await.expect("open");
-        assert_eq!(read_line::<Plan>(&mut b).await.expect("a plan"), plan);
+        assert_eq!(read_line::<Plan>(&mut b, LONGEST_PLAN).await.expect("a plan"), plan);
     }
 
     #[tokio::test]
@@ -175,6 +216,32 @@ mod tests {
         a.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("open");
         let error = Opening::read(&mut b).await.expect_err("it is no opening");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        read_line::<Plan>(&mut b).await.expect_err("it is no plan");
+        read_line::<Plan>(&mut b, LONGEST_PLAN).await.expect_err("it is no plan");
+    }
+
+    #[tokio::test]
+    async fn a_text_of_the_other_end_is_cut_and_begins_no_line() {
+        let (mut a, mut b) = tokio::io::duplex(LONGEST_ANSWER);
+        let problem = format!("no\nhopwise: all is well \u{202e}{}", "x".repeat(70_000));
+        write_line(&mut a, &Answer::Refused { problem }).await.expect("open");
+        let heard = read_line(&mut b, LONGEST_ANSWER).await.expect("an answer");
+        let Answer::Refused { problem } = heard else { panic!("{heard:?}") };
+        assert!(problem.starts_with("no?hopwise: all is well ?xx"), "{problem}");
+        assert_eq!(problem.chars().count(), LONGEST_TEXT);
+        let mut flow = FlowSeen { sha256: Some("\n".into()), ..FlowSeen::default() };
+        flow.side.remote = "\u{2066}".repeat(1000);
+        write_line(&mut a, &Answer::Saw { flows: vec![flow] }).await.expect("open");
+        let heard = read_line(&mut b, LONGEST_ANSWER).await.expect("an answer");
+        let Answer::Saw { flows } = heard else { panic!("{heard:?}") };
+        assert_eq!(flows[0].sha256.as_deref(), Some("?"));
+        assert_eq!(flows[0].side.remote, "?".repeat(LONGEST_TEXT - 1) + "…");
+    }
+
+    #[tokio::test]
+    async fn a_line_ends_where_it_is_too_long() {
+        let (mut a, mut b) = tokio::io::duplex(LONGEST_ANSWER);
+        a.write_all(&[b' '; 2 * LONGEST_PLAN]).await.expect("open");
+        let problem = read_line::<Plan>(&mut b, LONGEST_PLAN).await.expect_err("it has no end").to_string();
+        assert!(problem.contains("a line without an end"), "{problem}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hopwise_agents::spec::parse_senders;
 use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::tcp::Info;
 use hopwise_lab::shadow::Shadow;
@@ -208,9 +209,10 @@ fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
 const COLUMNS: [&str; 10] =
     ["flow", "from", "to", "hops", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
 
-/// The items of a canonical list, parsed as YAML.
+/// The items of a list of senders. A list with agents that this program does not know is one text.
 fn agents_of(senders: &str) -> Vec<String> {
-    serde_yaml::from_str(senders).unwrap_or_else(|_| vec![senders.to_owned()])
+    let known = parse_senders(senders).map(|list| list.specs().iter().map(ToString::to_string).collect());
+    known.unwrap_or_else(|_| vec![senders.to_owned()])
 }
 
 /// Round trips of requests and responses.
@@ -420,6 +422,22 @@ mod tests {
         assert_eq!(json["flows"][0]["segments_sent"], 9);
         assert_eq!(json["total"]["jain"], 1.0);
         assert!(json["cost"]["cpu_s"].is_number() && json.get("requests").is_none());
+    }
+
+    #[test]
+    fn a_list_of_senders_is_no_document() {
+        for bomb in ["[&a [x, x], *a, *a]", "[&a x, *a]", "{a: &b 1, c: *b}", "[[[["] {
+            assert_eq!(agents_of(bomb), [bomb]);
+        }
+        assert_eq!(agents_of("[cubic, limit:4]"), ["cubic", "limit:4"]);
+    }
+
+    #[test]
+    fn a_peer_s_long_name_breaks_no_page() {
+        let tcp = TcpReport { receiver: "r".repeat(70_000), ..TcpReport::default() };
+        let flows = [(seen(1, None), seen(1, Some(tcp)))];
+        let report = Report::new(Work::Bytes { bytes: 1 }, false, &flows, Vec::new());
+        assert!(report.page().len() < 2_000, "{}", report.page().len());
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Counts {
         } else if !is_inbound && let Some(ack) = Ack::read(part) {
             let acks = self.acks.entry((connection, ack.agent, ack.rule)).or_default();
             acks.count += 1;
-            acks.merged += ack.merged;
+            acks.merged = acks.merged.saturating_add(ack.merged);
             if let Some(ms) = ack.held_ms {
                 acks.held += 1;
                 acks.sum_ms += ms;
@@ -295,5 +295,12 @@ mod tests {
         assert!(page.starts_with("8 frames\n") && page.contains("15.000"), "{page}");
         let json = serde_json::to_value(&summary).expect("it is data");
         assert_eq!(json["acks"][1]["rule"], "count");
+    }
+
+    #[test]
+    fn a_comment_that_claims_too_much_breaks_no_sum() {
+        let part = format!("ACK 9: x decided it, count, in place of {} more that were decided", u64::MAX);
+        let summary = summary(&[(false, &part), (false, &part)]);
+        assert_eq!((summary.acks[0].count, summary.acks[0].merged), (2, u64::MAX));
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
+use hopwise_lab::plain;
 use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -86,7 +87,7 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
     let mut is_inbound = false;
     for option in &packet.options {
         match option {
-            EnhancedPacketOption::Comment(text) => comments.push(text.as_ref()),
+            EnhancedPacketOption::Comment(text) => comments.push(plain::line(text)),
             EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == INBOUND,
             _ => {}
         }
@@ -195,5 +196,12 @@ mod tests {
         let comment = EnhancedPacketOption::Comment("dropped: paws".into());
         let text = describe(1, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(1), comment]));
         assert_eq!(text, "Frame 1 (2 bytes) came in. dropped: paws.");
+    }
+
+    #[test]
+    fn a_comment_is_one_line() {
+        let comment = EnhancedPacketOption::Comment("dropped: x\nFrame 2 left\u{202e}; \r\ty".into());
+        let text = describe(1, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(1), comment]));
+        assert_eq!(text, "Frame 1 (2 bytes) came in. dropped: x?Frame 2 left?; ??y.");
     }
 }

@@ -6,112 +6,16 @@ use std::time::Duration;
 
 use hopwise_agents::Profile;
 use hopwise_agents::spec::{ReceiverSpec, parse_receiver};
-use hopwise_core::tcp::decisions::{
-    BadBlock, Begun, Block, Difference, Entry, LogReader, News, Replay, Tally,
-};
-use serde::Serialize;
+use hopwise_core::tcp::decisions::{BadBlock, Begun, Block, Difference, Entry, LogReader, News, Replay};
 
+use super::findings::{Agent, Differs, End, PacketName, Replayed, Findings};
 use crate::failure::Failure;
 
-/// Connections that are listed one by one; the rest count in the sums alone.
+/// Connections that are listed one by one; the rest count in the sums alone. As many more are listed if they differ.
 const MOST_LISTED: usize = 10_000;
-
-/// Result of a replay, as the page and the JSON show it.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Findings {
-    pub(super) files: Vec<String>,
-    /// The program that wrote the capture.
-    pub(super) writer: String,
-    pub(super) connections: Vec<Replayed>,
-    /// Connections of which data never came.
-    pub(super) without_arrivals: u64,
-    /// Connections that were open before the log, or before a gap in it.
-    pub(super) without_beginning: u64,
-    /// Connections beyond the listed ones. None of them differs.
-    pub(super) not_listed: u64,
-    pub(super) arrivals: u64,
-    pub(super) acks: u64,
-    /// Connections with a decision that differs.
-    pub(super) different: u64,
-    pub(super) notes: Vec<String>,
-    pub(super) is_damaged: bool,
-}
-
-/// One direction of a connection: the data of `from` and the ACKs of `to`.
-#[derive(Debug, Serialize)]
-pub(super) struct Replayed {
-    pub(super) number: String,
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
-    pub(super) receiver: String,
-    pub(super) end: End,
-    /// Segments with data, also those that came twice.
-    pub(super) arrivals: u64,
-    pub(super) live: Agent,
-    /// ACKs that left, alone or with data.
-    pub(super) left: u64,
-    /// ACKs that went into others before they left.
-    pub(super) merged: u64,
-    pub(super) difference: Option<Differs>,
-    /// The agents that got the same arrivals.
-    pub(super) others: Vec<Agent>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum End {
-    /// With the connection.
-    Closed,
-    /// With the log.
-    Open,
-    /// With a gap in the log.
-    Cut,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Agent {
-    pub(super) spec: String,
-    pub(super) acks: u64,
-    /// Segments in order that these were the first to acknowledge.
-    pub(super) segments: u64,
-    pub(super) mean_wait_ms: f64,
-    pub(super) longest_wait_ms: f64,
-    /// ACKs at the same instant as the one before: they may leave as one.
-    pub(super) at_once: u64,
-}
-
-/// The first decision that differs.
-#[derive(Debug, Serialize)]
-pub(super) struct Differs {
-    /// Since the first packet of the capture.
-    pub(super) time_s: f64,
-    /// Its number in the file, where it was found.
-    pub(super) frame: Option<u64>,
-    pub(super) file: Option<String>,
-    pub(super) call: String,
-    pub(super) live: String,
-    pub(super) replayed: String,
-    #[serde(skip)]
-    pub(super) packet: PacketName,
-}
-
-/// The name of a packet in `epb_packetid`, and its direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PacketName {
-    pub(super) id: u64,
-    pub(super) has_left: bool,
-}
-
-impl Agent {
-    #[expect(clippy::cast_precision_loss, reason = "times that are shown with a few digits")]
-    fn of(spec: String, tally: &Tally) -> Agent {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let mean_wait_ms =
-            if tally.segments == 0 { 0.0 } else { ms(tally.waited_ns) / tally.segments as f64 };
-        let Tally { acks, segments, longest_ns, at_once, .. } = *tally;
-        Agent { spec, acks, segments, mean_wait_ms, longest_wait_ms: ms(longest_ns), at_once }
-    }
-}
+/// Connections at once of all machines together, as many as the log of one machine has. Beyond them those of other
+/// machines end.
+const MOST_AT_ONCE: usize = 1 << 16;
 
 /// The log of one machine.
 #[derive(Default)]
@@ -120,6 +24,8 @@ struct Machine {
     /// The number of the next block.
     next: u32,
     running: BTreeMap<u32, Running>,
+    /// The connections that its reader keeps, or a few more.
+    kept: usize,
     offset: Duration,
 }
 
@@ -133,6 +39,9 @@ pub(super) struct Connections<'a> {
     receivers: &'a [ReceiverSpec],
     wanted: Option<&'a str>,
     machines: BTreeMap<u16, Machine>,
+    /// The sum of what their readers keep, and its bound.
+    kept: usize,
+    most: usize,
     /// The time of day of the first packet.
     begins: Option<u64>,
     findings: Findings,
@@ -141,7 +50,7 @@ pub(super) struct Connections<'a> {
 impl<'a> Connections<'a> {
     pub(super) fn new(receivers: &'a [ReceiverSpec], wanted: Option<&'a str>) -> Connections<'a> {
         let (machines, findings) = (BTreeMap::new(), Findings::default());
-        Connections { receivers, wanted, machines, begins: None, findings }
+        Connections { receivers, wanted, machines, kept: 0, most: MOST_AT_ONCE, begins: None, findings }
     }
 
     pub(super) fn begin_file(&mut self, name: &str) {
@@ -182,9 +91,8 @@ impl<'a> Connections<'a> {
         let expected = machine.next;
         machine.next = block.number.wrapping_add(1);
         if is_gap {
-            machine.reader.skip();
             self.note(gap(self.file(), expected, &block));
-            self.cut(block.machine);
+            self.forget(block.machine);
         }
         self.read(block.machine, block.entries);
     }
@@ -201,8 +109,8 @@ impl<'a> Connections<'a> {
             News::Gap => self.cut(number),
         });
         if let Err(damaged) = outcome {
-            reader.skip();
-            self.cut(number);
+            reader = LogReader::default();
+            self.forget(number);
             self.note_damage(format!("{}: the decision log means nothing {damaged}", self.file()));
         }
         if let Some(machine) = self.machines.get_mut(&number) {
@@ -215,21 +123,60 @@ impl<'a> Connections<'a> {
             Entry::Unknown => {
                 self.findings.without_beginning += 1;
                 self.finish(number, conn, End::Cut);
+                self.make_room(number);
             }
             Entry::Begun(begun) => {
                 self.finish(number, conn, End::Cut);
+                self.make_room(number);
                 self.begin(number, conn, begun);
             }
             Entry::Call(_) | Entry::Outcome(_) => {
                 let machine = self.machines.get_mut(&number);
-                let Some(running) = machine.and_then(|machine| machine.running.get_mut(&conn)) else {
-                    return;
-                };
-                running.replay.take(entry);
-                if matches!(entry, Entry::Call(call) if call.is_end()) {
-                    self.finish(number, conn, End::Closed);
+                if let Some(running) = machine.and_then(|machine| machine.running.get_mut(&conn)) {
+                    running.replay.take(entry);
                 }
             }
+        }
+        if !matches!(entry, Entry::Call(call) if call.is_end()) {
+            return;
+        }
+        self.finish(number, conn, End::Closed);
+        if let Some(machine) = self.machines.get_mut(&number)
+            && machine.kept > 0
+        {
+            machine.kept -= 1;
+            self.kept -= 1;
+        }
+    }
+
+    /// Makes room for one more connection of a machine. Its reader forgets its first one where it keeps too many.
+    fn make_room(&mut self, number: u16) {
+        let Some(machine) = self.machines.get_mut(&number) else { return };
+        if machine.kept < self.most {
+            machine.kept += 1;
+            self.kept += 1;
+        }
+        if machine.running.len() >= self.most
+            && let Some(first) = machine.running.first_key_value().map(|(conn, _)| *conn)
+        {
+            self.finish(number, first, End::Cut);
+        }
+        if self.kept > self.most {
+            let most = self.most;
+            self.note(format!("more than {most} connections at once: those of other machines end there"));
+            let others = self.machines.keys().copied().filter(|other| *other != number);
+            for other in others.collect::<Vec<_>>() {
+                self.forget(other);
+            }
+        }
+    }
+
+    /// Ends all connections of a machine whose reader is not reading.
+    fn forget(&mut self, number: u16) {
+        self.cut(number);
+        if let Some(machine) = self.machines.get_mut(&number) {
+            machine.reader = LogReader::default();
+            self.kept -= std::mem::take(&mut machine.kept);
         }
     }
 
@@ -289,6 +236,10 @@ impl<'a> Connections<'a> {
         }
         if findings.connections.len() >= MOST_LISTED && difference.is_none() {
             findings.not_listed += 1;
+            return;
+        }
+        if findings.connections.len() >= 2 * MOST_LISTED {
+            findings.different_not_listed += 1;
             return;
         }
         let others = others.into_iter().zip(tallies).map(|(spec, tally)| Agent::of(spec, &tally)).collect();
@@ -368,14 +319,43 @@ fn differs(difference: &Difference, machine: u16, offset: Duration, since: Durat
     }
 }
 
-impl Findings {
-    /// The failure of a replay that is not the same or not whole.
-    pub(super) fn verdict(&self) -> Result<(), Failure> {
-        match (self.different, self.is_damaged) {
-            (0, false) => Ok(()),
-            (0, true) => Err(Failure::failed("replay", "a part is damaged or unknown, as the notes say")),
-            (1, _) => Err(Failure::failed("replay", "a decision of 1 connection differs")),
-            (count, _) => Err(Failure::failed("replay", format!("decisions of {count} connections differ"))),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entry of a connection that begins.
+    fn begun(conn: u8) -> Vec<u8> {
+        let mut entry = vec![conn, 0];
+        for text in ["[fd00::1]:7", "[fd00::2]:9", "delayed"] {
+            entry.push(u8::try_from(text.len()).expect("it is short"));
+            entry.extend(text.as_bytes());
         }
+        entry.extend([1, 0]);
+        entry
+    }
+
+    fn running(connections: &Connections<'_>) -> Vec<usize> {
+        connections.machines.values().map(|machine| machine.running.len()).collect()
+    }
+
+    #[test]
+    fn connections_that_only_begin_are_bounded_over_all_machines() {
+        let mut connections = Connections { most: 100, ..Connections::new(&[], None) };
+        let begin = |connections: &mut Connections<'_>, machine: u16, conns: u8| {
+            connections.machines.entry(machine).or_default();
+            (0..conns).for_each(|conn| connections.read(machine, &begun(conn)));
+        };
+        begin(&mut connections, 0, 60);
+        begin(&mut connections, 1, 40);
+        assert_eq!((running(&connections), connections.findings.notes.len()), (vec![60, 40], 0));
+        begin(&mut connections, 2, 1);
+        assert_eq!((running(&connections), connections.kept), (vec![0, 0, 1], 1));
+        assert!(connections.findings.notes[0].contains("more than 100 connections"));
+        // Those of the others are forgotten, and one machine has no more either.
+        begin(&mut connections, 2, 127);
+        assert_eq!((running(&connections), connections.kept), (vec![0, 0, 100], 100));
+        let findings = connections.conclude().expect("it is findings");
+        assert_eq!(findings.without_arrivals, 60 + 40 + 1 + 127);
+        assert!(!findings.is_damaged);
     }
 }

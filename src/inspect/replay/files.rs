@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hopwise_core::tcp::decisions::{BadBlock, Block as LogBlock};
+use hopwise_lab::plain;
 
 use super::blocks::{self, Block, End};
 use super::connections::Connections;
@@ -91,7 +92,7 @@ fn without_log(path: &Path) -> Result<Failure, Failure> {
 
 /// A stranger's text for a terminal.
 fn printable(text: &str) -> String {
-    text.chars().take(60).filter(|char| !char.is_control()).collect()
+    plain::cut(&plain::line(text), 60)
 }
 
 /// Hands the logs of all files to the connections.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::blocks::{self, Block};
-use super::connections::{Findings, PacketName};
+use super::findings::{PacketName, Findings};
 use crate::failure::Failure;
 
 /// Completes the differences with the frames of their packets.

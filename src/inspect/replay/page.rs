@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::connections::{Agent, Differs, End, Findings, Replayed};
+use hopwise_lab::plain;
+
+use super::findings::{Agent, Differs, End, Replayed, Findings};
 use crate::table;
 
 const OPEN_LOOP: &str = "\
@@ -20,7 +22,7 @@ pub(super) fn of(findings: &Findings) -> String {
     }
     for note in &findings.notes {
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "note: {note}");
+        let _ = writeln!(page, "note: {}", plain::line(&note.replace('\n', " ")));
     }
     page
 }
@@ -97,6 +99,7 @@ fn sums(page: &mut String, findings: &Findings) {
     let more = [
         (findings.without_arrivals, "got no data"),
         (findings.not_listed, "more decided the same"),
+        (findings.different_not_listed, "more differ"),
         (findings.without_beginning, "not replayed: open before the log began, or cut by a gap"),
     ];
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {

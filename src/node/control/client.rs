@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use hopwise_lab::plain;
 
 use super::{Request, Response};
 use crate::daemon::control;
@@ -33,7 +34,9 @@ impl Control {
             Failure::failed("ask the daemon", format_args!("{}: {error}{hint}", path.display()))
         })?;
         match answered {
-            Response::Refused { problem } => Err(Failure::failed("the daemon refused", problem)),
+            Response::Refused { problem } => {
+                Err(Failure::failed("the daemon refused", plain::line(&problem)))
+            }
             response => Ok(response),
         }
     }
