@@ -9,6 +9,7 @@ pub(crate) mod left;
 mod rules;
 pub(crate) mod socket;
 pub(crate) mod standing;
+mod untracked;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -30,6 +31,7 @@ use anew::Anew;
 pub use left::{left_queues, remove_left_queues};
 use rules::Rules;
 use socket::{Judge, Queue, Queued, Verdict};
+use untracked::Untracked;
 
 /// The interfaces and networks of a router between a wire and a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,7 @@ struct Shared {
     /// The packet that was read last, until its verdict.
     at_hand: Option<AtHand>,
     rules: Rules,
+    _untracked: Option<Untracked>,
 }
 
 struct AtHand {
@@ -89,7 +92,13 @@ impl Forward {
         }
         let rules =
             Rules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
-        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules }));
+        let untracked = Untracked::set(config);
+        for (device, _, anew) in &sides {
+            if untracked.as_ref().is_some_and(|untracked| untracked.device == **device) {
+                anew.set_mark(untracked::MARK).map_err(failed(device, "mark packets"))?;
+            }
+        }
+        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules, _untracked: untracked }));
         let side = |(device, queue, anew): (&String, Queue, Anew)| {
             let mtu = mtu_of(device);
             Forward {

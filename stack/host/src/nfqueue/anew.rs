@@ -44,6 +44,12 @@ impl Anew {
         Ok(Anew { segments, syns, poller, watched, full_for: None })
     }
 
+    /// Marks all packets that leave.
+    pub(super) fn set_mark(&self, mark: libc::c_int) -> io::Result<()> {
+        self.segments.set_mark(mark)?;
+        self.syns.set_mark(mark)
+    }
+
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.watched.as_fd()
     }

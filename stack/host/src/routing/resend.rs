@@ -56,6 +56,11 @@ impl Resender {
         fd.map(AsFd::as_fd)
     }
 
+    pub(crate) fn set_mark(&self, mark: libc::c_int) -> io::Result<()> {
+        let mut both = [Some(&self.v4), self.v6.as_ref()].into_iter().flatten();
+        both.try_for_each(|fd| sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_MARK), mark))
+    }
+
     /// Enlarges the room for packets that have not left, if the kernel allows it.
     pub(crate) fn make_room(&self, bytes: libc::c_int) {
         for fd in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
