@@ -163,7 +163,8 @@ fn what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses()
         assert!(done.status.success(), "nft: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).into_owned()
     };
-    let masks = "table ip nat { chain leaving { type nat hook postrouting priority 100; oifname \"wire\" masquerade; }; }";
+    let masks = "table ip nat { chain leaving { type nat hook postrouting priority 100; \
+                 oifname \"wire\" masquerade; }; }";
     nft(&network.router, masks);
     let counts = "table ip seen { chain others { type filter hook prerouting priority 0; \
                   meta l4proto tcp tcp sport != 5001 counter; }; }";

@@ -1,7 +1,7 @@
 //! Sends packets of one side anew, through raw sockets. It never waits: it tells when there is no room, and its
 //! descriptor tells when there is.
 //!
-//! The kernel holds a packet to an absent neighbour for seconds, and the packet takes room of its socket until then. Any
+//! The kernel holds a packet to an absent neighbour for seconds. The packet takes room of its socket until then. Any
 //! host can cause segments with SYN to absent neighbours. These have a socket of their own, and those without room are
 //! dropped: otherwise they would keep the segments of connections waiting.
 
