@@ -92,6 +92,9 @@ pub(super) struct Status {
     /// Waiting packets that gave way to those of other mobiles.
     #[serde(default)]
     pub(super) pushed_out: u64,
+    /// Packets that were dropped because too many others waited for their link.
+    #[serde(default)]
+    pub(super) no_room: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
     /// The part of `kept_bytes` in flows that are cut in two.
@@ -112,6 +115,7 @@ impl Status {
             unserved: counts.unserved,
             overflows: counts.overflows,
             pushed_out: counts.pushed_out,
+            no_room: counts.no_room,
             kept_packets: counts.kept_packets,
             kept_bytes: counts.kept_bytes,
             cut_bytes: counts.cut_bytes,

@@ -38,6 +38,8 @@ use crate::signals::{self, Ending};
 const TRACE_EVENTS: usize = 4096;
 /// The interval between two checks for silent links.
 const TICK: Duration = Duration::from_millis(100);
+/// The longest time at the end for packets that still wait.
+const TO_LEAVE: Duration = Duration::from_millis(300);
 const MOST_FORECASTS: usize = 4096;
 
 /// A request to the driver's thread.
@@ -205,7 +207,8 @@ fn drive(
                 }
                 Command::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
-                    return Ok(());
+                    let until = driver.clock().now() + TO_LEAVE;
+                    return driver.finish(until).map_err(|error| Failure::failed("send packets", error));
                 }
             }
         }

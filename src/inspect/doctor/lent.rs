@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hopwise_host::netlink::{device_of_loan, loans_left, repair_loan};
+use hopwise_host::netlink::{Repaired, device_of_loan, loans_left, repair_loan};
 
 use super::Finding;
 use crate::daemon::privileges::Privileges;
@@ -26,13 +26,33 @@ fn found(path: &Path) -> Finding {
 
 fn repaired(path: &Path) -> Finding {
     match repair_loan(path, &Privileges::of_daemons()) {
-        Ok(Some(device)) => {
+        Ok(Repaired::Device(device)) => {
             Finding::ok(CHECK, format!("{device}: as it was before a killed daemon changed it"))
         }
-        Ok(None) => Finding::ok(CHECK, format!("{}: removed, since its device is gone", path.display())),
+        Ok(Repaired::NoDevice) => {
+            Finding::ok(CHECK, format!("{}: removed, since its device is gone", path.display()))
+        }
+        Ok(Repaired::Junk) => {
+            Finding::ok(CHECK, format!("{}: removed, since it names no device", path.display()))
+        }
         Err(error) => {
             let found = format!("{}: not put back: {error}", path.display());
             Finding::failure(CHECK, found, "run it as root, in the network namespace of that daemon")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_names_no_device_is_said_to_do_so() {
+        let folder = std::env::temp_dir().join(format!("hopwise-lent-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("x.lent"), "no device\n").expect("it can be written");
+        let said: Vec<_> = examine(&folder, true).iter().map(|finding| format!("{finding:?}")).collect();
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert!(matches!(&said[..], [one] if one.contains("removed, since it names no device")), "{said:?}");
     }
 }

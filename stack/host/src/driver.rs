@@ -1,8 +1,9 @@
-//! The body of the poll loop: one mutation, then all packets that links have room for, then the trace.
+//! The body of the poll loop: one mutation, then the packets that links have room for, then the trace.
 //!
 //! Invariants
-//! - D1: after every mutation each link is filled until it is full or the machine has no more packets for it. With
-//!   [`Answers::EachIteration`], all packets that one iteration reads from a link count as one mutation.
+//! - D1: after every mutation each link is filled until it is full, the machine has no more packets for it, or its turn
+//!   is over. In the last case its next deadline has come. With [`Answers::EachIteration`], all packets that one
+//!   iteration reads from a link count as one mutation.
 //! - D2: a packet that a full link refused is kept, with the rest of its bundle. It is the first to leave when there is
 //!   room.
 
@@ -31,6 +32,10 @@ const MOST_AT_ONCE: usize = 500;
 /// Bytes after which an iteration ends as well: 64 of the largest bundles. More would leave every cache before they are
 /// read.
 const MOST_BYTES_AT_ONCE: usize = 4 << 20;
+
+/// Packets that leave by one link before commands and other work are served. This is more than one read leads to, so
+/// that only packets that had gathered before wait for another turn.
+const MOST_SENT_AT_ONCE: usize = 1_000;
 
 /// Packets read in a row that share one arrival time. Reading the clock costs as much as the sum over a header.
 const AT_ONE_TIME: usize = 8;
@@ -75,9 +80,25 @@ struct Port {
     outgoing: Outgoing,
     /// The link refused the next packet (D2).
     is_full: bool,
+    /// Packets that may still leave in this turn.
+    left: usize,
+    /// The end of a turn that more packets may have followed.
+    stopped_at: Option<Instant>,
     /// The poller's current interest in it.
     interest: Interest,
     is_gone: bool,
+}
+
+impl Port {
+    fn new(id: LinkId, link: Box<dyn Link>) -> Port {
+        let (outgoing, interest) = (Outgoing::new(), Interest::Read);
+        let (is_full, left, stopped_at, is_gone) = (false, MOST_SENT_AT_ONCE, None, false);
+        Port { id, link, outgoing, is_full, left, stopped_at, interest, is_gone }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.stopped_at.into_iter().chain(self.link.poll_timeout()).min()
+    }
 }
 
 /// The result of an iteration: whether more can be read.
@@ -100,8 +121,7 @@ impl<M: Machine> Driver<M> {
             if let Some(fd) = link.descriptor() {
                 poller.add(fd, usize::from(id.0), Interest::Read)?;
             }
-            let (outgoing, interest) = (Outgoing::new(), Interest::Read);
-            ports.push(Port { id, link, outgoing, is_full: false, interest, is_gone: false });
+            ports.push(Port::new(id, link));
         }
         let mut driver = Driver {
             machine,
@@ -161,6 +181,7 @@ impl<M: Machine> Driver<M> {
         self.ask_observers();
         let now = self.clock.now();
         let done = act(now, &mut self.machine);
+        self.begin_turn();
         self.pump(now);
         done
     }
@@ -232,7 +253,26 @@ impl<M: Machine> Driver<M> {
     /// The second half of [`iterate`](Driver::iterate): sends the packets that [`listen`](Driver::listen) led to.
     pub fn answer(&mut self) {
         let now = self.clock.now();
+        self.begin_turn();
         self.pump(now);
+    }
+
+    /// Sends all packets of the machine, though not later than `until`, and reads none.
+    pub fn finish(&mut self, until: Instant) -> io::Result<()> {
+        loop {
+            self.begin_turn();
+            let now = self.clock.now();
+            for index in 0..self.ports.len() {
+                self.send(now, index);
+            }
+            self.drain_trace();
+            let may_send = |port: &Port| !port.is_gone && (port.is_full || port.stopped_at.is_some());
+            if now >= until || !self.ports.iter().any(may_send) {
+                return Ok(());
+            }
+            let links = self.ports.iter().filter_map(Port::deadline);
+            self.poller.wait(&self.clock, links.chain([until]).min(), &mut Vec::new())?;
+        }
     }
 
     /// The number of packets that have arrived.
@@ -246,7 +286,7 @@ impl<M: Machine> Driver<M> {
 
     /// The next deadline of the links and the machine.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let links = self.ports.iter().filter_map(|port| port.link.poll_timeout());
+        let links = self.ports.iter().filter_map(Port::deadline);
         links.chain(self.machine.poll_timeout()).min()
     }
 
@@ -285,10 +325,11 @@ impl<M: Machine> Driver<M> {
         let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Iteration::Idle };
         let is_full = port.is_full;
         let mut now = self.clock.now();
+        self.begin_turn();
         if is_full {
             self.send(now, index);
         }
-        if self.owes_answers {
+        if self.owes_answers || self.ports.iter().any(|port| port.stopped_at.is_some()) {
             // The machine has room for the answers to one read.
             self.pump(now);
         }
@@ -361,6 +402,10 @@ impl<M: Machine> Driver<M> {
         }
     }
 
+    fn begin_turn(&mut self) {
+        self.ports.iter_mut().for_each(|port| port.left = MOST_SENT_AT_ONCE);
+    }
+
     /// D1.
     fn pump(&mut self, now: Instant) {
         self.owes_answers = false;
@@ -374,11 +419,13 @@ impl<M: Machine> Driver<M> {
     }
 
     fn send(&mut self, now: Instant, index: usize) {
-        let mut has_sent = false;
-        while self.send_one(now, index) {
-            has_sent = true;
+        let before = self.ports[index].left;
+        while self.ports[index].left > 0 && self.send_one(now, index) {
+            self.ports[index].left -= 1;
         }
-        if has_sent {
+        let port = &mut self.ports[index];
+        port.stopped_at = (port.left == 0 && !port.is_full).then_some(now);
+        if port.left < before {
             self.ports[index].link.flush(now);
             self.show_frames(index);
         }

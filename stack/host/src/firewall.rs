@@ -36,6 +36,8 @@ pub(crate) struct Chain {
     pub(crate) table: String,
     pub(crate) name: String,
     hook: Option<String>,
+    /// Its policy is to drop.
+    drops_the_rest: bool,
     pub(crate) rules: Vec<String>,
 }
 
@@ -60,6 +62,7 @@ impl Ruleset {
                 match words.split_once(" hook ") {
                     Some((kind, rest)) if kind.starts_with("type ") => {
                         chain.hook = rest.split(' ').next().map(str::to_owned);
+                        chain.drops_the_rest = rest.ends_with("policy drop;");
                     }
                     _ => chain.rules.push(without_what_varies(words)),
                 }
@@ -102,6 +105,31 @@ impl Ruleset {
         let mut found = self.found(&["postrouting"], between, &translates);
         found.extend(self.found(&["prerouting", "input", "forward", "output"], between, &drops));
         found
+    }
+
+    /// Rules that translate addresses towards an interface, or of what comes in there. Those that name no interface
+    /// count if `is_default`.
+    pub fn translating(&self, device: &str, is_default: bool) -> Vec<String> {
+        let is_it = |rule: &str, words: [&str; 2], way: &str| {
+            let of_it = if rule.contains(way) { names(rule, device) } else { is_default };
+            let rule = rule.to_lowercase().replace("ct status dnat", "").replace("ct status snat", "");
+            of_it && words.iter().any(|word| rule.contains(word))
+        };
+        let (wire, radio, fixed) = Default::default();
+        let nothing = Between { wire, radio, fixed };
+        let mut found =
+            self.found(&["postrouting"], &nothing, &|rule| is_it(rule, ["masquerade", "snat"], "oif"));
+        found.extend(self.found(&["prerouting"], &nothing, &|rule| is_it(rule, ["dnat", "redirect"], "iif")));
+        found
+    }
+
+    /// Chains that drop what the router itself sends, unless a rule says otherwise.
+    pub fn silencing(&self) -> Vec<String> {
+        let is_it = |chain: &&Chain| {
+            chain.hook.as_deref() == Some("output") && chain.drops_the_rest && !chain.is_ours()
+        };
+        let chains = self.chains.iter().filter(is_it);
+        chains.map(|chain| format!("{} {}: policy drop", chain.table, chain.name)).collect()
     }
 
     pub(crate) fn chains(&self) -> &[Chain] {
@@ -295,6 +323,23 @@ table ip nat {
             "inet f fw: ct state vmap { invalid : drop, established : accept }",
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn chains_that_drop_what_the_router_sends_are_found() {
+        let chain = |hook: &str, policy: &str| {
+            format!(
+                "\tchain {hook} {{\n\t\ttype filter hook {hook} priority filter; policy {policy};\n\t}}\n"
+            )
+        };
+        for (hook, policy, wanted) in [
+            ("output", "drop", vec!["inet f output: policy drop"]),
+            ("output", "accept", vec![]),
+            ("input", "drop", vec![]),
+        ] {
+            let listed = format!("table inet f {{\n{}}}\n", chain(hook, policy));
+            assert_eq!(Ruleset::parse(&listed).silencing(), wanted, "{hook} {policy}");
+        }
     }
 
     #[test]

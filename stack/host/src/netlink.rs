@@ -36,7 +36,7 @@ pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_le
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
-pub use on_loan::{device_of_loan, loans_left, repair_loan};
+pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub use own::is_own_address;
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};

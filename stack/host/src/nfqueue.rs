@@ -4,10 +4,12 @@
 //! If a packet leaves unchanged before another is read, the kernel itself forwards it. The kernel drops a packet that
 //! was kept longer, and the link sends it anew through the interface, by the kernel's routes.
 
+mod anew;
 pub(crate) mod left;
 mod rules;
 pub(crate) mod socket;
 pub(crate) mod standing;
+mod untracked;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,12 +25,13 @@ use parking_lot::Mutex;
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Link, LinkError, Received, Sent};
-use crate::routing::Resender;
 use crate::tun::check_ip;
 
+use anew::Anew;
 pub use left::{left_queues, remove_left_queues};
 use rules::Rules;
 use socket::{Judge, Queue, Queued, Verdict};
+use untracked::Untracked;
 
 /// The interfaces and networks of a router between a wire and a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +47,7 @@ pub struct ForwardConfig {
 /// The packets that came in on one interface of a router, and those that leave by it.
 pub struct Forward {
     queue: Queue,
-    out: Resender,
+    anew: Anew,
     device: String,
     mtu: u16,
     shared: Arc<Mutex<Shared>>,
@@ -61,6 +64,7 @@ struct Shared {
     /// The packet that was read last, until its verdict.
     at_hand: Option<AtHand>,
     rules: Rules,
+    _untracked: Option<Untracked>,
 }
 
 struct AtHand {
@@ -82,17 +86,24 @@ impl Forward {
         let mut sides = Vec::new();
         for (device, number) in devices.into_iter().zip(config.queue..) {
             let queue = Queue::bind(number).map_err(failed(device, "bind a netfilter queue"))?;
-            let out = Resender::open(device).map_err(failed(device, "open a raw socket"))?;
-            sides.push((device, queue, out));
+            let anew = Anew::open(device, queue.descriptor());
+            let anew = anew.map_err(failed(device, "open a raw socket"))?;
+            sides.push((device, queue, anew));
         }
         let rules =
             Rules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
-        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules }));
-        let side = |(device, queue, out): (&String, Queue, Resender)| {
+        let untracked = Untracked::set(config);
+        for (device, _, anew) in &sides {
+            if untracked.as_ref().is_some_and(|untracked| untracked.device == **device) {
+                anew.set_mark(untracked::MARK).map_err(failed(device, "mark packets"))?;
+            }
+        }
+        let shared = Arc::new(Mutex::new(Shared { at_hand: None, rules, _untracked: untracked }));
+        let side = |(device, queue, anew): (&String, Queue, Anew)| {
             let mtu = mtu_of(device);
             Forward {
                 queue,
-                out,
+                anew,
                 device: device.clone(),
                 mtu,
                 shared: Arc::clone(&shared),
@@ -125,8 +136,9 @@ impl Forward {
             self.tally.dropped(LinkDrop::NotIp);
             return Sent::Refused(LinkDrop::NotIp);
         };
-        match self.out.send_patiently(view.dst, packet) {
-            Ok(()) => {
+        match self.anew.send(&view, packet) {
+            Ok(false) => Sent::Full,
+            Ok(true) => {
                 self.tally.sent.count(packet.len());
                 Sent::Taken
             }
@@ -168,7 +180,7 @@ impl Link for Forward {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.queue.descriptor())
+        Some(self.anew.descriptor())
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
@@ -223,7 +235,7 @@ impl Link for Forward {
             return;
         }
         self.look_at = now + LOOK_EVERY;
-        if !self.out.has_device() {
+        if !self.anew.has_device() {
             tracing::error!(device = self.device, "the device was removed, or made anew");
             self.is_gone = true;
         } else if !self.shared.lock().rules.stand() {

@@ -37,7 +37,7 @@ use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
 use relay::{Making, Relay};
-use relays::Relays;
+use relays::{OfSyn, Relays};
 use room::Sweeps;
 use store::Store;
 use syns::Syns;
@@ -177,14 +177,16 @@ impl Proxy {
             return false;
         }
         let (relays, mut books) = self.relays();
-        let is_taken = match is_opening {
-            true => relays.take_syn(now, from, (read.key, read.tcp.seq, packet), &mut books),
-            false => relays.take(now, from, (read.key, packet), &mut books),
-        };
-        if is_taken || !is_opening {
+        if !is_opening {
+            let is_taken = relays.take(now, from, (read.key, packet), &mut books);
             self.keep_within(now);
             return is_taken;
         }
+        let of_syn = relays.take_syn(now, from, (read.key, read.tcp.seq, packet), &mut books);
+        let OfSyn::Free { displaced } = of_syn else {
+            self.keep_within(now);
+            return true;
+        };
         let Some(Serves::Split(split)) = self.serves(&read.key) else { return false };
         let mobile = read.key.mobile.ip();
         if !self.has_memory(mobile) || !self.has_room(now, mobile) {
@@ -194,7 +196,8 @@ impl Proxy {
         let Split { buffer_bytes, makers, .. } = split;
         let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
         let flow = (read.key, read.tcp.seq);
-        let Some(relay) = Relay::open(now, from, flow, packet, &making, makers) else { return false };
+        let Some(mut relay) = Relay::open(now, from, flow, packet, &making, makers) else { return false };
+        relay.displaced = displaced;
         let (relays, mut books) = self.relays();
         relays.insert(now, read.key, relay, &mut books);
         self.keep_within(now);

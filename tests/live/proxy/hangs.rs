@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_host::Clock;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, connect, socket_with};
 
 use super::{By, Network, ways};
 use crate::world::{until, within_patience};
@@ -57,4 +59,64 @@ fn packets_go_on_without_a_proxy_that_hangs_before_tcp_has_lost_much_time() {
         let is_short = |gap: Option<Duration>| gap.is_some_and(|gap| gap < Duration::from_secs(5));
         assert!(gaps.any(is_short), "{by:?}: no gap was below 5 s");
     }
+}
+
+fn kept_packets(network: &Network) -> usize {
+    let status = network.tell("{\"tell\":\"status\"}");
+    let (_, rest) = status.split_once("\"kept_packets\":").expect("a status");
+    let number = rest.split(',').next().and_then(|number| number.parse().ok());
+    number.expect("a number")
+}
+
+/// The radio takes seconds for them.
+#[test]
+fn packets_that_a_slow_radio_has_no_room_for_make_no_proxy_hang() {
+    const NAME: &str = "packets_that_a_slow_radio_has_no_room_for_make_no_proxy_hang";
+    for by in ways(NAME) {
+        let mut network = Network::by("proxy-slow", by);
+        network.watchdog = "3s";
+        let mut running = network.proxy("ack-hold:mode=kick", "none");
+        let transfers: Vec<_> = (0..10).map(|_| network.transfer("cubic")).collect();
+        transfers.iter().for_each(|transfer| transfer.wait_for(300_000));
+        network.tell_of("gone");
+        network.set_fade(true);
+        within_patience(until(|| kept_packets(&network) >= 500));
+        let slow = [
+            "qdisc", "replace", "dev", "radio", "root", "tbf", "rate", "1mbit", "burst", "10k", "limit",
+            "20m",
+        ];
+        let slowed = network.router.output(&[&["tc"], &slow[..]].concat());
+        assert!(slowed.status.success(), "tc: {}", String::from_utf8_lossy(&slowed.stderr));
+        network.set_fade(false);
+        network.tell_of("up");
+        transfers[0].wait_for(100_000);
+        assert!(!network.log().contains("hangs"), "{by:?}: {}", network.log());
+        assert!(running.0.try_wait().expect("a child").is_none(), "{by:?}: {}", network.log());
+    }
+}
+
+/// The kernel asks for ever for hosts that are not there, and meanwhile holds the SYNs to them.
+#[test]
+fn syns_to_hosts_that_are_not_there_keep_no_other_packets_waiting() {
+    const NAME: &str = "syns_to_hosts_that_are_not_there_keep_no_other_packets_waiting";
+    if !ways(NAME).contains(&By::Nfqueue) {
+        return;
+    }
+    let network = Network::by("proxy-absent", By::Nfqueue);
+    let _running = network.proxy("split", "none");
+    network.router.sysctl("ipv4/neigh/radio/mcast_solicit", "100000");
+    let sockets: Vec<_> = network.fixed.run(|| {
+        let opens = |nth: u16| {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).expect("a socket");
+            let absent = [10, 9, 0, 100 + (nth % 100) as u8];
+            let begun = connect(&socket, &SocketAddrV4::new(absent.into(), 1_000 + nth));
+            assert_eq!(begun, Err(Errno::INPROGRESS));
+            socket
+        };
+        (0..600).map(opens).collect()
+    });
+    let transfer = network.transfer("cubic");
+    transfer.wait_for(1_000_000);
+    drop(sockets);
 }

@@ -54,6 +54,39 @@ fn a_kernel_without_the_table_security_leads_packets_to_the_proxy_from_mangle() 
 }
 
 #[test]
+fn of_the_tables_of_iptables_none_stays_that_was_not_there_before() {
+    const NAME: &str = "of_the_tables_of_iptables_none_stays_that_was_not_there_before";
+    if !ways(NAME).contains(&By::Nfqueue) {
+        return;
+    }
+    let tables = |network: &Network| {
+        let listed = network.router.output(&["nft", "list", "tables"]);
+        String::from_utf8_lossy(&listed.stdout).into_owned()
+    };
+    for rule in [None, Some("-I"), Some("-D")] {
+        let network = Network::by("proxy-tables", By::Nfqueue);
+        refuse(&network, "nft", "queue flags");
+        let before = tables(&network);
+        let mut running = network.proxy("ack-hold", "none");
+        if rule.is_some() {
+            // A rule that another program adds meanwhile stays, and its table with it.
+            let added = ["iptables", "-t", "security", "-I", "OUTPUT", "-j", "ACCEPT"];
+            assert!(network.router.output(&added).status.success());
+        }
+        if rule == Some("-D") {
+            let removed = ["iptables", "-t", "security", "-D", "OUTPUT", "-j", "ACCEPT"];
+            assert!(network.router.output(&removed).status.success());
+        }
+        running.interrupt();
+        if rule == Some("-I") {
+            assert!(tables(&network).contains("table ip security"), "{}", tables(&network));
+        } else {
+            assert_eq!(tables(&network), before, "{rule:?}");
+        }
+    }
+}
+
+#[test]
 fn rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor() {
     if !ways("rules_into_queues_that_a_killed_proxy_left_are_found_and_removed_by_doctor")
         .contains(&By::Nfqueue)

@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-use super::Network;
+use super::{By, Network, ways};
 use crate::namespace::{Namespace, can_run};
-use crate::world::PATIENCE;
+use crate::world::{PATIENCE, until, within_patience};
 
 const BYTES: usize = 200_000;
 
@@ -124,6 +124,57 @@ fn a_router_that_translates_addresses_does_so_with_a_proxy_too() {
         let status = network.tell("{\"tell\":\"status\"}");
         assert!(!status.contains("\"packets\":0"), "{agent}: {status}");
     }
+}
+
+/// Sends to the mobile, which has connected from behind the router's address, across a fade.
+fn survives_a_fade(network: &Network) {
+    let listener = network.fixed.run(|| TcpListener::bind(("10.8.0.1", PORT))).expect("a port");
+    let sender = thread::spawn(move || {
+        let mut stream = patient(listener.accept().expect("it is accepted").0);
+        while stream.write_all(&[7; 1 << 16]).is_ok() {}
+    });
+    let to: SocketAddr = ([10, 8, 0, 1], PORT).into();
+    let mut stream =
+        patient(network.mobile.run(|| TcpStream::connect_timeout(&to, PATIENCE)).expect("it connects"));
+    let mut read = vec![0; 300_000];
+    stream.read_exact(&mut read).expect("it comes");
+    network.tell_of("gone");
+    network.set_fade(true);
+    within_patience(until(|| !network.tell("{\"tell\":\"status\"}").contains("\"kept_packets\":0,")));
+    network.set_fade(false);
+    network.tell_of("up");
+    stream.read_exact(&mut read).expect("it comes");
+    drop(stream);
+    sender.join().expect("it ends with the connection");
+}
+
+const PORT: u16 = 5_001;
+
+#[test]
+fn what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses() {
+    const NAME: &str = "what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses";
+    if !ways(NAME).contains(&By::Nfqueue) {
+        return;
+    }
+    let network = Network::by("proxy-kept-nat", By::Nfqueue);
+    network.fixed.ip(&["route", "del", "default"]);
+    let nft = |of: &Namespace, words: &str| {
+        let done = of.output(&["nft", words]);
+        assert!(done.status.success(), "nft: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    let masks = "table ip nat { chain leaving { type nat hook postrouting priority 100; \
+                 oifname \"wire\" masquerade; }; }";
+    nft(&network.router, masks);
+    let counts = "table ip seen { chain others { type filter hook prerouting priority 0; \
+                  meta l4proto tcp tcp sport != 5001 counter; }; }";
+    nft(&network.mobile, counts);
+    let running = network.proxy("ack-hold:mode=kick", "none");
+    survives_a_fade(&network);
+    let seen = nft(&network.mobile, "list table ip seen");
+    assert!(seen.contains("packets 0 bytes 0"), "{seen}");
+    drop(running);
+    assert_eq!(network.left_behind(), "");
 }
 
 #[test]

@@ -351,19 +351,33 @@ pub fn device_of_loan(path: &Path) -> Option<String> {
     name_of(index).ok()
 }
 
-/// Restores the device that a killed daemon left changed, and removes its file. Returns the device's name, or `None` if
-/// it is gone. The file has to belong to root, our own user or one of these.
-pub fn repair_loan(path: &Path, users: &[u32]) -> Result<Option<String>, NetlinkError> {
+/// What became of a device that a killed daemon left changed. Its file is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repaired {
+    /// The device of this name is as it was.
+    Device(String),
+    /// The device is gone.
+    NoDevice,
+    /// The file named no device.
+    Junk,
+}
+
+/// Restores the device that a killed daemon left changed, and removes its file. The file has to belong to root, our own
+/// user or one of these.
+pub fn repair_loan(path: &Path, users: &[u32]) -> Result<Repaired, NetlinkError> {
     let system = |error| NetlinkError::System { doing: "open its file", error };
     let (mut journal, lines) = Journal::open_here(path, users).map_err(system)?;
-    let found = left::read(&lines).and_then(|(index, left)| Some((index, left, name_of(index).ok()?)));
-    let Some((index, left, device)) = found else {
+    let Some((index, left)) = left::read(&lines) else {
         journal.end();
-        return Ok(None);
+        return Ok(Repaired::Junk);
+    };
+    let Ok(device) = name_of(index) else {
+        journal.end();
+        return Ok(Repaired::NoDevice);
     };
     let before = Before::of(&device)?.filter(|before| before.index == index && before.is_idle_tun);
     let before = before.ok_or_else(|| NetlinkError::InUse(device.clone()))?;
     let added = blocking(async |handle| Added::by(&handle, index, &left).await)?;
     Loan::of(before, Some(journal), left).end(added)?;
-    Ok(Some(device))
+    Ok(Repaired::Device(device))
 }

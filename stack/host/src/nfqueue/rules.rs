@@ -13,7 +13,7 @@ use hopwise_core::ip::Prefix;
 
 use super::standing::{Chain, INET, IPV4, IPV6, Standing};
 use super::{ForwardConfig, family};
-use crate::nft::{feed, nft};
+use crate::nft::{feed, nft, tables};
 use crate::undo::Undo;
 
 #[derive(Debug)]
@@ -39,11 +39,12 @@ impl Rules {
         let undo = match nft(&with_nft(config)) {
             Ok(()) => Undo::by(&format!("nft delete table inet {table}")),
             Err(of_nft) => {
+                let before = tables()?;
                 let tried = with_iptables(config);
                 tried.map_err(|error| io::Error::new(error.kind(), format!("nft: {of_nft}; {error}")))?;
                 let cleared: String =
                     IPTABLES.iter().map(|program| clearing(program, config.queue)).collect();
-                Undo::by(&format!("{cleared}true"))
+                Undo::by(&format!("{cleared}{}true", removing_made(&before)))
             }
         };
         let in_nft = Chain { family: INET, table: table.clone(), name: CHAIN.to_owned() };
@@ -143,6 +144,23 @@ fn clearing(program: &str, queue: u16) -> String {
     TABLES.into_iter().map(from).collect()
 }
 
+/// The commands that remove the tables that iptables-nft has made for us, unless others have rules there by then. The
+/// older iptables has no such tables: nft then finds none.
+fn removing_made(before: &str) -> String {
+    let mut commands = String::new();
+    for (program, family) in IPTABLES.into_iter().zip(["ip", "ip6"]) {
+        for (name, _) in TABLES {
+            let table = format!("{family} {name}");
+            if !before.lines().any(|line| line.strip_prefix("table ") == Some(&table)) {
+                let is_empty = format!("! {program} -w -t {name} -S | grep -qv '^-P '");
+                // Writing to a String does not fail.
+                let _ = write!(commands, "{{ {is_empty}; }} && nft delete table {table}; ");
+            }
+        }
+    }
+    commands
+}
+
 /// Removes all rules that lead into this queue and the next.
 pub(super) fn remove(queue: u16) {
     // Those are not there that another program has set.
@@ -186,6 +204,14 @@ mod tests {
         assert!(
             script.starts_with("table inet hopwise_proxy_7100 {}\ndelete table inet hopwise_proxy_7100\n")
         );
+    }
+
+    #[test]
+    fn tables_that_were_there_before_are_not_removed() {
+        let commands = removing_made("table ip security\ntable ip6 mangle\ntable inet mangle\n");
+        let removed = commands.matches("nft delete table ").count();
+        assert!(removed == 2 && commands.contains("delete table ip mangle"), "{commands}");
+        assert!(commands.contains("delete table ip6 security"), "{commands}");
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(super) struct Neighbours {
 struct Neighbour {
     mac: Option<Mac>,
     confirmed_at: Instant,
+    /// We had a packet for it.
+    is_used: bool,
     /// Requests since the last reply, and the time of the next request or of giving up.
     asked: u8,
     due: Option<Instant>,
@@ -51,10 +53,17 @@ pub(super) enum Found {
     Sought,
 }
 
+impl Neighbour {
+    fn unknown(now: Instant) -> Neighbour {
+        Neighbour { mac: None, confirmed_at: now, is_used: false, asked: 0, due: None, held: Vec::new() }
+    }
+}
+
 impl Neighbours {
     /// The address of a neighbour. An old one is used while it is requested again.
     pub(super) fn find(&mut self, now: Instant, to: IpAddr) -> Found {
         let Some(neighbour) = self.known.get_mut(&to) else { return Found::Sought };
+        neighbour.is_used = true;
         let Some(mac) = neighbour.mac else { return Found::Sought };
         if now.since(neighbour.confirmed_at) > FRESH && neighbour.due.is_none() {
             neighbour.asked = 0;
@@ -73,9 +82,7 @@ impl Neighbours {
     pub(super) fn hold(&mut self, now: Instant, to: IpAddr, transmit: &Transmit, packet: &[u8]) -> bool {
         if !self.known.contains_key(&to) {
             self.make_room();
-            let unknown =
-                Neighbour { mac: None, confirmed_at: now, asked: 0, due: Some(now), held: Vec::new() };
-            self.known.insert(to, unknown);
+            self.known.insert(to, Neighbour { is_used: true, due: Some(now), ..Neighbour::unknown(now) });
         }
         let Some(neighbour) = self.known.get_mut(&to) else { return false };
         let has_room = neighbour.held.len() < HELD;
@@ -86,42 +93,38 @@ impl Neighbours {
         has_room
     }
 
-    /// Removes the neighbour that was confirmed longest ago (N1); its packets fail.
+    /// Removes the neighbour that was confirmed longest ago (N1); its packets fail. Those that merely asked go first: a
+    /// stranger can ask in many names.
     fn make_room(&mut self) {
         if self.known.len() < MOST {
             return;
         }
-        let oldest = self.known.iter().min_by_key(|(_, neighbour)| neighbour.confirmed_at);
+        let oldest =
+            self.known.iter().min_by_key(|(_, neighbour)| (neighbour.is_used, neighbour.confirmed_at));
         if let Some(address) = oldest.map(|(address, _)| *address) {
             self.give_up(address);
         }
     }
 
-    /// Learns an address from a message to us or to all. A message to all changes known neighbours and adds none (RFC
-    /// 826, RFC 4861 §7.2.5). Returns the packets that waited.
+    /// Learns an address from a message. A question to us adds a neighbour. Other messages, and answers that nobody
+    /// awaits, change known neighbours alone (RFC 826, RFC 4861 §7.2.5). Returns the packets that waited.
     pub(super) fn learn(
         &mut self,
         now: Instant,
         who: IpAddr,
         mac: Mac,
-        is_for_us: bool,
+        asks_us: bool,
     ) -> Vec<(Transmit, Vec<u8>)> {
         if who.is_unspecified() || who.is_multicast() {
             return Vec::new();
         }
         if !self.known.contains_key(&who) {
-            if !is_for_us {
+            if !asks_us {
                 return Vec::new();
             }
             self.make_room();
         }
-        let neighbour = self.known.entry(who).or_insert_with(|| Neighbour {
-            mac: None,
-            confirmed_at: now,
-            asked: 0,
-            due: None,
-            held: Vec::new(),
-        });
+        let neighbour = self.known.entry(who).or_insert_with(|| Neighbour::unknown(now));
         (neighbour.mac, neighbour.confirmed_at) = (Some(mac), now);
         (neighbour.asked, neighbour.due) = (0, None);
         std::mem::take(&mut neighbour.held)
@@ -278,5 +281,20 @@ mod tests {
             neighbours.learn(Instant::from_secs(u64::from(number)), who, MAC, true);
         }
         assert_eq!(neighbours.known.len(), MOST);
+    }
+
+    #[test]
+    fn those_that_merely_asked_make_room_before_those_that_are_used_or_awaited() {
+        let mut neighbours = Neighbours::default();
+        let (now, used) = (Instant::from_secs(1), "10.0.0.3".parse().expect("an address"));
+        neighbours.learn(now, used, MAC, true);
+        neighbours.find(now, used);
+        held(&mut neighbours, now, 0);
+        for number in 0..3000_u32 {
+            let who = IpAddr::from((0x0a01_0001 + number).to_be_bytes());
+            neighbours.learn(Instant::from_secs(2 + u64::from(number)), who, MAC, true);
+        }
+        assert_eq!((neighbours.known.len(), neighbours.address_of(used)), (MOST, Some(MAC)));
+        assert_eq!(neighbours.learn(now, peer(), MAC, false).len(), 1, "its packet still waits");
     }
 }

@@ -15,9 +15,9 @@ use crate::observer::Direction;
 impl Raw {
     pub(super) fn take_arp(&mut self, now: Instant, packet: &[u8]) {
         let Some(seen) = arp::parse(packet) else { return self.tally.dropped(LinkDrop::Malformed) };
-        let is_for_us = self.is_ours(seen.target);
-        self.learn(now, seen.sender, seen.mac, is_for_us);
-        if is_for_us && seen.is_question {
+        let asks_us = self.is_ours(seen.target) && seen.is_question;
+        self.learn(now, seen.sender, seen.mac, asks_us);
+        if asks_us {
             self.look_at_mac(now);
             let answer = arp::answer(self.own.mac, seen.target, seen.mac, seen.sender);
             self.put_frame(now, seen.mac, Protocol::Arp, &answer);
@@ -31,7 +31,7 @@ impl Raw {
         self.keep(now, Direction::In, ethernet, packet);
         let target = IpAddr::V6(seen.target);
         if let (Some(sender), Some(mac)) = (seen.sender, seen.mac) {
-            self.learn(now, IpAddr::V6(sender), mac, self.is_ours(target) || !seen.is_question);
+            self.learn(now, IpAddr::V6(sender), mac, seen.is_question && self.is_ours(target));
         }
         if seen.is_question && self.is_ours(target) {
             self.look_at_mac(now);
@@ -43,8 +43,8 @@ impl Raw {
     }
 
     /// Learns a neighbour's address, and sends the packets that waited for it.
-    fn learn(&mut self, now: Instant, sender: IpAddr, mac: Mac, is_for_us: bool) {
-        let waiting = self.neighbours.learn(now, sender, mac, is_for_us);
+    fn learn(&mut self, now: Instant, sender: IpAddr, mac: Mac, asks_us: bool) {
+        let waiting = self.neighbours.learn(now, sender, mac, asks_us);
         for (transmit, packet) in waiting {
             // Packets without room in the socket are lost, as on any wire.
             match self.put_packet(mac, &transmit, &packet) {

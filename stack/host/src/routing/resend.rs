@@ -2,20 +2,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, netdevice, sendto, socket_with,
 };
 
-use crate::poller::wait_for;
 use crate::sys;
-
-/// The longest wait of a packet for room in the interface's send buffer.
-const PATIENCE: Duration = Duration::from_millis(10);
 
 /// True if the device is gone or has no route. Other errors are about one packet: it is too large, the local firewall
 /// drops it, or there is no room.
@@ -56,16 +50,22 @@ impl Resender {
         Ok(self.try_send(dst.into(), packet)?)
     }
 
-    /// Waits a little for room.
-    pub(crate) fn send_patiently(&self, dst: IpAddr, packet: &[u8]) -> io::Result<()> {
-        match self.try_send(dst, packet) {
-            Err(Errno::AGAIN) => {
-                let fd = if dst.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
-                let Some(fd) = fd else { return Err(Errno::AFNOSUPPORT.into()) };
-                wait_for(&mut [PollFd::new(fd, PollFlags::OUT)], PATIENCE)?;
-                Ok(self.try_send(dst, packet)?)
-            }
-            done => Ok(done?),
+    /// The socket for packets to such a destination.
+    pub(crate) fn socket(&self, dst: IpAddr) -> Option<BorrowedFd<'_>> {
+        let fd = if dst.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
+        fd.map(AsFd::as_fd)
+    }
+
+    pub(crate) fn set_mark(&self, mark: libc::c_int) -> io::Result<()> {
+        let mut both = [Some(&self.v4), self.v6.as_ref()].into_iter().flatten();
+        both.try_for_each(|fd| sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_MARK), mark))
+    }
+
+    /// Enlarges the room for packets that have not left, if the kernel allows it.
+    pub(crate) fn make_room(&self, bytes: libc::c_int) {
+        for fd in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
+            // Less room works, too.
+            let _ = sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE), bytes);
         }
     }
 

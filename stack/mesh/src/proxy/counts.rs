@@ -1,5 +1,7 @@
 //! The counters of a proxy.
 
+use hopwise_core::trace::DropReason;
+
 use super::Proxy;
 use super::flow::Flow;
 
@@ -26,6 +28,8 @@ pub struct ProxyCounts {
     pub overflows: u64,
     /// Waiting packets that went on, and copies that were dropped, because other mobiles needed the memory.
     pub pushed_out: u64,
+    /// Packets that found too many others waiting for their link, and were dropped.
+    pub no_room: u64,
     /// Packets that wait now, and their memory, with the buffers of flows that are cut in two.
     pub kept_packets: usize,
     pub kept_bytes: usize,
@@ -47,6 +51,7 @@ impl Proxy {
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
             pushed_out: self.out.pushed_out,
+            no_room: self.drops(DropReason::QueueFull),
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
             kept_bytes: all,
             cut_bytes: all.saturating_sub(kept),

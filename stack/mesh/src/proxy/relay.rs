@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::agent::{AgentMaker, Side};
 use hopwise_core::endpoint::{
@@ -13,7 +14,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
-use hopwise_core::trace::StateName::{self, Closed, TimeWait};
+use hopwise_core::trace::StateName::{self, Closed, SynSent, TimeWait};
 use hopwise_core::wire::{Checksums, Flags};
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
@@ -67,6 +68,16 @@ pub(super) struct Relay {
     opened: Seq,
     /// The opener's SYN without its data, until the other end has answered ours.
     syn: Option<Vec<u8>>,
+    /// The number of the other end's own SYN, whose relay gave way to this one. Either of both SYNs may be forged.
+    pub(super) displaced: Option<Seq>,
+    /// The other end has answered as one that opens the connection itself.
+    is_simultaneous: bool,
+    /// Our newest SYN to the other end, until it is answered.
+    far_syn: Option<(Transmit, Vec<u8>)>,
+    /// The opener has sent a SYN since ours last left.
+    owes_syn: bool,
+    /// The last time that the opener spoke.
+    spoke_at: Instant,
     halves: [Half; 2],
     /// Both ends have ended it, or it has ended for both.
     is_ending: bool,
@@ -84,6 +95,11 @@ fn address(key: &FlowKey, side: Side) -> SocketAddr {
         Side::Fixed => key.fixed,
         Side::Mobile => key.mobile,
     }
+}
+
+fn from_address(local: SocketAddr) -> ConnectOptions {
+    let (local_ip, local_port) = (Some(local.ip()), Some(local.port()));
+    ConnectOptions { local_ip, local_port, ..ConnectOptions::default() }
 }
 
 impl Half {
@@ -148,17 +164,30 @@ impl Relay {
         let facing_mobile = Half::new(key.fixed.ip(), making, tcp, other)?;
         let halves = [facing_fixed, facing_mobile];
         let syn = Some(without_data(syn)?);
-        let is_ending = false;
-        let mut relay = Relay { opener: from, opened, syn, halves, is_ending, seen_at: now, moved_at: now };
-        let (opener, to) = (address(&key, from), address(&key, from.other()));
-        let options = ConnectOptions {
-            local_ip: Some(opener.ip()),
-            local_port: Some(opener.port()),
-            ..ConnectOptions::default()
+        let mut relay = Relay {
+            opener: from,
+            opened,
+            syn,
+            displaced: None,
+            is_simultaneous: false,
+            far_syn: None,
+            owes_syn: true,
+            spoke_at: now,
+            halves,
+            is_ending: false,
+            seen_at: now,
+            moved_at: now,
         };
+        let (opener, to) = (address(&key, from), address(&key, from.other()));
         let far = relay.half(from.other());
-        far.conn = Some(far.endpoint.connect(now, to, &options).ok()?);
+        far.conn = Some(far.endpoint.connect(now, to, &from_address(opener)).ok()?);
         Some(relay)
+    }
+
+    /// The number of the opener's SYN, if the other end has not answered and now sends a SYN itself.
+    pub(super) fn is_displaced_by(&self, from: Side) -> Option<Seq> {
+        let is_open_to_it = self.syn.is_some() && from != self.opener && self.displaced.is_none();
+        is_open_to_it.then_some(self.opened)
     }
 
     /// Returns whether this SYN begins another connection with the same ports. Any host can forge one, so that it ends
@@ -166,6 +195,13 @@ impl Relay {
     /// sends it again, and then finds the ports free.
     pub(super) fn gives_way(&mut self, now: Instant, from: Side, (seq, syn): (Seq, &[u8])) -> bool {
         if self.syn.is_some() {
+            if from == self.opener {
+                (self.owes_syn, self.seen_at, self.spoke_at) = (true, now, now);
+            }
+            return self.is_displaced_by(from).is_some();
+        }
+        if self.is_in(from, |state| state == SynSent) {
+            // The end that opens the connection too will answer our SYN. A forged one would spoil ours.
             return false;
         }
         if self.opened == seq || self.is_in(from, |state| !matches!(state, Closed | TimeWait)) {
@@ -191,6 +227,9 @@ impl Relay {
 
     pub(super) fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
         self.seen_at = now;
+        if from == self.opener {
+            self.spoke_at = now;
+        }
         if from != self.opener && self.is_half_open() {
             self.take_early(now, packet);
         } else if self.syn.is_none() || from != self.opener {
@@ -214,6 +253,7 @@ impl Relay {
             return;
         }
         let Some(bare) = without_data(packet) else { return };
+        self.is_simultaneous = tcp.flags.contains(Flags::SYN) && self.displaced == Some(tcp.seq);
         self.half(self.opener.other()).endpoint.handle_packet(now, &Rx::new(LINK, &bare));
     }
 
@@ -261,7 +301,7 @@ impl Relay {
                 if reason == CloseReason::Refused {
                     self.answer(now, false);
                 }
-                self.syn = None;
+                (self.syn, self.far_syn) = (None, None);
                 self.is_ending = true;
                 self.half(side).let_go(now);
                 self.half(side.other()).abort(now);
@@ -273,8 +313,17 @@ impl Relay {
     /// The other end has accepted the connection or refused it: the opener gets that answer.
     fn answer(&mut self, now: Instant, is_open: bool) {
         let Some(syn) = self.syn.take() else { return };
+        self.far_syn = None;
+        let is_simultaneous = self.is_simultaneous;
         let near = self.half(self.opener);
         if let Some((ip, tcp)) = parse(&syn).filter(|_| is_open) {
+            if is_simultaneous {
+                // The other end's SYN was not forged, and the one at hand may be.
+                let opener = SocketAddr::new(ip.src, tcp.src_port);
+                let options = from_address(SocketAddr::new(ip.dst, tcp.dst_port));
+                near.conn = near.endpoint.connect(now, opener, &options).ok();
+                return;
+            }
             let options = ListenOptions { cookies: Cookies::Never, ..ListenOptions::default() };
             // A port without a listener answers by a RST, which is right then.
             let _ = near.endpoint.listen(Some(ip.dst), tcp.dst_port, options);
@@ -342,16 +391,38 @@ impl Relay {
 
     pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {
         let is_answered = self.syn.is_none();
-        if to != self.opener && is_answered && self.is_half_open() {
+        if to != self.opener && !is_answered {
+            return self.poll_syn(now, packet);
+        }
+        if to != self.opener && self.is_half_open() {
             return None;
         }
         self.half(to).endpoint.poll_transmit(now, LINK, Payload::Inline, packet)
     }
 
+    /// Our SYN leaves as often as the opener's comes, as without a proxy: that may be forged.
+    fn poll_syn(&mut self, now: Instant, packet: &mut Vec<u8>) -> Option<Transmit> {
+        let mut syn = Vec::new();
+        let far = &mut self.halves[place(self.opener.other())];
+        while let Some(transmit) = far.endpoint.poll_transmit(now, LINK, Payload::Inline, &mut syn) {
+            self.far_syn = Some((transmit, std::mem::take(&mut syn)));
+        }
+        let (transmit, syn) = self.far_syn.as_ref().filter(|_| self.owes_syn)?;
+        packet.extend_from_slice(syn);
+        self.owes_syn = false;
+        Some(*transmit)
+    }
+
+    /// Returns whether the opener has begun the connection and then said nothing for so long.
+    pub(super) fn has_no_opener(&self, now: Instant, silence: Duration) -> bool {
+        let is_begun = self.syn.is_some() || self.is_half_open();
+        is_begun && now.since(self.spoke_at) >= silence
+    }
+
     /// Drops its data, and resets both ends.
     pub(super) fn abort(&mut self, now: Instant) {
         self.halves.iter_mut().for_each(|half| half.abort(now));
-        self.syn = None;
+        (self.syn, self.far_syn) = (None, None);
         self.is_ending = true;
     }
 

@@ -32,6 +32,16 @@ struct Filed {
     numbers: [Option<NonZeroU64>; 2],
 }
 
+/// What became of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfSyn {
+    Taken,
+    /// No relay has these ports. One that a SYN of the other end began has given way.
+    Free {
+        displaced: Option<Seq>,
+    },
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
@@ -86,23 +96,29 @@ impl Relays {
         true
     }
 
-    /// Returns whether the flow is cut, and took the SYN with this number. A relay that gives way to it is forgotten.
+    /// Takes a SYN with this number, if the flow is cut. A relay that gives way to it is forgotten.
     pub(super) fn take_syn(
         &mut self,
         now: Instant,
         from: Side,
         (key, seq, packet): (FlowKey, Seq, &[u8]),
         books: &mut Books<'_>,
-    ) -> bool {
-        let Some(filed) = self.all.get_mut(&key) else { return false };
+    ) -> OfSyn {
+        let Some(filed) = self.all.get_mut(&key) else { return OfSyn::Free { displaced: None } };
         filed.relay.live_by(books.entries.left_for(key.mobile.ip()));
+        let displaced = filed.relay.is_displaced_by(from);
         let is_over = filed.relay.gives_way(now, from, (seq, packet));
         if is_over {
             self.forget(&key, books);
-        } else {
-            self.settle(now, key, books);
+            return OfSyn::Free { displaced };
         }
-        !is_over
+        self.settle(now, key, books);
+        OfSyn::Taken
+    }
+
+    /// Returns whether the flow is cut and its opener has been silent for so long before both ends had the connection.
+    pub(super) fn has_no_opener(&self, key: &FlowKey, now: Instant, silence: Duration) -> bool {
+        self.all.get(key).is_some_and(|filed| filed.relay.has_no_opener(now, silence))
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {

@@ -96,14 +96,17 @@ impl Proxy {
         silent.chain(cut).min().map(|(_, key)| key)
     }
 
-    /// Forgets silent flows with brief entries. Packets that wait for a link stay.
+    /// Forgets silent flows with brief entries, and cut ones whose opener is silent. Packets that wait for a link stay.
     fn sweep_brief(&mut self, now: Instant) {
         if !is_due(&mut self.sweeps.brief, now) {
             return;
         }
         let is_over = |flow: &Flow| now.since(flow.seen_at) >= BRIEF && flow.kept_packets() == 0;
         let brief = self.entries.brief_flows();
-        let over: Vec<_> = brief.filter(|key| self.flows.get(key).is_some_and(is_over)).collect();
+        let is_over = |key: &FlowKey| {
+            self.flows.get(key).is_some_and(is_over) || self.relays.has_no_opener(key, now, BRIEF)
+        };
+        let over: Vec<_> = brief.filter(is_over).collect();
         over.iter().for_each(|key| self.let_go_of(now, key));
     }
 

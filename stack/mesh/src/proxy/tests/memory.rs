@@ -180,3 +180,21 @@ fn mobiles_that_hold_the_same_keep_what_they_have_where_none_has_more_than_it_wa
     assert!(kept.iter().all(|kept| *kept >= 11), "{kept:?}");
     assert_eq!(path.proxy.counts().pushed_out, 0);
 }
+
+#[test]
+fn packets_of_a_fade_beyond_those_that_may_wait_for_a_link_are_counted() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_queued = 10);
+    path.syns(ms(0));
+    let (data, ack) = (path.data(1), path.ack(2));
+    path.carry(ms(1), Side::Fixed, &data);
+    path.carry(ms(2), Side::Mobile, &ack);
+    path.gone(ms(3));
+    for nth in 2..32 {
+        let data = path.data(nth);
+        assert!(path.carry(ms(4), Side::Fixed, &data).is_empty());
+    }
+    assert_eq!((path.proxy.counts().kept_packets, path.proxy.counts().no_room), (30, 0));
+    let left = path.tell(ms(5), &LinkEvent::Up { peer: path.mobile.ip() });
+    assert_eq!(left.iter().filter(|(to, _)| *to == Side::Mobile).count(), 10);
+    assert_eq!(path.proxy.counts().no_room, 20);
+}

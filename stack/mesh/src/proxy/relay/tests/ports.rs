@@ -191,3 +191,111 @@ fn an_opener_that_has_given_up_finds_its_ports_free() {
     let read = came.into_iter().map(|theirs| path.read_all(1, theirs)).collect::<Vec<_>>().concat();
     assert_eq!(read, b"hello");
 }
+
+const CALLER: u16 = 40_000;
+
+/// The ends of a connection that the second end opens, when it does.
+fn called(path: &Path) -> [SocketAddr; 2] {
+    let [fixed, mobile] = path.addresses;
+    [SocketAddr::new(fixed, PORT), SocketAddr::new(mobile, CALLER)]
+}
+
+fn syn_of([from, to]: [SocketAddr; 2], number: u32) -> Vec<u8> {
+    packet(from, to, (number, 0), Flags::SYN, &TcpOptions::default(), &[])
+}
+
+/// A host that nobody hears has its ports taken by SYNs that are forged in a server's name.
+#[test]
+fn forged_syns_of_a_server_lock_no_mobile_out_of_it() {
+    for (forges_before, forges_after) in [(true, false), (false, true), (true, true)] {
+        let mut path = Path::v4();
+        let listener = path.listen(0);
+        let ends = called(&path);
+        path.is_faded = true;
+        if forges_before {
+            forge(&mut path, ends, FIXED);
+        }
+        path.pass(Duration::from_secs(1));
+        path.is_faded = false;
+        let options = ConnectOptions { local_port: Some(CALLER), ..ConnectOptions::default() };
+        let ours = path.ends[1].connect(path.now, ends[0], &options).expect("a free port");
+        let mut syn = Vec::new();
+        path.ends[1].poll_transmit(path.now, LINK, Payload::Inline, &mut syn).expect("a SYN");
+        path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
+        // Before the server has answered.
+        if forges_after {
+            forge(&mut path, ends, FIXED);
+        }
+        path.pass(Duration::from_secs(5));
+        let theirs = path.ends[0].accept(path.now, listener).expect("it has come");
+        let data = bytes(5_000);
+        assert_eq!(path.ends[1].send(path.now, ours, &data), Ok(data.len()));
+        path.pass(Duration::from_secs(1));
+        assert_eq!(path.read_all(0, theirs), data, "{forges_before} {forges_after}");
+        assert_eq!(path.proxy.counts().cut, 1);
+    }
+}
+
+/// The packets for the mobile.
+fn to_mobile(path: &mut Path) -> usize {
+    let (mut count, mut packet) = (0, Vec::new());
+    while path.proxy.poll_transmit(path.now, MOBILE, Payload::Inline, &mut packet).is_some() {
+        (count, packet) = (count + 1, Vec::new());
+    }
+    count
+}
+
+#[test]
+fn a_mobile_gets_as_many_syns_as_came() {
+    let mut path = Path::v4();
+    let ends = called(&path);
+    let mut left = Vec::new();
+    for second in 0..100 {
+        if [0, 1, 3, 7].contains(&second) {
+            path.proxy.handle_packet(path.now, &Rx::new(FIXED, &syn_of(ends, 7)));
+        }
+        if to_mobile(&mut path) > 0 {
+            left.push(second);
+        }
+        path.now += Duration::from_secs(1);
+        path.proxy.handle_timeout(path.now);
+    }
+    assert_eq!(left, [0, 1, 3, 7]);
+}
+
+#[test]
+fn an_opener_that_falls_silent_is_forgotten_when_another_comes() {
+    for is_answered in [false, true] {
+        let mut path = Path::v4();
+        if is_answered {
+            path.listen(1);
+        }
+        let [opener, mobile] = called(&path);
+        let to = SocketAddr::new(mobile.ip(), PORT);
+        let count = |path: &mut Path, after: u64, port: u16| {
+            path.now += Duration::from_secs(after);
+            path.proxy.handle_timeout(path.now);
+            let from = SocketAddr::new(opener.ip(), port);
+            path.proxy.handle_packet(path.now, &Rx::new(FIXED, &syn_of([from, to], 7)));
+            to_mobile_and_back(path, is_answered);
+            path.proxy.counts().brief
+        };
+        assert_eq!([count(&mut path, 0, 1), count(&mut path, 9, 2), count(&mut path, 2, 3)], [1, 2, 2]);
+    }
+}
+
+/// Carries packets between the proxy and the mobile alone.
+fn to_mobile_and_back(path: &mut Path, is_heard: bool) {
+    let Path { now, proxy, ends, .. } = path;
+    let mut packet = Vec::new();
+    while proxy.poll_transmit(*now, MOBILE, Payload::Inline, &mut packet).is_some() {
+        if is_heard {
+            ends[1].handle_packet(*now, &Rx::new(LINK, &packet));
+        }
+        packet.clear();
+    }
+    while ends[1].poll_transmit(*now, LINK, Payload::Inline, &mut packet).is_some() {
+        proxy.handle_packet(*now, &Rx::new(MOBILE, &packet));
+        packet.clear();
+    }
+}
