@@ -47,8 +47,6 @@ struct Daemon {
     config: Config,
     state: State,
     hangups: OwnedFd,
-    /// Reads the keys anew.
-    reader: Option<Reader>,
     clock: Clock,
     /// Its nodes are polled for arrivals. The kernel's own connections are unknown here.
     driver: Driver<Router<Nodes>>,
@@ -65,6 +63,8 @@ struct Daemon {
     stations_at: Instant,
     // Last, so that routes are gone before the kernel stops forwarding.
     forwarding: Forwarding,
+    /// Reads the keys anew. Last: its process may take its time to end.
+    reader: Option<Reader>,
 }
 
 pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
