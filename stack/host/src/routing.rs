@@ -3,6 +3,7 @@
 
 mod control;
 mod kernel;
+mod left;
 mod reach;
 mod resend;
 mod switches;
@@ -11,6 +12,7 @@ mod watch;
 pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
 pub use kernel::{HostRoute, KernelRoutes};
+pub use left::{left_routes, remove_left_routes};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
 pub use switches::{Switches, left_in, repair};
