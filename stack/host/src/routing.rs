@@ -2,6 +2,7 @@
 //! packets, a path for waiting packets. It knows no protocol, and undoes its changes.
 
 mod control;
+mod fence;
 mod kernel;
 mod left;
 mod reach;
@@ -11,6 +12,7 @@ mod watch;
 
 pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
+pub use fence::Fence;
 pub use kernel::{HostRoute, KernelRoutes};
 pub use left::{left_routes, remove_left_routes};
 pub use reach::Table;
