@@ -107,14 +107,16 @@ impl Refusal {
         let before = &text[..span.start.min(text.len())];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        let source = NamedSource::new(plain::text(name), plain::text(text)).with_language("YAML");
-        let (problem, accepted) = (plain::text(&problem), accepted.as_deref().map(plain::text));
+        let shown = |text: &str| plain::text(&secrets::without_keys(text));
+        let source = NamedSource::new(plain::text(name), shown(text)).with_language("YAML");
+        let (problem, accepted) = (shown(&problem), accepted.as_deref().map(shown));
         Refusal { problem, accepted, source, span, line, column }
     }
 
     /// The same with another text of the same length in the place of its own.
     fn showing(self, text: &str) -> Refusal {
-        let source = NamedSource::new(self.source.name(), plain::text(text)).with_language("YAML");
+        let shown = plain::text(&secrets::without_keys(text));
+        let source = NamedSource::new(self.source.name(), shown).with_language("YAML");
         Refusal { source, ..self }
     }
 
@@ -222,7 +224,8 @@ impl Document {
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
             let path = path_of(error.path());
             let problem = error.inner().to_string();
-            if secrets::is_secret(&path) && problem.contains(['`', '"']) {
+            let may_be_secret = self.root.is_leaf() || secrets::is_secret(&path);
+            if may_be_secret && problem.contains(['`', '"']) {
                 let wanted = problem.split_once(", expected ").map_or("a text", |(_, wanted)| wanted);
                 let accepted = format!("expected {}, {}", words::wanted(wanted), secrets::ACCEPTED);
                 return self.refuse(&path, secrets::PROBLEM, &accepted);

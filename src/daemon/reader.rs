@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use caps::Capability;
@@ -27,6 +28,9 @@ use crate::failure::Failure;
 const LARGEST: u64 = 16 << 20;
 /// Time that the other process has.
 const WITHIN: Duration = Duration::from_secs(3);
+/// Looks at a process that should end, a second in all, and the pause between them.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The present content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,10 +124,27 @@ impl Other {
 }
 
 impl Drop for Other {
+    /// It ends when its input does, at once. One that was stopped, or that hangs on its file, must not keep the daemon:
+    /// it ends later, by itself. A confined daemon can end no other process.
     fn drop(&mut self) {
         drop(self.asks.take());
-        let _ = self.process.wait();
+        if !ends_soon(&mut self.process) {
+            let process = self.process.id();
+            tracing::warn!(process, "what reads the keys or rules anew does not end, and is left to itself");
+        }
     }
+}
+
+/// Returns whether a process ends within a second.
+#[expect(clippy::disallowed_methods, reason = "the daemon is at its end, and drives nothing any more")]
+fn ends_soon(process: &mut Child) -> bool {
+    for _ in 0..LOOKS {
+        if !matches!(process.try_wait(), Ok(None)) {
+            return true;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    false
 }
 
 /// Reads the file in this process.
@@ -168,4 +189,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| failed(&error))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader whose process is this program.
+    fn reader_of(program: &str) -> Other {
+        let mut command = Command::new("sh");
+        command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("sh runs");
+        let (asks, answers) = (process.stdin.take(), process.stdout.take().expect("it is piped"));
+        Other { process, asks, answers: BufReader::new(answers), unanswered: 0 }
+    }
+
+    #[test]
+    fn a_reader_that_does_not_end_is_left_to_itself() {
+        // It would be waited for as long as the test runs, and longer.
+        let other = reader_of("exec sleep 86400");
+        let id = other.process.id();
+        drop(other);
+        let status = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it still runs");
+        assert!(status.contains("sleep"), "{status}");
+        let ended = Command::new("kill").arg(id.to_string()).status().expect("kill runs");
+        assert!(ended.success());
+        let mut other = reader_of("cat");
+        drop(other.asks.take());
+        assert!(ends_soon(&mut other.process));
+    }
 }

@@ -15,6 +15,7 @@ mod lent;
 mod links;
 mod machine;
 mod queues;
+mod routes;
 mod rules;
 mod switches;
 
@@ -33,7 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Restore kernel settings that a killed `hopwise route` left changed, and TUN devices that were there before a
-    /// killed daemon; remove rules of routing and of netfilter queues that a killed `hopwise proxy` left
+    /// killed daemon; remove routes to hosts that a killed `hopwise route` left, and rules of routing and of netfilter
+    /// queues that a killed `hopwise proxy` left
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -124,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.extend(switches::examine(&arguments.state, arguments.repair));
     findings.extend(lent::examine(&arguments.state, arguments.repair));
     findings.extend(rules::examine(arguments.repair));
+    findings.push(routes::examine(arguments.repair));
     findings.push(queues::examine(arguments.repair));
     findings.extend(firewall::examine());
     let text = if arguments.json {

@@ -459,6 +459,40 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
 }
 
 #[test]
+fn a_namespace_of_somebody_else_with_one_of_its_names_stays() {
+    if !can_run("a_namespace_of_somebody_else_with_one_of_its_names_stays", &["ip"]) {
+        return;
+    }
+    let prefix = prefix("theirs");
+    let ip = |verb: &str, name: &str| {
+        let done = std::process::Command::new("ip").args(["netns", verb, name]).status().expect("it runs");
+        assert!(done.success(), "ip netns {verb} {name}");
+    };
+    let mut air = Air::with_prefix(&prefix, 1, &[]);
+    let replaced = names(&prefix).into_iter().min().expect("it has two");
+    // While it runs.
+    ip("del", &replaced);
+    ip("add", &replaced);
+    air.tell(Signal::TERM);
+    within_patience(until(|| air.has_ended()));
+    assert_eq!(names(&prefix), std::slice::from_ref(&replaced));
+    ip("del", &replaced);
+    // After it was killed.
+    let mut air = Air::with_prefix(&prefix, 1, &[]);
+    air.tell(Signal::KILL);
+    let _ = air.process.wait();
+    ip("del", &replaced);
+    ip("add", &replaced);
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
+    let mut second = std::process::Command::new(HOPWISE);
+    let output = second.arg("air").arg(&scenario).args(["--prefix", &prefix]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is somebody else's"), "{output:?}");
+    assert_eq!(names(&prefix), std::slice::from_ref(&replaced));
+    ip("del", &replaced);
+}
+
+#[test]
 fn nothing_stays_when_it_ends_and_nobody_reads_its_report() {
     if !can_run("nothing_stays_when_it_ends_and_nobody_reads_its_report", &["ip"]) {
         return;

@@ -18,6 +18,8 @@ use crate::world::{PATIENCE, until, within_patience};
 
 #[path = "mesh/changed.rs"]
 mod changed;
+#[path = "mesh/fence.rs"]
+mod fence;
 #[path = "mesh/forged.rs"]
 mod forged;
 #[path = "mesh/paths.rs"]

@@ -206,7 +206,11 @@ fn hear(router: &mut dyn OnDemand, now: Instant, said: &Said) {
 fn change(said: &mut Said, input: &mut Input<'_>) {
     match input.octet() % 7 {
         0 => {}
-        1 => said.src = address(input.octet() % 8 + 2),
+        1 => {
+            let octet = input.octet();
+            let end = if octet & 0x80 == 0 { &mut said.src } else { &mut said.dst };
+            *end = address(octet % 8 + 2);
+        }
         2 => {
             if let Some(at) = input.index(said.bytes.len()) {
                 said.bytes.truncate(at);
@@ -237,12 +241,12 @@ fn change(said: &mut Said, input: &mut Input<'_>) {
 
 impl Net {
     /// Returns whether a changed message says something else. A message that says the same may be taken in its place:
-    /// DYMO's receivers ignore reserved bits, and its check value does not cover the destination.
+    /// DYMO's receivers ignore reserved bits, and its check value does not cover the TTL.
     fn is_another(self, original: &Said, changed: &Said) -> bool {
         if self.is_aodv {
             return original != changed;
         }
-        original.src != changed.src
+        (original.src, original.dst) != (changed.src, changed.dst)
             || Packet::parse(&original.bytes).ok() != Packet::parse(&changed.bytes).ok()
     }
 

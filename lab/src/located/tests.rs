@@ -180,6 +180,15 @@ fn no_error_shows_a_secret() {
         ("listen: [1\nusers: { ada: 99887766 }\n", "plan.yaml:"),
         ("'users' : { ada: \"99887766 }\nlisten: 1\n", "plan.yaml:"),
         ("users: { ada: a, ada: 99887766 }\n", "plan.yaml:1:18: `ada` is there already"),
+        ("listen: x\nUsers: { ada: 99887766 }\n", "plan.yaml:1:9: `x` does not fit here"),
+        ("listen: x\nrouting: { Key: 99887766, wpa_psk: 99887766 }\n", "plan.yaml:1:9: "),
+        ("passphrase: 99887766\nlisten: x\n", "plan.yaml:2:9: `x` does not fit here"),
+        ("listen: [1\nPassword: 99887766 }\n", "plan.yaml:"),
+        // A file of keys in place of the configuration.
+        ("# chmod 600\n1 99887766998877669988776699887766\n", "plan.yaml:2:1: "),
+        ("1 99887766\n", "plan.yaml:1:1: "),
+        ("listen: 9988776699887766998877669988776f\n", "plan.yaml:1:9: `****"),
+        ("listen: [1\n1 9988776699887766998877669988776f\n", "plan.yaml:"),
     ] {
         let refusal = match Document::parse("plan.yaml", text) {
             Ok(document) => *document.read::<Service>().expect_err("it is refused"),

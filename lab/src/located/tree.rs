@@ -42,17 +42,22 @@ impl Node {
         steps.iter().try_fold(self, |node, step| node.next(step).map(|(next, _)| next)).is_some()
     }
 
+    /// True for a text without a list or a map.
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self.inner, Inner::Leaf)
+    }
+
     /// Adds the places of values that have one of these keys.
-    pub(super) fn spans_below(&self, keys: &[&str], spans: &mut Vec<Range<usize>>) {
+    pub(super) fn spans_below(&self, is_one: &dyn Fn(&str) -> bool, spans: &mut Vec<Range<usize>>) {
         match &self.inner {
             Inner::Leaf => {}
-            Inner::List(items) => items.iter().for_each(|item| item.spans_below(keys, spans)),
+            Inner::List(items) => items.iter().for_each(|item| item.spans_below(is_one, spans)),
             Inner::Map(entries) => {
                 for (key, _, value) in entries {
-                    if keys.contains(&key.as_str()) {
+                    if is_one(key) {
                         spans.push(value.span.clone());
                     } else {
-                        value.spans_below(keys, spans);
+                        value.spans_below(is_one, spans);
                     }
                 }
             }

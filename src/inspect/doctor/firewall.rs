@@ -1,5 +1,7 @@
 //! Rules of a router's own firewall that do not hold for TCP that passes a running proxy.
 
+use std::io;
+
 use hopwise_host::firewall::{Between, Ruleset};
 use hopwise_host::netlink::detours;
 
@@ -10,6 +12,7 @@ const CHECK: &str = "firewall";
 pub(super) fn examine() -> Vec<Finding> {
     let rules = match Ruleset::read() {
         Ok(rules) => rules,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return vec![without_nft()],
         Err(error) => return vec![Finding::skipped(CHECK, format!("nft does not list its rules: {error}"))],
     };
     match detours(&rules) {
@@ -22,6 +25,12 @@ pub(super) fn examine() -> Vec<Finding> {
         Ok(detours) => detours.iter().flat_map(|between| of(&rules, between)).collect(),
         Err(error) => vec![Finding::skipped(CHECK, error.to_string())],
     }
+}
+
+fn without_nft() -> Finding {
+    let found =
+        "nft is not there: beside `hopwise route`, what comes in from the mesh is forwarded to all devices";
+    Finding::warning(CHECK, found, "install the package nftables, and start that daemon again")
 }
 
 /// The rules that one proxy takes packets from.

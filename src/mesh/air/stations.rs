@@ -1,7 +1,7 @@
 //! A namespace for each node, with its devices and its routes to the others. Dropping it removes all of this.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
-use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
+use hopwise_host::{Namespace, NamespaceId, TapConfig, TapDevice, set_switch};
 use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::air::{self as live, Station, Step};
 use hopwise_lab::scenario::Prepared;
@@ -20,7 +20,6 @@ use hopwise_lab::sim::{Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
-use crate::daemon::state::rewrite;
 use crate::failure::Failure;
 
 /// Each node takes a namespace, a process of `ip`, and a route to every other one.
@@ -54,7 +53,7 @@ pub(crate) struct Stations {
     _routes: Vec<KernelRoutes>,
     namespaces: Vec<Namespace>,
     addresses: Vec<IpAddr>,
-    _note: Note,
+    note: Note,
 }
 
 /// Refuses a prefix or scenario for which no namespaces can be made.
@@ -87,7 +86,7 @@ impl Stations {
             _routes: Vec::new(),
             namespaces: Vec::new(),
             addresses: live::stations(plan).iter().map(|station| station.address).collect(),
-            _note: note,
+            note,
         };
         let all = live::stations(plan).into_iter().zip(live::routes(plan));
         for ((node, name), (station, steps)) in (0..).zip(&names).zip(all) {
@@ -95,6 +94,7 @@ impl Stations {
                 Failure::failed("make a station", format_args!("{name}: {error}"))
             };
             let namespace = Namespace::create(name).map_err(|error| failed(&error))?;
+            stations.note.add(&namespace).map_err(|error| failed(&error))?;
             let furnished = namespace
                 .run(|| furnish(plan, (node, serves), &station, &steps))
                 .map_err(|error| failed(&error))?;
@@ -215,6 +215,7 @@ fn v4(address: IpAddr) -> Result<Ipv4Addr, AnyError> {
 }
 
 /// A file with the namespaces of a prefix, for the successor of a process that was killed. It is locked while in use.
+/// Each line has a name and a `NamespaceId`: a name alone may be that of another program's namespace by now.
 #[derive(Debug)]
 struct Note {
     file: File,
@@ -252,8 +253,14 @@ impl Note {
             let problem = format!("`{name}` is somebody else's: choose another prefix with --prefix");
             return Err(Failure::failed("make namespaces", problem));
         }
-        rewrite(&note.file, &format!("{}\n", names.join("\n"))).map_err(failed)?;
+        note.file.set_len(0).and_then(|()| note.file.rewind()).map_err(failed)?;
         Ok(note)
+    }
+
+    /// Writes down a namespace that was made.
+    fn add(&mut self, namespace: &Namespace) -> io::Result<()> {
+        let line = format!("{} {}\n", namespace.name(), namespace.id()?);
+        self.file.write_all(line.as_bytes())
     }
 
     /// Removes what killed processes with other prefixes have left. A note that is locked is in use.
@@ -275,13 +282,18 @@ impl Note {
         }
     }
 
-    /// Removes the listed namespaces whose names can be of this prefix.
+    /// Removes the listed namespaces whose names can be of this prefix, and still stand for them.
     fn remove_stale(&mut self, prefix: &str) -> io::Result<()> {
-        let mut names = String::new();
-        self.file.read_to_string(&mut names)?;
-        for name in names.lines().filter(|name| is_of(prefix, name) && Namespace::exists(name)) {
-            match Namespace::remove(name) {
-                Ok(()) => tracing::info!(name, "removed a namespace that was left behind"),
+        let mut lines = String::new();
+        self.file.read_to_string(&mut lines)?;
+        let left = lines.lines().filter_map(|line| {
+            let (name, id) = line.split_once(' ')?;
+            Some((name, NamespaceId::parse(id)?))
+        });
+        for (name, id) in left.filter(|(name, _)| is_of(prefix, name) && Namespace::exists(name)) {
+            match Namespace::remove(name, id) {
+                Ok(true) => tracing::info!(name, "removed a namespace that was left behind"),
+                Ok(false) => tracing::warn!(name, "it is another namespace's name by now: left as it is"),
                 Err(error) => tracing::warn!(%error, "a namespace was left behind"),
             }
         }

@@ -47,8 +47,6 @@ struct Daemon {
     config: Config,
     state: State,
     hangups: OwnedFd,
-    /// Reads the keys anew.
-    reader: Option<Reader>,
     clock: Clock,
     /// Its nodes are polled for arrivals. The kernel's own connections are unknown here.
     driver: Driver<Router<Nodes>>,
@@ -63,8 +61,10 @@ struct Daemon {
     is_watching: bool,
     next_mark: Instant,
     stations_at: Instant,
-    // Last, so that routes are gone before the kernel stops forwarding.
+    // Behind the routes, so that they are gone before the kernel stops forwarding.
     forwarding: Forwarding,
+    /// Reads the keys anew. Last: its process may take its time to end.
+    reader: Option<Reader>,
 }
 
 pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
@@ -127,6 +127,7 @@ impl Daemon {
             let now = self.clock.now();
             if self.next_mark <= now {
                 self.check_devices()?;
+                self.forwarding.check_fence();
                 if let Ok(table) = Table::read() {
                     self.check_route(&table)?;
                     self.forwarding.follow(&self.config.serves, &table);

@@ -6,11 +6,14 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use hopwise_core::ip::Prefix;
-use hopwise_host::routing::{Switches, Table};
+use hopwise_host::routing::{Fence, Switches, Table};
 
 use super::config::Config;
 use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
+
+/// The state of a machine without the fence.
+const OPEN: &str = "what comes in from the mesh is forwarded to all other devices of this machine";
 
 #[derive(Debug)]
 pub(super) struct Forwarding {
@@ -19,6 +22,8 @@ pub(super) struct Forwarding {
     of_served: Vec<String>,
     /// No wider route leads to an address in `serves`.
     network: Prefix,
+    /// Behind the switches, so that nothing is forwarded without it meanwhile.
+    fence: Option<Fence>,
 }
 
 impl Forwarding {
@@ -32,8 +37,10 @@ impl Forwarding {
                 let problem = format_args!("{}: {error}", file.display());
                 Failure::failed("open the file of the kernel's old switches", problem)
             })?;
-        let mut forwarding = Forwarding { switches: opened, of_served: Vec::new(), network: config.network };
         let mesh: Vec<_> = config.interfaces.iter().chain([&config.tun]).map(String::as_str).collect();
+        let fence = fence(&config.tun, &mesh, &config.serves);
+        let mut forwarding =
+            Forwarding { switches: opened, of_served: Vec::new(), network: config.network, fence };
         let switches = &mut forwarding.switches;
         let outcome = mesh
             .iter()
@@ -54,6 +61,14 @@ impl Forwarding {
         Ok(forwarding)
     }
 
+    /// Warns once when the table of rules is gone.
+    pub(super) fn check_fence(&mut self) {
+        if self.fence.as_mut().is_some_and(|fence| !fence.stands()) {
+            self.fence = None;
+            tracing::warn!("the table of nft is gone: {OPEN}; start again");
+        }
+    }
+
     /// The device of a served address forwards, too: a node may start after this daemon.
     pub(super) fn follow(&mut self, served: &[Ipv4Addr], table: &Table) {
         for address in served {
@@ -66,4 +81,10 @@ impl Forwarding {
             self.of_served.push(device);
         }
     }
+}
+
+/// A machine without nft routes as well as one with it.
+fn fence(tun: &str, mesh: &[&str], served: &[Ipv4Addr]) -> Option<Fence> {
+    let set = Fence::set(tun, mesh, served);
+    set.inspect_err(|error| tracing::warn!(%error, "nft (package nftables) sets no rules: {OPEN}")).ok()
 }

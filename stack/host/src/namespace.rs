@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -44,6 +44,40 @@ impl fmt::Display for NamespaceError {
 
 impl Error for NamespaceError {}
 
+/// What tells a namespace from each other one, also from a later one of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceId {
+    device: u64,
+    inode: u64,
+    /// The kernel gives the number of a namespace that is gone to the next one. Seconds and nanoseconds.
+    since: (i64, i64),
+}
+
+impl NamespaceId {
+    fn of(facts: &Metadata) -> NamespaceId {
+        NamespaceId { device: facts.dev(), inode: facts.ino(), since: (facts.ctime(), facts.ctime_nsec()) }
+    }
+
+    /// The namespace that has this name now.
+    pub fn named(name: &str) -> Option<NamespaceId> {
+        fs::metadata(path_of(name)).ok().map(|facts| NamespaceId::of(&facts))
+    }
+
+    /// Reads what [`fmt::Display`] has written.
+    pub fn parse(text: &str) -> Option<NamespaceId> {
+        let mut words = text.split(' ');
+        let (device, inode) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let since = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        words.next().is_none().then_some(NamespaceId { device, inode, since })
+    }
+}
+
+impl fmt::Display for NamespaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} {}", self.device, self.inode, self.since.0, self.since.1)
+    }
+}
+
 /// A namespace of our own. Its name goes when this is dropped, and its contents when no process uses it any more.
 #[derive(Debug)]
 pub struct Namespace {
@@ -57,7 +91,7 @@ impl Namespace {
         match File::open(path_of(name)) {
             Ok(handle) => Ok(Namespace { name: name.to_owned(), handle }),
             Err(error) => {
-                let _ = Namespace::remove(name);
+                let _ = ip("remove namespace", "del", name);
                 Err(NamespaceError::System { doing: "open namespace", name: name.to_owned(), error })
             }
         }
@@ -67,9 +101,17 @@ impl Namespace {
         path_of(name).exists()
     }
 
-    /// Removes a name that a killed process has left.
-    pub fn remove(name: &str) -> Result<(), NamespaceError> {
-        ip("remove namespace", "del", name)
+    /// Removes a name that a killed process has left, if it still stands for that namespace. Returns whether it did.
+    pub fn remove(name: &str, id: NamespaceId) -> Result<bool, NamespaceError> {
+        let is_it = NamespaceId::named(name) == Some(id);
+        if is_it {
+            ip("remove namespace", "del", name)?;
+        }
+        Ok(is_it)
+    }
+
+    pub fn id(&self) -> io::Result<NamespaceId> {
+        self.handle.metadata().map(|facts| NamespaceId::of(&facts))
     }
 
     pub fn name(&self) -> &str {
@@ -93,8 +135,12 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if let Err(error) = Namespace::remove(&self.name) {
-            tracing::warn!(%error, "a namespace was left behind");
+        let name = &self.name;
+        match self.id().map(|id| Namespace::remove(name, id)) {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => tracing::warn!(name, "it is another namespace's name by now: left as it is"),
+            Ok(Err(error)) => tracing::warn!(%error, "a namespace was left behind"),
+            Err(error) => tracing::warn!(name, %error, "a namespace was left behind"),
         }
     }
 }
@@ -141,4 +187,35 @@ fn ip(doing: &'static str, verb: &str, name: &str) -> Result<(), NamespaceError>
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     Err(NamespaceError::Refused { doing, name: name.to_owned(), said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_stands_for_another_namespace_by_now_stays() {
+        let name = format!("hopwise-name-{}", std::process::id());
+        let Ok(ours) = Namespace::create(&name) else {
+            println!("skipped: a name of another namespace: only root with `ip` can make one");
+            return;
+        };
+        let id = ours.id().expect("it is open");
+        assert_eq!(NamespaceId::parse(&id.to_string()), Some(id));
+        assert_eq!(NamespaceId::named(&name), Some(id));
+        ip("remove namespace", "del", &name).expect("root may");
+        ip("make namespace", "add", &name).expect("root may");
+        assert_eq!(Namespace::remove(&name, id).ok(), Some(false));
+        drop(ours);
+        let theirs = NamespaceId::named(&name).expect("it is not ours to remove");
+        assert_eq!(Namespace::remove(&name, theirs).ok(), Some(true));
+        assert!(!Namespace::exists(&name));
+    }
+
+    #[test]
+    fn a_line_of_another_form_names_no_namespace() {
+        for text in ["", "4", "4 1 2", "4 1 2 3 4", "4 1 2 x", "-4 1 2 3"] {
+            assert_eq!(NamespaceId::parse(text), None, "{text}");
+        }
+    }
 }

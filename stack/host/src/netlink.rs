@@ -261,7 +261,7 @@ pub(crate) fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
 
 /// Runs asynchronous `work` on a thread and a runtime of its own, because the caller may be inside a runtime. Threads
 /// inherit the network namespace of the thread that made them.
-fn blocking<T: Send>(
+pub(crate) fn blocking<T: Send>(
     work: impl AsyncFnOnce(Handle) -> Result<T, NetlinkError> + Send,
 ) -> Result<T, NetlinkError> {
     let system = |doing| move |error| NetlinkError::System { doing, error };

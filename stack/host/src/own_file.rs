@@ -19,13 +19,14 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = open(path, options)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
+        return Err(of_somebody_else());
     }
     Ok(file)
 }
 
-/// Opens a file to write it anew, or makes it with this mode. The old content goes only if the file is our own. A
-/// character device such as /dev/full is written as it is.
+/// Opens a file to write it anew, or makes it with this mode. The old content goes only if the file is our own or
+/// root's: in a folder of another user, files are that user's to keep. A character device such as /dev/full is written
+/// as it is.
 pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(mode);
@@ -33,6 +34,9 @@ pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
         return open(path, &mut options);
     }
     let file = open_own(path, &mut options)?;
+    if !is_of(&file.metadata()?, geteuid().as_raw()) {
+        return Err(of_somebody_else());
+    }
     file.set_len(0)?;
     Ok(file)
 }
@@ -46,6 +50,15 @@ pub(crate) fn gives_way(path: &Path) -> bool {
     facts.uid() == own || fs::metadata(folder_of(path)).is_ok_and(is_closed)
 }
 
+fn of_somebody_else() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else")
+}
+
+/// Returns whether a file is this user's or root's.
+fn is_of(file: &Metadata, user: u32) -> bool {
+    [0, user].contains(&file.uid())
+}
+
 /// The same as [`open_own`] without the checks.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
@@ -55,9 +68,35 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// the owner's, and closed to others. A daemon that root started has a user of its own.
 fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
-    if [0, own].contains(&file.uid()) {
+    if is_of(file, own) {
         return Ok(true);
     }
     let folder = fs::metadata(folder_of(path))?;
     Ok([0, own, file.uid()].contains(&folder.uid()) && folder.mode() & 0o022 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_read_in_that_user_s_folder_and_never_written_anew() {
+        if !geteuid().is_root() {
+            println!("skipped: a file of another user: only root can make one");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("hopwise-own-file-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("run.pcapng");
+        fs::write(&path, "precious").expect("a file");
+        for theirs in [&folder, &path] {
+            std::os::unix::fs::chown(theirs, Some(1234), None).expect("root may");
+        }
+        assert!(open_own(&path, OpenOptions::new().read(true)).is_ok(), "such as a daemon's state");
+        let refused = begin_own(&path, 0o600).expect_err("it is user 1234's");
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "precious");
+        begin_own(&folder.join("new.pcapng"), 0o600).expect("a new one is ours");
+        fs::remove_dir_all(folder).expect("it is there");
+    }
 }

@@ -2,7 +2,9 @@
 //! packets, a path for waiting packets. It knows no protocol, and undoes its changes.
 
 mod control;
+mod fence;
 mod kernel;
+mod left;
 mod reach;
 mod resend;
 mod switches;
@@ -10,7 +12,9 @@ mod watch;
 
 pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
+pub use fence::Fence;
 pub use kernel::{HostRoute, KernelRoutes};
+pub use left::{left_routes, remove_left_routes};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
 pub use switches::{Switches, left_in, repair};

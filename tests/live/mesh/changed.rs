@@ -110,6 +110,35 @@ fn routes_of_another_daemon_stay() {
     assert!(mesh.routes(0).contains("10.99.0.9"), "at the end");
 }
 
+#[test]
+fn routes_of_a_killed_daemon_are_found_and_removed_by_doctor_and_those_of_a_running_one_stay() {
+    let test = "routes_of_a_killed_daemon_are_found_and_removed_by_doctor_and_those_of_a_running_one_stay";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("left", 2, AODV);
+    let device = mesh.join(0, 1);
+    // Otherwise the kernel would remove the routes with the address of the TUN device.
+    mesh.nodes[0].ip(&["addr", "add", "10.77.0.1/32", "dev", &device]);
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.nodes[0].ip(&["route", "add", "10.77.0.9/32", "dev", &device, "proto", "87", "src", "10.77.0.1"]);
+    let folder = mesh.folder.to_string_lossy().into_owned();
+    let doctor = |mesh: &Mesh, more: &[&str]| {
+        let output = mesh.nodes[0].output(&[&[HOPWISE, "doctor", "--state", &folder], more].concat());
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = doctor(&mesh, &["--repair"]);
+    assert!(said.contains("no killed daemon left any route to a host"), "{said}");
+    assert!(mesh.routes(0).contains("10.77.0.9"), "its daemon runs");
+    mesh.end(0, Signal::KILL);
+    assert!(mesh.routes(0).contains("10.77.0.9"), "nothing removes it");
+    let said = doctor(&mesh, &[]);
+    assert!(said.contains("a killed `hopwise route` left 1 route to a host"), "{said}");
+    let said = doctor(&mesh, &["--repair"]);
+    assert!(said.contains("1 route to a host removed"), "{said}");
+    assert_eq!(mesh.routes(0), "");
+}
+
 /// Until the daemon has ended by itself; answers its log.
 fn ended(mesh: &mut Mesh) -> String {
     let daemon = mesh.daemons[0].as_mut().expect("it runs");

@@ -60,7 +60,6 @@ impl Daemon {
         let driver = drive(&config, protocol, links)?.with_clock(clock);
         Ok(Daemon {
             hangups,
-            reader,
             state,
             clock,
             poller: driver.poller(),
@@ -74,6 +73,7 @@ impl Daemon {
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
             forwarding,
+            reader,
             config,
         })
     }

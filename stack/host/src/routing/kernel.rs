@@ -12,6 +12,8 @@ use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, Ro
 use rtnetlink::{Handle, RouteMessageBuilder};
 use tokio::runtime::Runtime;
 
+use super::left::claim;
+use crate::name_lock::NameLock;
 use crate::netlink::{self, NetlinkError, OURS};
 
 /// The route to a host.
@@ -28,6 +30,8 @@ pub struct KernelRoutes {
     runtime: Runtime,
     handle: Handle,
     source: Ipv4Addr,
+    /// Tells that the daemon of these routes runs.
+    _claim: Option<NameLock>,
 }
 
 impl KernelRoutes {
@@ -42,7 +46,7 @@ impl KernelRoutes {
             io::Result::Ok(handle)
         });
         let handle = opened.map_err(system("open a netlink socket"))?;
-        let routes = KernelRoutes { runtime, handle, source };
+        let routes = KernelRoutes { runtime, handle, source, _claim: claim(source) };
         routes.clear()?;
         Ok(routes)
     }
@@ -120,20 +124,10 @@ impl KernelRoutes {
     }
 
     async fn ours(&self) -> Result<Vec<RouteMessage>, NetlinkError> {
-        use futures_util::TryStreamExt;
-        let any = RouteMessageBuilder::<Ipv4Addr>::new().build();
-        let all: Vec<_> = self
-            .handle
-            .route()
-            .get(any)
-            .execute()
-            .try_collect()
-            .await
-            .map_err(|error| netlink::kernel("list the routes", error))?;
         let source = RouteAttribute::PrefSource(RouteAddress::Inet(self.source));
-        let is_ours =
-            |route: &RouteMessage| route.header.protocol == OURS && route.attributes.contains(&source);
-        Ok(all.into_iter().filter(is_ours).collect())
+        let mut ours = all_of_ours(&self.handle).await?;
+        ours.retain(|route| route.attributes.contains(&source));
+        Ok(ours)
     }
 
     fn message(&self, dst: Ipv4Addr, route: Option<HostRoute>) -> RouteMessage {
@@ -151,6 +145,20 @@ impl KernelRoutes {
             }
         }
     }
+}
+
+/// The routes of all daemons.
+pub(super) async fn all_of_ours(handle: &Handle) -> Result<Vec<RouteMessage>, NetlinkError> {
+    use futures_util::TryStreamExt;
+    let any = RouteMessageBuilder::<Ipv4Addr>::new().build();
+    let all: Vec<RouteMessage> = handle
+        .route()
+        .get(any)
+        .execute()
+        .try_collect()
+        .await
+        .map_err(|error| netlink::kernel("list the routes", error))?;
+    Ok(all.into_iter().filter(|route| route.header.protocol == OURS).collect())
 }
 
 fn neighbour(known: &NeighbourMessage) -> Option<(Ipv4Addr, [u8; 6])> {

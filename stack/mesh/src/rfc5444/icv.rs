@@ -1,5 +1,11 @@
 //! Time stamps and integrity check values of whole packets (RFC 7182), as packet TLVs: HMAC with SHA-256. It covers the
-//! sender's address and the packet without check values. Each hop signs anew, whatever else the packet holds.
+//! sender's address, that of the receiver and the packet without check values. Each hop signs anew, whatever else the
+//! packet holds.
+//!
+//! RFC 7182 covers the source alone (type extension 2). A packet to one neighbour then also holds for each other one:
+//! whoever hears it can readdress it, and that other one takes the sender for its neighbour. Ours therefore covers the
+//! destination, too, and has a type extension of the experimental range. All neighbours see the same destination of a
+//! multicast packet, which is the group's address.
 
 use super::Packet;
 use super::packet_flags;
@@ -10,8 +16,8 @@ use hopwise_core::narrow::as_u8;
 /// Packet TLVs (RFC 7182 §14).
 const ICV: u8 = 5;
 const TIMESTAMP: u8 = 6;
-/// The type extension of check values that include the packet's source address.
-const WITH_SOURCE: u8 = 2;
+/// The type extension of check values that include the packet's source and destination (252 to 255 are experimental).
+const WITH_BOTH_ENDS: u8 = 252;
 const SHA_256: u8 = 3;
 const HMAC: u8 = 3;
 /// The bytes before the value itself: both functions, and the one-byte number of a key.
@@ -96,9 +102,10 @@ pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) 
     let mut time = vec![TIMESTAMP, tlv_flags::VALUE, 8];
     time.extend(stamp.to_be_bytes());
     let others = [head.tlvs, &time].concat();
-    let tag = key.whole_tag(&[&envelope.src, &head.with(&others)?]);
+    let tag = key.whole_tag(&[&envelope.src, &envelope.dst, &head.with(&others)?]);
     let len = as_u8(ICV_START + tag.len());
-    let mut icv = vec![ICV, tlv_flags::EXTENSION | tlv_flags::VALUE, WITH_SOURCE, len, SHA_256, HMAC, 1, id];
+    let mut icv =
+        vec![ICV, tlv_flags::EXTENSION | tlv_flags::VALUE, WITH_BOTH_ENDS, len, SHA_256, HMAC, 1, id];
     icv.extend(tag);
     head.with(&[icv, others].concat())
 }
@@ -110,8 +117,9 @@ pub(crate) fn verify<'m>(keys: &Keys, envelope: &Envelope, packet: &'m [u8]) -> 
     let (icvs, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.kind == ICV);
     let unsigned = head.with(&others.iter().flat_map(|part| part.whole).copied().collect::<Vec<_>>())?;
     let is_right = |icv: &Part<'_>| match icv.value {
-        [SHA_256, HMAC, 1, id, tag @ ..] if icv.extension == WITH_SOURCE => {
-            keys.find(*id).is_some_and(|key| key.is_right_whole(&[&envelope.src, &unsigned], tag))
+        [SHA_256, HMAC, 1, id, tag @ ..] if icv.extension == WITH_BOTH_ENDS => {
+            let covered: [&[u8]; 3] = [&envelope.src, &envelope.dst, &unsigned];
+            keys.find(*id).is_some_and(|key| key.is_right_whole(&covered, tag))
         }
         _ => false,
     };
@@ -142,15 +150,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_is_believed_of_its_sender_and_of_no_other() {
+    fn what_was_signed_is_believed_of_its_sender_where_it_was_sent_and_in_no_other_way() {
         for packet in packets() {
             let signed = sign(&keys(3, 7), &ENVELOPE, 77, &packet).expect("there is room");
             assert!(Packet::parse(&signed).is_ok_and(|read| read.tlvs.len() >= 2));
             assert_eq!(verify(&keys(3, 7), &ENVELOPE, &signed), Some((77, &signed[..])));
             assert_eq!(verify(&keys(3, 8), &ENVELOPE, &signed), None);
             assert_eq!(verify(&keys(4, 7), &ENVELOPE, &signed), None, "a key that is not known");
-            let other = Envelope { src: [10, 0, 0, 2], ..ENVELOPE };
-            assert_eq!(verify(&keys(3, 7), &other, &signed), None);
+            let to_one = Envelope { dst: [10, 0, 0, 9], ..ENVELOPE };
+            for other in [Envelope { src: [10, 0, 0, 2], ..ENVELOPE }, to_one] {
+                assert_eq!(verify(&keys(3, 7), &other, &signed), None, "{other:?}");
+            }
+            let signed_to_one = sign(&keys(3, 7), &to_one, 77, &packet).expect("there is room");
+            assert!(verify(&keys(3, 7), &to_one, &signed_to_one).is_some());
+            let another = Envelope { dst: [10, 0, 0, 8], ..ENVELOPE };
+            for readdressed in [ENVELOPE, another] {
+                let opened = verify(&keys(3, 7), &readdressed, &signed_to_one);
+                assert_eq!(opened, None, "sent to another: {readdressed:?}");
+            }
             assert_eq!(verify(&keys(3, 7), &ENVELOPE, &packet), None, "nothing was signed");
         }
     }
@@ -174,6 +191,6 @@ mod tests {
         let packet = &packets()[1];
         let signed = sign(&keys(3, 7), &ENVELOPE, 77, packet).expect("there is room");
         assert_eq!(signed.len(), packet.len() + COST);
-        assert_eq!(signed[..11], [4, 0, 51, 5, 0x90, 2, 36, 3, 3, 1, 3]);
+        assert_eq!(signed[..11], [4, 0, 51, 5, 0x90, 252, 36, 3, 3, 1, 3]);
     }
 }
