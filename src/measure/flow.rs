@@ -328,7 +328,7 @@ mod tests {
         let last_byte = async {
             sleep(Duration::from_secs(200)).await;
             moved.store(1, Ordering::Relaxed);
-            std::future::pending::<()>().await;
+            pending::<()>().await;
         };
         tokio::select! {
             () = last_byte => {}
