@@ -8,7 +8,7 @@ use hopwise_agents::Profile;
 use hopwise_agents::spec::{ReceiverSpec, parse_receiver};
 use hopwise_core::tcp::decisions::{BadBlock, Begun, Block, Difference, Entry, LogReader, News, Replay};
 
-use super::findings::{Agent, Differs, End, PacketName, Replayed, Findings};
+use super::findings::{Agent, Differs, End, Findings, PacketName, Replayed};
 use crate::failure::Failure;
 
 /// Connections that are listed one by one; the rest count in the sums alone. As many more are listed if they differ.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::blocks::{self, Block};
-use super::findings::{PacketName, Findings};
+use super::findings::{Findings, PacketName};
 use crate::failure::Failure;
 
 /// Completes the differences with the frames of their packets.

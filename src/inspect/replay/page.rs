@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hopwise_lab::plain;
 
-use super::findings::{Agent, Differs, End, Replayed, Findings};
+use super::findings::{Agent, Differs, End, Findings, Replayed};
 use crate::table;
 
 const OPEN_LOOP: &str = "\

@@ -560,6 +560,10 @@ impl Machine for Many {
     }
 
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+
+    fn drain_decisions(&mut self, _: &mut dyn FnMut(&[u8])) {}
+
+    fn keep_decisions(&mut self, _: bool) {}
 }
 
 /// A driver of 2½ turns of packets, with what has left of them and the link's room.
