@@ -566,8 +566,11 @@ impl Machine for Many {
     fn keep_decisions(&mut self, _: bool) {}
 }
 
+/// The packets that have left.
+type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
+
 /// A driver of 2½ turns of packets, with what has left of them and the link's room.
-fn with_many(room: usize) -> (Driver<Many>, Arc<Mutex<Vec<Vec<u8>>>>, Arc<Mutex<usize>>) {
+fn with_many(room: usize) -> (Driver<Many>, Sent, Arc<Mutex<usize>>) {
     let (sent, room) = (Arc::default(), Arc::new(Mutex::new(room)));
     let far = Narrow { room: Arc::clone(&room), sent: Arc::clone(&sent), cuts: true };
     let many = Many(MOST_SENT_AT_ONCE as u32 / 2 * 5);
