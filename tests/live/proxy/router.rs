@@ -169,11 +169,11 @@ fn what_was_kept_comes_from_its_own_port_on_a_router_that_translates_addresses()
     let counts = "table ip seen { chain others { type filter hook prerouting priority 0; \
                   meta l4proto tcp tcp sport != 5001 counter; }; }";
     nft(&network.mobile, counts);
-    let running = network.proxy("ack-hold:mode=kick", "none");
+    let mut running = network.proxy("ack-hold:mode=kick", "none");
     survives_a_fade(&network);
     let seen = nft(&network.mobile, "list table ip seen");
     assert!(seen.contains("packets 0 bytes 0"), "{seen}");
-    drop(running);
+    running.interrupt();
     assert_eq!(network.left_behind(), "");
 }
 

@@ -368,8 +368,10 @@ pub fn repair_loan(path: &Path, users: &[u32]) -> Result<Repaired, NetlinkError>
     let system = |error| NetlinkError::System { doing: "open its file", error };
     let (mut journal, lines) = Journal::open_here(path, users).map_err(system)?;
     let Some((index, left)) = left::read(&lines) else {
+        // A restart of the machine has removed the device of an older file.
+        let became = if journal.is_of_this_boot() { Repaired::Junk } else { Repaired::NoDevice };
         journal.end();
-        return Ok(Repaired::Junk);
+        return Ok(became);
     };
     let Ok(device) = name_of(index) else {
         journal.end();
