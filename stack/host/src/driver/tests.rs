@@ -567,10 +567,10 @@ impl Machine for Many {
 }
 
 /// The packets that have left.
-type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
+type Packets = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A driver of 2½ turns of packets, with what has left of them and the link's room.
-fn with_many(room: usize) -> (Driver<Many>, Sent, Arc<Mutex<usize>>) {
+fn with_many(room: usize) -> (Driver<Many>, Packets, Arc<Mutex<usize>>) {
     let (sent, room) = (Arc::default(), Arc::new(Mutex::new(room)));
     let far = Narrow { room: Arc::clone(&room), sent: Arc::clone(&sent), cuts: true };
     let many = Many(MOST_SENT_AT_ONCE as u32 / 2 * 5);
