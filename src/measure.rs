@@ -2,6 +2,7 @@
 
 pub(crate) mod carrier;
 pub(crate) mod flow;
+pub(crate) mod output;
 pub(crate) mod protocol;
 pub(crate) mod recv;
 pub(crate) mod report;

@@ -25,7 +25,7 @@ mod origin;
 mod paths;
 pub(crate) mod places;
 mod relay;
-mod seats;
+pub(crate) mod seats;
 mod services;
 pub(crate) mod snapshot;
 mod socks5;

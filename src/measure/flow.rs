@@ -1,20 +1,31 @@
 //! One flow of a measurement: writes or reads payload and counts it.
 
+use std::future::pending;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hopwise_lab::hex;
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::carrier::Stream;
+use super::output::OutputFile;
 use super::protocol::{FlowSeen, Work};
 
 const CHUNK: usize = 128 << 10;
+/// All that is sent but a file. It is the same for all flows, and for all sizes of messages.
+static DATA: [u8; CHUNK] = [b'h'; CHUNK];
+
+/// The bytes that one flow of so many reads at once. All flows of a measurement together have a bounded buffer.
+fn chunk(flows: u32) -> Vec<u8> {
+    const OF_ALL: usize = 1 << 20;
+    let flows = usize::try_from(flows).unwrap_or(usize::MAX).max(1);
+    vec![0; (OF_ALL / flows).min(CHUNK)]
+}
 
 /// Time for data on its way to arrive after the control connection has ended.
 pub(crate) const LAST_BYTES_WITHIN: Duration = Duration::from_secs(5);
@@ -32,6 +43,15 @@ pub(crate) async fn stands_still(moved: impl Fn() -> u64) -> &'static str {
         }
     }
     "nothing has come or gone for 300 s"
+}
+
+/// Ends with the reason where a measurement for that time has not ended so long after it, though bytes still come.
+pub(crate) async fn overtime(time: Option<Duration>) -> &'static str {
+    match time {
+        Some(time) => sleep(time.saturating_add(STANDS_STILL_FOR)).await,
+        None => pending().await,
+    }
+    "it has not ended 300 s after its time"
 }
 
 /// The data that a flow sends.
@@ -69,15 +89,25 @@ pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &Atomic
     close(seen, began, ended, stream)
 }
 
+/// What to make of the data of one flow.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) sha256: bool,
+    /// The place of a copy. It is whole with so many bytes, or without a number with any.
+    pub(crate) copy: Option<(PathBuf, Option<u64>)>,
+    /// The flows of its measurement.
+    pub(crate) flows: u32,
+}
+
 /// Reads to the end of a flow that began at `began`, and keeps a copy if one is wanted.
 pub(crate) async fn receive(
     stream: &mut Stream,
     began: Instant,
-    (wants_sha256, copy): (bool, Option<&Path>),
+    wanted: Wanted,
     moved: &AtomicU64,
 ) -> FlowSeen {
     let mut seen = FlowSeen::default();
-    let ended = receive_all(stream, wants_sha256, copy, moved, &mut seen).await;
+    let ended = receive_all(stream, wanted, moved, &mut seen).await;
     let ended = match ended {
         Ok(()) => stream.shutdown().await,
         Err(error) => Err(error),
@@ -85,29 +115,50 @@ pub(crate) async fn receive(
     close(seen, began, ended, stream)
 }
 
-/// Answers each request until the other end closes.
+/// Answers each request until the other end closes. The sizes are the peer's choice, so neither is ever in memory.
 pub(crate) async fn answer(
     stream: &mut Stream,
-    request_bytes: u32,
-    response_bytes: u32,
+    (request_bytes, response_bytes): (u32, u32),
+    flows: u32,
     moved: &AtomicU64,
 ) -> FlowSeen {
     let began = Instant::now();
     let mut seen = FlowSeen::default();
     stream.set_nodelay();
-    let mut request = vec![0; size(request_bytes)];
-    let response = vec![b'r'; size(response_bytes)];
+    let mut chunk = chunk(flows);
     let ended = loop {
-        match stream.read_exact(&mut request).await {
+        match read_size(stream, &mut chunk, request_bytes).await {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break stream.shutdown().await,
             Err(error) => break Err(error),
-            Ok(_) => count(request.len(), moved, &mut seen),
+            Ok(()) => count(size(request_bytes), moved, &mut seen),
         }
-        if let Err(error) = stream.write_all(&response).await {
+        if let Err(error) = write_size(stream, response_bytes).await {
             break Err(error);
         }
     };
     close(seen, began, ended, stream)
+}
+
+async fn read_size(from: &mut (impl AsyncRead + Unpin), chunk: &mut [u8], bytes: u32) -> io::Result<()> {
+    let mut left = size(bytes);
+    while left > 0 {
+        let most = left.min(chunk.len());
+        match from.read(&mut chunk[..most]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => left -= read,
+        }
+    }
+    Ok(())
+}
+
+async fn write_size(to: &mut (impl AsyncWrite + Unpin), bytes: u32) -> io::Result<()> {
+    let mut left = size(bytes);
+    while left > 0 {
+        let most = left.min(DATA.len());
+        to.write_all(&DATA[..most]).await?;
+        left -= most;
+    }
+    Ok(())
 }
 
 /// The end of a series of requests.
@@ -128,8 +179,7 @@ pub(crate) async fn ask(
     let began = Instant::now();
     let mut seen = FlowSeen::default();
     stream.set_nodelay();
-    let request = vec![b'q'; size(request_bytes)];
-    let mut response = vec![0; size(response_bytes)];
+    let mut chunk = vec![0; CHUNK.min(size(response_bytes))];
     let mut asked = 0;
     let ended = loop {
         let is_enough = match enough {
@@ -140,10 +190,10 @@ pub(crate) async fn ask(
             break finish(stream).await;
         }
         let at = Instant::now();
-        if let Err(error) = stream.write_all(&request).await {
+        if let Err(error) = write_size(stream, request_bytes).await {
             break Err(error);
         }
-        if let Err(error) = stream.read_exact(&mut response).await {
+        if let Err(error) = read_size(stream, &mut chunk, response_bytes).await {
             break Err(error);
         }
         asked += 1;
@@ -189,10 +239,9 @@ async fn send_until(
     moved: &AtomicU64,
     seen: &mut FlowSeen,
 ) -> io::Result<()> {
-    let chunk = vec![b'h'; CHUNK];
     while Instant::now() < until {
         // A write that is not done in time has written nothing.
-        let Ok(written) = timeout_at(until, stream.write(&chunk)).await else { break };
+        let Ok(written) = timeout_at(until, stream.write(&DATA)).await else { break };
         count(written?, moved, seen);
     }
     Ok(())
@@ -204,10 +253,9 @@ async fn send_bytes(
     moved: &AtomicU64,
     seen: &mut FlowSeen,
 ) -> io::Result<()> {
-    let chunk = vec![b'h'; CHUNK];
     while seen.bytes < bytes {
         let left = usize::try_from(bytes - seen.bytes).unwrap_or(CHUNK).min(CHUNK);
-        let written = stream.write(&chunk[..left]).await?;
+        let written = stream.write(&DATA[..left]).await?;
         count(written, moved, seen);
     }
     Ok(())
@@ -235,21 +283,17 @@ async fn send_file(
 }
 
 async fn receive_all(
-    stream: &mut Stream,
-    wants_sha256: bool,
-    copy: Option<&Path>,
+    stream: &mut (impl AsyncRead + Unpin),
+    Wanted { sha256: wants_sha256, copy, flows }: Wanted,
     moved: &AtomicU64,
     seen: &mut FlowSeen,
 ) -> io::Result<()> {
-    let mut file = match copy {
-        Some(path) => Some(
-            File::create(path)
-                .await
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?,
-        ),
+    let (path, whole) = copy.unzip();
+    let mut copy = match path {
+        Some(path) => Some(OutputFile::begin(&path).await?),
         None => None,
     };
-    let (mut chunk, mut sha256) = (vec![0; CHUNK], Sha256::new());
+    let (mut chunk, mut sha256) = (chunk(flows), Sha256::new());
     loop {
         let read = stream.read(&mut chunk).await?;
         if read == 0 {
@@ -259,12 +303,16 @@ async fn receive_all(
         if wants_sha256 {
             sha256.update(&chunk[..read]);
         }
-        if let Some(file) = &mut file {
-            file.write_all(&chunk[..read]).await?;
+        if let Some(copy) = &mut copy {
+            copy.write(&chunk[..read]).await?;
         }
     }
-    if let Some(file) = &mut file {
-        file.flush().await?;
+    if let Some(wanted) = whole.flatten().filter(|wanted| *wanted != seen.bytes) {
+        let problem = format!("{} of {wanted} bytes came, so they are not kept", seen.bytes);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    if let Some(copy) = copy {
+        copy.keep().await?;
     }
     seen.sha256 = wants_sha256.then(|| hex(&sha256.finalize()));
     Ok(())
@@ -280,12 +328,32 @@ mod tests {
         let last_byte = async {
             sleep(Duration::from_secs(200)).await;
             moved.store(1, Ordering::Relaxed);
-            std::future::pending::<()>().await;
+            pending::<()>().await;
         };
         tokio::select! {
             () = last_byte => {}
             _ = stands_still(|| moved.load(Ordering::Relaxed)) => {}
         }
         assert!((500..=502).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_measurement_for_a_time_ends_though_bytes_still_come() {
+        let began = Instant::now();
+        overtime(Some(Duration::from_secs(3))).await;
+        assert!((303..=304).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn messages_of_any_size_go_through_a_small_chunk() {
+        let (mut a, mut b) = tokio::io::duplex(1 << 16);
+        let bytes = 1 << 20;
+        let mut small = chunk(128);
+        assert!(small.len() <= 8 << 10 && chunk(1).len() == CHUNK, "{}", small.len());
+        let (written, read) = tokio::join!(write_size(&mut a, bytes), read_size(&mut b, &mut small, bytes));
+        written.and(read).expect("all of it");
+        drop(a);
+        let ended = read_size(&mut b, &mut small, 1).await.expect_err("it is the end");
+        assert_eq!(ended.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

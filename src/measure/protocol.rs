@@ -25,7 +25,7 @@ const LONGEST_TEXT: usize = 256;
 pub(crate) const MOST_FLOWS: u32 = 128;
 /// Time that the called end has to report its results.
 pub(crate) const RESULT_WITHIN: Duration = Duration::from_secs(60);
-/// The largest request or response; the called end keeps one of each.
+/// The largest request or response.
 pub(crate) const LARGEST_MESSAGE: u32 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,12 +53,28 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Returns whether the sizes are sound: empty messages would never end, and huge ones need huge buffers.
+    /// Returns whether the sizes are sound: empty messages would never end.
     pub(crate) fn is_sound(self) -> bool {
         let fits = |bytes| (1..=LARGEST_MESSAGE).contains(&bytes);
         match self {
             Work::Requests { request_bytes, response_bytes } => fits(request_bytes) && fits(response_bytes),
             _ => true,
+        }
+    }
+
+    /// The time after which data ends, if that is planned.
+    pub(crate) fn time(self) -> Option<Duration> {
+        match self {
+            Work::BulkFor { micros } => Some(Duration::from_micros(micros)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a flow, if they are planned.
+    pub(crate) fn bytes(self) -> Option<u64> {
+        match self {
+            Work::Bytes { bytes } | Work::File { bytes } => Some(bytes),
+            Work::BulkFor { .. } | Work::Requests { .. } => None,
         }
     }
 }

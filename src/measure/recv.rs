@@ -1,34 +1,34 @@
 //! `hopwise recv`: the end of a measurement that waits for the other.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::fs::{self, OpenOptions};
 use std::future::pending;
-use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise_core::ip::Source;
 use hopwise_lab::units::Size;
-use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::failure::Failure;
 use crate::measure::carrier::{Carrier, LinkArguments, Listener, Stream};
-use crate::measure::flow;
+use crate::measure::flow::{self, Wanted};
+use crate::measure::output;
 use crate::measure::protocol::{
-    self, Answer, FlowSeen, LARGEST_MESSAGE, LONGEST_PLAN, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, VERSION, Work,
+    self, Answer, FlowSeen, LONGEST_PLAN, MOST_FLOWS, Opening, Plan, RESULT_WITHIN, Work,
 };
 use crate::measure::report::rate_of;
 use crate::node::{descriptors, places::Places};
 use crate::signals;
+
+mod room;
+
+use room::{Admitted, Flows, MOST_MEASUREMENTS, Room};
 
 /// The default port of measurements, as for iperf3.
 pub(crate) const PORT: u16 = 5201;
@@ -47,10 +47,10 @@ pub(crate) struct Arguments {
     /// Port to listen on
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// Exit after one measurement
+    /// Take one measurement, refuse others meanwhile, and exit after the first that carries something
     #[arg(long)]
     once: bool,
-    /// File for the data of the first flow; an existing file is replaced when a flow starts
+    /// File for the data of the first flow; an existing file is replaced once all of it has come
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object for each measurement
@@ -63,28 +63,21 @@ pub(crate) struct Arguments {
 const OPENING_WITHIN: Duration = Duration::from_secs(10);
 /// The time from the plan to its last flow.
 const FLOWS_WITHIN: Duration = Duration::from_secs(60);
-/// The largest number of simultaneous measurements. A source may begin one while more places are free than it has.
-const MOST_MEASUREMENTS: usize = 64;
+/// The time for the results of a measurement that makes room for another.
+const GOES_WITHIN: Duration = Duration::from_millis(500);
 /// The largest number of connections that have not named their measurement yet.
 const MOST_OPENINGS: usize = 256;
 
 /// Descriptors for all measurements and openings at once, and for the program itself.
 const DESCRIPTORS: u64 = MOST_MEASUREMENTS as u64 * (MOST_FLOWS as u64 + 1) + MOST_OPENINGS as u64 + 256;
 
-/// The measurements that are under way, by their ids.
-type Expected = Arc<Mutex<BTreeMap<u64, Awaits>>>;
-
-/// The receiver of a measurement's flows, and the source that began it.
-struct Awaits {
-    flows: mpsc::Sender<(u32, Stream)>,
-    from: Source,
-}
-
 /// A connection that begins a measurement.
-type Begun = Option<(Stream, Plan, IpAddr)>;
+type Begun = Option<(Stream, Plan, Admitted, Flows)>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    arguments.output.as_deref().map_or(Ok(()), check_output)?;
+    if let Some(path) = &arguments.output {
+        output::check(path).map_err(|error| Failure::refused(path.display().to_string(), error))?;
+    }
     let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.link.open()?;
     if matches!(carrier, Carrier::Kernel) {
@@ -105,30 +98,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     served
 }
 
-/// Checks that a flow can be written to this file, before the first flow comes. An existing file stays unchanged until
-/// then.
-fn check_output(path: &Path) -> Result<(), Failure> {
-    let refused = |problem: &dyn std::fmt::Display| Failure::refused(path.display().to_string(), problem);
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match fs::metadata(path) {
-        Ok(facts) if facts.is_dir() => Err(refused(&"it is a folder, expected a file")),
-        Ok(facts) if facts.is_file() => options.open(path).map(drop).map_err(|error| refused(&error)),
-        // The reader of a pipe would take this for its end.
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match options.create_new(true).open(path) {
-            Ok(_) => fs::remove_file(path).map_err(|error| refused(&error)),
-            // A link to a missing file.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(refused(&error)),
-        },
-        Err(error) => Err(refused(&error)),
-    }
-}
-
 impl Arguments {
     async fn serve(&self, listener: Listener) -> Result<(), Failure> {
-        let expected = Expected::default();
+        let room = Room::new(self.once, self.output.is_some());
         let (mut openings, mut places) = (JoinSet::new(), Places::new(MOST_OPENINGS));
         let mut measurements = JoinSet::new();
         if !self.json {
@@ -138,19 +110,21 @@ impl Arguments {
             tokio::select! {
                 accepted = listener.accept() => {
                     let (stream, from) = accepted.map_err(|error| Failure::failed("accept", error))?;
-                    places.take(openings.spawn(opening(stream, from, Arc::clone(&expected))), from.into());
+                    places.take(openings.spawn(opening(stream, from, Arc::clone(&room))), from.into());
                 }
                 Some(begun) = openings.join_next() => {
                     if let Ok(Some(begun)) = begun {
-                        measurements.spawn(measurement(begun, Arc::clone(&expected), self.output.clone()));
+                        measurements.spawn(measurement(begun, self.output.clone()));
                     }
                 }
                 Some(ended) = measurements.join_next() => {
-                    if let Ok(Some((plan, flows))) = ended {
-                        crate::failure::print(self.shown(&plan, &flows)).await?;
-                        if self.once {
-                            return Ok(());
-                        }
+                    let Ok((plan, flows)) = ended else { continue };
+                    if self.once && !has_carried(&plan, &flows) {
+                        continue;
+                    }
+                    crate::failure::print(self.shown(&plan, &flows)).await?;
+                    if self.once {
+                        return Ok(());
                     }
                 }
             }
@@ -185,87 +159,89 @@ fn row(seen: &FlowSeen) -> String {
     row + "\n"
 }
 
-/// Reads the beginning of one connection. It hands a flow on, and returns a control connection with its plan.
-async fn opening(mut stream: Stream, from: IpAddr, expected: Expected) -> Begun {
+/// Returns whether data has moved, or none was planned and all flows have ended well.
+fn has_carried(plan: &Plan, flows: &[FlowSeen]) -> bool {
+    let is_whole = flows.len() == plan.flows as usize && flows.iter().all(|flow| flow.problem.is_none());
+    plan.work.bytes() == Some(0) && is_whole || flows.iter().any(|flow| flow.bytes > 0)
+}
+
+/// Reads the beginning of one connection. It hands a flow on, and returns a control connection with its plan once that
+/// is admitted.
+async fn opening(mut stream: Stream, from: IpAddr, room: Arc<Room>) -> Begun {
     match timeout(OPENING_WITHIN, Opening::read(&mut stream)).await.ok()?.ok()? {
         Opening::Flow { id, flow } => {
-            let to = expected.lock().get(&id).map(|awaits| awaits.flows.clone())?;
-            // A measurement that is over takes no more flows.
+            let to = room.flows_of(id)?;
+            // A measurement that has its flows takes no more.
             let _ = to.send((flow, stream)).await;
             None
         }
         Opening::Control => {
             let plan = protocol::read_line(&mut stream, LONGEST_PLAN);
             let plan: Plan = timeout(OPENING_WITHIN, plan).await.ok()?.ok()?;
-            Some((stream, plan, from))
+            match room.admit(&plan, from).await {
+                Ok((admitted, flows)) => Some((stream, plan, admitted, flows)),
+                Err(problem) => {
+                    let refused = Answer::Refused { problem };
+                    let _ = timeout(OPENING_WITHIN, protocol::write_line(&mut stream, &refused)).await;
+                    None
+                }
+            }
         }
     }
 }
 
 async fn measurement(
-    (mut control, plan, from): (Stream, Plan, IpAddr),
-    expected: Expected,
+    (mut control, plan, admitted, coming): (Stream, Plan, Admitted, Flows),
     output: Option<PathBuf>,
-) -> Option<(Plan, Vec<FlowSeen>)> {
-    let (to, mut coming) = mpsc::channel(1);
-    let awaits = Awaits { flows: to, from: Source::of(from) };
-    if let Err(problem) = register(&plan, &expected, awaits) {
-        let refused = Answer::Refused { problem };
-        let _ = timeout(OPENING_WITHIN, protocol::write_line(&mut control, &refused)).await;
-        return None;
-    }
-    let seen = match protocol::write_line(&mut control, &Answer::Ready).await {
-        Ok(()) => all_flows(&plan, &mut control, &mut coming, output).await,
-        Err(_) => Vec::new(),
+) -> (Plan, Vec<FlowSeen>) {
+    let ready = timeout(OPENING_WITHIN, protocol::write_line(&mut control, &Answer::Ready)).await;
+    let streams = match ready {
+        Ok(Ok(())) => gathered(&plan, &mut control, &admitted, coming).await,
+        _ => Vec::new(),
     };
+    let output = output.filter(|_| admitted.may_write());
+    let seen = all_flows(&plan, &mut control, streams, &admitted, output).await;
     // The other end may be gone; the results are printed here all the same.
     let saw = Answer::Saw { flows: seen.clone() };
-    let _ = timeout(RESULT_WITHIN, protocol::write_line(&mut control, &saw)).await;
-    expected.lock().remove(&plan.id);
-    Some((plan, seen))
+    let within = if admitted.is_told() { GOES_WITHIN } else { RESULT_WITHIN };
+    tokio::select! {
+        _ = timeout(within, protocol::write_line(&mut control, &saw)) => {}
+        () = admitted.told_to_go() => {}
+    }
+    (plan, seen)
 }
 
-fn register(plan: &Plan, expected: &Expected, awaits: Awaits) -> Result<(), String> {
-    if plan.version != VERSION {
-        return Err(format!("it speaks version {}, and this end version {VERSION}", plan.version));
-    }
-    if plan.flows == 0 || plan.flows > MOST_FLOWS {
-        return Err(format!("{} flows, expected 1 to {MOST_FLOWS}", plan.flows));
-    }
-    if !plan.work.is_sound() {
-        return Err(format!("questions and answers have 1 to {LARGEST_MESSAGE} bytes"));
-    }
-    let mut expected = expected.lock();
-    let of_source = expected.values().filter(|other| other.from == awaits.from).count();
-    if of_source >= MOST_MEASUREMENTS - expected.len() {
-        return Err("too many measurements are under way: try again later".to_owned());
-    }
-    match expected.entry(plan.id) {
-        Entry::Vacant(free) => {
-            free.insert(awaits);
-            Ok(())
+/// The connections of its flows, one of each.
+async fn gathered(
+    plan: &Plan,
+    control: &mut Stream,
+    admitted: &Admitted,
+    mut coming: Flows,
+) -> Vec<(u32, Stream)> {
+    let mut streams: Vec<(u32, Stream)> = Vec::new();
+    let deadline = Instant::now() + FLOWS_WITHIN;
+    let mut left = pin!(left(control));
+    while streams.len() < plan.flows as usize {
+        let coming = tokio::select! {
+            coming = timeout_at(deadline, coming.recv()) => coming,
+            () = admitted.told_to_go() => return Vec::new(),
+            _ = &mut left => return Vec::new(),
+        };
+        let Ok(Some((nth, stream))) = coming else { break };
+        if nth < plan.flows && streams.iter().all(|(other, _)| *other != nth) {
+            streams.push((nth, stream));
         }
-        Entry::Occupied(_) => Err("a measurement of that number is under way".to_owned()),
     }
+    streams
 }
 
 async fn all_flows(
     plan: &Plan,
     control: &mut Stream,
-    coming: &mut mpsc::Receiver<(u32, Stream)>,
+    streams: Vec<(u32, Stream)>,
+    admitted: &Admitted,
     output: Option<PathBuf>,
 ) -> Vec<FlowSeen> {
-    let mut streams = Vec::new();
-    let gather = async {
-        while streams.len() < plan.flows as usize {
-            let Some(flow) = coming.recv().await else { break };
-            streams.push(flow);
-        }
-    };
-    tokio::select! {
-        _ = timeout(FLOWS_WITHIN, gather) => {}
-        _ = left(control) => return Vec::new(),
-    }
     // The other end also begins once all of them are connected.
     let (mut flows, began, (end, ended)) = (JoinSet::new(), Instant::now(), watch::channel(None));
     let mut moved = Vec::new();
@@ -273,14 +249,17 @@ async fn all_flows(
         let copy = output.clone().filter(|_| nth == 0);
         let own = Arc::new(AtomicU64::new(0));
         moved.push(Arc::clone(&own));
-        flows.spawn(one_flow((nth, stream), (plan.work, plan.reverse, copy), began, own, ended.clone()));
+        flows.spawn(one_flow((nth, stream), plan.clone(), copy, began, own, ended.clone()));
     }
-    let total = || moved.iter().map(|own| own.load(Ordering::Relaxed)).sum();
+    let total = || moved.iter().map(|own: &Arc<AtomicU64>| own.load(Ordering::Relaxed)).sum::<u64>();
     let mut seen = Vec::new();
     let over = async {
         let problem = tokio::select! {
             problem = left(control) => problem,
             problem = flow::stands_still(total) => problem,
+            problem = flow::overtime(plan.work.time()) => problem,
+            problem = admitted.stays_while(total) => problem,
+            () = admitted.told_to_go() => "it has made room for another measurement",
         };
         end.send_replace(Some(problem));
         pending::<()>().await;
@@ -309,20 +288,22 @@ async fn left(control: &mut Stream) -> &'static str {
 /// Carries one flow, until `end` names a reason to break off.
 async fn one_flow(
     (nth, mut stream): (u32, Stream),
-    (work, reverse, copy): (Work, bool, Option<PathBuf>),
+    plan: Plan,
+    output: Option<PathBuf>,
     began: Instant,
     moved: Arc<AtomicU64>,
     mut end: watch::Receiver<Option<&'static str>>,
 ) -> FlowSeen {
     let carried = async {
-        match work {
+        match plan.work {
             Work::Requests { request_bytes, response_bytes } => {
-                flow::answer(&mut stream, request_bytes, response_bytes, &moved).await
+                flow::answer(&mut stream, (request_bytes, response_bytes), plan.flows, &moved).await
             }
-            work if reverse => flow::send(&mut stream, flow::Source::of(work), &moved).await,
+            work if plan.reverse => flow::send(&mut stream, flow::Source::of(work), &moved).await,
             work => {
-                let is_file = matches!(work, Work::File { .. });
-                flow::receive(&mut stream, began, (is_file, copy.as_deref()), &moved).await
+                let sha256 = matches!(work, Work::File { .. });
+                let copy = output.map(|path| (path, work.bytes()));
+                flow::receive(&mut stream, began, Wanted { sha256, copy, flows: plan.flows }, &moved).await
             }
         }
     };
@@ -342,38 +323,36 @@ async fn one_flow(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn a_source_begins_a_measurement_only_while_more_are_free_than_it_has() {
-        let expected = Expected::default();
-        let begin = |id: u64, from: [u8; 4]| {
-            let plan =
-                Plan { version: VERSION, id, flows: 1, reverse: false, work: Work::Bytes { bytes: 1 } };
-            let awaits = Awaits { flows: mpsc::channel(1).0, from: Source::of(from.into()) };
-            register(&plan, &expected, awaits)
-        };
-        let begun =
-            |first: u64, from: [u8; 4]| (first..first + 100).filter(|id| begin(*id, from).is_ok()).count();
-        assert_eq!(begun(0, [10, 7, 0, 2]), MOST_MEASUREMENTS / 2);
-        assert_eq!(begun(1000, [10, 8, 0, 2]), MOST_MEASUREMENTS / 4);
-        assert_eq!(begin(2000, [10, 9, 0, 2]), Ok(()));
-        assert!(begin(2000, [10, 9, 0, 2]).is_err_and(|problem| problem.contains("of that number")));
+    fn a_measurement_that_carries_nothing_does_not_count() {
+        let of =
+            |bytes, flows| Plan { version: 1, id: 1, flows, reverse: false, work: Work::Bytes { bytes } };
+        let problem = || Some("the other end has left".to_owned());
+        let seen = |bytes, problem| FlowSeen { bytes, problem, ..FlowSeen::default() };
+        assert!(!has_carried(&of(9, 1), &[]) && !has_carried(&of(9, 1), &[seen(0, None)]));
+        assert!(!has_carried(&of(0, 2), &[seen(0, None)]) && !has_carried(&of(0, 1), &[seen(0, problem())]));
+        assert!(has_carried(&of(0, 1), &[seen(0, None)]), "it was about nothing");
+        assert!(has_carried(&of(9, 2), &[seen(1, problem())]));
     }
 
     #[test]
     fn an_output_that_cannot_be_made_is_refused_and_one_that_can_is_left_alone() {
         let folder = std::env::temp_dir().join(format!("hopwise-recv-output-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        let said = |path: PathBuf| check_output(&path).expect_err("it is no file").to_string();
+        let said = |path: PathBuf| output::check(&path).expect_err("it is no file").to_string();
         let nowhere = said(folder.join("nosuch/x"));
-        assert!(nowhere.contains("nosuch/x: No such file or directory"), "{nowhere}");
+        assert!(nowhere.contains("No such file or directory"), "{nowhere}");
         assert!(said(folder.clone()).ends_with("it is a folder, expected a file"));
         let (old, new) = (folder.join("old"), folder.join("new"));
         fs::write(&old, "kept").expect("the folder can be written");
         assert!(said(old.join("x")).contains("Not a directory"));
         for path in [&old, &new, Path::new("/dev/null")] {
-            check_output(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            output::check(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
         assert_eq!(fs::read_to_string(&old).ok().as_deref(), Some("kept"));
         assert!(!new.exists(), "nothing has come yet");

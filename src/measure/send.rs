@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::failure::{self, Failure};
 use crate::measure::carrier::{Carrier, LinkArguments, Stream};
-use crate::measure::flow::{self, Enough, Source};
+use crate::measure::flow::{self, Enough, Source, Wanted};
 use crate::measure::protocol::{
     self, Answer, FlowSeen, LARGEST_MESSAGE, LONGEST_ANSWER, Opening, Plan, RESULT_WITHIN, VERSION, Work,
 };
@@ -174,6 +174,7 @@ impl Arguments {
             tokio::select! {
                 problem = hears => problem,
                 problem = flow::stands_still(|| moved.load(Ordering::Relaxed)) => problem,
+                problem = flow::overtime(self.time_of(plan.work)) => problem,
             }
         };
         let (ours, took) = tokio::select! {
@@ -193,6 +194,12 @@ impl Arguments {
             (Some(most), None) => Enough::Asked(most),
             (_, time) => Enough::At(Instant::now() + time.map_or(DEFAULT_TIME, |time| time.0)),
         }
+    }
+
+    /// The time of the measurement, unless it is over bytes or requests.
+    fn time_of(&self, work: Work) -> Option<Duration> {
+        let of_requests = self.time.map(|time| time.0).filter(|_| matches!(work, Work::Requests { .. }));
+        work.time().or(of_requests)
     }
 
     async fn connect(&self, carrier: &Carrier, opening: Opening) -> Result<Stream, Failure> {
@@ -328,7 +335,10 @@ async fn one_flow(
             took.reserve_exact(MOST_TIMES / usize::try_from(plan.flows).unwrap_or(1).max(1));
             flow::ask(&mut stream, (request_bytes, response_bytes), enough, moved, &mut took).await
         }
-        _ if plan.reverse => flow::receive(&mut stream, began, (false, None), moved).await,
+        _ if plan.reverse => {
+            let wanted = Wanted { sha256: false, copy: None, flows: plan.flows };
+            flow::receive(&mut stream, began, wanted, moved).await
+        }
         (_, Some(path)) => flow::send(&mut stream, Source::File(path), moved).await,
         (work, None) => flow::send(&mut stream, Source::of(work), moved).await,
     };

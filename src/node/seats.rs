@@ -18,7 +18,7 @@ use super::origin::Origin;
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(crate) struct Seats {
     /// The number of seats.
     most: usize,
     free: Arc<Semaphore>,
@@ -34,13 +34,13 @@ pub(super) struct Seats {
 
 /// The seat of one client, freed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     sitter: Arc<Sitter>,
     _permit: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
-pub(super) struct Sitter {
+pub(crate) struct Sitter {
     /// The time since which data has waited for the client, in milliseconds since `began`; `NOTHING` without data.
     waits_since: AtomicU64,
     /// The last time that data moved in either direction.
@@ -55,7 +55,7 @@ const NOTHING: u64 = u64::MAX;
 
 impl Seats {
     /// `per_source` is half of them by default.
-    pub(super) fn new(count: usize, patience: Duration, per_source: Option<usize>) -> Seats {
+    pub(crate) fn new(count: usize, patience: Duration, per_source: Option<usize>) -> Seats {
         let free = Arc::new(Semaphore::new(count));
         let per_source = per_source.unwrap_or(count.div_ceil(2));
         Seats {
@@ -76,7 +76,7 @@ impl Seats {
     }
 
     /// A seat for a client from there, unless all clients have a right to theirs.
-    pub(super) async fn take(&self, from: impl Into<Origin>) -> Option<Seat> {
+    pub(crate) async fn take(&self, from: impl Into<Origin>) -> Option<Seat> {
         let from = from.into();
         match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => Some(self.seat(permit, from)),
@@ -200,7 +200,7 @@ impl Crowd {
 }
 
 impl Seat {
-    pub(super) fn sitter(&self) -> &Sitter {
+    pub(crate) fn sitter(&self) -> &Sitter {
         &self.sitter
     }
 }
@@ -211,7 +211,7 @@ impl Sitter {
     }
 
     /// Returns whether it was asked to make room for another client.
-    pub(super) fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         self.is_told_to_go.load(Ordering::Relaxed)
     }
 
@@ -226,7 +226,7 @@ impl Sitter {
     }
 
     /// Notes that data moved in either direction.
-    pub(super) fn moves(&self) {
+    pub(crate) fn moves(&self) {
         self.moved_at.store(self.now(), Ordering::Relaxed);
     }
 
@@ -244,7 +244,7 @@ impl Sitter {
     }
 
     /// Ends when another client needs the seat.
-    pub(super) async fn told_to_go(&self) {
+    pub(crate) async fn told_to_go(&self) {
         self.go.notified().await;
     }
 
