@@ -77,8 +77,8 @@ pub struct Contradiction {
     pub elsewhere: String,
 }
 
-/// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost goodput;
-/// `other_airtime_s` is that of ARP, routing and beacons.
+/// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost
+/// goodput; `other_airtime_s` is that of ARP, routing and beacons.
 const BESIDE: [Metric; 10] = [
     Metric { name: "acks_per_segment", of: acks_per_segment },
     Metric { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },

@@ -89,7 +89,7 @@ pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &Atomic
     close(seen, began, ended, stream)
 }
 
-/// What to make of the data of one flow.
+/// Use of the data of one flow.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) sha256: bool,

@@ -14,8 +14,10 @@ use hopwise_host::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::namespace::{Namespace, can_run, prefix};
-use crate::unread::full_pipe;
 use crate::world::{PATIENCE, until, within_patience};
+
+#[path = "air/left.rs"]
+mod left;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;
@@ -418,91 +420,6 @@ fn a_radio_that_falls_behind_real_time_says_so() {
     let report = air.end();
     assert!(report["behind"]["worst_s"].as_f64() > Some(0.2), "{report}");
     assert!(report["behind"]["times"].as_u64() > Some(0), "{report}");
-}
-
-/// The namespaces whose names begin with `prefix`.
-fn names(prefix: &str) -> Vec<String> {
-    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with(prefix)).collect()
-}
-
-#[test]
-fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() {
-    let test = "nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes";
-    if !can_run(test, &["ip"]) {
-        return;
-    }
-    let prefix = prefix("left");
-    let mut air = Air::with_prefix(&prefix, 2, &[]);
-    assert_eq!(names(&prefix).len(), 3);
-    // Only one `hopwise air` may have the names.
-    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
-    let mut second = std::process::Command::new(HOPWISE);
-    let output = second.arg("air").arg(&scenario).args(["--prefix", &prefix]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--prefix"), "{output:?}");
-    air.tell(Signal::KILL);
-    let _ = air.process.wait();
-    assert_eq!(names(&prefix).len(), 3, "nobody could remove them");
-    let air = Air::with_prefix(&prefix, 1, &[]);
-    assert!(air.log().contains("removed a namespace that was left behind"), "{}", air.log());
-    assert_eq!(names(&prefix).len(), 2);
-    air.echo(1);
-    let socket = air.socket(0);
-    within_patience(until(|| {
-        socket.send_to(&[0; 100], (address(1), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok()
-    }));
-    drop(air);
-    assert_eq!(names(&prefix), Vec::<String>::new());
-    assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
-}
-
-#[test]
-fn a_namespace_of_somebody_else_with_one_of_its_names_stays() {
-    if !can_run("a_namespace_of_somebody_else_with_one_of_its_names_stays", &["ip"]) {
-        return;
-    }
-    let prefix = prefix("theirs");
-    let ip = |verb: &str, name: &str| {
-        let done = std::process::Command::new("ip").args(["netns", verb, name]).status().expect("it runs");
-        assert!(done.success(), "ip netns {verb} {name}");
-    };
-    let mut air = Air::with_prefix(&prefix, 1, &[]);
-    let replaced = names(&prefix).into_iter().min().expect("it has two");
-    // While it runs.
-    ip("del", &replaced);
-    ip("add", &replaced);
-    air.tell(Signal::TERM);
-    within_patience(until(|| air.has_ended()));
-    assert_eq!(names(&prefix), std::slice::from_ref(&replaced));
-    ip("del", &replaced);
-    // After it was killed.
-    let mut air = Air::with_prefix(&prefix, 1, &[]);
-    air.tell(Signal::KILL);
-    let _ = air.process.wait();
-    ip("del", &replaced);
-    ip("add", &replaced);
-    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
-    let mut second = std::process::Command::new(HOPWISE);
-    let output = second.arg("air").arg(&scenario).args(["--prefix", &prefix]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is somebody else's"), "{output:?}");
-    assert_eq!(names(&prefix), std::slice::from_ref(&replaced));
-    ip("del", &replaced);
-}
-
-#[test]
-fn nothing_stays_when_it_ends_and_nobody_reads_its_report() {
-    if !can_run("nothing_stays_when_it_ends_and_nobody_reads_its_report", &["ip"]) {
-        return;
-    }
-    let prefix = prefix("unread");
-    let (_unread, full) = full_pipe();
-    let mut air = Air::printing_to(&prefix, 1, &[], &[], full.into());
-    air.tell(Signal::TERM);
-    within_patience(until(|| air.has_ended()));
-    assert_eq!(names(&prefix), Vec::<String>::new());
 }
 
 #[test]

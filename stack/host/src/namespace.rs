@@ -44,7 +44,7 @@ impl fmt::Display for NamespaceError {
 
 impl Error for NamespaceError {}
 
-/// What tells a namespace from each other one, also from a later one of the same name.
+/// Identity of a namespace, which a later one of the same name does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceId {
     device: u64,

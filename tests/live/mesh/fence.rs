@@ -1,4 +1,4 @@
-//! What comes in from the mesh stays there: the daemon's machine is no way to its other devices.
+//! Packets from the mesh stay there: the daemon's machine leads them to none of its other devices.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;

@@ -351,7 +351,7 @@ pub fn device_of_loan(path: &Path) -> Option<String> {
     name_of(index).ok()
 }
 
-/// What became of a device that a killed daemon left changed. Its file is gone.
+/// Outcome for a device that a killed daemon left changed. Its file is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repaired {
     /// The device of this name is as it was.

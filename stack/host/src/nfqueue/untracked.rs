@@ -10,7 +10,7 @@ use super::ForwardConfig;
 use crate::firewall::Ruleset;
 use crate::nft::OwnedTable;
 
-/// Of packets that are not tracked.
+/// Mark of packets that are not tracked.
 pub(super) const MARK: libc::c_int = 0x0068_6f70;
 /// The beginning of the table's name. The first queue's number follows.
 const TABLE: &str = "hopwise_anew_";

@@ -3,23 +3,22 @@
 //! Data of one end is acknowledged before the other end has it. P2 and P3 do not hold here, and such a flow ends with
 //! its proxy. The proxy limits its memory, since all flows share it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::agent::{AgentMaker, Side};
-use hopwise_core::endpoint::{
-    ConnId, ConnectOptions, Cookies, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, Memory,
-    RecvError, Route,
-};
-use hopwise_core::ip::Prefix;
+use hopwise_core::endpoint::{ConnectOptions, Cookies, Event, EventKind, ListenOptions, Memory};
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::trace::StateName::{self, Closed, SynSent, TimeWait};
 use hopwise_core::wire::{Checksums, Flags};
-use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
+use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq, Transmit};
 
 use super::entries::Entry;
 use super::read::{FlowKey, parse, without_data};
+use half::Half;
+
+mod half;
 
 /// Each half has one link: the side that it faces.
 const LINK: LinkId = LinkId(0);
@@ -51,15 +50,6 @@ impl Making {
             ..tcp
         })
     }
-}
-
-/// A TCP that faces one side and stands for the other.
-#[derive(Debug)]
-struct Half {
-    endpoint: Endpoint,
-    conn: Option<ConnId>,
-    /// The other half has all received data, and the end of it.
-    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -100,52 +90,6 @@ fn address(key: &FlowKey, side: Side) -> SocketAddr {
 fn from_address(local: SocketAddr) -> ConnectOptions {
     let (local_ip, local_port) = (Some(local.ip()), Some(local.port()));
     ConnectOptions { local_ip, local_port, ..ConnectOptions::default() }
-}
-
-impl Half {
-    /// A half with the address of `of`.
-    fn new(of: IpAddr, making: &Making, tcp: Arc<TcpConfig>, maker: Box<dyn AgentMaker>) -> Option<Half> {
-        let nowhere = match of {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let link = LinkConfig::wire(LINK.0, MTU, vec![Prefix::host(of)]);
-        let config = EndpointConfig {
-            routes: vec![Route { to: Prefix::new(nowhere, 0).ok()?, link: LINK, via: NextHop::Link }],
-            tcp,
-            trace_events: 0,
-            most_connections: MOST_CONNECTIONS,
-            checksums: making.checksums,
-            ..EndpointConfig::new(link, making.key)
-        };
-        let endpoint = Endpoint::new(config, maker).ok()?;
-        Some(Half { endpoint, conn: None, has_ended: false })
-    }
-
-    fn is_at_end(&mut self, now: Instant) -> bool {
-        let Some(conn) = self.conn else { return false };
-        matches!(self.endpoint.recv(now, conn, &mut []), Err(RecvError::Finished))
-    }
-
-    fn abort(&mut self, now: Instant) {
-        if let Some(conn) = self.conn {
-            // It may have ended already.
-            let _ = self.endpoint.abort(now, conn);
-        }
-    }
-
-    /// Closes this half: it continues by itself until all its data has arrived.
-    fn let_go(&mut self, now: Instant) {
-        if let Some(conn) = self.conn {
-            // It may have been closed before.
-            let _ = self.endpoint.close(now, conn);
-        }
-    }
-
-    /// Returns whether its connection is gone.
-    fn is_over(&self, now: Instant) -> bool {
-        self.conn.is_none_or(|conn| self.endpoint.info(now, conn).is_err())
-    }
 }
 
 impl Relay {

@@ -32,7 +32,7 @@ struct Filed {
     numbers: [Option<NonZeroU64>; 2],
 }
 
-/// What became of a SYN.
+/// Outcome for a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfSyn {
     Taken,

@@ -1,9 +1,12 @@
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::ListenerId;
+use hopwise_core::endpoint::{ConnId, EndpointConfig, LinkConfig, ListenerId, Route};
+use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{Lacking, TraceKind};
 use hopwise_core::wire::{Flags, TcpOptions};
+use hopwise_core::{Endpoint, NextHop};
 
 use super::super::tests::packet;
 use super::super::{Proxy, ProxyConfig};
