@@ -107,9 +107,9 @@ fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
 fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_guest() {
     let guests = Guests::new("refused");
     for (set, words) in [
-        ("topology.wired={ rate: 1mbit, delay: 1ms }", "no wires beside them in the world hwsim"),
+        ("topology.wired={ rate: 1mbit, delay: 1ms }", "radios have no wires beside them"),
         ("topology.hops=64", "65 nodes, expected at most 64"),
-        ("routing={ protocol: aodv }", "no routing protocol runs in the world hwsim"),
+        ("routing={ protocol: aodv }", "no routing protocol runs"),
     ] {
         let output = guests.trial(&["--set", set]);
         let said = said(&output);
@@ -149,6 +149,7 @@ fn kills(test: &str, count: u32) {
     for nth in 0..count {
         kill_one(&guests, nth);
     }
+    let _ = fs::remove_dir_all(&guests.scenario.out);
     let output = guests.trial(&["--set", "run.duration=1500ms", "--set", "run.warmup=1s"]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));

@@ -30,8 +30,8 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
         ("hops: 2", "hops: 20000", &["small.yaml:2:32", "a whole number from 1 to"]),
         (
             "topology:",
-            "world: hwsim\ntopology:",
-            &["small.yaml:2:8", "unknown variant `hwsim`", "expected `sim`"],
+            "world: moon\ntopology:",
+            &["small.yaml:2:8", "unknown variant `moon`", "expected `sim`"],
         ),
         (
             "topology:",

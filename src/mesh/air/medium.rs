@@ -96,9 +96,10 @@ impl Medium<'_> {
             if ready.contains(&self.ports.len()) {
                 return Ok(());
             }
-            // A frame that arrives now belongs to the world's present.
-            self.live.advance(self.clock.now());
             for index in ready.drain(..) {
+                // A frame belongs to the world's present. Kernels repeat ARP requests at the same tick: at one instant
+                // they would collide for ever, where a radio hears the one that began a microsecond before its own.
+                self.live.advance(self.clock.now());
                 self.read(index)?;
             }
             self.deliver();

@@ -197,7 +197,7 @@ impl Proxy {
         let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
         let flow = (read.key, read.tcp.seq);
         let Some(mut relay) = Relay::open(now, from, flow, packet, &making, makers) else { return false };
-        relay.displaced = displaced;
+        relay.displaces(displaced);
         let (relays, mut books) = self.relays();
         relays.insert(now, read.key, relay, &mut books);
         self.keep_within(now);

@@ -79,8 +79,8 @@ impl Reassembler {
     /// datagram's payload once it is complete. `quote` is the part for an ICMP error; it is kept from the first
     /// fragment only.
     ///
-    /// If there is no room, the [`Source`](super::Source) that holds the most loses its oldest other datagram: see
-    /// [`take_gave_way`](Self::take_gave_way). A flood from one source thus costs no other source a datagram.
+    /// If there is no room, the [`Source`](super::Source) that holds the most loses its oldest other datagram, and
+    /// `take_gave_way` counts it. A flood from one source thus costs no other source a datagram.
     pub fn insert(
         &mut self,
         now: Instant,

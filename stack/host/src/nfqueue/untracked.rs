@@ -66,7 +66,7 @@ fn other_side<'a>(config: &'a ForwardConfig, rules: &Ruleset) -> Option<&'a str>
 fn chain(device: &str) -> String {
     format!(
         "chain sent {{ type filter hook output priority raw; policy accept; \
-         oifname \"{device}\" meta mark {MARK:#x} notrack; }}"
+         oifname \"{device}\" meta mark {MARK:#x} notrack; }};"
     )
 }
 

@@ -14,8 +14,8 @@ use crate::nft::{OwnedTable, in_a_name};
 pub struct Fence(OwnedTable);
 
 impl Fence {
-    /// Packets that come in by a device of the mesh leave by one of them, or are for a served address. `tun` is the one that
-    /// belongs to this daemon alone.
+    /// Packets that come in by a device of the mesh leave by one of them, or are for a served address. `tun` is the one
+    /// that belongs to this daemon alone.
     pub fn set(tun: &str, mesh: &[&str], served: &[Ipv4Addr]) -> io::Result<Fence> {
         OwnedTable::set(&format!("ip hopwise_mesh_{}", in_a_name(tun)), &chains(mesh, served)).map(Fence)
     }

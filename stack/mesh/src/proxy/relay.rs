@@ -52,20 +52,27 @@ impl Making {
     }
 }
 
+/// SYNs that the other end has yet to answer.
+#[derive(Debug)]
+struct Unanswered {
+    /// The opener's, without its data.
+    syn: Vec<u8>,
+    /// The number of the other end's own SYN, whose relay gave way to this one. Either of both SYNs may be forged.
+    displaced: Option<Seq>,
+    /// The other end has answered as one that opens the connection itself.
+    is_simultaneous: bool,
+    /// Our newest one to the other end.
+    far_syn: Option<(Transmit, Vec<u8>)>,
+    /// The opener has sent a SYN since ours last left.
+    owes_syn: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Relay {
     opener: Side,
     opened: Seq,
-    /// The opener's SYN without its data, until the other end has answered ours.
-    syn: Option<Vec<u8>>,
-    /// The number of the other end's own SYN, whose relay gave way to this one. Either of both SYNs may be forged.
-    pub(super) displaced: Option<Seq>,
-    /// The other end has answered as one that opens the connection itself.
-    is_simultaneous: bool,
-    /// Our newest SYN to the other end, until it is answered.
-    far_syn: Option<(Transmit, Vec<u8>)>,
-    /// The opener has sent a SYN since ours last left.
-    owes_syn: bool,
+    /// Until the other end has answered our SYN. Most connections are past it, and spare its room.
+    unanswered: Option<Box<Unanswered>>,
     /// The last time that the opener spoke.
     spoke_at: Instant,
     halves: [Half; 2],
@@ -107,15 +114,13 @@ impl Relay {
         let facing_fixed = Half::new(key.mobile.ip(), making, Arc::clone(&tcp), one)?;
         let facing_mobile = Half::new(key.fixed.ip(), making, tcp, other)?;
         let halves = [facing_fixed, facing_mobile];
-        let syn = Some(without_data(syn)?);
+        let syn = without_data(syn)?;
+        let (displaced, far_syn) = (None, None);
+        let unanswered = Unanswered { syn, displaced, is_simultaneous: false, far_syn, owes_syn: true };
         let mut relay = Relay {
             opener: from,
             opened,
-            syn,
-            displaced: None,
-            is_simultaneous: false,
-            far_syn: None,
-            owes_syn: true,
+            unanswered: Some(Box::new(unanswered)),
             spoke_at: now,
             halves,
             is_ending: false,
@@ -130,17 +135,25 @@ impl Relay {
 
     /// The number of the opener's SYN, if the other end has not answered and now sends a SYN itself.
     pub(super) fn is_displaced_by(&self, from: Side) -> Option<Seq> {
-        let is_open_to_it = self.syn.is_some() && from != self.opener && self.displaced.is_none();
-        is_open_to_it.then_some(self.opened)
+        let unanswered = self.unanswered.as_ref().filter(|_| from != self.opener)?;
+        unanswered.displaced.is_none().then_some(self.opened)
+    }
+
+    /// The relay of the other end's own SYN, which had this number, gave way to this one.
+    pub(super) fn displaces(&mut self, displaced: Option<Seq>) {
+        if let Some(unanswered) = &mut self.unanswered {
+            unanswered.displaced = displaced;
+        }
     }
 
     /// Returns whether this SYN begins another connection with the same ports. Any host can forge one, so that it ends
     /// no connection that an end may still need. A half with a connection challenges it (RFC 5961 §4). An honest end
     /// sends it again, and then finds the ports free.
     pub(super) fn gives_way(&mut self, now: Instant, from: Side, (seq, syn): (Seq, &[u8])) -> bool {
-        if self.syn.is_some() {
+        if let Some(unanswered) = &mut self.unanswered {
             if from == self.opener {
-                (self.owes_syn, self.seen_at, self.spoke_at) = (true, now, now);
+                unanswered.owes_syn = true;
+                (self.seen_at, self.spoke_at) = (now, now);
             }
             return self.is_displaced_by(from).is_some();
         }
@@ -176,7 +189,7 @@ impl Relay {
         }
         if from != self.opener && self.is_half_open() {
             self.take_early(now, packet);
-        } else if self.syn.is_none() || from != self.opener {
+        } else if self.unanswered.is_none() || from != self.opener {
             // The opener repeats its SYN until it is answered; before that there is no half to answer it.
             self.half(from).endpoint.handle_packet(now, &Rx::new(LINK, packet));
         }
@@ -197,7 +210,10 @@ impl Relay {
             return;
         }
         let Some(bare) = without_data(packet) else { return };
-        self.is_simultaneous = tcp.flags.contains(Flags::SYN) && self.displaced == Some(tcp.seq);
+        if let Some(unanswered) = &mut self.unanswered {
+            let is_syn = tcp.flags.contains(Flags::SYN);
+            unanswered.is_simultaneous = is_syn && unanswered.displaced == Some(tcp.seq);
+        }
         self.half(self.opener.other()).endpoint.handle_packet(now, &Rx::new(LINK, &bare));
     }
 
@@ -229,7 +245,10 @@ impl Relay {
     /// forgets such a handshake without an event.
     fn has_lost_its_opener(&self) -> bool {
         let near = &self.halves[place(self.opener)];
-        !self.is_ending && self.syn.is_none() && near.conn.is_none() && !self.is_in(self.opener, |_| true)
+        !self.is_ending
+            && self.unanswered.is_none()
+            && near.conn.is_none()
+            && !self.is_in(self.opener, |_| true)
     }
 
     fn hear(&mut self, now: Instant, side: Side, event: Event) {
@@ -245,7 +264,7 @@ impl Relay {
                 if reason == CloseReason::Refused {
                     self.answer(now, false);
                 }
-                (self.syn, self.far_syn) = (None, None);
+                self.unanswered = None;
                 self.is_ending = true;
                 self.half(side).let_go(now);
                 self.half(side.other()).abort(now);
@@ -256,9 +275,8 @@ impl Relay {
 
     /// The other end has accepted the connection or refused it: the opener gets that answer.
     fn answer(&mut self, now: Instant, is_open: bool) {
-        let Some(syn) = self.syn.take() else { return };
-        self.far_syn = None;
-        let is_simultaneous = self.is_simultaneous;
+        let Some(unanswered) = self.unanswered.take() else { return };
+        let Unanswered { syn, is_simultaneous, .. } = *unanswered;
         let near = self.half(self.opener);
         if let Some((ip, tcp)) = parse(&syn).filter(|_| is_open) {
             if is_simultaneous {
@@ -334,7 +352,7 @@ impl Relay {
     }
 
     pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {
-        let is_answered = self.syn.is_none();
+        let is_answered = self.unanswered.is_none();
         if to != self.opener && !is_answered {
             return self.poll_syn(now, packet);
         }
@@ -347,32 +365,32 @@ impl Relay {
     /// Our SYN leaves as often as the opener's comes, as without a proxy: that may be forged.
     fn poll_syn(&mut self, now: Instant, packet: &mut Vec<u8>) -> Option<Transmit> {
         let mut syn = Vec::new();
-        let far = &mut self.halves[place(self.opener.other())];
+        let (unanswered, far) = (self.unanswered.as_mut()?, &mut self.halves[place(self.opener.other())]);
         while let Some(transmit) = far.endpoint.poll_transmit(now, LINK, Payload::Inline, &mut syn) {
-            self.far_syn = Some((transmit, std::mem::take(&mut syn)));
+            unanswered.far_syn = Some((transmit, std::mem::take(&mut syn)));
         }
-        let (transmit, syn) = self.far_syn.as_ref().filter(|_| self.owes_syn)?;
+        let (transmit, syn) = unanswered.far_syn.as_ref().filter(|_| unanswered.owes_syn)?;
         packet.extend_from_slice(syn);
-        self.owes_syn = false;
+        unanswered.owes_syn = false;
         Some(*transmit)
     }
 
     /// Returns whether the opener has begun the connection and then said nothing for so long.
     pub(super) fn has_no_opener(&self, now: Instant, silence: Duration) -> bool {
-        let is_begun = self.syn.is_some() || self.is_half_open();
+        let is_begun = self.unanswered.is_some() || self.is_half_open();
         is_begun && now.since(self.spoke_at) >= silence
     }
 
     /// Drops its data, and resets both ends.
     pub(super) fn abort(&mut self, now: Instant) {
         self.halves.iter_mut().for_each(|half| half.abort(now));
-        (self.syn, self.far_syn) = (None, None);
+        self.unanswered = None;
         self.is_ending = true;
     }
 
     /// Returns whether it has ended. Packets may still leave then.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.syn.is_none() && self.halves.iter().all(|half| half.is_over(now))
+        self.unanswered.is_none() && self.halves.iter().all(|half| half.is_over(now))
     }
 }
 

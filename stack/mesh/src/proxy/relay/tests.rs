@@ -260,7 +260,8 @@ fn connections_that_nobody_answers_keep_no_other_from_being_cut() {
     path.pass(Duration::from_secs(30));
     let before = path.proxy.counts();
     let mobile = path.addresses[1];
-    let is_cut = |path: &Path| path.proxy.relays.of(mobile).filter(|(_, relay)| relay.syn.is_none()).count();
+    let is_cut =
+        |path: &Path| path.proxy.relays.of(mobile).filter(|(_, relay)| relay.unanswered.is_none()).count();
     assert_eq!((before.flows, is_cut(&path)), (3, 3), "{before:?}");
     // Flows that both ends know of never give way.
     path.connect(0);

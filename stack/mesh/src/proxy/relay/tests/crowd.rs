@@ -259,7 +259,7 @@ fn of_a_syn_that_waits_for_its_answer_nothing_is_kept_beside_its_headers() {
     path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
     let key = FlowKey { mobile: from, fixed: to };
     let relay = path.proxy.relays.get(&key).expect("it is cut");
-    assert_eq!(relay.syn.as_ref().map(Vec::len), Some(44));
+    assert_eq!(relay.unanswered.as_ref().map(|unanswered| unanswered.syn.len()), Some(44));
     // Its answer has the numbers of a SYN without data, and the opener sends the data again.
     path.listen(0);
     path.pass(Duration::from_millis(10));
