@@ -112,13 +112,14 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     assert!(folder.files("used") == before);
 }
 
-/// A disk of its own, where the system allows one.
+/// A disk of its own, where the system allows one. It holds the files of three runs, and two are made at a time: one
+/// record at least is whole before the disk is full.
 #[test]
 fn records_stay_whole_when_the_disk_is_full() {
     let folder = Folder::new("full");
     std::fs::create_dir(folder.path("disk")).expect("a folder");
     let on_disk = |script: &str| {
-        let script = format!("mount -t tmpfs -o size=160k tmpfs disk && {script}");
+        let script = format!("mount -t tmpfs -o size=320k tmpfs disk && {script}");
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
         command.env("HOPWISE", env!("CARGO_BIN_EXE_hopwise")).current_dir(folder.path(""));
@@ -134,7 +135,7 @@ fn records_stay_whole_when_the_disk_is_full() {
         }
     }
     let done = on_disk(
-        "\"$HOPWISE\" trial small.yaml --seeds 40 --out disk/a; status=$?; cat disk/a/runs/*.json; \
+        "\"$HOPWISE\" trial small.yaml --seeds 40 --jobs 2 --out disk/a; status=$?; cat disk/a/runs/*.json; \
          test ! -e disk/a/records.jsonl && ls disk/a/runs && exit $status",
     )
     .expect("the shell runs");
