@@ -27,14 +27,10 @@ mod endings;
 mod field;
 #[path = "live/flood.rs"]
 mod flood;
-#[path = "live/guests.rs"]
-mod guests;
 #[path = "live/handshake.rs"]
 mod handshake;
 #[path = "live/hostile.rs"]
 mod hostile;
-#[path = "live/hwsim.rs"]
-mod hwsim;
 #[path = "live/killed.rs"]
 mod killed;
 #[path = "live/lent.rs"]
@@ -78,6 +74,8 @@ mod trials;
 mod unmet;
 #[path = "live/unread.rs"]
 mod unread;
+#[path = "live/wifi.rs"]
+mod wifi;
 #[path = "live/window.rs"]
 mod window;
 #[path = "live/world.rs"]

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::hwsim::can_run;
 use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own};
 use crate::world::{is_long, until, within_patience};
+
+use super::hwsim::can_run;
 
 /// A scenario whose trials have a folder for temporary files of their own, which is removed at the end.
 struct Guests {
