@@ -38,7 +38,7 @@ struct Row {
     not_taken: u64,
 }
 
-/// What a node's radio knows of its link to another one.
+/// The facts that a node's radio knows of its link to another one.
 #[derive(Debug, Serialize)]
 struct LinkRow {
     node: String,

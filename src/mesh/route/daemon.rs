@@ -5,6 +5,7 @@ mod open;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,11 +82,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
     privileges.make_folder(&config.state);
     config.control.iter().for_each(|control| privileges.make_folder(control));
-    // Only root sees which namespaces still exist.
-    let forgotten = forget_gone(folder_of(&config.state));
-    if forgotten > 0 {
-        tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
-    }
+    forget_switches(&config.state);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     if keys.is_none() {
         tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");
@@ -109,6 +106,14 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     ended
 }
 
+/// Removes files of network namespaces that are gone. Only root sees which ones still exist.
+fn forget_switches(state: &Path) {
+    let forgotten = forget_gone(folder_of(state));
+    if forgotten > 0 {
+        tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
+    }
+}
+
 /// The time of day, in nanoseconds since 1970.
 fn wall() -> u64 {
     u64::try_from(Clock::wall().as_nanos()).unwrap_or(u64::MAX)
@@ -129,7 +134,7 @@ impl Daemon {
         }
     }
 
-    /// What the control socket tells.
+    /// The knowledge behind the control socket.
     fn known(&self) -> Known {
         let reports = self.ports.iter().filter_map(|port| port.stations.as_ref());
         Known {

@@ -29,7 +29,7 @@ impl Neighbours {
     }
 }
 
-/// What an answer is made of.
+/// The parts of an answer.
 pub(super) struct Known {
     pub(super) address: Ipv4Addr,
     pub(super) clock: Clock,

@@ -44,7 +44,7 @@ impl fmt::Display for NoStationAddress {
 
 impl Error for NoStationAddress {}
 
-/// What this station knows of its link to another one.
+/// This station's knowledge of its link to another one.
 ///
 /// The names are those of nl80211. A fact that its source does not know, or that is not believed, is absent: it is
 /// never zero. Counters and durations count since the station came, and never fall.

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((receiver.rx_packets, receiver.rx_bytes), (Some(2), Some(1_000)));
         assert_eq!(sender.tx_bitrate_bps, Some(2_000_000));
         assert_eq!(receiver.signal_average_dbm, receiver.signal_dbm, "nothing moves");
-        // What one end sent is what the other one received, RTS and CTS included.
+        // One end has sent what the other one has received, RTS and CTS included.
         assert_eq!((sender.tx_duration, receiver.tx_duration), (receiver.rx_duration, sender.rx_duration));
         let sent = |n| Duration::from_nanos(dcf.stats(n).airtime_ns);
         assert_eq!((sender.tx_duration, receiver.tx_duration), (Some(sent(0)), Some(sent(1))));

@@ -20,6 +20,7 @@ use crate::netlink::message::{Message, messages};
 
 /// The most readers of a device, and those that wait to be accepted.
 const MOST_READERS: usize = 8;
+const MOST_WAITING: i32 = 8;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// The facts of some 300 stations.
 const BUFFER: usize = 64 << 10;
@@ -36,7 +37,7 @@ impl StationOffer {
     pub fn open(device: &str) -> io::Result<StationOffer> {
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
         bind(&listener, &address(device)?)?;
-        listen(&listener, MOST_READERS as i32)?;
+        listen(&listener, MOST_WAITING)?;
         Ok(StationOffer { listener, readers: Vec::new() })
     }
 

@@ -44,7 +44,7 @@ enum Reporter {
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<Report>>);
 
-/// What an interface's stations are known to do.
+/// The facts of an interface's stations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub interface: String,

@@ -24,7 +24,7 @@ fn sound(nth: u64) -> LinkFacts {
 /// A minute of reports and more: longer than any rule but that of stations that stay looks back.
 const LOOKS: u64 = 1_500;
 
-/// What is believed of the last of so many reports, and the rules that were broken by then.
+/// The believed part of the last of so many reports, and the rules that were broken by then.
 fn judged(looks: u64, report: impl Fn(u64) -> LinkFacts) -> (Option<LinkFacts>, Vec<&'static str>) {
     let mut sanity = Sanity::new(Trust::Judged);
     let mut believed = Vec::new();
@@ -34,7 +34,7 @@ fn judged(looks: u64, report: impl Fn(u64) -> LinkFacts) -> (Option<LinkFacts>, 
     (believed.pop(), sanity.broken().map(|(rule, _)| rule.name()).collect())
 }
 
-/// What is believed of the last report by a driver that breaks one rule.
+/// The believed part of the last report by a driver that breaks one rule.
 fn believed(rule: Rule, looks: u64, report: impl Fn(u64) -> LinkFacts) -> LinkFacts {
     let (facts, broken) = judged(looks, report);
     assert_eq!(broken, [rule.name()]);
@@ -144,7 +144,7 @@ fn failures_that_never_count_to_a_silent_station_are_dropped_until_they_do() {
     assert_eq!(facts.tx_failed, None);
     let counts = |nth| if nth == 99 { LinkFacts { tx_failed: Some(1), ..silent(nth) } } else { silent(nth) };
     assert_eq!(judged(100, counts).0.expect("a station").tx_failed, Some(1));
-    // Nothing is sent to an idle station, and nothing fails.
+    // An idle station gets no packets, and none fails.
     let idle = |nth| LinkFacts { tx_packets: Some(9), tx_retries: Some(1), ..silent(nth) };
     assert_eq!(judged(100, idle).1, [""; 0]);
 }
