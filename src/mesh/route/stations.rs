@@ -83,7 +83,11 @@ impl Losses {
 
     /// Returns whether all frames since the last success have failed, and they are enough.
     fn judge(&mut self, facts: &LinkFacts) -> bool {
-        let (Some(packets), Some(failed)) = (facts.tx_packets, facts.tx_failed) else { return false };
+        let (Some(packets), Some(failed)) = (facts.tx_packets, facts.tx_failed) else {
+            // Once the counters are believed again, they count from then on.
+            self.0.remove(&facts.station);
+            return false;
+        };
         let now = Counted { packets, failed, is_lost: false };
         let known = self.0.entry(facts.station).or_insert(now);
         let (sent, lost) = (packets.saturating_sub(known.packets), failed.saturating_sub(known.failed));
