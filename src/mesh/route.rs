@@ -16,6 +16,7 @@ mod nodes;
 mod speaks;
 mod state;
 mod stations;
+mod status;
 mod switches;
 
 /// Find routes on demand (AODV or AODVv2) over this machine's interfaces; the kernel forwards

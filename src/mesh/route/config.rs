@@ -36,6 +36,8 @@ struct File {
     nodes: Vec<PathBuf>,
     /// File that keeps the time of this node's last routing.
     state: Option<PathBuf>,
+    /// Path of the control socket, which `hopwise status` asks.
+    control: Option<PathBuf>,
     /// The file with the keys that sign messages, here and at all other nodes.
     keys: Option<PathBuf>,
     /// Largest difference between the clocks of nodes.
@@ -62,6 +64,7 @@ pub(super) struct Config {
     pub(super) interfaces: Vec<String>,
     pub(super) tun: String,
     pub(super) state: PathBuf,
+    pub(super) control: Option<PathBuf>,
     pub(super) nodes: Vec<PathBuf>,
     pub(super) keys: Option<KeyFile>,
     pub(super) user: Option<String>,
@@ -121,6 +124,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         interfaces: file.interfaces,
         tun: file.tun,
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
+        control: file.control,
         nodes: file.nodes,
         keys: file.keys.map(|path| KeyFile { path, clock_within: file.clock_within.map(|time| time.0) }),
         user: file.user,

@@ -8,10 +8,11 @@ use std::process::Command;
 use hopwise_air::phy::{Phy, Rate};
 use hopwise_air::radiotap::CELL;
 use hopwise_core::ip::Prefix;
+use hopwise_core::{Instant, StationAddress};
 use hopwise_host::Namespace;
 use hopwise_host::netlink::hwsim::{Hwsim, Mac};
 use hopwise_host::netlink::{self, DeviceSettings};
-use hopwise_host::nl80211::{Nl80211, StationAddress};
+use hopwise_host::nl80211::Nl80211;
 use hopwise_host::routing::KernelRoutes;
 use hopwise_lab::live::air::{self as live, Station, Step};
 use hopwise_lab::scenario::Prepared;
@@ -114,8 +115,8 @@ impl Field {
 }
 
 fn heard_by(device: &str) -> Result<Vec<StationAddress>, AnyError> {
-    let stations = Nl80211::open()?.stations(netlink::index_of(device)?)?;
-    Ok(stations.iter().map(|station| station.address).collect())
+    let stations = Nl80211::open()?.stations(netlink::index_of(device)?, Instant::ZERO)?;
+    Ok(stations.iter().map(|station| station.station).collect())
 }
 
 impl Node {
