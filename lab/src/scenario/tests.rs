@@ -32,7 +32,7 @@ fn shown(refusal: &Refusal) -> String {
 fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
     let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
+    let Prepared { plan, names, .. } = scenario.plan(None, 3).expect("it is a plan");
     assert_eq!((plan.positions.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
     assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, YamlPath};
-use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
+use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
 use hopwise_mesh::{Keys, Trust, aodvv2};
 use serde::Deserialize;
@@ -102,17 +102,9 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
     if file.routing.protocol == Protocol::Static {
         return Err(document.refuse_key(&at, "static routes need no daemon", "routing: { protocol: aodv }"));
     }
-    if matches!(file.routing.protocol, Protocol::Dsr | Protocol::Gpsr) {
-        let problem = "this protocol is only for simulations";
-        return Err(document.refuse(&at.key("protocol"), problem, "aodv"));
-    }
-    if file.routing.rules == RulesName::Ns2 {
-        let problem = "the rules of ns-2 are for simulations";
-        return Err(document.refuse(&at.key("rules"), problem, "rfc3561"));
-    }
-    refuse_keys_of_simulations(document, &file)?;
+    refuse_what_is_simulated(document, &file, &at)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
-    let speaks = speaks(document, &file.routing, &at)?;
+    let speaks = speaks(document, &file.routing.of_daemon(), &at)?;
     let state = format!("/run/hopwise/route-{}", file.address);
     Ok(Config {
         address: file.address,
@@ -216,28 +208,27 @@ fn check_addresses(
     Ok(())
 }
 
-/// A daemon's keys are in a file of their own, and the data that it forwards belongs to others.
-fn refuse_keys_of_simulations(
+/// Refuses what only simulations obey, and a time for clocks that no message carries.
+fn refuse_what_is_simulated(
     document: &Document,
     file: &File,
+    at: &YamlPath,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    let root = YamlPath::root();
-    let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
-    let only = "this key is only for simulations";
-    let signed = [
-        (routing.clone(), file.routing.aodv.is_on("signed")),
-        (routing.key("dymo"), file.routing.dymo.is_on("signed")),
-    ];
-    if let Some((section, _)) = signed.iter().find(|(_, is_signed)| *is_signed) {
-        return Err(document.refuse_key(&section.key("signed"), only, accepted));
-    }
-    if file.routing.aodv.has("data_hop_limit") {
-        let accepted = "no such key: programs and the kernel set the hop limit of their packets";
-        return Err(document.refuse_key(&routing.key("data_hop_limit"), only, accepted));
+    let (only, of_keys) = ("this key is only for simulations", "`keys: FILE` beside `network`");
+    if let Some((what, at)) = file.routing.only_simulated(at) {
+        return Err(match what {
+            OnlySimulated::Protocol => document.refuse(&at, "this protocol is only for simulations", "aodv"),
+            OnlySimulated::Rules => document.refuse(&at, "the rules of ns-2 are for simulations", "rfc3561"),
+            OnlySimulated::Signed => document.refuse_key(&at, only, of_keys),
+            OnlySimulated::HopLimit => {
+                let accepted = "no such key: programs and the kernel set the hop limit of their packets";
+                document.refuse_key(&at, only, accepted)
+            }
+        });
     }
     if file.clock_within.is_some() && file.keys.is_none() {
         let problem = "without keys no message carries a time";
-        return Err(document.refuse_key(&root.key("clock_within"), problem, accepted));
+        return Err(document.refuse_key(&YamlPath::root().key("clock_within"), problem, of_keys));
     }
     Ok(())
 }
@@ -263,20 +254,16 @@ fn refuse_foreign_keys(
     Ok(())
 }
 
-/// No link layer reports losses here, so that hellos are on unless the file turns them off.
 fn speaks(
     document: &Document,
     routing: &RoutingConfig,
     at: &YamlPath,
 ) -> Result<Speaks, Box<hopwise_lab::located::Refusal>> {
     if routing.protocol == Protocol::Dymo {
-        let defaults = aodvv2::Settings { hello: true, ..aodvv2::Settings::default() };
-        let settings = routing.dymo.over(defaults, document, &at.key("dymo"))?;
+        let settings = routing.dymo.over(aodvv2::Settings::default(), document, &at.key("dymo"))?;
         return Ok(Speaks::Dymo(Box::new(settings)));
     }
-    let mut settings = routing.aodv(document, at)?;
-    settings.hello |= !routing.aodv.has("hello");
-    Ok(Speaks::Aodv(Box::new(settings)))
+    Ok(Speaks::Aodv(Box::new(routing.aodv(document, at)?)))
 }
 
 #[cfg(test)]
