@@ -10,6 +10,8 @@ mod director;
 mod field;
 mod kernel;
 mod play;
+mod routes;
+pub(crate) mod talk;
 
 pub(crate) use director::Director;
 pub(crate) use play::Run;

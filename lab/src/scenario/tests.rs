@@ -104,6 +104,20 @@ fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
     assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
 }
 
+#[test]
+fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
+    for (world, given, says_hello) in
+        [("sim", "", false), ("netns", "", true), ("hwsim", ", hello: false", false)]
+    {
+        let sets = [format!("routing={{ protocol: aodv{given} }}"), format!("world={world}")];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
+        assert_eq!(in_force["hello"], says_hello, "{world}");
+        let prepared = scenario.plan(None, 1).expect("it is a plan");
+        assert_eq!(prepared.routing.aodv.is_on("hello"), says_hello, "{world}");
+    }
+}
+
 /// A setting, and its problem.
 const REFUSED: &[(&str, &str)] = &[
     ("topology.hops=0", "--set:1:15: hops: 0"),

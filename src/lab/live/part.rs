@@ -1,6 +1,6 @@
 //! `hopwise part`: the programs of one node in a live run, which a trial begins on that node.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::net::IpAddr;
 use std::process;
 use std::thread;
@@ -11,14 +11,14 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkId};
 use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
-use hopwise_lab::live::part::{BEGIN, Ended, NoPart, Part, Says};
+use hopwise_lab::live::part::{Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
-use serde::Serialize;
 
 use super::algorithms;
 use super::kernel::Kernel;
+use super::talk::{self, say};
 use crate::failure::Failure;
 use crate::node::config::TUN_CROSSINGS;
 
@@ -31,7 +31,7 @@ const DEVICE: &str = "hw0";
 
 pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
-        serde_json::from_str(&line()?).map_err(|error| Failure::failed("read the part", error))?;
+        serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
     let played = prepare(&part).and_then(|prepared| play(&prepared.plan, part.node));
     match played {
         Ok(ended) => say(&Says::Ended(ended)),
@@ -51,34 +51,14 @@ pub(super) fn prepare(part: &Part) -> Result<Prepared, Failure> {
     }
 }
 
-fn line() -> Result<String, Failure> {
-    let mut line = String::new();
-    match io::stdin().lock().read_line(&mut line) {
-        Ok(0) => Err(Failure::failed("hear the trial", "it has ended")),
-        Ok(_) => Ok(line),
-        Err(error) => Err(Failure::failed("hear the trial", error)),
-    }
-}
-
-pub(super) fn say(what: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(what).map_err(|error| Failure::failed("write JSON", error))?;
-    let mut out = io::stdout().lock();
-    let said = writeln!(out, "{line}").and_then(|()| out.flush());
-    said.map_err(|error| Failure::failed("tell the trial", error))
-}
-
 /// Waits for the beginning. From then on the process ends with the trial.
 fn wait_for_beginning() -> Result<(), Failure> {
-    say(&Says::Ready)?;
-    let line = line()?;
-    if line.trim() != BEGIN {
-        return Err(Failure::failed("hear the trial", format!("`{}`, expected `{BEGIN}`", line.trim())));
-    }
+    talk::wait_for_beginning()?;
     if let Err(error) = live_by_the_clock() {
         tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
     }
     let watch = || {
-        while matches!(line_of_trial(), Ok(bytes) if bytes > 0) {}
+        while talk::line().is_ok() {}
         process::exit(1);
     };
     thread::Builder::new()
@@ -91,10 +71,6 @@ fn wait_for_beginning() -> Result<(), Failure> {
 fn lacks(algorithm: &str, error: &io::Error) -> Failure {
     let known = algorithms::known().join(", ");
     Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
-}
-
-fn line_of_trial() -> io::Result<usize> {
-    io::stdin().lock().read_line(&mut String::new())
 }
 
 fn play(plan: &Plan, node: u32) -> Result<Ended, Failure> {

@@ -9,7 +9,7 @@ use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
 use hopwise_mesh::{Keys, Trust, aodvv2};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use super::keys::KeyFile;
@@ -51,6 +51,29 @@ struct File {
 
 fn tun() -> String {
     "hopwise0".to_owned()
+}
+
+/// A file as a live run writes it for one of its nodes. All else has its default.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct NodeFile {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) serves: Vec<Ipv4Addr>,
+    pub(crate) network: &'static str,
+    pub(crate) interfaces: Vec<String>,
+}
+
+/// The text of such a file, with this routing.
+pub(crate) fn text(file: NodeFile, routing: &RoutingConfig) -> Result<String, serde_yaml::Error> {
+    let mut routing = serde_yaml::to_value(routing.of_daemon())?;
+    if let Some(section) = routing.as_mapping_mut() {
+        // A daemon has one set of rules, and not every protocol takes the key.
+        section.remove("rules");
+    }
+    let mut file = serde_yaml::to_value(file)?;
+    if let Some(file) = file.as_mapping_mut() {
+        file.insert("routing".into(), routing);
+    }
+    serde_yaml::to_string(&file)
 }
 
 /// The configuration, checked and ready to run.
@@ -292,6 +315,32 @@ mod tests {
         let Speaks::Dymo(settings) = &config.speaks else { panic!("{config:?}") };
         assert!(settings.hello && settings.max_hopcount == 9);
         assert_eq!((config.speaks.port(), config.speaks.everyone()), (269, Ipv4Addr::new(224, 0, 0, 109)));
+    }
+
+    #[test]
+    fn a_file_for_a_node_of_a_live_run_has_the_constants_of_its_scenario_and_is_accepted() {
+        for (routing, hello) in [
+            ("{ protocol: aodv, ttl_start: 5, rules: rfc3561 }", true),
+            ("{ protocol: aodv, hello: false, active_route_timeout: 2s }", false),
+            ("{ protocol: dymo, dymo: { max_hopcount: 9 } }", true),
+        ] {
+            let given: RoutingConfig = serde_yaml::from_str(routing).expect("YAML");
+            let file = NodeFile {
+                address: Ipv4Addr::new(10, 0, 0, 1),
+                serves: vec![Ipv4Addr::new(10, 64, 0, 1)],
+                network: hopwise_lab::live::NETWORK,
+                interfaces: vec!["air0".to_owned()],
+            };
+            let text = text(file, &given).expect("YAML");
+            let config = read(&Document::parse("route.yaml", &text).expect("YAML")).expect("accepted");
+            let (says_hello, is_given) = match &config.speaks {
+                Speaks::Aodv(aodv) if hello => (aodv.hello, aodv.ttl_start == 5),
+                Speaks::Aodv(aodv) => (aodv.hello, aodv.active_route_timeout.as_secs() == 2),
+                Speaks::Dymo(dymo) => (dymo.hello, dymo.max_hopcount == 9),
+            };
+            assert_eq!((says_hello, is_given), (hello, true), "{text}");
+            assert_eq!(config.serves, [Ipv4Addr::new(10, 64, 0, 1)]);
+        }
     }
 
     #[test]
