@@ -175,6 +175,7 @@ impl Scenario {
             arm: arm.to_owned(),
             seed,
             node: 0,
+            capture: None,
         }
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod part;
 
 mod algorithms;
 mod busy;
+mod captured;
 mod children;
 mod director;
 mod field;

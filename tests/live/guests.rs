@@ -89,8 +89,8 @@ fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
 
 /// Losses that mac80211 reports end a route, beside hellos.
 #[test]
-fn routes_in_a_guest_are_found_and_counted() {
-    let test = "routes_in_a_guest_are_found_and_counted";
+fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
+    let test = "routes_in_a_guest_are_found_and_its_captures_have_the_ends_too";
     if !can_run(test) {
         return;
     }
@@ -104,6 +104,7 @@ fn routes_in_a_guest_are_found_and_counted() {
         let folder = guests.scenario.out.join("captures").join(record["id"].as_str().expect("a name"));
         let log = fs::read_to_string(folder.join("routing/n1.log")).expect("its log is kept");
         assert!(log.contains(" route "), "{log}");
+        assert_eq!(folder.join("ends/n0.pcapng").is_file(), record["arm"] != "kernel", "{record}");
     }
     assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
 }

@@ -1,7 +1,7 @@
-//! Trials whose routes are found by a daemon on each node.
+//! Trials whose routes are found by a daemon on each node, and captures at the ends of their flows.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::namespace::can_run;
 use crate::trials::{Scenario, TEXT, children, lives};
 use crate::world::{until, within_patience};
+
+const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 
 /// Three hops, with our TCP and the kernel's.
 const CHAIN: &str = "\
@@ -66,6 +68,53 @@ fn a_chain_carries_both_tcps_over_the_routes_that_dymo_finds() {
         "dymo",
         "{ protocol: dymo, dymo: { rreq_wait_time: 500ms } }",
     );
+}
+
+/// Replays the capture, and returns the number of its connections. No decision may differ.
+fn replayed(file: &Path) -> usize {
+    let output = Command::new(HOPWISE).arg("replay").arg(file).arg("--json").output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_str(&said).expect("one object");
+    assert_eq!((&told["different"], &told["without_beginning"]), (&0.into(), &0.into()), "{told}");
+    told["connections"].as_array().expect("a list").len()
+}
+
+#[test]
+fn captures_at_the_ends_of_a_live_run_say_why_and_replay_to_the_same_decisions() {
+    let test = "captures_at_the_ends_of_a_live_run_say_why_and_replay_to_the_same_decisions";
+    if !can_run(test, &["tshark"]) {
+        return;
+    }
+    let scenario = Scenario::new("ends", "netns", CHAIN);
+    let output = scenario.trial(&["--capture"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for record in scenario.records() {
+        let ends = folder_of(&scenario, &record).join("ends");
+        if record["arm"] == "kernel" {
+            assert!(!ends.exists(), "the kernel's TCP tells nothing");
+            continue;
+        }
+        for (node, address) in [("n0", "10.64.0.1"), ("n3", "10.64.0.4")] {
+            let file = ends.join(format!("{node}.pcapng"));
+            let fields = ["frame.interface_name", "ip.src", "tcp.checksum.status", "frame.comment"];
+            let words = fields.iter().flat_map(|field| ["-e", field]);
+            let mut tshark = Command::new("tshark");
+            tshark.arg("-r").arg(&file).args(["-o", "tcp.check_checksum:TRUE", "-T", "fields"]).args(words);
+            let text = String::from_utf8(tshark.output().expect("it is installed").stdout).expect("text");
+            let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+            assert!(rows.len() > 100, "{node}: {}", rows.len());
+            let is_sound = |row: &&Vec<&str>| {
+                let (is_own, says_why) = (row[1] == address, row.get(3).is_some_and(|why| !why.is_empty()));
+                row[0] == node && row[2] == "1" && (says_why || !is_own)
+            };
+            let odd = rows.iter().find(|row| !is_sound(row));
+            assert_eq!(odd, None, "{node}");
+            assert!(text.contains("delayed") || text.contains("newreno"), "the agents are named: {node}");
+            // The first node gets no data, and decides on none.
+            assert_eq!(replayed(&file), usize::from(node == "n3"), "{node}");
+        }
+    }
 }
 
 /// Starts an endless trial with a daemon on each of three nodes, and waits until the one in the middle has a route.

@@ -1,5 +1,7 @@
 //! The messages between a trial and the processes on its nodes: lines of JSON.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::VERSION;
@@ -21,6 +23,9 @@ pub struct Part {
     pub seed: u64,
     /// The number of the node.
     pub node: u32,
+    /// The file for the packets of the node's endpoint; none asks for no capture.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
 }
 
 /// A message of a process on a node.

@@ -17,9 +17,11 @@ use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
 
 use super::algorithms;
+use super::captured::Captured;
 use super::kernel::Kernel;
 use super::talk::{self, say};
 use crate::failure::Failure;
+use crate::lab::run::watch::TRACE_EVENTS;
 use crate::node::config::TUN_CROSSINGS;
 
 /// Run the programs of one node in a live run; a trial starts it and talks to it in lines of JSON
@@ -32,7 +34,10 @@ const DEVICE: &str = "hw0";
 pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
         serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
-    let played = prepare(&part).and_then(|prepared| play(&prepared.plan, part.node));
+    let played = prepare(&part).and_then(|mut prepared| {
+        prepared.plan.trace_events = if part.capture.is_some() { TRACE_EVENTS } else { 0 };
+        play(&prepared, &part)
+    });
     match played {
         Ok(ended) => say(&Says::Ended(ended)),
         Err(failure) => say(&Says::Refused { problem: failure.to_string() }),
@@ -73,20 +78,28 @@ fn lacks(algorithm: &str, error: &io::Error) -> Failure {
     Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
 }
 
-fn play(plan: &Plan, node: u32) -> Result<Ended, Failure> {
+fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
+    let (plan, node) = (&prepared.plan, part.node);
     if let Some(algorithm) = plan.arm.algorithm() {
         let kernel = Kernel::new(algorithm).map_err(|error| lacks(algorithm, &error))?;
         return kernel.play(plan, node, wait_for_beginning);
     }
-    let mut driver = open(plan, node)?;
+    let captured = part.capture.as_deref().map(Captured::new);
+    let mut driver = open(plan, node, captured.as_ref())?;
     wait_for_beginning()?;
     driver = driver.with_clock(Clock::start());
+    if let Some(captured) = &captured {
+        captured.begin(prepared.name_of(node), driver.clock())?;
+    }
     driver.act(|_, _| ());
     let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
+    if let Some(captured) = &captured {
+        captured.end(prepared.name_of(node))?;
+    }
     Ok(Ended { ends: driver.machine().results(), late_us })
 }
 
-fn open(plan: &Plan, node: u32) -> Result<Driver<LiveNode>, Failure> {
+fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Driver<LiveNode>, Failure> {
     let failed = |doing: &'static str| move |error: &dyn std::fmt::Display| Failure::failed(doing, error);
     let address: IpAddr = address_of_programs(node);
     let settings = TunConfig { routes: vec![Prefix::host(address)], ..TunConfig::new(DEVICE) };
@@ -99,9 +112,10 @@ fn open(plan: &Plan, node: u32) -> Result<Driver<LiveNode>, Failure> {
         ..describe(&tun, LinkId(0), vec![Prefix::host(address)])
     };
     let key = random_key().map_err(|error| failed("draw a key")(&error))?;
-    let machine =
+    let mut machine =
         LiveNode::new(plan, node, link, key).map_err(|error| failed("start the endpoint")(&error))?;
-    Driver::new(machine, vec![Box::new(tun)], Vec::new()).map_err(|error| failed("start the driver")(&error))
+    let observers = captured.map(|captured| captured.watch(&mut machine)).into_iter().collect();
+    Driver::new(machine, vec![Box::new(tun)], observers).map_err(|error| failed("start the driver")(&error))
 }
 
 /// Runs until the plan's end. Returns by how many microseconds a timer was late at the worst.

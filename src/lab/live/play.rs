@@ -1,7 +1,8 @@
 //! One run of a plan on a field, from the start of its processes to its result.
 
+use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hopwise_core::Instant;
@@ -88,13 +89,24 @@ fn started(
             children.start_routing(field.namespace(node), run.prepared.name_of(node), &config)?;
         }
     }
+    let captures = ends_folder(run)?;
     for node in nodes {
         let name = run.prepared.name_of(*node);
-        let part = Part { node: *node, ..run.part.clone() };
+        let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
+        let part = Part { node: *node, capture, ..run.part.clone() };
         children.start(field.namespace(*node), name, &part)?;
     }
     children.wait_until_ready(PATIENCE, ends)?;
     Ok(children)
+}
+
+/// The folder for captures of endpoints. The kernel's TCP has none that could be watched.
+fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
+    let has_endpoints = run.prepared.plan.arm.algorithm().is_none();
+    let folder = run.capture.filter(|_| has_endpoints).map(|folder| folder.join("ends"));
+    let made = folder.as_ref().map_or(Ok(()), fs::create_dir_all);
+    made.map_err(|error| Failure::failed("make a folder for captures", error))?;
+    Ok(folder)
 }
 
 /// Lets the programs run. Returns the results of each node, and the counts of its routing.
