@@ -58,6 +58,8 @@ mod queue;
 mod raw;
 #[path = "live/relays.rs"]
 mod relays;
+#[path = "live/routed.rs"]
+mod routed;
 #[path = "live/runtime.rs"]
 mod runtime;
 #[path = "live/seats.rs"]

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::VERSION;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
-use crate::routing::Protocol;
+use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::Plan;
 use crate::world::World;
 use point::{Point, Stop};
@@ -64,6 +64,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Names of the nodes in results.
     pub names: Vec<String>,
+    /// The section `routing:`, for the daemons of a live world.
+    pub routing: RoutingConfig,
 }
 
 impl Prepared {
@@ -173,6 +175,7 @@ impl Scenario {
             arm: arm.to_owned(),
             seed,
             node: 0,
+            capture: None,
         }
     }
 

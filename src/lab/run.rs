@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Show how each node's radio spent its time
     #[arg(long, conflicts_with = "json")]
     airtime: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes to
+    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes' endpoints to
     /// ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
@@ -120,8 +120,9 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     let prepared = arm.prepare(*seed).map_err(Failure::Located)?;
     let out = of.folder(scenario);
     let _reserved = Store::reserve(&out)?;
-    for stale in ["air.csv", "series.csv", "frames.csv"] {
-        // A run in the simulation leaves them; they would read as this run's.
+    // Another run leaves them, in the simulation or of another arm; they would read as this run's.
+    let ends = prepared.names.iter().map(|name| format!("ends/{name}.pcapng"));
+    for stale in ["air.csv", "series.csv", "frames.csv"].map(str::to_owned).into_iter().chain(ends) {
         let _ = fs::remove_file(out.join(stale));
     }
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::VERSION;
 use crate::located::{Refusal, YamlPath};
+use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 
 /// Random fields that are tried until one is connected.
@@ -26,6 +27,7 @@ const MOST_DRAWS: u32 = 50;
 pub struct Armed {
     read: Arc<Read>,
     agents: Agents,
+    config: RoutingConfig,
     routing: RoutingPlan,
 }
 
@@ -34,13 +36,14 @@ impl Armed {
         let Read { document, file } = &*read;
         check::all(document, file)?;
         let agents = check::agents(document, file, arm)?;
-        let routing = routing::read(document, &file.routing)?;
-        Ok(Armed { read, agents, routing })
+        let config = if file.world.0.is_live() { file.routing.of_daemon() } else { file.routing.clone() };
+        let routing = routing::read(document, &config)?;
+        Ok(Armed { read, agents, config, routing })
     }
 
     /// Every parameter in force, for all seeds.
     pub fn settings(&self) -> Value {
-        settings::in_force(&self.read.file, &self.agents, &self.routing)
+        settings::in_force(&self.read.file, &self.agents, (&self.config, &self.routing))
     }
 
     /// The same, with the version and certificate.
@@ -62,7 +65,7 @@ impl Armed {
             let nodes = nodes::place(document, file, (seed, draw))?;
             let plan = self.plan(&nodes, seed)?;
             if reach::check(document, file, &plan)? == reach::Field::Usable {
-                return Ok(Prepared { plan, names: nodes.names });
+                return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone() });
             }
         }
         let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");

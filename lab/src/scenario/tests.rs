@@ -32,7 +32,7 @@ fn shown(refusal: &Refusal) -> String {
 fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
     let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
+    let Prepared { plan, names, .. } = scenario.plan(None, 3).expect("it is a plan");
     assert_eq!((plan.positions.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
     assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
@@ -102,6 +102,20 @@ fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
     let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
     let in_force = &scenario.under("x").expect("an arm").settings()["routing"]["dymo"];
     assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
+}
+
+#[test]
+fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
+    for (world, given, says_hello) in
+        [("sim", "", false), ("netns", "", true), ("hwsim", ", hello: false", false)]
+    {
+        let sets = [format!("routing={{ protocol: aodv{given} }}"), format!("world={world}")];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
+        assert_eq!(in_force["hello"], says_hello, "{world}");
+        let prepared = scenario.plan(None, 1).expect("it is a plan");
+        assert_eq!(prepared.routing.aodv.is_on("hello"), says_hello, "{world}");
+    }
 }
 
 /// A setting, and its problem.

@@ -194,7 +194,7 @@ fn furnish(
     Ok((ports, offer, routes))
 }
 
-pub(in crate::mesh) fn name_of(link: LinkId, is_radio: bool) -> String {
+pub(crate) fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 

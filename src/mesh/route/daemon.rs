@@ -16,7 +16,8 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{Table, forget_gone, is_link_lost};
-use hopwise_host::{Clock, Driver, Interest, Poller};
+use hopwise_host::{Clock, Driver, Interest, Poller, live_by_the_clock};
+use hopwise_lab::live::part::{Routed, Says};
 use hopwise_mesh::{Forward, Keys, Router};
 use rustix::io::Errno;
 
@@ -33,6 +34,7 @@ use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
+use crate::lab::live::talk;
 use crate::signals::Caught;
 
 /// The kernel's switches, and its table as text.
@@ -64,17 +66,23 @@ struct Daemon {
     look_at: Instant,
     is_watching: bool,
     next_mark: Instant,
+    /// The longest time by which a timer was late.
+    late: Duration,
     // Behind the routes, so that they are gone before the kernel stops forwarding.
     forwarding: Forwarding,
     /// Reads the keys anew. Last: its process may take its time to end.
     reader: Option<Reader>,
 }
 
-pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
+/// Runs until it is told to end; with a trial, from its word until its pipe ends.
+pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result<(), Failure> {
     let system = |error| Failure::failed("watch for signals", error);
     // From now on signals do not end the daemon by themselves. They are reported once there may be threads.
     let caught = (Caught::endings().map_err(system)?, Caught::hangups().map_err(system)?);
     let ends = caught.0.descriptor().map_err(system)?;
+    if has_trial && let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine routing falls behind");
+    }
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
     let reader =
@@ -100,9 +108,15 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     daemon.driver.machine_mut().seam().begin()?;
     let service = notify::ready();
     tracing::info!(address = %daemon.config.address, "ready");
+    if has_trial {
+        daemon.begin_with_trial()?;
+    }
     let ended = daemon.serve();
     drop(service);
     daemon.mark();
+    if has_trial && ended.is_ok() {
+        talk::say(&Says::Routed(daemon.counts()))?;
+    }
     ended
 }
 
@@ -143,6 +157,21 @@ impl Daemon {
             boards: reports.map(Stations::board).collect(),
             neighbours: self.neighbours.clone(),
         }
+    }
+
+    /// All nodes of a trial begin their clocks together. The end of the trial's pipe ends this as a signal does.
+    fn begin_with_trial(&mut self) -> Result<(), Failure> {
+        talk::wait_for_beginning()?;
+        self.clock = Clock::start();
+        self.driver.set_clock(self.clock);
+        let watched = self.poller.add(io::stdin().as_fd(), ENDS, Interest::Read);
+        watched.map_err(|error| Failure::failed("hear the trial", error))
+    }
+
+    fn counts(&mut self) -> Routed {
+        let (discoveries, route_failures) = self.driver.machine_mut().protocol().counts();
+        let late_us = u64::try_from(self.late.as_micros()).unwrap_or(u64::MAX);
+        Routed { discoveries, route_failures, late_us }
     }
 
     fn serve(&mut self) -> Result<(), Failure> {
@@ -225,8 +254,13 @@ impl Daemon {
         let reports = self.ports.iter().filter_map(|port| port.stations.as_ref());
         let stations = reports.map(Stations::poll_timeout).min();
         let due = [self.driver.poll_timeout(), look, stations, Some(self.next_mark)];
+        let due = due.into_iter().flatten().min();
         self.driver.rest();
-        self.poller.wait(&self.clock, due.into_iter().flatten().min(), &mut self.ready)
+        self.poller.wait(&self.clock, due, &mut self.ready)?;
+        if let Some(due) = due {
+            self.late = self.late.max(self.clock.now().since(due));
+        }
+        Ok(())
     }
 
     /// Reads the keys anew. They stay unchanged if that fails.

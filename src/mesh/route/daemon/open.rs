@@ -32,10 +32,7 @@ impl Daemon {
         reader: Option<Reader>,
     ) -> Result<Daemon, Failure> {
         let clock = Clock::start();
-        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
-        let ports = opened.collect::<Result<Vec<_>, _>>()?;
-        let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
-        let mut links = listening.collect::<Result<Vec<_>, _>>()?;
+        let (ports, mut links) = open_interfaces(&config)?;
         let kernel = KernelRoutes::open(config.address)
             .map_err(|error| Failure::failed("open the kernel's table", error))?;
         let mtu = least_mtu(&kernel, &ports)?;
@@ -73,11 +70,20 @@ impl Daemon {
             look_at: Instant::ZERO,
             is_watching: false,
             next_mark: Instant::ZERO,
+            late: Duration::ZERO,
             forwarding,
             reader,
             config,
         })
     }
+}
+
+/// The interfaces of the mesh, each with a link for messages.
+fn open_interfaces(config: &Config) -> Result<(Vec<Port>, Vec<Box<dyn Link>>), Failure> {
+    let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
+    let ports = opened.collect::<Result<Vec<_>, _>>()?;
+    let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
+    Ok((ports, listening.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The TUN device, and its index.
