@@ -60,7 +60,7 @@ fn options_that_make_no_sense_are_refused() {
     refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns or hwsim"]);
     refused(&folder, &["--world", "sim,netns", "--shard", "1/2"], &["--shard", "expected one world"]);
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
-    refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:16", "did you mean `hops`?"]);
+    refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:10", "did you mean `hops`?"]);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
     refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
 }
