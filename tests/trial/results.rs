@@ -225,6 +225,37 @@ fn what_is_there_already_gives_way_or_is_gone_on_with() {
     assert!(before.iter().filter(|(name, _)| name.starts_with("runs/")).all(|(name, run)| now[name] == *run));
 }
 
+#[test]
+fn a_run_has_a_folder_of_its_own_and_never_takes_another_ones_place() {
+    let folder = Folder::new("own");
+    let run = |arm: &str, words: &[&str]| {
+        let done = folder.hopwise(&[&["run", "small.yaml", "--arm", arm], words].concat()).output();
+        let done = done.expect("it was built with the tests");
+        (done.status.code(), text(&done.stderr))
+    };
+    folder.done(&["--seeds", "1"]);
+    let trial = folder.files("results/small");
+    assert_eq!(run("every", &[]).0, Some(0));
+    assert_eq!(run("every", &["--seed", "2"]).0, Some(0));
+    assert!(folder.files("results/small") == trial, "the trial is left alone");
+    let first = folder.files("results/small-every-1");
+    assert!(first["run.json"] != folder.files("results/small-every-2")["run.json"]);
+    // The same name again: the older run stays under another one.
+    let (code, said) = run("every", &["--set", "topology.hops=3"]);
+    assert_eq!(code, Some(0), "{said}");
+    let moved = "the run that was in results/small-every-1 is in results/small-every-1.1 now";
+    assert!(said.contains(moved), "{said}");
+    assert!(
+        folder.files("results/small-every-1.1") == first && folder.files("results/small-every-1") != first
+    );
+    // A run in a trial's folder, and a trial in a run's.
+    let (code, said) = run("every", &["--out", "results/small"]);
+    assert!(code == Some(2) && said.contains("it holds a trial") && said.contains("another --out"), "{said}");
+    assert!(folder.files("results/small") == trial);
+    let refused = folder.trial(&["--out", "results/small-every-1"]);
+    assert!(text(&refused.stderr).contains("it holds a single run: choose another --out"));
+}
+
 /// `scripts/slurm-trial` with the variables that a task of a job array has.
 #[test]
 fn tasks_of_a_job_array_run_the_parts_of_a_trial() {
