@@ -21,7 +21,7 @@ use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
 use crate::scenario::{Bounds, OfLive, OfScenario, world};
-use crate::signals;
+use crate::{signals, table};
 use progress::Progress;
 
 mod progress;
@@ -227,7 +227,7 @@ fn print(trial: &Trial, made: &Made) -> io::Result<()> {
         let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
         writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
-    write!(out, "\n{}", findings.text())?;
+    write!(out, "\n{}", findings.text(table::width()))?;
     writeln!(
         out,
         "{} shows it all; tables and the records, with every setting in force, are beside it",
