@@ -1,6 +1,6 @@
 //! The output and files of a trial, which do not depend on the steps of its making.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
 
 use serde_json::Value;
@@ -104,6 +104,23 @@ fn killed_at_any_moment_it_goes_on_to_the_same_files() {
         assert!(*bytes == cut[name], "{name} differs");
     }
     assert_eq!(printed.as_bytes(), whole["summary.json"]);
+}
+
+#[test]
+fn a_trial_that_is_interrupted_says_how_it_goes_on() {
+    let folder = Folder::new("stopped");
+    let longer = ["--set", "run.duration=100s", "--seeds", "40", "--jobs", "1", "--out", "cut"];
+    let mut child = folder.command(&longer).spawn().expect("it begins");
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    told.read_line(&mut said).expect("the first run is there");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
+    let status = child.wait().expect("it ends");
+    told.read_to_string(&mut said).expect("its last words");
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("hopwise: stopped after ") && said.contains(" of 120 runs"), "{said}");
+    assert!(said.ends_with("the same command with --resume goes on\n"), "{said}");
 }
 
 #[test]
