@@ -57,7 +57,7 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
         (
             &["air", CHAIN, "--arm", "nobody"],
             "",
-            "no arm of that name, expected one of: every, delayed, far",
+            "no arm of that name, expected one of: every, delayed, shallow",
         ),
         (&["air", CHAIN, "--for", "5"], "", "expected a time"),
         (&["proxy", "calibrate", "--slope", "0"], "", "--slope: 0, expected from 0.1 to 1000000 dB/s"),

@@ -240,9 +240,9 @@ fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
     let text = include_str!("../../../configs/chain.yaml");
     let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
     let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
-    assert_eq!(arms, ["every", "delayed", "far"]);
-    let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.positions.len();
-    assert_eq!((nodes("every"), nodes("far")), (9, 13));
+    assert_eq!(arms, ["every", "delayed", "shallow"]);
+    let queue = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.queue_packets;
+    assert_eq!((queue("every"), queue("shallow")), (50, 5));
 }
 
 #[test]
