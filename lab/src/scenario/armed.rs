@@ -15,7 +15,7 @@ use super::{
     Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
 };
 use crate::VERSION;
-use crate::located::{Refusal, YamlPath};
+use crate::located::{Refusal, YamlPath, one_of};
 use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 
@@ -79,8 +79,8 @@ impl Armed {
         let RunConfig { duration, warmup, .. } = &file.run;
         let phy = Phy::named(&file.radio.profile).ok_or_else(|| {
             let at = YamlPath::root().key("radio").key("profile");
-            let names: Vec<_> = Phy::names().collect();
-            document.refuse(&at, format!("no profile is called `{}`", file.radio.profile), &names.join(", "))
+            let (wrong, names) = (&file.radio.profile, Phy::names().collect::<Vec<_>>());
+            document.refuse(&at, format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
         })?;
         let channel = channel::read(document, file, nodes, &phy)?;
         let radio = Radio::default();
