@@ -31,6 +31,8 @@ hopwise_core::named! {
         CounterLeaps = "counter-leaps",
         /// Frames took more airtime than there was time.
         AirtimeOverruns = "airtime-overruns",
+        /// Frames took no airtime, as mac80211 has it for drivers that do not count it.
+        AirtimeNeverCounts = "airtime-never-counts",
         /// No radio has this bit rate.
         BitrateAbsurd = "bitrate-absurd",
         /// The link should carry more than its bit rate.
@@ -51,7 +53,7 @@ impl Rule {
             Rule::FailedNeverCounts | Rule::FailedExceedsSent => "failures",
             Rule::FailedExceedsRetries => "retries and failures",
             Rule::CounterFalls | Rule::CounterLeaps => "that counter",
-            Rule::AirtimeOverruns => "airtime",
+            Rule::AirtimeOverruns | Rule::AirtimeNeverCounts => "airtime",
             Rule::BitrateAbsurd => "bit rate",
             Rule::ThroughputAboveBitrate => "expected throughput",
             Rule::StationStays => "the station",

@@ -32,6 +32,8 @@ const FLAWLESS: u64 = 1_000;
 const UNANSWERED: (Duration, u64) = (Duration::from_secs(2), 64);
 /// Failures that are enough to compare counters.
 const FAILURES: u64 = 32;
+/// Packets that have taken some time.
+const UNTIMED: u64 = 32;
 /// Packets that a driver may have counted on one side only.
 const SLACK: u64 = 64;
 /// The most tries of a packet that an 8-bit number counts.
@@ -308,9 +310,13 @@ impl Known {
 
     fn judge_airtime(&self, facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) {
         let most = facts.at.since(self.first) * 2 + Duration::from_secs(1);
-        for (airtime, before) in
-            [&mut facts.tx_duration, &mut facts.rx_duration].into_iter().zip(self.airtime)
-        {
+        let packets = [facts.tx_packets, facts.rx_packets];
+        let airtimes = [&mut facts.tx_duration, &mut facts.rx_duration].into_iter().zip(self.airtime);
+        for ((airtime, before), packets) in airtimes.zip(packets) {
+            if *airtime == Some(Duration::ZERO) && packets.is_some_and(|packets| packets >= UNTIMED) {
+                broken(Rule::AirtimeNeverCounts);
+                *airtime = None;
+            }
             if airtime.is_some_and(|airtime| airtime > most + Duration::from_micros(before)) {
                 broken(Rule::AirtimeOverruns);
                 *airtime = None;

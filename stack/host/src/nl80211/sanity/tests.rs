@@ -187,6 +187,16 @@ fn airtime_beyond_the_clock_is_dropped() {
 }
 
 #[test]
+fn packets_without_airtime_are_those_of_a_driver_that_does_not_count_it() {
+    let never = |nth| LinkFacts { rx_duration: Some(Duration::ZERO), ..sound(nth) };
+    let wanted = without(50, |facts| facts.rx_duration = None);
+    assert_eq!(believed(Rule::AirtimeNeverCounts, 50, never), wanted);
+    // No packet, no airtime.
+    let idle = |nth| LinkFacts { tx_packets: Some(0), tx_duration: Some(Duration::ZERO), ..sound(nth) };
+    assert_eq!(judged(2, idle).0, Some(idle(1)));
+}
+
+#[test]
 fn rates_that_no_radio_has_are_dropped() {
     for bps in [0, MOST_BPS + 1] {
         let absurd = |nth| LinkFacts { tx_bitrate_bps: Some(bps), ..sound(nth) };
