@@ -373,9 +373,8 @@ impl Daemon {
                 }
             });
         }
-        if has_seen {
-            self.look_at = now + LOOK_EVERY;
-        }
+        // A watched packet ends the next wait, and would end each one until it is looked at.
+        self.look_at = if has_seen { now + LOOK_EVERY } else { now };
         self.watch(!has_seen)
     }
 

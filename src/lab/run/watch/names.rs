@@ -12,8 +12,10 @@ use parking_lot::Mutex;
 const MOST_ASKED: u8 = 8;
 
 /// The known names of connections, and the number of look-ups: hops may be known later than the rest.
+type Known = BTreeMap<u32, (Option<ConnNames>, u8)>;
+
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KnownNames(Arc<Mutex<BTreeMap<u32, (Option<ConnNames>, u8)>>>);
+pub(crate) struct KnownNames(Arc<Mutex<Known>>);
 
 impl KnownNames {
     pub(crate) fn namer(&self) -> Names {

@@ -78,8 +78,10 @@ impl Daemon {
     }
 }
 
-/// The interfaces of the mesh, each with a link for messages.
-fn open_interfaces(config: &Config) -> Result<(Vec<Port>, Vec<Box<dyn Link>>), Failure> {
+/// Interfaces of the mesh, and a link for messages on each.
+type Interfaces = (Vec<Port>, Vec<Box<dyn Link>>);
+
+fn open_interfaces(config: &Config) -> Result<Interfaces, Failure> {
     let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
     let ports = opened.collect::<Result<Vec<_>, _>>()?;
     let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
