@@ -82,8 +82,11 @@ impl Beside {
     }
 }
 
-/// Delay and fairness in tables: heads, and cells that are empty where a run does not know them.
-pub(crate) const BESIDE: [(&str, fn(&Beside) -> String); 3] = [
+/// A cell of a table; empty where the runs do not know it.
+pub(crate) type Cell = fn(&Beside) -> String;
+
+/// Delay and fairness in tables: heads and cells.
+pub(crate) const BESIDE: [(&str, Cell); 3] = [
     ("RTT ms (95 %)", Beside::round_trips),
     ("done in s (95 %)", Beside::completions),
     ("Jain", Beside::fairness),

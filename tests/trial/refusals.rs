@@ -62,6 +62,9 @@ fn options_that_make_no_sense_are_refused() {
     refused(&folder, &["--world", "sim,netns", "--shard", "1/2"], &["--shard", "expected one world"]);
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
     refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:10", "did you mean `hops`?"]);
+    // Names stay whole where the list of them is broken into lines.
+    let names = ["did you mean `ofdm-12mbps`?", "ofdm-6mbps,", "ofdm-24mbps,", "dsss-5.5mbps-short,"];
+    refused(&folder, &["--set", "radio.profile=ofdm-13mbps"], &names);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
     refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
 }

@@ -9,7 +9,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::failure::{self, Failure};
-use crate::signals;
+use crate::signals::Caught;
 
 /// The status that a shell gives a program which Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -25,7 +25,10 @@ impl Stopped {
     /// So many of all runs are there already.
     pub(super) fn watch(there: usize, total: usize) -> Result<Stopped, Failure> {
         let failed = |error| Failure::failed("watch for signals", error);
-        let ends = signals::watch().map_err(failed)?;
+        // Not SIGHUP: a trial under nohup outlives its terminal.
+        let caught = Caught::endings().map_err(failed)?;
+        let ends = caught.descriptor().map_err(failed)?;
+        caught.tell().map_err(failed)?;
         let stopped = Stopped { done: Arc::new(there.into()), is_over: Arc::default() };
         let (done, is_over) = (Arc::clone(&stopped.done), Arc::clone(&stopped.is_over));
         let thread = thread::Builder::new().name("stopped".into());
