@@ -217,7 +217,7 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
     }
 }
 
-/// What the arm costs or saves in delay: no reason for its goodput, but worth as much.
+/// The delay that the arm costs or saves: no reason for its goodput, but worth as much.
 fn delay(this: &Beside, that: &Beside) -> String {
     let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE) >= LEAST;
     let figures = (this.rtt_median_ms, this.rtt_p95_ms, that.rtt_median_ms, that.rtt_p95_ms);

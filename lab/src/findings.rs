@@ -119,8 +119,8 @@ impl Findings {
         Findings { points: trial.points.iter().map(at).collect() }
     }
 
-    /// The findings as text: a table for each point, and its sentences; before them all points of a matrix in one table.
-    /// Where lines are to be that wide, tables leave out what is least.
+    /// The findings as text: a table for each point, and its sentences. Before them stand all points of a matrix in one
+    /// table. With a width, tables leave out their least columns until lines are no wider.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         if self.points.len() > 1 {

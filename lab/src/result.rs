@@ -81,8 +81,8 @@ pub struct FlowRow {
     /// Mean of the smoothed round-trip time in milliseconds (only in live worlds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
-    /// The round trips that the sender's TCP measured in the counted time: from sending a segment until its ACK, with the
-    /// receiver's wait. Absent where a TCP does not tell each, as the kernel's, and in older records.
+    /// The round trips that the sender's TCP measured in the counted time: from sending a segment until its ACK, with
+    /// the receiver's wait. Absent where a TCP does not tell each, as the kernel's, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trips: Option<RoundTrips>,
     /// Receiver agents that only observed.

@@ -108,7 +108,7 @@ impl LinkArguments {
         Ok(Carrier::Hopwise { stack, agents })
     }
 
-    /// What a person types at the other end.
+    /// The command for the other end.
     pub(crate) fn waits_at(&self, port: u16) -> String {
         let own = self.address.map(|address| match address.address() {
             IpAddr::V6(own) => format!("[{own}]:{port}"),

@@ -1,6 +1,6 @@
 //! Findings as tables: the arms of a point, and the means of all points together.
 
-use super::{BESIDE, Beside, PointFindings, cells, columns, label};
+use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, columns, label};
 use crate::statistics::{Comparison, Verdict, change};
 
 /// A column with its cells below its head.
@@ -39,34 +39,46 @@ fn wide(columns: &[Column]) -> usize {
     columns.iter().map(|column| of(column) + 2).sum::<usize>().saturating_sub(2)
 }
 
+/// A column of one figure for each arm.
+fn column(
+    point: &PointFindings,
+    head: &str,
+    goes: Option<u8>,
+    of: impl Fn(&ArmFindings) -> String,
+) -> Column {
+    Column { head: head.to_owned(), goes, cells: point.arms.iter().map(of).collect() }
+}
+
 fn all_columns(point: &PointFindings) -> Vec<Column> {
     let against = point.arms.first().map_or("", |arm| arm.samples.arm.as_str());
-    let arms = || point.arms.iter();
-    let column = |head: &str, goes, cells: Vec<String>| Column { head: head.to_owned(), goes, cells };
-    let figures: Vec<_> = arms().map(|arm| cells(arm.summary.as_ref())).collect();
-    let beside = |of: fn(&Beside) -> String| arms().map(|arm| of(&arm.beside)).collect::<Vec<_>>();
-    let compared = |of: &dyn Fn(&Comparison) -> Option<String>| -> Vec<String> {
-        arms().map(|arm| point.comparison(&arm.samples.arm).and_then(of).unwrap_or_default()).collect()
-    };
-    let verdict = |arm: &super::ArmFindings| {
-        point.comparison(&arm.samples.arm).map_or("(baseline)".to_owned(), verdict)
-    };
+    let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
     let mut all = vec![
-        column("arm", None, arms().map(|arm| arm.samples.arm.clone()).collect()),
-        column("kbit/s", None, figures.iter().map(|(mean, ..)| mean.clone()).collect()),
-        column("95 % interval", Some(6), figures.iter().map(|(_, interval, _)| interval.clone()).collect()),
-        column("runs", Some(5), figures.iter().map(|(.., runs)| runs.clone()).collect()),
+        column(point, "arm", None, |arm| arm.samples.arm.clone()),
+        column(point, "kbit/s", None, |arm| cells(arm.summary.as_ref()).0),
+        column(point, "95 % interval", Some(6), |arm| cells(arm.summary.as_ref()).1),
+        column(point, "runs", Some(5), |arm| cells(arm.summary.as_ref()).2),
     ];
-    all.extend(BESIDE.iter().map(|(head, of)| column(head, Some(3), beside(*of))));
+    all.extend(BESIDE.iter().map(|(head, of)| beside(head, 3, *of)));
     all.extend([
-        column("ACKs/segment", Some(2), beside(|of| shown(of.acks_per_segment, 2))),
-        column("resent", Some(1), beside(|of| shown(of.segments_retransmitted, 1))),
-        column("timeouts", Some(0), beside(|of| shown(of.timeouts, 1))),
-        column(&format!("against {against}"), None, compared(&|found| found.ratio.map(change))),
-        column("95 % interval", None, compared(&|found| found.ci95.map(ends))),
-        column("verdict", None, arms().map(verdict).collect()),
+        beside("ACKs/segment", 2, |of| shown(of.acks_per_segment, 2)),
+        beside("resent", 1, |of| shown(of.segments_retransmitted, 1)),
+        beside("timeouts", 0, |of| shown(of.timeouts, 1)),
     ]);
+    all.extend(comparisons(point, against));
     all
+}
+
+/// The arms beside the first one.
+fn comparisons(point: &PointFindings, against: &str) -> [Column; 3] {
+    let found = |arm: &ArmFindings| point.comparison(&arm.samples.arm);
+    let of = |arm: &ArmFindings, of: fn(&Comparison) -> Option<String>| {
+        found(arm).and_then(of).unwrap_or_default()
+    };
+    [
+        column(point, &format!("against {against}"), None, |arm| of(arm, |found| found.ratio.map(change))),
+        column(point, "95 % interval", None, |arm| of(arm, |found| found.ci95.map(ends))),
+        column(point, "verdict", None, |arm| found(arm).map_or("(baseline)".to_owned(), verdict)),
+    ]
 }
 
 fn shown(mean: Option<f64>, digits: usize) -> String {

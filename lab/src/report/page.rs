@@ -47,8 +47,8 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
          <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
-         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; values of \
-         several points are divided by a bar.</p>\
+         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; values of several \
+         points are divided by a bar.</p>\
          {parameters}</section>\n\
          <section id=\"runs\"><h2>All runs</h2>{all_runs}</section>\n</main>\n\
          <script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
@@ -68,7 +68,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
     )
 }
 
-/// What is shown over time, and which points are not.
+/// The points that are shown over time, and those that are not.
 fn lead_over_time(view: &View<'_>) -> String {
     let (shown, left) = view.points_over_time();
     let lead = "The first seed's run of every arm";
@@ -77,8 +77,8 @@ fn lead_over_time(view: &View<'_>) -> String {
     }
     let named: Vec<_> = left.iter().map(|point| label(point)).collect();
     format!(
-        "{lead}, at {} of {} points. Left out: {}; their series are in the series' files, and all else on this page has \
-         them.",
+        "{lead}, at {} of {} points. Left out: {}; their series are in the series' files, and all else on this page \
+         has them.",
         shown.len(),
         shown.len() + left.len(),
         named.join("; ")

@@ -1,4 +1,4 @@
-//! What a trial was about, in a sentence made of its settings.
+//! The subject of a trial, in a sentence made of its settings.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Values {
     }
 }
 
-/// What was run; none if the settings name nothing of it.
+/// The sentence about the runs; none if the settings name nothing for it.
 pub(super) fn sentence(view: &View<'_>) -> Option<String> {
     let values = Values::of(view);
     let topology = [

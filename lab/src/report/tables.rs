@@ -25,8 +25,8 @@ pub(super) fn results(view: &View<'_>) -> String {
     let count = 8 + beside.len();
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"results\"><thead><tr><th>arm</th><th>goodput<br>kbit/s</th>\
-         <th>95 % interval</th><th>runs</th>{heads}<th>against<br>{against}</th><th>95 % interval</th><th>p<br>(Holm)</th>\
-         <th>verdict</th></tr></thead>"
+         <th>95 % interval</th><th>runs</th>{heads}<th>against<br>{against}</th><th>95 % interval</th>\
+         <th>p<br>(Holm)</th><th>verdict</th></tr></thead>"
     );
     for point in &view.findings.points {
         html.push_str("<tbody>");
@@ -115,7 +115,7 @@ pub(super) fn parameters(view: &View<'_>) -> String {
             paths.entry(path).or_default().entry(&record.arm).or_default().insert(value);
         }
     }
-    // What all arms share is folded: it is most of the settings.
+    // Settings that all arms share are folded: they are most of them.
     let (mut apart, mut same, mut folded) = (String::new(), String::new(), 0);
     let joined = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" | ");
     for (path, by_arm) in &paths {
@@ -160,7 +160,8 @@ pub(super) fn runs(view: &View<'_>) -> String {
     let point_head = if has_points { "<th>point</th>" } else { "" };
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"runs\"><thead><tr>{point_head}<th>seed</th><th>arm</th><th>kbit/s</th>\
-         <th>Jain</th><th>round trip<br>ms (95 %)</th><th>segments</th><th>sent again</th><th>time­outs</th><th>ACKs</th><th>frames</th>\
+         <th>Jain</th><th>round trip<br>ms (95 %)</th><th>segments</th><th>sent again</th>\
+         <th>time­outs</th><th>ACKs</th><th>frames</th>\
          <th>collisions</th><th>given up</th><th>queue full</th><th>airtime s</th></tr></thead><tbody>"
     );
     for record in records.iter().take(MOST_RUNS) {

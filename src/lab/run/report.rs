@@ -81,7 +81,7 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
     Ok(())
 }
 
-/// What an agent lacks, with the agent of the other end that gives it.
+/// The lacking need of an agent, with the agent of the other end that gives it.
 fn with_agent(lacking: &str) -> String {
     let agent = match lacking {
         "peer-cwnd" => "sender tell-cwnd",

@@ -22,7 +22,7 @@ pub(super) struct Stopped {
 }
 
 impl Stopped {
-    /// So many of all runs are there already.
+    /// `there` runs of `total` are done already.
     pub(super) fn watch(there: usize, total: usize) -> Result<Stopped, Failure> {
         let failed = |error| Failure::failed("watch for signals", error);
         // Not SIGHUP: a trial under nohup outlives its terminal.

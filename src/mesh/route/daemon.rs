@@ -83,15 +83,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result
     if has_trial && let Err(error) = live_by_the_clock() {
         tracing::warn!(%error, "no real-time priority: on a busy machine routing falls behind");
     }
-    let privileges = Privileges::find(config.user.as_deref());
-    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
-    let reader =
-        config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
-    let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
-    privileges.make_folder(&config.state);
-    config.control.iter().for_each(|control| privileges.make_folder(control));
-    forget_switches(&config.state);
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    let (privileges, reader) = take_privileges(&config)?;
     if keys.is_none() {
         tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");
     }
@@ -118,6 +110,20 @@ pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result
         talk::say(&Says::Routed(daemon.counts()))?;
     }
     ended
+}
+
+/// Becomes the user, once all is done that only root may do. The keys are read anew by a process of their own.
+fn take_privileges(config: &Config) -> Result<(Privileges, Option<Reader>), Failure> {
+    let privileges = Privileges::find(config.user.as_deref());
+    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
+    let keys = config.keys.as_ref();
+    let reader = keys.map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
+    let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
+    privileges.make_folder(&config.state);
+    config.control.iter().for_each(|control| privileges.make_folder(control));
+    forget_switches(&config.state);
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    Ok((privileges, reader))
 }
 
 /// Removes files of network namespaces that are gone. Only root sees which ones still exist.

@@ -57,7 +57,7 @@ impl Daemons<'_> {
         }
     }
 
-    /// What the daemon of a node tells of the only station of its interface.
+    /// The facts that the daemon of a node tells of the only station of its interface.
     fn told(&self, node: usize, words: &[&str]) -> Option<Value> {
         let socket = self.control(node);
         let output = std::process::Command::new(HOPWISE).args(words).arg("--control").arg(socket).output();

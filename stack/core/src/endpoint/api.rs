@@ -328,8 +328,8 @@ impl Endpoint {
         Ok(entry.conn.info(now, &entry.chosen.specs))
     }
 
-    /// The newest round trip that the connection has measured, and its number modulo 256. A caller that looks after each
-    /// packet sees every one of them. None before the first.
+    /// The newest round trip that the connection has measured, and its number modulo 256. A caller that looks after
+    /// each packet sees every one of them. None before the first.
     pub fn newest_rtt(&self, id: ConnId) -> Option<(Duration, u8)> {
         self.conn(id)?.newest_rtt()
     }
