@@ -65,7 +65,8 @@ impl Nl80211 {
         Ok(Nl80211 { socket, family, group })
     }
 
-    /// All stations of an interface, by its number, as its driver reports them. A [`StationSource`] judges the report.
+    /// All stations of an interface, by its number, as its driver reports them. A
+    /// [`StationSource`](super::StationSource) judges the report.
     pub fn stations(&mut self, interface: u32, at: Instant) -> io::Result<Vec<LinkFacts>> {
         let question = Message::new(self.family, DUMP, 0).fixed(&[GET_STATION, 0, 0, 0]);
         let mut stations = Vec::new();
