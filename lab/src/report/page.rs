@@ -47,8 +47,8 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
          <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
-         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; values of several \
-         points are divided by a bar.</p>\
+         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
+         values of several points are divided by a bar.</p>\
          {parameters}</section>\n\
          <section id=\"runs\"><h2>All runs</h2>{all_runs}</section>\n</main>\n\
          <script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
