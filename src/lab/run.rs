@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let named = arguments
                 .arm
                 .as_ref()
-                .map_or("it has several".to_owned(), |arm| format!("no arm is called `{arm}`"));
+                .map_or("it has several arms".to_owned(), |arm| format!("no arm is called `{arm}`"));
             let problem = format!("{named}: name one with --arm: {}", arms.join(", "));
             Failure::refused(of.file.display().to_string(), problem)
         }
