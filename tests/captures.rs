@@ -27,6 +27,8 @@ fn run(name: &str, arm: &str, sets: &[&str]) -> PathBuf {
 
 fn run_with(name: &str, arm: &str, sets: &[&str], options: &[&str]) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(name);
+    // The run before would be kept.
+    let _ = std::fs::remove_dir_all(&out);
     let path = out.to_string_lossy();
     let mut words = vec!["run", CHAIN, "--arm", arm, "--out", &path];
     words.extend(options);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{
-    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload, SourceRoutes,
+    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload,
+    SourceRoutes,
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, BufferLimits, TcpConfig};

@@ -17,6 +17,7 @@ mod machine;
 mod queues;
 mod routes;
 mod rules;
+mod stations;
 mod switches;
 
 /// Find problems of this machine that keep a node from working, each with its remedy
@@ -128,6 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.push(routes::examine(arguments.repair));
     findings.push(queues::examine(arguments.repair));
     findings.extend(firewall::examine());
+    findings.extend(stations::examine(&system));
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

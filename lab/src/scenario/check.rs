@@ -14,7 +14,7 @@ use hopwise_agents::spec::{
 pub(super) use live::is_kernels;
 
 use super::schema::ScenarioFile;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
 
 type Checked = Result<(), Box<Refusal>>;
@@ -108,7 +108,7 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
             let names: Vec<_> = file.arms.names().collect();
             let problem = format!("no arm is called `{baseline}`");
             let paths = [at.key("baseline"), YamlPath::root().key("arms")];
-            Err(document.refuse_among(&paths, problem, &names.join(", ")))
+            Err(document.refuse_among(&paths, problem, &one_of(baseline, &names)))
         }
         _ => Ok(()),
     }

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use super::super::{ConnId, ConnectOptions, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use super::*;
 use crate::agent::{
-    AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner, SenderAgents,
+    AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner,
+    SenderAgents,
 };
 use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
