@@ -189,8 +189,7 @@ impl Constant {
     }
 }
 
-/// Meaning, with defaults and range: "Lifetime of a route (default 3s, or 10s with rules: ns2; at least
-/// 1ms)."
+/// Meaning, with defaults and range: "Lifetime of a route (default 3s, or 10s with rules: ns2; at least 1ms)."
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut notes = Vec::new();
@@ -394,7 +393,7 @@ mod tests {
             said("active_route_timeout"),
             "Lifetime of a route after its last use (default 3s, or 10s with rules: ns2; at least 1ms)."
         );
-        assert!(said("delete_period").contains("(default: 5 * active_route_timeout; with hello, "));
+        assert!(said("delete_period").contains("; default: 5 * active_route_timeout; with hello, "));
         assert!(said("rest").contains("(rules: ns2; default 10s)"));
         assert!(said("net_diameter").ends_with("(default 35, or 30 with rules: ns2; 1 to 250 hops)."));
         assert!(said("gtsm").ends_with("(rules: rfc3561; default true)."));
