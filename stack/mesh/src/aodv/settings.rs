@@ -61,8 +61,8 @@ constants! {
     rest: Duration = Form::time(0).is(0).ns2(10_000).only_in_ns2(),
     /// Time between two removals of expired routes
     sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
-    /// Local repair: the node in front of a broken link searches for the destination, and reports the route as lost only
-    /// if it finds none
+    /// Local repair: the node in front of a broken link searches for the destination, and reports the route as lost
+    /// only if it finds none
     local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
     /// Hops added to the TTL of a local repair
     local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
