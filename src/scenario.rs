@@ -10,7 +10,7 @@ use hopwise_lab::world::World;
 
 use crate::failure::Failure;
 
-/// A scenario, and where what is made of it goes.
+/// A scenario, and the folder for its results.
 #[derive(Args, Debug)]
 pub(crate) struct OfScenario {
     /// Scenario file in YAML

@@ -1,4 +1,4 @@
-//! Scenarios: YAML files with the places of nodes, the traffic, and the agents on trial.
+//! Scenarios: YAML files with the positions of nodes, the traffic, and the agents on trial.
 
 mod armed;
 mod channel;

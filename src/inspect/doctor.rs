@@ -34,9 +34,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Restore kernel settings that a killed `hopwise route` left changed, and TUN devices that were there before a
-    /// killed daemon; remove routes to hosts that a killed `hopwise route` left, and rules of routing and of netfilter
-    /// queues that a killed `hopwise proxy` left
+    /// Undo changes of killed daemons: restore kernel settings and TUN devices that were there before, and remove
+    /// routes to hosts (`hopwise route`), rules of routing and rules of netfilter queues (`hopwise proxy`)
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
