@@ -16,7 +16,7 @@ pub(crate) fn findings(files: &[File]) -> Vec<String> {
         let named: BTreeSet<_> = named(file).into_iter().collect();
         let is_there = |word: &String| {
             let from_root = file.path == MAP && OF_ROOT.iter().any(|folder| word.starts_with(folder));
-            if from_root { places.from_root(word) } else { places.anywhere(word) }
+            if from_root { places.at_root(word) } else { places.anywhere(word) }
         };
         let missing = named.into_iter().filter(|word| !is_there(word));
         findings.extend(missing.map(|word| format!("{}: there is no `{word}`", file.path)));
@@ -81,7 +81,7 @@ impl Places {
         Places { from_root, ends }
     }
 
-    fn from_root(&self, word: &str) -> bool {
+    fn at_root(&self, word: &str) -> bool {
         self.from_root.contains(word.trim_end_matches('/'))
     }
 
