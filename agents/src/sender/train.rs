@@ -53,8 +53,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, Count, DataNote, EnsembleMember, Loss,
-    LossKind, Needs, PathEvent, PathReaction, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind,
-    Tunables, Turn,
+    LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -212,12 +211,6 @@ impl Train {
             } else {
                 Mode::Waiting
             });
-        } else if before == Mode::Flowing
-            && self.set.minds_others
-            && self.gap.is_short()
-            && !self.gap.is_alone()
-        {
-            self.pause.begin(Mode::Waiting);
         } else if let Some(bytes) = news.bytes {
             // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
@@ -271,7 +264,7 @@ fn takes_turns(view: &SendView<'_>) -> bool {
 }
 
 impl SenderAgent for Train {
-    ignores!(on_dup_ack);
+    ignores!(on_dup_ack, on_path);
 
     /// Trains are held for half a second, so the timer is long already. Doubled, it outlasts what it waits for. It does
     /// double in the end, so that a dead path is not flooded.
@@ -342,13 +335,6 @@ impl SenderAgent for Train {
         if end == Recovered::Undone {
             (self.lost, self.is_probing) = (false, false);
         }
-    }
-
-    fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
-        if *event == PathEvent::HopsChanged {
-            self.together.is_newer |= self.gap.hear_change(hops_of(view)) && view.turn != Turn::Free;
-        }
-        PathReaction::None
     }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {

@@ -18,8 +18,6 @@ pub(super) struct Constants {
     pub(super) much_quicker: f64,
     /// Segments in the queue that end the beginning.
     pub(super) full_segments: f64,
-    /// Factor of the gap when a loss ends the beginning.
-    pub(super) loss_slows: f64,
     /// (This factor × gap / least round trip)² segments may queue at a train's end, within bounds.
     pub(super) queue_factor: f64,
     /// True if the queue that may stand follows the gap. Otherwise it is always the least.
@@ -40,46 +38,26 @@ pub(super) struct Constants {
     pub(super) down_by_queue: f64,
     /// Part of the gap that one train may add.
     pub(super) most_up: f64,
-    /// Segments that may queue without pauses on a short path. Flows with pauses must keep their share.
-    pub(super) short_queue: f64,
-    /// True if a short path has its own bound for that queue.
-    pub(super) has_short_queue: bool,
-    /// Part of the queue's growth since the last train that a train makes good, if there are no pauses.
-    pub(super) growth_gain: f64,
     /// Part of the gap that one train may take away without pauses.
     pub(super) flowing_down: f64,
-    /// Part of the queue that may stand on a long path after a loss.
-    pub(super) loss_leaves: f64,
-    /// Segments by which that queue grows with each train without a loss.
+    /// Segments by which the queue that may stand on a long path grows with each train without a loss.
     pub(super) room_grows: f64,
     /// An empty path that holds more segments than this is longer than radios make it.
     pub(super) long: f64,
-    /// The same for a path of a few hops, once its gap is no guess.
-    pub(super) long_for_few_hops: f64,
     /// A train is calm if no more segments than this queue at its end.
     pub(super) calm: f64,
     /// True if a path has to be noisy before the pause is left out on trial.
     pub(super) hears_noise: bool,
     /// True if trains with a pause and trains without one each have their own gap.
     pub(super) has_two_gaps: bool,
-    /// True if a train that is shorter than its round trip moves the gap by less.
-    pub(super) weighs: bool,
-    /// True if on a long path the queue's error counts by the square of that weight.
-    pub(super) squares: bool,
     /// Hops after which the air of the first one is free again.
     pub(super) reuse_hops: f64,
     /// Part of the least round trip that a segment takes, for a path of unknown length.
     pub(super) part_served: f64,
     /// The least round trip of a train counts as at most this many handshakes.
     pub(super) handshakes: f64,
-    /// True if another number of hops means another path.
-    pub(super) hears_change: bool,
     /// A short path that holds more segments than this at the current gap carries no other flow.
     pub(super) alone: f64,
-    /// The same without pauses. Below it other flows are thought to send.
-    pub(super) not_alone: f64,
-    /// True if the pause comes back on a short path as soon as other flows send.
-    pub(super) minds_others: bool,
     /// True if the pause may be left out at all.
     pub(super) flows: bool,
     /// True if it may be left out on trial on paths of radios that are not short.
@@ -91,8 +69,6 @@ pub(super) struct Constants {
     pub(super) worth: f64,
     /// The same on a short path, which nothing overloads.
     pub(super) short_worth: f64,
-    /// Trains of a trial that do not count, until the gap has found its place.
-    pub(super) warm_trains: u32,
     /// Blocks of trains until the first trial.
     pub(super) first_interval: u32,
     /// Blocks of trains between two trials at the most. Each trial that fails doubles them.
@@ -116,7 +92,6 @@ pub(super) const FITTED: Constants = Constants {
     quicker: 0.75,
     much_quicker: 0.5,
     full_segments: 4.4,
-    loss_slows: 1.1,
     queue_factor: 2.2,
     queue_by_gap: true,
     least_queue: 0.5,
@@ -127,32 +102,21 @@ pub(super) const FITTED: Constants = Constants {
     most_down: 0.02,
     down_by_queue: 0.01,
     most_up: 0.15,
-    short_queue: 4.0,
-    has_short_queue: true,
-    growth_gain: 0.5,
     flowing_down: 0.1,
-    loss_leaves: 0.7,
     room_grows: 0.1,
     long: 8.0,
-    long_for_few_hops: 5.0,
     calm: 0.35,
     hears_noise: true,
     has_two_gaps: true,
-    weighs: true,
-    squares: true,
     reuse_hops: 4.0,
     part_served: 0.5,
     handshakes: 2.5,
-    hears_change: true,
     alone: 0.9,
-    not_alone: 0.7,
-    minds_others: true,
     flows: true,
     tries: true,
     tries_short: true,
     worth: 1.02,
     short_worth: 1.0,
-    warm_trains: 4,
     first_interval: 6,
     most_interval: 96,
     most_lossy: 2,
@@ -170,8 +134,6 @@ choices!(Part {
     HandshakeBase = "handshake-base",
     /// The quicker beginning of long paths.
     MuchQuicker = "much-quicker",
-    /// The slower gap after a loss in the beginning.
-    LossSlows = "loss-slows",
     /// The queue that grows with the gap.
     QueueByGap = "queue-by-gap",
     /// The queue that grows with the train.
@@ -192,34 +154,14 @@ choices!(Part {
     Lossy = "lossy",
     /// The doubled time after a trial that failed.
     Interval = "interval",
-    /// The trains of a trial that do not count.
-    Warm = "warm",
     /// The second gap.
     TwoGaps = "two-gaps",
-    /// The pause that comes back when others send.
-    Others = "others",
-    /// The second bound of being alone.
-    NotAlone = "not-alone",
-    /// The smaller queue of short paths.
-    ShortQueue = "short-queue",
-    /// The part of the steps that the queue's growth gives.
-    Growth = "growth",
-    /// The smaller steps of short trains.
-    Weight = "weight",
-    /// The still smaller steps on long paths.
-    Squares = "squares",
     /// All that is of long paths.
     Long = "long",
-    /// The lower bound of long paths for a few hops.
-    LongFewHops = "long-few-hops",
-    /// The smaller queue after a loss on a long path.
-    Room = "room",
     /// The shorter trains in a small window.
     WindowFit = "window-fit",
     /// The end of a train before all of it is acknowledged.
     MostIsAll = "most-is-all",
-    /// The new beginning after a change of hops.
-    HopChange = "hop-change",
     /// The hops in the length of others' queues.
     Reuse = "reuse",
 });
@@ -232,7 +174,6 @@ impl Part {
             Part::HandshakeGap => &Constants { begins_by_handshake: false, ..FITTED },
             Part::HandshakeBase => &Constants { handshakes: f64::INFINITY, ..FITTED },
             Part::MuchQuicker => &Constants { much_quicker: FITTED.quicker, ..FITTED },
-            Part::LossSlows => &Constants { loss_slows: 1.0, ..FITTED },
             Part::QueueByGap => &Constants { queue_by_gap: false, ..FITTED },
             Part::TooShort => &Constants { too_short: 0.0, ..FITTED },
             Part::DownByQueue => &Constants { down_by_queue: 0.0, ..FITTED },
@@ -243,20 +184,10 @@ impl Part {
             Part::Noise => &Constants { hears_noise: false, ..FITTED },
             Part::Lossy => &Constants { most_lossy: u32::MAX, most_lossy_share: f64::INFINITY, ..FITTED },
             Part::Interval => &Constants { most_interval: FITTED.first_interval, ..FITTED },
-            Part::Warm => &Constants { warm_trains: 0, ..FITTED },
             Part::TwoGaps => &Constants { has_two_gaps: false, ..FITTED },
-            Part::Others => &Constants { minds_others: false, ..FITTED },
-            Part::NotAlone => &Constants { not_alone: FITTED.alone, ..FITTED },
-            Part::ShortQueue => &Constants { has_short_queue: false, ..FITTED },
-            Part::Growth => &Constants { growth_gain: 0.0, ..FITTED },
-            Part::Weight => &Constants { weighs: false, ..FITTED },
-            Part::Squares => &Constants { squares: false, ..FITTED },
-            Part::Long => &Constants { long: f64::INFINITY, long_for_few_hops: f64::INFINITY, ..FITTED },
-            Part::LongFewHops => &Constants { long_for_few_hops: FITTED.long, ..FITTED },
-            Part::Room => &Constants { loss_leaves: 1.0, ..FITTED },
+            Part::Long => &Constants { long: f64::INFINITY, ..FITTED },
             Part::WindowFit => &Constants { fits_window: false, ..FITTED },
             Part::MostIsAll => &Constants { most_is_all: false, ..FITTED },
-            Part::HopChange => &Constants { hears_change: false, ..FITTED },
             Part::Reuse => &Constants { reuse_hops: f64::INFINITY, part_served: 1.0, ..FITTED },
         }
     }

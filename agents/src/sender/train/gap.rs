@@ -86,22 +86,17 @@ impl Gap {
 
     /// Returns whether the path is longer than radios alone make it.
     pub(super) fn is_long(&self) -> bool {
-        let is_known = self.phase == Phase::Steady && self.has_few_hops();
-        self.ratio() > if is_known { self.set.long_for_few_hops } else { self.set.long }
-    }
-
-    fn has_few_hops(&self) -> bool {
-        self.hops.is_some_and(|hops| hops <= SHORT_HOPS)
+        self.ratio() > self.set.long
     }
 
     /// Returns whether the path is so short that a pause costs a lone flow more than it brings.
     pub(super) fn is_short(&self) -> bool {
-        self.has_few_hops() && !self.is_long()
+        self.hops.is_some_and(|hops| hops <= SHORT_HOPS) && !self.is_long()
     }
 
     /// Returns whether no other flow sends: the gap is what the empty path takes. Beside other flows it is longer.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > if self.mode == Mode::Waiting { self.set.alone } else { self.set.not_alone }
+        self.ratio() > self.set.alone
     }
 
     /// Segments that the empty path holds.
@@ -161,16 +156,6 @@ impl Gap {
         self.crowd.is_some()
     }
 
-    /// Another number of hops means another path. The gap holds until that path is measured. Routing reports the old
-    /// number again whenever another flow connects to the peer.
-    pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
-        let is_another = self.set.hears_change && hops.is_some() && self.hops.is_some() && hops != self.hops;
-        if is_another {
-            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.set, self.competes()) };
-        }
-        is_another
-    }
-
     pub(super) fn on_train(&mut self, train: &Outcome) {
         if let Some(rtt_s) = train.rtt_s {
             let is_first = self.phase == Phase::Unknown;
@@ -221,48 +206,35 @@ impl Gap {
         }
     }
 
-    /// The weight of a train. A train that ends before its round trip is over shows only part of its effect.
-    fn weight(&self, train: &Outcome) -> f64 {
-        let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
-        match self.mode {
-            _ if !self.set.weighs => 1.0,
-            Mode::Waiting => 1.0,
-            Mode::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
-        }
-    }
-
-    /// Without pauses each train stands behind the one before. The growth of the queue between them shows how much too
-    /// quick they were.
-    fn growth_s(&self, rtt_s: f64) -> f64 {
-        match (self.mode, self.last_s) {
-            (Mode::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
-            _ => 0.0,
-        }
-    }
-
     fn start(&mut self, train: &Outcome) {
         let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
-        let weight = self.weight(train);
         if !train.lost && queued_s <= self.set.full_segments * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                let quicker = if self.is_long() { self.set.much_quicker } else { self.set.quicker };
-                self.seconds *= 1.0 - weight * (1.0 - quicker);
+                self.seconds *= if self.is_long() { self.set.much_quicker } else { self.set.quicker };
             }
             return;
         }
         self.phase = Phase::Steady;
-        self.seconds += weight * queued_s / train.segments;
-        if train.lost {
-            self.seconds *= self.set.loss_slows;
-        }
+        self.seconds += queued_s / train.segments;
     }
 
-    fn make_room(&mut self, train: &Outcome, weight: f64) {
+    fn is_filling(&self) -> bool {
+        self.mode == Mode::Flowing && self.is_long()
+    }
+
+    /// On a long path the queue answers only when other trains are under way. The error counts by the part of them that
+    /// this train is, twice, and the queue's growth since the train before counts beside it. The gap would swing else.
+    fn steadied(&self, off_s: f64, rtt_s: f64, train: &Outcome) -> f64 {
+        let part = (train.segments * self.seconds / rtt_s.max(LEAST_S)).min(1.0);
+        part * (part * off_s + rtt_s - self.last_s.unwrap_or(rtt_s))
+    }
+
+    fn make_room(&mut self, train: &Outcome) {
         if train.lost {
             let queued = train.rtt_s.map_or(self.room, |rtt_s| (rtt_s - self.base_s) / self.seconds);
-            self.room = (self.set.loss_leaves * self.room.min(queued)).max(LEAST_ROOM);
+            self.room = self.room.min(queued).max(LEAST_ROOM);
         } else {
-            self.room = (self.room + self.set.room_grows * weight).min(FLOWING_QUEUE);
+            self.room = (self.room + self.set.room_grows).min(FLOWING_QUEUE);
         }
     }
 
@@ -270,9 +242,8 @@ impl Gap {
     /// same gap.
     fn steer(&mut self, train: &Outcome) {
         let gap_s = self.seconds;
-        let weight = self.weight(train);
-        if self.mode == Mode::Flowing && self.is_long() {
-            self.make_room(train, weight);
+        if self.is_filling() {
+            self.make_room(train);
         }
         let ratio = self.set.queue_factor * gap_s / self.base_s;
         let (may_queue, most_down) = match self.mode {
@@ -283,25 +254,20 @@ impl Gap {
                     .min(self.set.most_queue);
                 (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
             }
-            Mode::Flowing if self.is_short() && self.set.has_short_queue => {
-                (self.set.short_queue, self.set.flowing_down)
-            }
-            Mode::Flowing if self.is_long() => (self.room, self.set.flowing_down),
+            Mode::Flowing if self.is_filling() => (self.room, self.set.flowing_down),
             Mode::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
         };
-        // The queue answers after a round trip. If every train until then made good as much, the gap would swing.
-        let (of_queue, of_growth) =
-            if self.is_long() && self.set.squares { (weight * weight, weight) } else { (weight, 1.0) };
         let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
-            let off_s = self.set.gain * of_queue * (rtt_s - self.base_s - may_queue * gap_s);
-            (off_s + of_growth * self.growth_s(rtt_s)) / train.segments
+            let off_s = self.set.gain * (rtt_s - self.base_s - may_queue * gap_s);
+            let off_s = if self.is_filling() { self.steadied(off_s, rtt_s, train) } else { off_s };
+            off_s / train.segments
         });
         if train.lost {
             // A loss beside a short round trip came from the air, not from a queue. Without a round trip nothing is
             // known.
             change = if change > 0.0 { change + self.set.loss_adds * gap_s } else { 0.0 };
         }
-        self.seconds += change.clamp(-most_down * weight * gap_s, self.set.most_up * gap_s);
+        self.seconds += change.clamp(-most_down * gap_s, self.set.most_up * gap_s);
     }
 }
 

@@ -36,8 +36,6 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Kept,
-    /// The gap finds its place, and no train counts.
-    Warming,
     Tried,
 }
 
@@ -104,10 +102,7 @@ impl Pause {
         if self.mode == Mode::Flowing && self.is_too_lossy() {
             return self.turn_back();
         }
-        if self.stage == Stage::Warming && self.block.trains >= self.set.warm_trains {
-            self.stage = Stage::Tried;
-            self.block = Block { began: Some(now), lossy: self.block.lossy, ..Block::default() };
-        } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
+        if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
             self.on_block(rate, worth);
@@ -117,7 +112,7 @@ impl Pause {
     fn is_too_lossy(&self) -> bool {
         match self.stage {
             Stage::Kept => self.lossy_share > self.set.most_lossy_share,
-            Stage::Warming | Stage::Tried => self.block.lossy >= self.set.most_lossy,
+            Stage::Tried => self.block.lossy >= self.set.most_lossy,
         }
     }
 
@@ -127,7 +122,7 @@ impl Pause {
             self.blocks += 1;
             if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
-                self.turn(Stage::Warming);
+                self.turn(Stage::Tried);
             }
             return;
         }
@@ -210,7 +205,7 @@ mod tests {
             }
             before = mode;
         }
-        assert_eq!(began, [6, 19, 45]);
+        assert_eq!(began, [6, 19, 44]);
     }
 
     #[test]
