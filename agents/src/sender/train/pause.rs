@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::constants::Constants;
-
-const BLOCK_TRAINS: u32 = 8;
-const BLOCK_TIME: Duration = Duration::from_secs(2);
+use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS, WORTH};
 
 /// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +38,7 @@ enum Stage {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
-    set: &'static Constants,
+    without: Part,
     mode: Mode,
     stage: Stage,
     /// The goodput of the kept mode, in bytes per second.
@@ -56,19 +53,18 @@ pub(super) struct Pause {
 struct Block {
     began: Option<Instant>,
     trains: u32,
-    lossy: u32,
     bytes: u64,
 }
 
 impl Pause {
-    pub(super) fn new(set: &'static Constants) -> Pause {
+    pub(super) fn new(without: Part) -> Pause {
         Pause {
-            set,
+            without,
             mode: Mode::Waiting,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
-            interval: set.first_interval,
+            interval: INTERVAL,
             lossy_share: 0.0,
             block: Block::default(),
         }
@@ -80,7 +76,7 @@ impl Pause {
 
     /// Begins with the mode that suits what is known of the path.
     pub(super) fn begin(&mut self, mode: Mode) {
-        *self = Pause { mode, ..Pause::new(self.set) };
+        *self = Pause { mode, ..Pause::new(self.without) };
     }
 
     /// A train had too little data: the block that holds it proves nothing.
@@ -88,52 +84,43 @@ impl Pause {
         self.block = Block::default();
     }
 
-    /// A train has arrived. `worth` is the ratio of goodput that leaving the pause out must bring; `None` if the answer
-    /// is known.
-    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, worth: Option<f64>) {
+    /// A train has arrived. It begins no trial where the answer is
+    /// known.
+    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, may_try: bool) {
         let Some(began) = self.block.began else {
             self.block.began = Some(now);
             return;
         };
         self.block.trains += 1;
-        self.block.lossy += u32::from(is_lossy);
         self.block.bytes += bytes;
-        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / 16.0;
-        if self.mode == Mode::Flowing && self.is_too_lossy() {
+        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / f64::from(TRAINS);
+        if self.mode == Mode::Flowing && self.lossy_share > LOSSY && self.without != Part::Lossy {
             return self.turn_back();
         }
-        if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
+        if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
-            self.on_block(rate, worth);
+            self.on_block(rate, may_try);
         }
     }
 
-    fn is_too_lossy(&self) -> bool {
-        match self.stage {
-            Stage::Kept => self.lossy_share > self.set.most_lossy_share,
-            Stage::Tried => self.block.lossy >= self.set.most_lossy,
-        }
-    }
-
-    fn on_block(&mut self, rate: f64, worth: Option<f64>) {
+    fn on_block(&mut self, rate: f64, may_try: bool) {
         if self.stage == Stage::Kept {
-            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / 4.0));
+            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / f64::from(TRAINS)));
             self.blocks += 1;
-            if self.blocks >= self.interval && worth.is_some() {
+            if self.blocks >= self.interval && may_try {
                 self.blocks = 0;
                 self.turn(Stage::Tried);
             }
             return;
         }
         let kept = self.rate.unwrap_or(0.0);
-        let worth = worth.unwrap_or(1.0);
         let is_better = match self.mode {
-            Mode::Flowing => rate > worth * kept,
-            Mode::Waiting => rate * worth > kept,
+            Mode::Flowing => rate > WORTH * kept,
+            Mode::Waiting => rate * WORTH > kept,
         };
         if is_better {
-            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), self.set.first_interval);
+            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
         } else {
             self.turn_back();
         }
@@ -143,7 +130,8 @@ impl Pause {
         if self.stage == Stage::Kept {
             self.rate = None;
         }
-        self.interval = (2 * self.interval).min(self.set.most_interval);
+        self.interval =
+            if self.without == Part::Interval { INTERVAL } else { (2 * self.interval).min(MOST_INTERVAL) };
         self.blocks = 0;
         self.turn(Stage::Kept);
     }
@@ -156,10 +144,7 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
-    use super::super::constants::FITTED;
     use super::*;
-
-    const OPEN: Option<f64> = Some(1.02);
 
     /// Trains of half a second, with 10 kB each if they wait and `flowing` bytes if they do not.
     struct Road {
@@ -170,18 +155,18 @@ mod tests {
 
     impl Road {
         fn new(flowing: u64) -> Road {
-            Road { pause: Pause::new(&FITTED), now: Instant::ZERO, flowing }
+            Road { pause: Pause::new(Part::Nothing), now: Instant::ZERO, flowing }
         }
 
-        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
+        fn train(&mut self, is_lossy: bool, may_try: bool) -> Mode {
             self.now += Duration::from_millis(500);
             let bytes = if self.pause.mode() == Mode::Flowing { self.flowing } else { 10_000 };
-            self.pause.on_train(self.now, bytes, is_lossy, worth);
+            self.pause.on_train(self.now, bytes, is_lossy, may_try);
             self.pause.mode()
         }
 
         fn trains(&mut self, trains: u32) -> usize {
-            (0..trains).filter(|_| self.train(false, OPEN) == Mode::Flowing).count()
+            (0..trains).filter(|_| self.train(false, true) == Mode::Flowing).count()
         }
     }
 
@@ -199,9 +184,9 @@ mod tests {
         let mut began = Vec::new();
         let mut before = Mode::Waiting;
         for nth in 0..600 {
-            let mode = road.train(false, OPEN);
+            let mode = road.train(false, true);
             if (before, mode) == (Mode::Waiting, Mode::Flowing) {
-                began.push(nth / BLOCK_TRAINS);
+                began.push(nth / TRAINS);
             }
             before = mode;
         }
@@ -211,25 +196,25 @@ mod tests {
     #[test]
     fn nothing_is_tried_where_the_answer_is_known() {
         let mut road = Road::new(99_000);
-        assert!((0..400).all(|_| road.train(false, None) == Mode::Waiting));
+        assert!((0..400).all(|_| road.train(false, false) == Mode::Waiting));
     }
 
     #[test]
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
-        while road.train(false, OPEN) == Mode::Waiting {}
+        while road.train(false, true) == Mode::Waiting {}
         // Time counts from the first train on.
-        road.train(false, OPEN);
-        road.train(true, OPEN);
+        road.train(false, true);
+        road.train(true, true);
         assert_eq!(road.pause.mode(), Mode::Flowing);
-        road.train(true, OPEN);
+        road.train(true, true);
         assert_eq!(road.pause.mode(), Mode::Waiting);
 
         road.trains(200);
         assert_eq!(road.pause.mode(), Mode::Flowing);
-        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Mode::Flowing).count();
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, false) == Mode::Flowing).count();
         assert_eq!(flowing, 100);
-        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Mode::Waiting));
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, false) == Mode::Waiting));
     }
 
     /// When other flows come or go, the other mode may be better, so it is tried from time to time.

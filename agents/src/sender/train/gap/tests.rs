@@ -1,4 +1,3 @@
-use super::super::constants::FITTED;
 use super::*;
 
 fn train(rtt_ms: f64, segments: f64) -> Outcome {
@@ -6,7 +5,7 @@ fn train(rtt_ms: f64, segments: f64) -> Outcome {
 }
 
 fn begun(rtt_ms: f64) -> Gap {
-    let mut gap = Gap::new(&FITTED, false);
+    let mut gap = Gap::new(Part::Nothing, false);
     gap.on_train(&train(rtt_ms, 1.0));
     gap
 }
@@ -14,7 +13,7 @@ fn begun(rtt_ms: f64) -> Gap {
 fn steady(rtt_ms: f64, lowered: u32) -> Gap {
     let mut gap = begun(rtt_ms);
     (0..lowered).for_each(|_| gap.on_train(&train(rtt_ms, 1.0)));
-    gap.on_train(&train(rtt_ms + FITTED.full_segments * 1_000.0 * gap.seconds + 0.001, 1e9));
+    gap.on_train(&train(rtt_ms + f64::from(FIRST_SEGMENTS) * 1_000.0 * gap.seconds + 0.001, 1e9));
     assert!(!gap.is_starting());
     gap
 }
@@ -74,7 +73,7 @@ fn each_way_has_a_gap_of_its_own() {
     let waiting = gap.seconds;
     gap.turn(Mode::Flowing);
     assert_eq!(gap.seconds, waiting, "as a beginning");
-    (0..6).for_each(|_| gap.on_train(&train(64.0, 32.0)));
+    (0..6).for_each(|_| gap.on_train(&train(64.0, 16.0)));
     assert!(gap.seconds < 0.6 * waiting, "a tenth quicker each time: {gap:?}");
     let flowing = gap.seconds;
     gap.turn(Mode::Waiting);
@@ -100,7 +99,7 @@ fn a_flowing_gap_settles_where_a_wire_serves() {
 /// A flow that comes last measures the queue of the others. Only the handshake bounds its least round trip.
 #[test]
 fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
-    let mut gap = Gap::new(&FITTED, false);
+    let mut gap = Gap::new(Part::Nothing, false);
     gap.hear_path(None, Some(Duration::from_millis(20)));
     gap.on_train(&train(900.0, 1.0));
     assert_eq!(gap.base_s(), 0.05);
@@ -170,7 +169,7 @@ fn round_trips_of_nothing_and_of_minutes_leave_a_gap_within_its_bounds() {
 fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there() {
     let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
     gap.hear_path(Some(10), Some(Duration::from_millis(30)));
-    (0..5).for_each(|_| gap.on_train(&train(60.0 + 40.0 * 24.0, 3.0)));
+    (0..8).for_each(|_| gap.on_train(&train(60.0 + 40.0 * 24.0, 3.0)));
     let share = gap.share().expect("a crowd");
     assert!((share - 0.8 * 37.0).abs() < 0.1, "{gap:?}");
     assert!((gap.seconds - gap.smoothed_s / share).abs() < 1e-9);
@@ -223,15 +222,15 @@ fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
 fn what_a_long_path_loses_leaves_less_room_for_a_while() {
     let mut gap = filled();
     gap.on_train(&Outcome { lost: true, ..train(120.0, 16.0) });
-    assert!((gap.room() - 10.0).abs() < 1e-9, "{gap:?}");
+    assert!((gap.room - 10.0).abs() < 1e-9, "{gap:?}");
     let before = gap.seconds;
     gap.on_train(&train(130.0, 16.0));
     assert!(gap.seconds > before, "fifteen of ten: {gap:?}");
     (0..2_000).for_each(|_| gap.on_train(&train(100.0 + 7_000.0 * gap.seconds, 64.0)));
-    assert_eq!(gap.room(), FLOWING_QUEUE);
+    assert_eq!(gap.room, FLOWING_QUEUE);
     let mut flooded = filled();
     (0..99).for_each(|_| flooded.on_train(&Outcome { lost: true, ..train(100.0, 16.0) }));
-    assert_eq!(flooded.room(), LEAST_ROOM);
+    assert_eq!(flooded.room, 1.0);
 }
 
 /// A wire takes the same time for a segment with and without pauses.
