@@ -16,7 +16,7 @@
 //! Waiting: when the ACK is in. Q is (2.2 gap/least)², at least 0.5 or an 80th of the train, at most 6; 1.5 % and q %.
 //! Flowing: at once, with two trains in flight. Q is 16; 10 %. A block of trains (8 and 2 s) tries it after 6 blocks,
 //! and it stays if it brings 2 % more. A trial that fails doubles the blocks, up to 96. Over more than three hops it is
-//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays; else
+//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it brings anything; else
 //! waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose something.
 //! Filling: flowing while least is above 8 gaps, from the beginning on. Q is 16, after a loss what was queued, and 0.1
 //! more for each train without one. What the path holds, with q, is in flight beside a train, or another train if that
@@ -53,7 +53,7 @@ use hopwise_core::{Instant, Seq, ignores};
 use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
-use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part};
+use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part, WORTH};
 use gap::{Gap, Outcome};
 use pause::{Mode, Pause};
 pub(crate) use together::SharedPath;
@@ -199,7 +199,7 @@ impl Train {
         } else if let Some(bytes) = news.bytes {
             // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
-            self.pause.on_train(news.at, bytes, is_lossy, self.may_try());
+            self.pause.on_train(news.at, bytes, is_lossy, self.worth());
         } else {
             self.pause.on_break();
         }
@@ -209,17 +209,17 @@ impl Train {
         }
     }
 
-    /// Returns whether a trial may show if the pause is worth it; otherwise the answer is known. A calm path keeps its
-    /// pause unless it is short. A long path has none for good, and a short one has none while no other flow sends.
-    fn may_try(&self) -> bool {
+    /// The ratio of goodput that leaving the pause out must bring; `None` if the answer is known. A calm path keeps its
+    /// pause unless it is short: nothing overloads that. A long path has none for good, and a short one keeps none.
+    fn worth(&self) -> Option<f64> {
         let is_short = self.gap.is_short();
-        let left_out = if is_short { Part::ShortTrials } else { Part::Trials };
+        let (worth, left_out) = if is_short { (1.0, Part::ShortTrials) } else { (WORTH, Part::Trials) };
         let is_open = match self.pause.mode() {
             Mode::Waiting if is_short => self.gap.is_alone(),
             Mode::Waiting => self.gap.is_long() || self.gap.is_noisy(),
             Mode::Flowing => !self.gap.is_long() && !is_short,
         };
-        is_open && self.without != Part::Flowing && self.without != left_out
+        (is_open && self.without != Part::Flowing && self.without != left_out).then_some(worth)
     }
 
     /// Returns whether a flow without pauses has sent its last train. It lacks data or window for more, and no flow

@@ -6,11 +6,9 @@
 //! trains tries the other mode. A mode that brought less is tried again after twice the time. If trains lose segments
 //! without the pause, the pause stays: losses are a MAC's sign of overload.
 
-use std::time::Duration;
-
 use hopwise_core::Instant;
 
-use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS, WORTH};
+use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS};
 
 /// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +82,9 @@ impl Pause {
         self.block = Block::default();
     }
 
-    /// A train has arrived. It begins no trial where the answer is
-    /// known.
-    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, may_try: bool) {
+    /// A train has arrived. `worth` is the ratio of goodput that leaving the pause out must bring; `None` if the answer
+    /// is known.
+    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, worth: Option<f64>) {
         let Some(began) = self.block.began else {
             self.block.began = Some(now);
             return;
@@ -100,24 +98,25 @@ impl Pause {
         if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
-            self.on_block(rate, may_try);
+            self.on_block(rate, worth);
         }
     }
 
-    fn on_block(&mut self, rate: f64, may_try: bool) {
+    fn on_block(&mut self, rate: f64, worth: Option<f64>) {
         if self.stage == Stage::Kept {
             self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / f64::from(TRAINS)));
             self.blocks += 1;
-            if self.blocks >= self.interval && may_try {
+            if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
                 self.turn(Stage::Tried);
             }
             return;
         }
         let kept = self.rate.unwrap_or(0.0);
+        let worth = worth.unwrap_or(1.0);
         let is_better = match self.mode {
-            Mode::Flowing => rate > WORTH * kept,
-            Mode::Waiting => rate * WORTH > kept,
+            Mode::Flowing => rate > worth * kept,
+            Mode::Waiting => rate * worth > kept,
         };
         if is_better {
             (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
@@ -144,7 +143,11 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const OPEN: Option<f64> = Some(1.02);
 
     /// Trains of half a second, with 10 kB each if they wait and `flowing` bytes if they do not.
     struct Road {
@@ -158,15 +161,15 @@ mod tests {
             Road { pause: Pause::new(Part::Nothing), now: Instant::ZERO, flowing }
         }
 
-        fn train(&mut self, is_lossy: bool, may_try: bool) -> Mode {
+        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
             self.now += Duration::from_millis(500);
             let bytes = if self.pause.mode() == Mode::Flowing { self.flowing } else { 10_000 };
-            self.pause.on_train(self.now, bytes, is_lossy, may_try);
+            self.pause.on_train(self.now, bytes, is_lossy, worth);
             self.pause.mode()
         }
 
         fn trains(&mut self, trains: u32) -> usize {
-            (0..trains).filter(|_| self.train(false, true) == Mode::Flowing).count()
+            (0..trains).filter(|_| self.train(false, OPEN) == Mode::Flowing).count()
         }
     }
 
@@ -184,7 +187,7 @@ mod tests {
         let mut began = Vec::new();
         let mut before = Mode::Waiting;
         for nth in 0..600 {
-            let mode = road.train(false, true);
+            let mode = road.train(false, OPEN);
             if (before, mode) == (Mode::Waiting, Mode::Flowing) {
                 began.push(nth / TRAINS);
             }
@@ -196,25 +199,25 @@ mod tests {
     #[test]
     fn nothing_is_tried_where_the_answer_is_known() {
         let mut road = Road::new(99_000);
-        assert!((0..400).all(|_| road.train(false, false) == Mode::Waiting));
+        assert!((0..400).all(|_| road.train(false, None) == Mode::Waiting));
     }
 
     #[test]
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
-        while road.train(false, true) == Mode::Waiting {}
+        while road.train(false, OPEN) == Mode::Waiting {}
         // Time counts from the first train on.
-        road.train(false, true);
-        road.train(true, true);
+        road.train(false, OPEN);
+        road.train(true, OPEN);
         assert_eq!(road.pause.mode(), Mode::Flowing);
-        road.train(true, true);
+        road.train(true, OPEN);
         assert_eq!(road.pause.mode(), Mode::Waiting);
 
         road.trains(200);
         assert_eq!(road.pause.mode(), Mode::Flowing);
-        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, false) == Mode::Flowing).count();
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Mode::Flowing).count();
         assert_eq!(flowing, 100);
-        assert!((0..40).any(|nth| road.train(nth % 4 == 0, false) == Mode::Waiting));
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Mode::Waiting));
     }
 
     /// When other flows come or go, the other mode may be better, so it is tried from time to time.
