@@ -11,6 +11,7 @@ pub(crate) mod notify;
 pub(crate) mod privileges;
 pub(crate) mod reader;
 pub(crate) mod state;
+pub(crate) mod stations;
 
 /// Message of `--check` for an accepted configuration.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use hopwise_lab::located::{LoadError, Refusal};
-use miette::Diagnostic as _;
+use miette::{Diagnostic as _, MietteHandler, MietteHandlerOpts};
+use textwrap::{WordSeparator, WordSplitter};
 
 use crate::daemon::log;
 
@@ -44,7 +45,11 @@ impl Failure {
     /// Prints it on standard error.
     pub(crate) fn print(self) {
         match self {
-            Failure::Located(refusal) => log::tell(&format!("{:?}\n", miette::Report::new(*refusal))),
+            Failure::Located(refusal) => {
+                // A process prints one refusal; a hook that is set already is this one.
+                let _ = miette::set_hook(Box::new(|_| Box::new(at_spaces_alone())));
+                log::tell(&format!("{:?}\n", miette::Report::new(*refusal)));
+            }
             other => remark(&other.to_string()),
         }
     }
@@ -55,6 +60,14 @@ impl Failure {
             Failure::Unmet { .. } | Failure::Unbound { .. } | Failure::Failed { .. } => ExitCode::from(1),
         }
     }
+}
+
+/// Breaks lines at spaces: a name such as `ofdm-12mbps` in two parts cannot be copied.
+fn at_spaces_alone() -> MietteHandler {
+    MietteHandlerOpts::new()
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .build()
 }
 
 impl fmt::Display for Failure {

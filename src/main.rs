@@ -22,7 +22,7 @@ mod table;
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version = hopwise_lab::VERSION, arg_required_else_help = true)]
 struct Command {
     #[command(subcommand)]
     subcommand: Sub,

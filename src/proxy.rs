@@ -18,6 +18,7 @@ mod firewall;
 mod plan;
 mod serve;
 mod sources;
+mod told;
 mod watchdog;
 
 use control::{Request, Response, Status};
@@ -60,10 +61,13 @@ enum Sub {
         #[arg(value_parser = time)]
         patience: Duration,
     },
-    /// Print the state and counters of a running proxy as JSON
+    /// Print the state and counters of a running proxy as JSON, with the facts about its stations
     Status {
         #[command(flatten)]
         at: At,
+        /// Print lines for people instead
+        #[arg(long)]
+        text: bool,
     },
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Some(Sub::Calibrate(arguments)), _) => calibrate::run(arguments),
         (Some(Sub::Event(event)), _) => tell(&event.news),
         (Some(Sub::Watch { patience }), _) => watchdog::watch(*patience),
-        (Some(Sub::Status { at }), _) => status(&at.control),
+        (Some(Sub::Status { at, text }), _) => status(&at.control, *text),
         (None, Some(path)) => carry(path, arguments.check),
         (None, None) => {
             Err(Failure::refused("proxy", "accepted: a configuration, plan, calibrate, event or status"))
@@ -166,15 +170,18 @@ fn tell(news: &News) -> Result<(), Failure> {
     ask(&at.control, request).map(drop)
 }
 
-fn status(at: &Path) -> Result<(), Failure> {
+fn status(at: &Path, is_text: bool) -> Result<(), Failure> {
     let Some(status) = ask(at, Request::Status)? else {
         return Err(Failure::failed("ask the proxy", "it answered something else"));
     };
+    if is_text {
+        return failure::say(&status.page());
+    }
     let text = serde_json::to_string(&status).map_err(|error| Failure::failed("ask the proxy", error))?;
     failure::say(&text)
 }
 
-fn ask(at: &Path, request: Request) -> Result<Option<Status>, Failure> {
+fn ask(at: &Path, request: Request) -> Result<Option<Box<Status>>, Failure> {
     let shown = at.display();
     let answer = crate::daemon::control::ask(at, &request)
         .map_err(|error| Failure::failed("ask the proxy", format_args!("{shown}: {error}")))?;

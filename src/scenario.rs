@@ -10,7 +10,7 @@ use hopwise_lab::world::World;
 
 use crate::failure::Failure;
 
-/// A scenario, and where what is made of it goes.
+/// A scenario, and the folder for its results.
 #[derive(Args, Debug)]
 pub(crate) struct OfScenario {
     /// Scenario file in YAML
@@ -19,7 +19,7 @@ pub(crate) struct OfScenario {
     /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Folder for results, captures and logs [default: results/SCENARIO]
+    /// Folder for results, captures and logs [default: results/SCENARIO; of a single run results/SCENARIO-ARM-SEED]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -49,6 +49,17 @@ pub(crate) struct OfRun {
     /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+impl OfRun {
+    /// A run's own folder: what another arm or seed left stays, and so does a trial.
+    pub(crate) fn folder(&self, scenario: &Scenario, arm: &str) -> PathBuf {
+        let plain =
+            |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+        let arm: String = arm.chars().map(plain).collect();
+        let own = || PathBuf::from("results").join(format!("{}-{arm}-{}", scenario.name, self.seed));
+        self.scenario.out.clone().unwrap_or_else(own)
+    }
 }
 
 /// Bounds of a run in real time.

@@ -1,9 +1,18 @@
 //! Rows of text in columns.
 
+use std::io::{self, IsTerminal};
+
 use hopwise_lab::plain;
+use ratatui::crossterm::terminal;
 
 /// The longest cell, in letters: a text of a file, a peer or a daemon may have any length.
 const LONGEST_CELL: usize = 256;
+
+/// The number of columns of the terminal that standard output is; none for a file or a pipe.
+pub(crate) fn width() -> Option<usize> {
+    let (columns, _) = io::stdout().is_terminal().then(terminal::size)?.ok()?;
+    (columns > 0).then(|| columns.into())
+}
 
 /// The header and the rows. Each column is as wide as its widest cell.
 pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 
 const CHAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/chain.yaml");
 const NODES: [&str; 4] = ["n0", "n1", "n2", "n3"];
@@ -26,6 +27,8 @@ fn run(name: &str, arm: &str, sets: &[&str]) -> PathBuf {
 
 fn run_with(name: &str, arm: &str, sets: &[&str], options: &[&str]) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(name);
+    // The run before would be kept.
+    let _ = std::fs::remove_dir_all(&out);
     let path = out.to_string_lossy();
     let mut words = vec!["run", CHAIN, "--arm", arm, "--out", &path];
     words.extend(options);
@@ -35,6 +38,11 @@ fn run_with(name: &str, arm: &str, sets: &[&str], options: &[&str]) -> PathBuf {
     let done = hopwise(&words);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     out
+}
+
+/// The test that runs: a thread has its test's name.
+fn name_of_test() -> String {
+    thread::current().name().unwrap_or("captures").to_owned()
 }
 
 /// tshark's values of each frame, a map by field; `None` where it is not installed.
@@ -52,7 +60,7 @@ fn tshark(file: &Path, fields: &[&'static str]) -> Option<Vec<BTreeMap<&'static 
     }
     command.args(fields.iter().flat_map(|field| ["-e", field]));
     let Ok(done) = command.output() else {
-        println!("skipped: tshark is not installed");
+        println!("skipped: {}: tshark is not installed", name_of_test());
         return None;
     };
     assert!(done.status.success(), "{}", text(&done.stderr));
@@ -388,7 +396,7 @@ fn captures_of_all_radios_make_one_that_names_each() {
     let mut mergecap = Command::new("mergecap");
     mergecap.arg("-w").arg(&all).args(NODES.map(|node| out.join(format!("{node}.pcapng"))));
     let Ok(done) = mergecap.output() else {
-        println!("skipped: mergecap is not installed");
+        println!("skipped: {}: mergecap is not installed", name_of_test());
         return;
     };
     assert!(done.status.success(), "{}", text(&done.stderr));

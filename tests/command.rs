@@ -54,7 +54,11 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
             "",
             "210 nodes, expected at most 200",
         ),
-        (&["air", CHAIN, "--arm", "nobody"], "", "no arm of that name, expected one of: every, delayed, far"),
+        (
+            &["air", CHAIN, "--arm", "nobody"],
+            "",
+            "no arm of that name, expected one of: every, delayed, shallow",
+        ),
         (&["air", CHAIN, "--for", "5"], "", "expected a time"),
         (&["proxy", "calibrate", "--slope", "0"], "", "--slope: 0, expected from 0.1 to 1000000 dB/s"),
         (&["proxy", "calibrate", "--noise", "99"], "", "--noise: 99, expected from 0 to 40 dB"),
@@ -73,6 +77,7 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
 fn wireshark_reads_what_a_radio_sent_and_decoded() {
     let test = "wireshark_reads_what_a_radio_sent_and_decoded";
     let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&out);
     let out = out.to_string_lossy();
     let sets = ["run={ duration: 2s }", "topology.hops=2", "radio.arp=true"];
     let mut words = vec!["run", CHAIN, "--arm", "every", "--capture", "--out", &out];

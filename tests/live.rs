@@ -27,14 +27,10 @@ mod endings;
 mod field;
 #[path = "live/flood.rs"]
 mod flood;
-#[path = "live/guests.rs"]
-mod guests;
 #[path = "live/handshake.rs"]
 mod handshake;
 #[path = "live/hostile.rs"]
 mod hostile;
-#[path = "live/hwsim.rs"]
-mod hwsim;
 #[path = "live/killed.rs"]
 mod killed;
 #[path = "live/lent.rs"]
@@ -62,6 +58,8 @@ mod queue;
 mod raw;
 #[path = "live/relays.rs"]
 mod relays;
+#[path = "live/routed.rs"]
+mod routed;
 #[path = "live/runtime.rs"]
 mod runtime;
 #[path = "live/seats.rs"]
@@ -78,6 +76,8 @@ mod trials;
 mod unmet;
 #[path = "live/unread.rs"]
 mod unread;
+#[path = "live/wifi.rs"]
+mod wifi;
 #[path = "live/window.rs"]
 mod window;
 #[path = "live/world.rs"]

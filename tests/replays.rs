@@ -36,6 +36,8 @@ fn folder() -> PathBuf {
 /// The captures of a run of three hops under the agent `dca`.
 static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
     let (scenario, out) = (written("chain.yaml", CHAIN.as_bytes()), folder().join("run"));
+    // The run before would be kept.
+    let _ = fs::remove_dir_all(&out);
     let path = out.to_string_lossy();
     let done = hopwise(&["run", &scenario, "--arm", "dca", "--out", &path, "--capture"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));

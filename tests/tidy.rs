@@ -10,6 +10,8 @@ mod lexer;
 mod limits;
 #[path = "tidy/measure.rs"]
 mod measure;
+#[path = "tidy/places.rs"]
+mod places;
 #[path = "tidy/prose.rs"]
 mod prose;
 #[path = "tidy/tree.rs"]
@@ -93,16 +95,9 @@ fn functions_and_files_keep_to_their_limits() {
     nothing(limits::findings(&default_width::by_default(&files())));
 }
 
-/// Backticks around a path from the repository's root.
 #[test]
-fn the_map_names_no_place_that_is_not_there() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let map = std::fs::read_to_string(root.join("stack/ARCHITECTURE.md")).expect("there is a map");
-    let places = map.split('`').skip(1).step_by(2).filter(|word| !word.contains(['{', ' ', '<']));
-    let folders = ["stack/", "agents/", "lab/", "src/", "tests/", "scripts/", "configs/", "examples/"];
-    let of_root = places.filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
-    let is_there = |word: &&str| root.join(word).exists() || root.join(format!("{word}.rs")).exists();
-    nothing(of_root.filter(|word| !is_there(word)).map(|word| format!("stack/ARCHITECTURE.md: no {word}")));
+fn guides_and_comments_name_no_place_that_is_not_there() {
+    nothing(places::findings(&files()));
 }
 
 /// A connection's parts own their fields. Few files may touch several parts.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use hopwise_core::agent::{
-    AgentMaker, BadSpec, BaseStationMaker, MakeReceiver, MakeSenders, MakeServes, MakeShadows,
+    AgentMaker, AgentSpecs, BadSpec, BaseStationMaker, MakeReceiver, MakeSenders, MakeServes, MakeShadows,
 };
 
 use crate::param::Profile;
+use crate::registry::{DEFAULT_RECEIVER, DEFAULT_SENDERS, DEFAULT_SHADOWS};
 use crate::sender::train::SharedPaths;
 use crate::spec;
 
@@ -46,6 +47,14 @@ impl AgentMaker for StandardAgents {
         let (list, profile) = (spec::parse_senders(list)?, self.profile);
         let shared = Arc::clone(&self.shared);
         Ok(Arc::new(move |between| list.make(profile, || shared.between(between))))
+    }
+
+    fn default_specs(&self) -> AgentSpecs {
+        AgentSpecs {
+            receiver: DEFAULT_RECEIVER.into(),
+            senders: DEFAULT_SENDERS.into(),
+            shadows: DEFAULT_SHADOWS.into(),
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{base_station, receiver, sender};
 pub const DEFAULT_RECEIVER: &str = "delayed";
 /// The sender agents if a rule names none.
 pub const DEFAULT_SENDERS: &str = "[cubic]";
-
+/// The shadows if a rule names none.
+pub const DEFAULT_SHADOWS: &str = "[]";
 /// The base-station agent if none is named.
 pub const DEFAULT_BASE_STATION: &str = "none";
 

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
-    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload, SourceRoutes,
+    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload,
+    SourceRoutes,
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, BufferLimits, TcpConfig};
@@ -88,7 +88,7 @@ pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint
         Acks::Delayed => "delayed",
         Acks::Immediate => "immediate",
     };
-    config.agents = AgentSpecs { receiver: receiver.into(), ..AgentSpecs::default() };
+    config.agents = AgentChoice { receiver: Some(receiver.into()), ..AgentChoice::default() };
     make::endpoint(config)
 }
 

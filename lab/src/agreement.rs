@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::{Serialize, Serializer};
 
 use crate::findings::{columns, label};
-use crate::metric::{Metric, acks_per_segment, sum};
+use crate::metric::{acks_per_segment, sum};
 use crate::record::{Record, Trial};
 use crate::result::{FlowRow, RunResult};
 use crate::scenario::point::Point;
@@ -77,19 +77,25 @@ pub struct Contradiction {
     pub elsewhere: String,
 }
 
+/// A figure of a run; none where its world does not know it.
+struct Figure {
+    name: &'static str,
+    of: fn(&RunResult) -> Option<f64>,
+}
+
 /// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost
 /// goodput; `other_airtime_s` is that of ARP, routing and beacons.
-const BESIDE: [Metric; 10] = [
-    Metric { name: "acks_per_segment", of: acks_per_segment },
-    Metric { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
-    Metric { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
-    Metric { name: "queue_drops", of: |run| run.air.queue_drops.map(|drops| drops as f64) },
-    Metric { name: "retry_drops", of: |run| run.air.retry_drops.map(|drops| drops as f64) },
-    Metric { name: "collisions", of: |run| run.air.collisions.map(|collisions| collisions as f64) },
-    Metric { name: "other_airtime_s", of: other_airtime_s },
-    Metric { name: "rtt_ms", of: rtt_ms },
-    Metric { name: "air_late_ms", of: |run| run.live.map(|live| live.air_late_ms) },
-    Metric { name: "programs_late_ms", of: |run| run.live.map(|live| live.programs_late_ms) },
+const BESIDE: [Figure; 10] = [
+    Figure { name: "acks_per_segment", of: acks_per_segment },
+    Figure { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
+    Figure { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
+    Figure { name: "queue_drops", of: |run| run.air.queue_drops.map(|drops| drops as f64) },
+    Figure { name: "retry_drops", of: |run| run.air.retry_drops.map(|drops| drops as f64) },
+    Figure { name: "collisions", of: |run| run.air.collisions.map(|collisions| collisions as f64) },
+    Figure { name: "other_airtime_s", of: other_airtime_s },
+    Figure { name: "rtt_ms", of: rtt_ms },
+    Figure { name: "air_late_ms", of: |run| run.live.map(|live| live.air_late_ms) },
+    Figure { name: "programs_late_ms", of: |run| run.live.map(|live| live.programs_late_ms) },
 ];
 
 /// The same figures, as the heads of a table.

@@ -4,7 +4,7 @@
 //! (ACKs, collisions, retransmissions, timeouts) is named if it moved far enough to matter. Changes in the direction of
 //! the goodput come first, then those against it.
 
-use super::findings::{Findings, PointFindings};
+use super::findings::{Beside, Findings, PointFindings};
 use super::record::{Record, Trial};
 use super::statistics::{Comparison, Verdict, change};
 use crate::scenario::point::Point;
@@ -100,14 +100,14 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.airtime_s / run.runs.max(1.0),
         floor: 0.0,
         less: false,
-        words: |this, that| format!("all radios together sent for {this} s instead of {that}"),
+        words: |this, that| format!("all radios together were on the air for {this} s instead of {that}"),
         digits: 1,
     },
     Quantity {
         of: |run| 100.0 * run.collisions / run.new_segments(),
         floor: 1.0,
         less: true,
-        words: |this, that| format!("{this} frames collided for 100 new segments instead of {that}"),
+        words: |this, that| format!("{} collided for 100 new segments instead of {that}", of(this, "frame")),
         digits: 0,
     },
     Quantity {
@@ -121,14 +121,16 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.timeouts / run.runs.max(1.0),
         floor: 1.0,
         less: true,
-        words: |this, that| format!("a run had {this} timeouts instead of {that}"),
+        words: |this, that| format!("a run had {} instead of {that}", of(this, "timeout")),
         digits: 1,
     },
     Quantity {
         of: |run| 1e3 * run.given_up / run.new_segments(),
         floor: 5.0,
         less: true,
-        words: |this, that| format!("radios gave up {this} packets for 1000 new segments instead of {that}"),
+        words: |this, that| {
+            format!("radios gave up {} for 1000 new segments instead of {that}", of(this, "packet"))
+        },
         digits: 0,
     },
     Quantity {
@@ -136,7 +138,7 @@ const QUANTITIES: [Quantity; 10] = [
         floor: 5.0,
         less: true,
         words: |this, that| {
-            format!("full queues lost {this} packets for 1000 new segments instead of {that}")
+            format!("full queues lost {} for 1000 new segments instead of {that}", of(this, "packet"))
         },
         digits: 0,
     },
@@ -144,10 +146,16 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.route_failures / run.runs.max(1.0),
         floor: 1.0,
         less: true,
-        words: |this, that| format!("{this} routes broke in a run instead of {that}"),
+        words: |this, that| format!("{} broke in a run instead of {that}", of(this, "route")),
         digits: 1,
     },
 ];
+
+/// A number of things, such as `1 frame`.
+fn of(number: &str, thing: &str) -> String {
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
 
 /// The most reasons for a change, and the most against it.
 const MOST: (usize, usize) = (5, 2);
@@ -157,9 +165,14 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
     let findings = Findings::of(trial, records);
     let at = |(point, found): (&'a Point, &PointFindings)| {
         let totals = |arm: &str| Totals::of(found, arm, records);
+        let beside = |arm: &str| {
+            let arm = found.arms.iter().find(|known| known.samples.arm == arm);
+            arm.map(|known| known.beside).unwrap_or_default()
+        };
         let compared = found.comparisons.iter().map(|comparison| {
-            let (this, that) = (totals(&comparison.arm), totals(&comparison.against));
-            (comparison.arm.clone(), sentence(comparison, &this, &that))
+            let Comparison { arm, against, .. } = comparison;
+            let said = sentence(comparison, &totals(arm), &totals(against));
+            (arm.clone(), said + &delay(&beside(arm), &beside(against)))
         });
         (point, compared.collect())
     };
@@ -179,7 +192,11 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
             continue;
         }
         let digits = quantity.digits;
-        let words = (quantity.words)(&format!("{this:.digits$}"), &format!("{that:.digits$}"));
+        let shown = [this, that].map(|figure| format!("{figure:.digits$}"));
+        if shown[0] == shown[1] {
+            continue;
+        }
+        let words = (quantity.words)(&shown[0], &shown[1]);
         let is_good = (this < that) == quantity.less;
         if is_good == is_faster { along.push(words) } else { across.push(words) }
     }
@@ -196,8 +213,22 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
         (true, true) => format!("{head}, and nothing that the runs count tells them apart."),
         (true, false) => format!("{head}, although {}.", list(&across)),
         (false, true) => format!("{head}: {}.", list(&along)),
-        (false, false) => format!("{head}: {}; and that although {}.", list(&along), list(&across)),
+        (false, false) => format!("{head}: {}; this although {}.", list(&along), list(&across)),
     }
+}
+
+/// The delay that the arm costs or saves: no reason for its goodput, but worth as much.
+fn delay(this: &Beside, that: &Beside) -> String {
+    let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE) >= LEAST;
+    let figures = (this.rtt_median_ms, this.rtt_p95_ms, that.rtt_median_ms, that.rtt_p95_ms);
+    let (Some(median), Some(p95), Some(that_median), Some(that_p95)) = figures else { return String::new() };
+    if !moved(median, that_median) && !moved(p95, that_p95) {
+        return String::new();
+    }
+    format!(
+        " Half of its round trips took up to {median:.0} ms instead of {that_median:.0}, and 95 % up to {p95:.0} ms \
+         instead of {that_p95:.0}."
+    )
 }
 
 fn list(parts: &[String]) -> String {

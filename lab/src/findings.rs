@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 
-use super::metric::METRICS;
+use super::metric;
 use super::record::{Record, Trial};
-use super::statistics::{Comparison, Samples, Summary, change, compare, summarize, watch};
+use super::statistics::{Comparison, Samples, Summary, compare, summarize, watch};
 use crate::scenario::point::plain;
 use crate::scenario::point::{Point, Stop};
+
+mod table;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
@@ -38,12 +40,18 @@ pub struct Beside {
     pub acks_per_segment: Option<f64>,
     pub segments_retransmitted: Option<f64>,
     pub timeouts: Option<f64>,
+    pub rtt_median_ms: Option<f64>,
+    pub rtt_p95_ms: Option<f64>,
+    pub completion_median_s: Option<f64>,
+    pub completion_p95_s: Option<f64>,
+    /// None where there is one flow alone: it shares with nobody.
+    pub jain: Option<f64>,
 }
 
 impl Beside {
-    fn of(records: &[&Record]) -> Beside {
+    pub(crate) fn of(records: &[&Record]) -> Beside {
         let mean = |name: &str| {
-            let metric = METRICS.iter().find(|metric| metric.name == name)?;
+            let metric = metric::named(name)?;
             let values: Vec<f64> = records.iter().filter_map(|record| (metric.of)(&record.result)).collect();
             Some(summarize(&values)?.mean)
         };
@@ -51,8 +59,42 @@ impl Beside {
             acks_per_segment: mean("acks_per_segment"),
             segments_retransmitted: mean("segments_retransmitted"),
             timeouts: mean("timeouts"),
+            rtt_median_ms: mean("rtt_median_ms"),
+            rtt_p95_ms: mean("rtt_p95_ms"),
+            completion_median_s: mean("completion_median_s"),
+            completion_p95_s: mean("completion_p95_s"),
+            jain: mean("jain").filter(|_| records.iter().any(|record| metric::shares(&record.result) > 1)),
         }
     }
+
+    /// The median round trip in ms, and its 95 % quantile; empty where it is not known.
+    pub fn round_trips(&self) -> String {
+        pair(self.rtt_median_ms, self.rtt_p95_ms, 0)
+    }
+
+    /// The same of transfers and requests, in s.
+    pub fn completions(&self) -> String {
+        pair(self.completion_median_s, self.completion_p95_s, 2)
+    }
+
+    fn fairness(&self) -> String {
+        self.jain.map_or(String::new(), |jain| format!("{jain:.3}"))
+    }
+}
+
+/// A cell of a table; empty where the runs do not know it.
+pub(crate) type Cell = fn(&Beside) -> String;
+
+/// Delay and fairness in tables: heads and cells.
+pub(crate) const BESIDE: [(&str, Cell); 3] = [
+    ("RTT ms (95 %)", Beside::round_trips),
+    ("done in s (95 %)", Beside::completions),
+    ("Jain", Beside::fairness),
+];
+
+fn pair(median: Option<f64>, p95: Option<f64>, digits: usize) -> String {
+    let pair = median.zip(p95).map(|(median, p95)| format!("{median:.digits$} ({p95:.digits$})"));
+    pair.unwrap_or_default()
 }
 
 impl Findings {
@@ -77,14 +119,18 @@ impl Findings {
         Findings { points: trial.points.iter().map(at).collect() }
     }
 
-    /// The findings as text: a table for each point, and its sentences.
-    pub fn text(&self) -> String {
+    /// The findings as text: a table for each point, and its sentences. Before them stand all points of a matrix in one
+    /// table. With a width, tables leave out their least columns until lines are no wider.
+    pub fn text(&self, width: Option<usize>) -> String {
         let mut text = String::new();
+        if self.points.len() > 1 {
+            let _ = writeln!(text, "{}", table::of_points(&self.points));
+        }
         for point in &self.points {
             if !point.point.is_empty() {
                 let _ = writeln!(text, "{}", label(&point.point));
             }
-            text.push_str(&point.table());
+            text.push_str(&table::of_point(point, width));
             for comparison in &point.comparisons {
                 let _ = writeln!(text, "{}", comparison.sentence);
             }
@@ -112,44 +158,6 @@ impl ArmFindings {
 impl PointFindings {
     pub fn comparison(&self, arm: &str) -> Option<&Comparison> {
         self.comparisons.iter().find(|comparison| comparison.arm == arm)
-    }
-
-    fn table(&self) -> String {
-        let against = self.arms.first().map_or("", |arm| arm.samples.arm.as_str());
-        let mut rows = vec![
-            [
-                "arm",
-                "kbit/s",
-                "95 % interval",
-                "runs",
-                "ACKs/segment",
-                "resent",
-                "timeouts",
-                &format!("against {against}"),
-                "95 % interval",
-                "verdict",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-        ];
-        for arm in &self.arms {
-            let name = &arm.samples.arm;
-            let (mean, interval, runs) = cells(arm.summary.as_ref());
-            let comparison = self.comparison(name);
-            let ratio = comparison.and_then(|c| c.ratio).map_or(String::new(), change);
-            let ends = comparison.and_then(|c| c.ci95);
-            let ends =
-                ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high)));
-            let verdict = comparison.map_or("(baseline)".to_owned(), |c| c.verdict.to_string());
-            let Beside { acks_per_segment, segments_retransmitted, timeouts } = arm.beside;
-            let shown = |mean: Option<f64>, digits: usize| {
-                mean.map_or(String::new(), |mean| format!("{mean:.digits$}"))
-            };
-            let acks = shown(acks_per_segment, 2);
-            let (resent, timeouts) = (shown(segments_retransmitted, 1), shown(timeouts, 1));
-            rows.push(vec![name.clone(), mean, interval, runs, acks, resent, timeouts, ratio, ends, verdict]);
-        }
-        columns(&rows)
     }
 }
 

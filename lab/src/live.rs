@@ -12,8 +12,27 @@ use std::net::IpAddr;
 
 pub use node::{LOOK_EVERY, LiveNode};
 
+/// The network of the nodes' addresses and of their programs'.
+pub const NETWORK: &str = "10.0.0.0/9";
+
 /// The address of a node's programs, behind the node's kernel; 10.64.0.1 is the first one's.
 pub fn address_of_programs(node: u32) -> IpAddr {
     let number = 0x0a40_0001 + node;
     IpAddr::from(number.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::ip::Prefix;
+
+    use super::*;
+    use crate::sim::address_of;
+
+    #[test]
+    fn the_network_has_the_addresses_of_nodes_and_of_programs() {
+        let network: Prefix = NETWORK.parse().expect("a network");
+        for node in [0, 199] {
+            assert!(network.contains(address_of(node)) && network.contains(address_of_programs(node)));
+        }
+    }
 }

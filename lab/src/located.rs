@@ -314,7 +314,7 @@ impl Document {
         // A value that refers elsewhere may lead to another assigned one; there are no more steps than assignments.
         for _ in 0..self.assigned.len() {
             let assigned = self.assigned_to(&path).or_else(|| self.assigned_below(&path));
-            match assigned.map(|assigned| assigned.shown(&path, &problem, accepted.as_ref())) {
+            match assigned.map(|assigned| assigned.shown(&path, mark, (&problem, accepted.as_ref()))) {
                 Some(assign::Shown::InText(refusal)) => return refusal,
                 Some(assign::Shown::At(elsewhere)) => path = elsewhere,
                 None => break,
@@ -325,6 +325,15 @@ impl Document {
             Mark::Key => self.root.key_span(&path.0),
         };
         Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted).showing(&self.shown))
+    }
+}
+
+/// The names that are accepted, after the one among them that is nearest to the wrong one.
+pub fn one_of(wrong: &str, names: &[&str]) -> String {
+    let all = names.join(", ");
+    match hopwise_agents::spec::nearest(wrong, names.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`? expected one of {all}"),
+        None => format!("expected one of {all}"),
     }
 }
 

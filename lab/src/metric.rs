@@ -1,47 +1,103 @@
 //! Figures of a run.
 
-use super::result::{FlowRow, RunResult};
+use super::result::{Completed, FlowRow, RoundTrips, RunResult};
 
 /// A figure of a run, over all its flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     pub name: &'static str,
+    /// Its meaning, and its unit.
+    pub says: &'static str,
     /// The figure; none where the run has no such figure.
     pub of: fn(&RunResult) -> Option<f64>,
 }
 
+const fn metric(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
+    Metric { name, says, of }
+}
+
 /// The first one is compared between arms.
-pub const METRICS: [Metric; 20] = [
-    Metric { name: "goodput_kbps", of: |run| Some(run.total.goodput_kbps) },
-    Metric { name: "jain", of: |run| Some(run.total.jain) },
-    Metric { name: "segments_sent", of: |run| sum(run, |flow| flow.segments_sent) },
-    Metric { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
-    Metric { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
-    Metric { name: "fast_retransmits", of: |run| sum(run, |flow| flow.fast_retransmits.map(u64::from)) },
-    Metric { name: "acks_sent", of: |run| sum(run, |flow| flow.acks_sent) },
-    Metric { name: "acks_repeated", of: |run| sum(run, |flow| flow.acks_repeated) },
-    Metric { name: "acks_per_segment", of: acks_per_segment },
-    Metric { name: "segments_received_again", of: received_again },
-    Metric { name: "completion_s", of: completion_s },
-    Metric { name: "frames_sent", of: |run| count(run.air.frames_sent) },
-    Metric { name: "collisions", of: |run| count(run.air.collisions) },
-    Metric { name: "retry_drops", of: |run| count(run.air.retry_drops) },
-    Metric { name: "queue_drops", of: |run| count(run.air.queue_drops) },
-    Metric { name: "airtime_s", of: |run| run.air.airtime_s },
-    Metric { name: "data_airtime_s", of: |run| run.air.data_airtime_s },
-    Metric { name: "ack_airtime_s", of: |run| run.air.ack_airtime_s },
-    Metric { name: "route_discoveries", of: |run| count(run.routing.discoveries) },
-    Metric { name: "route_failures", of: |run| count(run.routing.route_failures) },
+pub const METRICS: [Metric; 25] = [
+    metric("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
+        Some(run.total.goodput_kbps)
+    }),
+    metric("jain", "Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all", |run| {
+        Some(run.total.jain)
+    }),
+    metric("segments_sent", "data segments sent, with those sent again", |run| {
+        sum(run, |flow| flow.segments_sent)
+    }),
+    metric("segments_retransmitted", "data segments sent again", |run| {
+        sum(run, |flow| flow.segments_retransmitted)
+    }),
+    metric("timeouts", "retransmission timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
+    metric("fast_retransmits", "recoveries that began without a timeout", |run| {
+        sum(run, |flow| flow.fast_retransmits.map(u64::from))
+    }),
+    metric("acks_sent", "pure ACKs sent", |run| sum(run, |flow| flow.acks_sent)),
+    metric("acks_repeated", "ACKs that an agent sent again", |run| sum(run, |flow| flow.acks_repeated)),
+    metric("acks_per_segment", "pure ACKs for each data segment sent", acks_per_segment),
+    metric("segments_received_again", "data segments that the receiver had already", received_again),
+    metric("rtt_median_ms", "half of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.median_ms)
+    }),
+    metric("rtt_p95_ms", "95 % of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.p95_ms)
+    }),
+    metric("rtt_p99_ms", "99 % of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.p99_ms)
+    }),
+    metric("completion_s", "mean time of a transfer or a request with its response, in s", completion_s),
+    metric("completion_median_s", "half of these took no longer, in s; mean of the flows", |run| {
+        of_completed(run, |completed| completed.median_s)
+    }),
+    metric("completion_p95_s", "95 % of these took no longer, in s; mean of the flows", |run| {
+        of_completed(run, |completed| completed.p95_s)
+    }),
+    metric("frames_sent", "frames of all radios, with RTS, CTS and MAC ACKs", |run| {
+        count(run.air.frames_sent)
+    }),
+    metric("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
+    metric("retry_drops", "packets that a radio gave up after its last try", |run| {
+        count(run.air.retry_drops)
+    }),
+    metric("queue_drops", "packets lost to full interface queues", |run| count(run.air.queue_drops)),
+    metric(
+        "airtime_s",
+        "time that radios sent, in s, summed over all of them: more than the run lasts",
+        |run| run.air.airtime_s,
+    ),
+    metric(
+        "data_airtime_s",
+        "the part of `airtime_s` for TCP's data, with its RTS, CTS and MAC ACKs",
+        |run| run.air.data_airtime_s,
+    ),
+    metric("ack_airtime_s", "the same for TCP's ACKs", |run| run.air.ack_airtime_s),
+    metric("route_discoveries", "searches for a route that began", |run| count(run.routing.discoveries)),
+    metric("route_failures", "routes that broke", |run| count(run.routing.route_failures)),
 ];
+
+/// The metric of that name.
+pub fn named(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
 
 fn count(counter: Option<u64>) -> Option<f64> {
     counter.map(|counter| counter as f64)
 }
 
+fn foreground(run: &RunResult) -> impl Iterator<Item = &FlowRow> {
+    run.flows.iter().filter(|flow| !flow.background)
+}
+
+/// The number of flows that share a run's goodput; both directions of a flow are one.
+pub fn shares(run: &RunResult) -> usize {
+    foreground(run).filter(|flow| !flow.id.ends_with("-back")).count()
+}
+
 /// The sum over the flows that are not in the background; none if one of them does not tell it.
 pub fn sum(run: &RunResult, of: fn(&FlowRow) -> Option<u64>) -> Option<f64> {
-    let foreground = run.flows.iter().filter(|flow| !flow.background);
-    count(foreground.map(of).sum())
+    count(foreground(run).map(of).sum())
 }
 
 /// Pure ACKs for each data segment sent, with retransmissions.
@@ -55,11 +111,39 @@ pub fn received_again(run: &RunResult) -> Option<f64> {
     sum(run, |flow| flow.segments_received_again)
 }
 
+/// The mean over the flows that have the figure; none where no flow has.
+fn mean(figures: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = figures.fold((0.0, 0.0), |(sum, count), figure| (sum + figure, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+fn of_round_trips(run: &RunResult, of: fn(&RoundTrips) -> f64) -> Option<f64> {
+    mean(foreground(run).filter_map(|flow| flow.round_trips.as_ref().map(of)))
+}
+
+fn of_completed(run: &RunResult, of: fn(&Completed) -> Option<f64>) -> Option<f64> {
+    mean(foreground(run).filter_map(|flow| of(flow.completed.as_ref()?)))
+}
+
 /// Mean completion time of all transfers and requests.
 fn completion_s(run: &RunResult) -> Option<f64> {
-    let completed: Vec<_> =
-        run.flows.iter().filter(|flow| !flow.background).filter_map(|f| f.completed).collect();
+    let completed: Vec<_> = foreground(run).filter_map(|flow| flow.completed).collect();
     let count: u64 = completed.iter().map(|completed| completed.count).sum();
     let total: f64 = completed.iter().filter_map(|c| Some(c.mean_s? * c.count as f64)).sum();
     (count > 0).then(|| total / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_stands_in_the_documentation_with_its_meaning() {
+        let told = include_str!("../../docs/data.md");
+        for Metric { name, says, .. } in METRICS {
+            let row = format!("| `{name}` | {says} |\n");
+            assert!(told.contains(&row), "docs/data.md lacks: {row}");
+        }
+        assert_eq!(told.matches("\n| `").count(), METRICS.len() + 5, "and it has no other");
+    }
 }

@@ -3,6 +3,7 @@
 mod amount;
 mod client;
 mod datagrams;
+mod delays;
 mod message;
 mod seen;
 mod server;
@@ -19,10 +20,11 @@ use crate::sim::{FlowPlan, Plan, TrafficPlan};
 use client::Client;
 pub(crate) use datagrams::AHEAD;
 use datagrams::{Sink, Source};
-use seen::{ListenerOf, Looks, Seen};
+use seen::{ListenerOf, Looks, Measured, Seen};
 use server::Server;
 
 pub use amount::Amount;
+pub use delays::Spread;
 pub use seen::{AgentsAtEnd, Completions, ConnOf, Counted, EndResult, Hops, Tally};
 pub use sockets::{Event, Platform, Sockets};
 
@@ -66,6 +68,8 @@ impl<S: Sockets> Programs<S> {
 
     /// Lets the programs act on all news. Returns whether there was any about connections.
     pub fn act<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) -> bool {
+        // An event may let a connection go, and its last round trip with it.
+        self.flows.iter_mut().for_each(|flow| flow.measure(now, node.sockets()));
         let mut has_acted = false;
         while let Some(event) = node.poll_event() {
             has_acted = true;
@@ -115,6 +119,7 @@ pub struct Flow<S: Sockets> {
     /// The address of the node at the other end.
     peer: IpAddr,
     rtts: Looks,
+    round_trips: Measured<S::Conn>,
     end: End<S>,
 }
 
@@ -149,7 +154,7 @@ impl<S: Sockets> Flow<S> {
             _ => return None,
         };
         let peer = if flow.from == node { to.ip() } else { name(flow.from) };
-        Some(Flow { index, peer, rtts: Looks::default(), end })
+        Some(Flow { index, peer, rtts: Looks::default(), round_trips: Measured::none(), end })
     }
 
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
@@ -247,6 +252,16 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
+    /// Takes the round trip that the newest packet has ended, if it did. Called after each packet.
+    fn measure(&mut self, now: Instant, sockets: &S) {
+        if let Some((conn, seen)) = self.conn().zip(self.seen())
+            && let Some(newest) = sockets.newest_rtt(conn)
+        {
+            let counts = now >= seen.tally.counts_from;
+            self.round_trips.take(conn, newest, counts);
+        }
+    }
+
     /// The agents at this end of the last connection.
     pub fn agents(&self, now: Instant, sockets: &S) -> Option<AgentsAtEnd> {
         let open = self.conn().and_then(|conn| sockets.agents(now, conn));
@@ -296,6 +311,7 @@ impl<S: Sockets> Flow<S> {
             completions: self.completions(),
             hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(Hops::from),
             rtt: self.rtts.mean(),
+            round_trips: self.round_trips.spread(),
         }
     }
 }

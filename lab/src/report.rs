@@ -8,6 +8,7 @@ mod chart;
 mod figures;
 mod page;
 mod series;
+mod subject;
 mod tables;
 
 pub use bundle::{Bundle, ReadError};
@@ -84,14 +85,23 @@ impl View<'_> {
         arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
     }
 
-    /// The points that are shown over time: the first and the last among them.
-    fn points_shown(&self) -> Vec<&Point> {
-        let points = &self.bundle.trial.points;
-        let with: Vec<_> = points.iter().filter(|point| !self.shown(point).is_empty()).collect();
+    /// The points whose runs have series.
+    fn points_with_series(&self) -> Vec<&Point> {
+        self.bundle.trial.points.iter().filter(|point| !self.shown(point).is_empty()).collect()
+    }
+
+    /// The points that are shown over time, and those for which there is no room; the first and the last are shown.
+    fn points_over_time(&self) -> (Vec<&Point>, Vec<&Point>) {
+        let with = self.points_with_series();
         if with.len() <= MOST_POINTS {
-            return with;
+            return (with, Vec::new());
         }
-        (0..MOST_POINTS).map(|nth| with[nth * (with.len() - 1) / (MOST_POINTS - 1)]).collect()
+        let last = with.len() - 1;
+        let is_shown = |nth: usize| (0..MOST_POINTS).any(|kept| kept * last / (MOST_POINTS - 1) == nth);
+        let (shown, left): (Vec<_>, Vec<_>) =
+            with.into_iter().enumerate().partition(|(nth, _)| is_shown(*nth));
+        let points = |of: Vec<(usize, _)>| of.into_iter().map(|(_, point)| point).collect();
+        (points(shown), points(left))
     }
 }
 

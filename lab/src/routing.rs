@@ -5,7 +5,7 @@ mod given;
 use std::borrow::Cow;
 use std::fmt;
 
-use hopwise_mesh::constants::{Constant, Constants, Used};
+use hopwise_mesh::constants::{Constant, Constants, Used, Value};
 use hopwise_mesh::{aodv, aodvv2, dsr, gpsr};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -107,6 +107,18 @@ impl RulesName {
     }
 }
 
+/// A part of the section that only simulations obey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnlySimulated {
+    /// Kernels do not put its headers into packets.
+    Protocol,
+    Rules,
+    /// The keys of daemons are in a file of their own.
+    Signed,
+    /// The data that daemons forward belongs to others.
+    HopLimit,
+}
+
 impl RoutingConfig {
     /// The section with the constants of the protocol filled in.
     pub fn in_force(&self) -> RoutingConfig {
@@ -120,6 +132,35 @@ impl RoutingConfig {
             Protocol::Gpsr => config.gpsr = self.gpsr.filled(Default::default(), |_| true),
         }
         config
+    }
+
+    /// The section as a daemon has it: the constants of its protocol, and hellos unless the file turns them off. No
+    /// link layer reports losses there.
+    pub fn of_daemon(&self) -> RoutingConfig {
+        let (protocol, rules) = (self.protocol, self.rules);
+        let nothing = RoutingConfig { protocol, rules, ..RoutingConfig::default() };
+        let hello = ("hello", Value::Switch(true));
+        match protocol {
+            Protocol::Aodv => RoutingConfig { aodv: self.aodv.clone().or(hello), ..nothing },
+            Protocol::Dymo => RoutingConfig { dymo: self.dymo.clone().or(hello), ..nothing },
+            Protocol::Static | Protocol::Dsr | Protocol::Gpsr => self.clone(),
+        }
+    }
+
+    /// The first part of the section that only simulations obey, and its place; `at` is where the section stands.
+    pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
+        match self.protocol {
+            Protocol::Dsr | Protocol::Gpsr => Some((OnlySimulated::Protocol, at.key("protocol"))),
+            Protocol::Aodv if self.rules == RulesName::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
+            Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
+            Protocol::Aodv if self.aodv.has("data_hop_limit") => {
+                Some((OnlySimulated::HopLimit, at.key("data_hop_limit")))
+            }
+            Protocol::Dymo if self.dymo.is_on("signed") => {
+                Some((OnlySimulated::Signed, at.key("dymo").key("signed")))
+            }
+            Protocol::Static | Protocol::Aodv | Protocol::Dymo => None,
+        }
     }
 
     fn of_rules(&self) -> aodv::Settings {

@@ -1,4 +1,4 @@
-//! Scenarios: YAML files with the places of nodes, the traffic, and the agents on trial.
+//! Scenarios: YAML files with the positions of nodes, the traffic, and the agents on trial.
 
 mod armed;
 mod channel;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::VERSION;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
-use crate::routing::Protocol;
+use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::Plan;
 use crate::world::World;
 use point::{Point, Stop};
@@ -64,6 +64,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Names of the nodes in results.
     pub names: Vec<String>,
+    /// The section `routing:`, for the daemons of a live world.
+    pub routing: RoutingConfig,
 }
 
 impl Prepared {
@@ -107,6 +109,26 @@ pub fn json_schema() -> Value {
     schemars::schema_for!(ScenarioFile).to_value()
 }
 
+/// The files of daemons: two keys that each has, and the command that takes it.
+const OF_DAEMONS: [([&str; 2], &str); 3] = [
+    (["node", "links"], "hopwise node"),
+    (["network", "interfaces"], "hopwise route"),
+    (["fixed", "mobile"], "hopwise proxy"),
+];
+
+/// A daemon's file is told to be one, instead of one key after the other.
+fn check_kind(document: &Document) -> Result<(), Box<Refusal>> {
+    let is_there = |key: &&str| document.value_at(key).is_some();
+    match OF_DAEMONS.iter().find(|(keys, _)| keys.iter().all(is_there)) {
+        Some(([key, _], command)) => {
+            let problem = format!("this is no scenario but a file of `{command}`");
+            let accepted = format!("`{command} FILE`, or a scenario such as configs/chain.yaml");
+            Err(document.refuse_key(&YamlPath::root().key(key), problem, &accepted))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Scenario {
     /// Reads a file and sets `PATH=VALUE`s over it.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, LoadError> {
@@ -124,6 +146,7 @@ impl Scenario {
         for assignment in sets {
             document.set("--set", assignment)?;
         }
+        check_kind(&document)?;
         Ok(Scenario { name, read: Read::of(document)?, sets: sets.into() })
     }
 
@@ -173,6 +196,7 @@ impl Scenario {
             arm: arm.to_owned(),
             seed,
             node: 0,
+            capture: None,
         }
     }
 

@@ -95,6 +95,13 @@ pub struct Comparison {
     pub sentence: String,
 }
 
+impl Comparison {
+    /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
+    pub fn is_apart_alone(&self) -> bool {
+        self.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+    }
+}
+
 /// The ratio that pairs of values, (arm, baseline), give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paired {
@@ -174,7 +181,7 @@ fn judge(
             p_holm,
             p_equivalence: paired.p_equivalence,
             verdict,
-            sentence: words::sentence(names, paired, (p_holm, need), verdict, margin, looks),
+            sentence: words::sentence(names, paired, (p_holm, need, found.len()), verdict, margin, looks),
         }
     })
     .collect()

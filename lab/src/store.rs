@@ -57,6 +57,8 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 pub(super) const PLAN: &str = "trial.json";
+/// The file of a single run.
+pub(super) const RUN: &str = "run.json";
 const LOCK: &str = "lock";
 pub(super) const RECORDS: &str = "records.jsonl";
 /// The folders of single runs, and of their costs.
@@ -106,9 +108,18 @@ impl Store {
         &self.folder
     }
 
-    /// Reserves the folder for a single run: no other program writes to it until the returned guard is dropped.
-    pub fn reserve(folder: &Path) -> Result<impl Sized, StoreError> {
-        Store::locked(folder)
+    /// Reserves the folder for a single run: no other program writes to it until the returned guard is dropped. Returns
+    /// also the name under which an older run is kept, if there was one. A trial's folder is refused.
+    pub fn reserve(folder: &Path) -> Result<(impl Sized, Option<PathBuf>), StoreError> {
+        let store = Store::locked(folder)?;
+        if store.folder.join(PLAN).exists() {
+            return Err(store.refuse("it holds a trial, and a run would mix with it: choose another --out"));
+        }
+        if !store.folder.join(RUN).exists() {
+            return Ok((store, None));
+        }
+        let kept = store.make_way()?;
+        Ok((Store::locked(folder)?, Some(kept)))
     }
 
     fn locked(folder: &Path) -> Result<Store, StoreError> {
@@ -145,10 +156,10 @@ impl Store {
         }
     }
 
-    /// Other files stay alone; single runs of the same scenario may stand beside a trial.
+    /// Other files stay alone, and so do those of a single run.
     fn check_foreign(&self) -> Result<(), StoreError> {
-        if self.folder.join("run.json").exists() {
-            return Ok(());
+        if self.folder.join(RUN).exists() {
+            return Err(self.refuse("it holds a single run: choose another --out"));
         }
         let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
         let mut names =

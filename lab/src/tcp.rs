@@ -52,15 +52,15 @@ pub struct Tcp {
     pub recv_buffer: Option<Size>,
     /// Lower bound of the retransmission timeout (RFC 6298; default 200ms).
     pub rto_min: Option<Time>,
-    /// Idle time before keep-alive probes start, 1ms or more (RFC 9293; default: no probes). They repeat at an eighth
-    /// of it; after nine without an answer the connection ends.
+    /// Idle time before the first keep-alive probe, 1ms or more (RFC 9293; default: no probes). More probes follow,
+    /// with an eighth of this time between them. Nine unanswered probes end the connection.
     pub keep_alive: Option<Time>,
     /// Longest time that sent data may stay unacknowledged, 1ms or more; then the connection ends (RFC 9293; default
     /// 15min).
     pub user_timeout: Option<Time>,
-    /// Treatment of an ACK that still waits for the link when the next one is due (default: read for a node whose links
-    /// are all TUN devices, otherwise off). In a scenario ACKs wait only under `radio.when_full: hold`, while the queue
-    /// is full.
+    /// Treatment of an ACK that still waits for the link when the next one is due (default: `read` for a node whose
+    /// links are all TUN devices, otherwise `off`). In a scenario ACKs wait only under `radio.when_full: hold`, while
+    /// the queue is full.
     pub ack_merge: Option<Word<AckMerge>>,
     /// Number of hops to peers, 1 to 255, for agents that use it (default: counted from the hop limit of the peers'
     /// packets). The hops of known routes replace it in a scenario.

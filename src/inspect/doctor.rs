@@ -17,6 +17,7 @@ mod machine;
 mod queues;
 mod routes;
 mod rules;
+mod stations;
 mod switches;
 
 /// Find problems of this machine that keep a node from working, each with its remedy
@@ -33,9 +34,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Restore kernel settings that a killed `hopwise route` left changed, and TUN devices that were there before a
-    /// killed daemon; remove routes to hosts that a killed `hopwise route` left, and rules of routing and of netfilter
-    /// queues that a killed `hopwise proxy` left
+    /// Undo changes of killed daemons: restore kernel settings and TUN devices that were there before, and remove
+    /// routes to hosts (`hopwise route`), rules of routing and rules of netfilter queues (`hopwise proxy`)
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -129,6 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.push(routes::examine(arguments.repair));
     findings.push(queues::examine(arguments.repair));
     findings.extend(firewall::examine());
+    findings.extend(stations::examine(&system));
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

@@ -141,7 +141,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Papers and their figures' files, in the order of their names.
 fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let papers = list(&arguments.papers)?;
+    let papers = list(&arguments.papers).map_err(|error| {
+        let problem =
+            format!("{error}; expected the papers' folders: name the folder that has them with --papers");
+        Failure::refused(arguments.papers.display().to_string(), problem)
+    })?;
     let names: Vec<String> = papers.iter().filter(|path| path.is_dir()).map(|path| name_of(path)).collect();
     if let Some(paper) = arguments.chosen.iter().find(|paper| !names.contains(paper)) {
         let problem = format!("no paper is called `{paper}`: {}", names.join(", "));
@@ -149,16 +153,17 @@ fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
     }
     let mut files = Vec::new();
     for name in names.into_iter().filter(|name| arguments.wants(name)) {
-        let of_paper = list(&arguments.papers.join(&name))?.into_iter();
+        let folder = arguments.papers.join(&name);
+        let listed = list(&folder).map_err(|error| Failure::refused(folder.display().to_string(), error))?;
+        let of_paper = listed.into_iter();
         let scenarios = of_paper.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
         files.extend(scenarios.map(|path| (name.clone(), path)));
     }
     Ok(files)
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let refused = |error: io::Error| Failure::refused(folder.display().to_string(), error);
-    let entries = fs::read_dir(folder).map_err(refused)?;
+fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     Ok(paths)
@@ -230,7 +235,11 @@ fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
     let file = arguments.papers.join("not-run.yaml");
     let refused =
         |error: &dyn std::fmt::Display| Failure::refused(file.display().to_string(), error.to_string());
-    let text = fs::read_to_string(&file).map_err(|error| refused(&error))?;
+    let text = match fs::read_to_string(&file) {
+        // A folder of one's own need not have it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(|error| refused(&error))?,
+    };
     let all: Vec<NotRun> = serde_yaml::from_str(&text).map_err(|error| refused(&error))?;
     Ok(all.into_iter().filter(|one| arguments.wants(&one.paper)).collect())
 }

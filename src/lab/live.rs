@@ -5,11 +5,14 @@ pub(crate) mod part;
 
 mod algorithms;
 mod busy;
+mod captured;
 mod children;
 mod director;
 mod field;
 mod kernel;
 mod play;
+mod routes;
+pub(crate) mod talk;
 
 pub(crate) use director::Director;
 pub(crate) use play::Run;

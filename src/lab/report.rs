@@ -9,6 +9,7 @@ use hopwise_lab::findings::Findings;
 use hopwise_lab::report::{Bundle, html};
 
 use crate::failure::{self, Failure, printed};
+use crate::table;
 
 /// Write report.html again from the records of a trial; several folders are shards of one trial
 #[derive(Args, Debug)]
@@ -32,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.folders[0].join("report.html"));
     fs::write(&out, html(&bundle))
         .map_err(|error| Failure::failed("writing the report", format_args!("{}: {error}", out.display())))?;
-    let text = Findings::of(&bundle.trial, &bundle.records).text();
+    let text = Findings::of(&bundle.trial, &bundle.records).text(table::width());
     let (planned, there) = bundle.runs();
     let missing =
         if there < planned { format!("{there} of {planned} runs are there\n") } else { String::new() };

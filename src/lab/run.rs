@@ -1,18 +1,18 @@
 //! `hopwise run`: one run of one arm of a scenario.
 
-use std::fs;
 use std::path::Path;
 
 use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_lab::cost::Meter;
+use hopwise_lab::located::one_of;
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::{Armed, NoPlan, Prepared, Scenario};
 use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
 use hopwise_lab::world::World;
 
-use crate::failure::{Failure, printed};
+use crate::failure::{self, Failure, printed};
 use crate::lab::live::{Director, Run};
 use crate::scenario::{OfLive, OfRun, world};
 use crate::signals;
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Show how each node's radio spent its time
     #[arg(long, conflicts_with = "json")]
     airtime: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes to
+    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes' endpoints to
     /// ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
@@ -74,11 +74,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let arm = scenario.only(arguments.arm.as_deref()).map_err(|no_plan| match no_plan {
         NoPlan::Refused(refusal) => Failure::Located(refusal),
         NoPlan::WhichArm { arms } => {
-            let named = arguments
-                .arm
-                .as_ref()
-                .map_or("it has several".to_owned(), |arm| format!("no arm is called `{arm}`"));
-            let problem = format!("{named}: name one with --arm: {}", arms.join(", "));
+            let names: Vec<&str> = arms.iter().map(String::as_str).collect();
+            let problem = match &arguments.arm {
+                Some(arm) => format!("no arm is called `{arm}`; {}", one_of(arm, &names)),
+                None => format!("it has several arms: name one with --arm, {}", arms.join(" or ")),
+            };
             Failure::refused(of.file.display().to_string(), problem)
         }
     })?;
@@ -89,8 +89,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.trace || arguments.capture {
         prepared.plan.trace_events = watch::TRACE_EVENTS;
     }
-    let out = of.folder(&scenario);
-    let _reserved = Store::reserve(&out)?;
+    let out = arguments.of.folder(&scenario, arm.name());
+    let _reserved = reserve(&out)?;
     let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
     let result = RunResult::new(&scenario.name, scenario.world().name(), &prepared, &results);
@@ -102,6 +102,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     printed(report::print_text(&result, &cost, &out))?;
     if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
+}
+
+/// Reserves the run's folder. An older run there gets another name, which is said.
+fn reserve(out: &Path) -> Result<impl Sized, Failure> {
+    let (reserved, kept) = Store::reserve(out)?;
+    if let Some(kept) = kept {
+        failure::remark(&format!("the run that was in {} is in {} now", out.display(), kept.display()));
+    }
+    Ok(reserved)
 }
 
 /// Makes one run in real time.
@@ -116,18 +125,14 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         let problem = format_args!("not in the world {}, expected --world sim", scenario.world().name());
         return Err(Failure::refused(*flag, problem));
     }
-    let OfRun { scenario: of, seed } = &arguments.of;
-    let prepared = arm.prepare(*seed).map_err(Failure::Located)?;
-    let out = of.folder(scenario);
-    let _reserved = Store::reserve(&out)?;
-    for stale in ["air.csv", "series.csv", "frames.csv"] {
-        // A run in the simulation leaves them; they would read as this run's.
-        let _ = fs::remove_file(out.join(stale));
-    }
+    let seed = arguments.of.seed;
+    let prepared = arm.prepare(seed).map_err(Failure::Located)?;
+    let out = arguments.of.folder(scenario, arm.name());
+    let _reserved = reserve(&out)?;
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let meter = Meter::start();
     let run = Run {
-        part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), *seed),
+        part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), seed),
         world: scenario.world(),
         prepared: &prepared,
         capture: arguments.capture.then_some(out.as_path()),

@@ -21,11 +21,12 @@ use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
 use crate::scenario::{Bounds, OfLive, OfScenario, world};
-use crate::signals;
+use crate::{signals, table};
 use progress::Progress;
 
 mod progress;
 mod runner;
+mod stopped;
 mod worlds;
 
 /// Run all arms of a scenario over many seeds, and report which is faster and how surely
@@ -53,10 +54,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     keeps: OfLive,
     /// Number of runs of each arm (default: as in the scenario)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = seeds)]
     seeds: Option<u32>,
     /// Number of runs at the same time (default: number of cores)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = jobs)]
     jobs: Option<NonZero<usize>>,
     /// Time after which no further block of runs begins, such as 30m; the blocks that are complete count
     #[arg(long = "for", value_name = "TIME")]
@@ -74,6 +75,18 @@ pub(crate) struct Arguments {
     /// to captures/RUN/ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
+}
+
+/// The most seeds of a trial.
+const MOST_SEEDS: u32 = 100_000;
+
+fn seeds(text: &str) -> Result<u32, String> {
+    let seeds = text.parse().ok().filter(|seeds| (1..=MOST_SEEDS).contains(seeds));
+    seeds.ok_or_else(|| format!("expected a whole number from 1 to {MOST_SEEDS}"))
+}
+
+fn jobs(text: &str) -> Result<NonZero<usize>, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
@@ -181,9 +194,16 @@ fn bundle(
         bounds: arguments.keeps.bounds(),
         within,
     };
+    // A trial in real time ends in order by itself.
+    let (there, total) = (runs.goodputs().iter().flatten().count(), runs.goodputs().len());
+    let stopped = how.ends.is_none().then(|| stopped::Stopped::watch(there, total)).transpose()?;
     let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
-    let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
+    let ran = runs.run(&how, &mut |nth, goodput| {
+        progress.on_run(nth, goodput);
+        stopped.iter().for_each(stopped::Stopped::on_run);
+    });
     progress.end();
+    drop(stopped);
     ran?;
     let ended = if runs.is_out_of_time() { Ended::InTime } else { Ended::WithVerdicts };
     Ok((written(campaign, store, &runs)?, ended))
@@ -227,7 +247,7 @@ fn print(trial: &Trial, made: &Made) -> io::Result<()> {
         let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
         writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
-    write!(out, "\n{}", findings.text())?;
+    write!(out, "\n{}", findings.text(table::width()))?;
     writeln!(
         out,
         "{} shows it all; tables and the records, with every setting in force, are beside it",

@@ -108,6 +108,16 @@ impl LinkArguments {
         Ok(Carrier::Hopwise { stack, agents })
     }
 
+    /// The command for the other end.
+    pub(crate) fn waits_at(&self, port: u16) -> String {
+        let own = self.address.map(|address| match address.address() {
+            IpAddr::V6(own) => format!("[{own}]:{port}"),
+            IpAddr::V4(own) => format!("{own}:{port}"),
+        });
+        let to = own.unwrap_or_else(|| format!("ADDRESS:{port}"));
+        format!("waiting at port {port}; at the other end: hopwise send {to}\n")
+    }
+
     /// Checks the flags as the check of a node's file does.
     fn check_addresses(&self) -> Result<(), Failure> {
         let both = [("--address", self.address), ("--kernel", self.kernel)];
@@ -129,6 +139,13 @@ impl LinkArguments {
             && self.kernel.map(|kernel| kernel.address()) == self.address.map(|own| own.address())
         {
             return Err(Failure::refused("--kernel", "it is --address: expected another one in the subnet"));
+        }
+        if let Some((own, kernel)) = self.address.zip(self.kernel)
+            && !own.contains(kernel.address())
+            && !kernel.contains(own.address())
+        {
+            let problem = format_args!("{} and --address are in no common subnet", kernel.address());
+            return Err(Failure::refused("--kernel", format_args!("{problem}: expected one in {own}")));
         }
         Ok(())
     }

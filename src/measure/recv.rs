@@ -104,7 +104,7 @@ impl Arguments {
         let (mut openings, mut places) = (JoinSet::new(), Places::new(MOST_OPENINGS));
         let mut measurements = JoinSet::new();
         if !self.json {
-            crate::failure::print(format!("waiting at port {}\n", self.port)).await?;
+            crate::failure::print(self.link.waits_at(self.port)).await?;
         }
         loop {
             tokio::select! {

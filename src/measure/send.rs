@@ -217,7 +217,12 @@ impl Arguments {
         };
         let mut stream = connected
             .map_err(|_| failed(&"nobody answers: is `hopwise recv` running there?"))?
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    failed(&format_args!("{error}: is `hopwise recv` running there, at this port?"))
+                }
+                _ => failed(&error),
+            })?;
         opening.write(&mut stream).await.map_err(|error| failed(&error))?;
         Ok(stream)
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::failure::Failure;
 
 mod arrivals;
-mod config;
+pub(crate) mod config;
 mod daemon;
 mod kernel;
 mod keys;
@@ -16,6 +16,7 @@ mod nodes;
 mod speaks;
 mod state;
 mod stations;
+mod status;
 mod switches;
 
 /// Find routes on demand (AODV or AODVv2) over this machine's interfaces; the kernel forwards
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Check the configuration and exit
     #[arg(long)]
     check: bool,
+    /// Obey a trial that has started this: begin at its word, end when standard input does, and then print counts
+    #[arg(long, hide = true)]
+    with_trial: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -44,5 +48,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return crate::daemon::accepted(&arguments.config);
     }
     crate::daemon::log::begin();
-    daemon::run(config, keys)
+    daemon::run(config, keys, arguments.with_trial)
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use crate::daemon::control::{Answer, Question};
+use crate::daemon::stations::RoutingSnapshot;
 
 pub(crate) mod client;
 
@@ -48,6 +49,9 @@ pub(crate) struct PathNews {
     pub(crate) what: PathWhat,
     /// Links to the peer, if there is a route.
     pub(crate) hops: Option<u8>,
+    /// The bit rate of the link to the next hop, if its driver reports one.
+    #[serde(default)]
+    pub(crate) link_bps: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +67,8 @@ pub(crate) enum PathWhat {
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub(crate) enum Response {
     Status(Box<Snapshot>),
+    /// A routing daemon's answer to the same question.
+    Routing(Box<RoutingSnapshot>),
     Capture(CaptureSnapshot),
     /// The connections have the news of paths.
     Taken,

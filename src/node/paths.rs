@@ -18,9 +18,10 @@ pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
     }
     for stack in stacks {
         stack.with(|now, endpoint| {
-            for PathNews { peer, ports, what, hops } in news {
+            for PathNews { peer, ports, what, hops, link_bps } in news {
                 let hops = hops.map(|hops| (hops, HopSource::Routing));
-                let path = Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() };
+                let path =
+                    Path { hops_to_peer: hops, hops_from_peer: hops, link_bps: *link_bps, ..Path::default() };
                 endpoint.handle_path(now, *peer, *ports, &event(*what), &path);
             }
         });

@@ -11,12 +11,13 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot, counted};
 
-/// Show the state of a running node: links, connections and their agents, drops
+/// Show the state of a running node: links, connections and their agents, drops; or a routing daemon's stations
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise status
-  hopwise status --control /run/hopwise/n2.sock --json | jq .connections")]
+  hopwise status --control /run/hopwise/n2.sock --json | jq .connections
+  hopwise status --control /run/hopwise/route.sock       # `control:` of hopwise route")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     control: Control,
@@ -26,19 +27,27 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let snapshot = ask(&arguments.control)?;
-    let text = if arguments.json {
-        let text = serde_json::to_string(&snapshot).map_err(|error| Failure::failed("write JSON", error))?;
-        text + "\n"
-    } else {
-        page(&snapshot)
+    let text = match arguments.control.ask(&Request::Status)? {
+        Response::Status(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Status(snapshot) => page(&snapshot),
+        Response::Routing(snapshot) if arguments.json => json(&snapshot)?,
+        Response::Routing(snapshot) => snapshot.page(),
+        _ => return Err(Failure::failed("ask the daemon", "it answered another question")),
     };
     crate::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))
+}
+
+fn json(snapshot: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(snapshot).map_err(|error| Failure::failed("write JSON", error))?;
+    Ok(text + "\n")
 }
 
 pub(crate) fn ask(control: &Control) -> Result<Snapshot, Failure> {
     match control.ask(&Request::Status)? {
         Response::Status(snapshot) => Ok(*snapshot),
+        Response::Routing(_) => {
+            Err(Failure::failed("ask the daemon", "it routes: `hopwise status` shows it"))
+        }
         _ => Err(Failure::failed("ask the daemon", "it answered another question")),
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
-use hopwise_core::LinkId;
-use hopwise_host::nl80211::StationAddress;
+use hopwise_core::{LinkId, StationAddress};
+use hopwise_host::nl80211::EVERY;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time};
@@ -213,7 +213,7 @@ impl Forecast {
 pub(super) struct Stations {
     pub(super) interface: String,
     pub(super) mobiles: Vec<StationOf>,
-    /// Time between two queries of the stations.
+    /// Time between two looks at the mobiles; the driver reports every 50 ms.
     #[serde(default = "every")]
     pub(super) every: Time,
     /// Age beyond which a signal is ignored.
@@ -312,9 +312,9 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         check_forecast(document, forecast)?;
     }
     for (nth, stations) in config.stations.iter().enumerate() {
-        if stations.every.0 < Duration::from_millis(10) {
+        if stations.every.0 < EVERY {
             let at = YamlPath::root().key("stations").index(nth).key("every");
-            return Err(document.refuse(&at, "the interval is too short", "10ms or more"));
+            return Err(document.refuse(&at, "the interval is too short", "50ms or more"));
         }
     }
     for (nth, fade) in config.schedule.iter().enumerate() {
@@ -448,7 +448,7 @@ mod tests {
             "stations: [{ interface: w, mobiles: [{ address: 10.0.0.1, station: 2:0 }] }]\n",
             "no Ethernet address",
         ),
-        ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(10ms or more)"),
+        ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(50ms or more)"),
         ("limits: { flows: 0 }\n", "zero flows leave no work"),
         ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
         ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),

@@ -4,10 +4,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::LinkEvent;
+use hopwise_lab::units::Size;
 use hopwise_mesh::ProxyCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::control::{Answer, Question};
+use crate::daemon::stations::InterfaceSnapshot;
 
 /// News from a link layer, or from a program in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,9 +102,26 @@ pub(super) struct Status {
     /// The part of `kept_bytes` in flows that are cut in two.
     #[serde(default)]
     pub(super) cut_bytes: usize,
+    /// The interfaces under `stations:`.
+    #[serde(default)]
+    pub(super) stations: Vec<InterfaceSnapshot>,
 }
 
 impl Status {
+    /// Lines for people.
+    pub(super) fn page(&self) -> String {
+        let Status { flows, cut, packets, untouched, unserved, kept_packets, kept_bytes, .. } = self;
+        let mut lines = vec![
+            format!("flows {flows}, cut in two {cut}, unserved {unserved}"),
+            format!(
+                "packets {packets}, untouched {untouched}, kept {kept_packets} ({})",
+                Size(*kept_bytes as u64)
+            ),
+        ];
+        lines.extend(self.stations.iter().flat_map(InterfaceSnapshot::lines));
+        lines.join("\n")
+    }
+
     pub(super) fn of(counts: &ProxyCounts) -> Status {
         Status {
             flows: counts.flows,
@@ -119,6 +138,7 @@ impl Status {
             kept_packets: counts.kept_packets,
             kept_bytes: counts.kept_bytes,
             cut_bytes: counts.cut_bytes,
+            stations: Vec::new(),
         }
     }
 }
@@ -127,7 +147,7 @@ impl Status {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Response {
     Done,
-    Status(Status),
+    Status(Box<Status>),
     Refused(String),
 }
 

@@ -26,7 +26,7 @@ use tokio::net::UnixListener;
 use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
 use super::watchdog::{BEAT_EVERY, Watcher};
-use super::{devices, firewall, sources};
+use super::{devices, firewall, sources, told};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::notify;
@@ -98,7 +98,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     })?;
     let (commands, waiting) = channel();
     let teller = Teller { commands, poller: driver.poller() };
-    let sources = sources::open(config, driver.clock())?;
+    let (sources, told) = sources::open(config, driver.clock())?;
     firewall::look(config);
     let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
@@ -106,7 +106,12 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         let (teller, clock) = (teller.clone(), driver.clock());
         spawn("links", move || sources::listen(sources, clock, |event| teller.tell(Command::Hear(event))))?;
     }
-    keep_time(teller, config, &bound, ending)?;
+    let clock = driver.clock();
+    let answer = {
+        let asks = teller.clone();
+        move |request| told::add(asks.ask(request), &told, clock)
+    };
+    keep_time(teller, config, (&bound, answer), ending)?;
     let service = notify::ready();
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
@@ -140,7 +145,12 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure
 }
 
 /// Handles signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
-fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending) -> Result<(), Failure> {
+fn keep_time(
+    teller: Teller,
+    config: &Config,
+    (bound, answer): (&Bound, impl Fn(Request) -> Response + Send + Sync + 'static),
+    mut ending: Ending,
+) -> Result<(), Failure> {
     let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
@@ -151,8 +161,7 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending)
     let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
     spawn("signals", move || {
         runtime.block_on(async {
-            let asks = teller.clone();
-            tokio::spawn(control::serve(listener, move |request| asks.ask(request)));
+            tokio::spawn(control::serve(listener, answer));
             let ticker = teller.clone();
             if has_forecast {
                 tokio::spawn(async move {
@@ -245,7 +254,7 @@ fn obey(driver: &mut Driver<Proxy>, request: Request, forecasts: Option<&mut For
     }
     let Some(event) = request.event() else {
         let status = Status::of(&driver.machine().counts());
-        return Response::Status(status);
+        return Response::Status(Box::new(status));
     };
     tell(driver, &event);
     Response::Done

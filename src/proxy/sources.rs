@@ -12,6 +12,7 @@ use hopwise_mesh::{LinkSource, Schedule, TimedEvent};
 use rustix::event::{PollFd, PollFlags};
 
 use super::config::{Carrier, Config, Fade};
+use super::told::ToldStations;
 use crate::failure::Failure;
 
 mod stations;
@@ -23,23 +24,28 @@ pub(super) trait Live: LinkSource {
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// The sources, and what a status tells of stations.
+type Opened = (Vec<Box<dyn Live>>, Vec<ToldStations>);
+
 /// The longest wait when nothing is due.
 const LONGEST: Duration = Duration::from_secs(1);
 
-pub(super) fn open(config: &Config, clock: Clock) -> Result<Vec<Box<dyn Live>>, Failure> {
-    let mut sources: Vec<Box<dyn Live>> = Vec::new();
+pub(super) fn open(config: &Config, clock: Clock) -> Result<Opened, Failure> {
+    let (mut sources, mut told): Opened = Default::default();
     for carrier in &config.carriers {
         sources.push(Box::new(Carriers::open(carrier)?));
     }
     for stations in &config.stations {
-        sources.push(Box::new(Stations::open(stations, clock)?));
+        let stations = Stations::open(stations, clock)?;
+        told.push(stations.told());
+        sources.push(Box::new(stations));
     }
     if !config.schedule.is_empty() {
         let began = clock.now();
         let steps = config.schedule.iter().flat_map(|fade| steps(began, fade));
         sources.push(Box::new(Schedule::new(steps)));
     }
-    Ok(sources)
+    Ok((sources, told))
 }
 
 /// Hands on all news of the sources, until the receiver is gone.

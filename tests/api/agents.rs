@@ -88,7 +88,7 @@ fn what_a_rule_leaves_out_stays_as_the_endpoint_has_it() {
         shadows: "[immediate]".into(),
     };
     let mut pair = Net::with(|_, config| {
-        config.agents = defaults.clone();
+        config.agents = defaults.clone().into();
         config.rules = vec![Rule { senders: Some("[cubic, limit:4]".into()), ..Rule::default() }];
     })
     .pair();
@@ -124,7 +124,7 @@ fn a_choice_for_one_connection_goes_before_every_rule_and_leaves_the_rest_to_it(
 #[test]
 fn shadows_are_counted_and_change_nothing() {
     let run = |shadows: &str| {
-        let mut net = Net::with(|_, config| config.agents.shadows = shadows.into());
+        let mut net = Net::with(|_, config| config.agents.shadows = Some(shadows.into()));
         let listener = net.listen(ListenOptions::default());
         let client = net.connect();
         net.settle();
@@ -149,7 +149,7 @@ fn shadows_are_counted_and_change_nothing() {
 #[test]
 fn what_the_receiver_agent_is_decides_how_many_acks_leave() {
     let acks_of = |receiver: &str| {
-        let mut net = Net::with(|_, config| config.agents.receiver = receiver.into());
+        let mut net = Net::with(|_, config| config.agents.receiver = Some(receiver.into()));
         net.listen(ListenOptions::default());
         let now = net.now();
         let id = net.hosts.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
@@ -209,6 +209,10 @@ impl AgentMaker for Counting {
     fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec> {
         self.read.fetch_add(1, Ordering::Relaxed);
         self.standard.senders(list)
+    }
+
+    fn default_specs(&self) -> AgentSpecs {
+        self.standard.default_specs()
     }
 }
 

@@ -158,7 +158,7 @@ fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
 fn a_program_that_hears_of_room_only_now_is_not_what_holds_its_data() {
     let mut pair = Net::with(|_, config| {
         config.tcp = Arc::new(TcpConfig { nagle: false, ..with_buffers_of(LARGE) });
-        config.agents.senders = "[\"newreno:iw=1000\"]".into();
+        config.agents.senders = Some("[\"newreno:iw=1000\"]".into());
     })
     .pair();
     // A SYN's window is 64 KiB at most.

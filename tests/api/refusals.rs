@@ -215,9 +215,9 @@ fn a_wrong_agent_in_the_configuration_is_named_with_its_place() {
         in_rule.rules.push(Rule { receiver, senders, shadows, ..Rule::default() });
         let mut as_default = config(End::A);
         let specs = &mut as_default.agents;
-        specs.receiver = choice.receiver.unwrap_or(specs.receiver.clone());
-        specs.senders = choice.senders.unwrap_or(specs.senders.clone());
-        specs.shadows = choice.shadows.unwrap_or(specs.shadows.clone());
+        specs.receiver = choice.receiver.or(specs.receiver.take());
+        specs.senders = choice.senders.or(specs.senders.take());
+        specs.shadows = choice.shadows.or(specs.shadows.take());
         for config in [in_rule, as_default] {
             let refusal = Endpoint::new(config, Box::new(StandardAgents::default())).expect_err("wrong");
             assert_names(&*refusal, part);

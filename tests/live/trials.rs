@@ -41,7 +41,7 @@ impl Scenario {
         command
     }
 
-    fn trial(&self, words: &[&str]) -> Output {
+    pub(crate) fn trial(&self, words: &[&str]) -> Output {
         self.command(words).output().expect("it starts")
     }
 
@@ -51,7 +51,7 @@ impl Scenario {
     }
 
     /// Its namespaces that exist now.
-    fn namespaces(&self) -> Vec<String> {
+    pub(crate) fn namespaces(&self) -> Vec<String> {
         let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with(&self.name)).collect()
@@ -92,8 +92,8 @@ fn worlds_are_compared_arm_by_arm_and_the_one_without_a_kernel_leaves_its_arms_o
     }
 }
 
-/// The processes on nodes that a trial has started.
-fn children(of: &Child) -> Vec<Pid> {
+/// The processes on nodes that a trial has started, of that subcommand.
+pub(crate) fn children(of: &Child, subcommand: &str) -> Vec<Pid> {
     let mut all = Vec::new();
     // A thread other than the first may have started them.
     for entry in fs::read_dir(format!("/proc/{}/task", of.id())).into_iter().flatten().flatten() {
@@ -102,12 +102,12 @@ fn children(of: &Child) -> Vec<Pid> {
     }
     all.retain(|pid| {
         let words = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-        words.split(|byte| *byte == 0).nth(1) == Some(b"part")
+        words.split(|byte| *byte == 0).nth(1) == Some(subcommand.as_bytes())
     });
     all
 }
 
-fn lives(pid: Pid) -> bool {
+pub(crate) fn lives(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
@@ -162,21 +162,29 @@ fn a_trial_between_namespaces_counts_what_each_tcp_tells() {
     assert_eq!(scenario.namespaces(), [""; 0]);
 }
 
+/// A setting, the place that is named, and the problem or its remedy.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("routing={ protocol: dsr }", "--set", "kernels do not put this protocol's headers"),
+    ("routing={ protocol: gpsr }", "--set", "static, aodv or dymo, or world: sim"),
+    ("routing={ protocol: aodv, rules: ns2 }", "--set", "AODV does not follow the rules of ns-2"),
+    ("routing={ protocol: dymo, dymo: { signed: true } }", "--set", "messages are not signed"),
+    ("routing={ protocol: aodv, data_hop_limit: 9 }", "--set", "set the hop limit of their packets"),
+    ("routing={ protocol: aodv, ack_seq: true }", "--set", "do not tell routing what has arrived"),
+    (
+        "traffic=[{ from: first, to: last, kind: saturated }]",
+        "--set",
+        "a program does not see whether the radio has room",
+    ),
+    ("radio.when_full=hold", "--set", "a kernel's queue does not hold packets back"),
+    ("arms.kernel.receiver=delayed", "--set", "the kernel's TCP has both ends of a connection"),
+    ("arms.kernel.sender=kernel:../x", "--set", "`../x` is no name of an algorithm"),
+    ("world=sim", "yaml:9", "the simulation has no kernel"),
+];
+
 #[test]
 fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
     let scenario = Scenario::new("refused", "netns", TEXT);
-    for (set, place, words) in [
-        ("routing={ protocol: dsr }", "--set", "no routing protocol runs in the world netns"),
-        (
-            "traffic=[{ from: first, to: last, kind: saturated }]",
-            "--set",
-            "a program does not see whether the radio has room",
-        ),
-        ("radio.when_full=hold", "--set", "a kernel's queue does not hold packets back"),
-        ("arms.kernel.receiver=delayed", "--set", "the kernel's TCP has both ends of a connection"),
-        ("arms.kernel.sender=kernel:../x", "--set", "`../x` is no name of an algorithm"),
-        ("world=sim", "yaml:9", "the simulation has no kernel"),
-    ] {
+    for &(set, place, words) in REFUSED {
         let words_of_trial: &[&str] =
             if set.starts_with("world") { &["--world", "sim"] } else { &["--set", set] };
         let mut command = Command::new(HOPWISE);
@@ -198,10 +206,10 @@ fn kill_one(scenario: &Scenario, nth: u32) {
         scenario.command(&endless).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     let kills_trial = nth.is_multiple_of(3);
     if !kills_trial {
-        within_patience(until(|| children(&trial).len() == 3));
+        within_patience(until(|| children(&trial, "part").len() == 3));
     }
     thread::sleep(Duration::from_millis(u64::from(nth) * 137 % 900));
-    let processes = children(&trial);
+    let processes = children(&trial, "part");
     let victim =
         if kills_trial { Pid::from_child(&trial) } else { processes[nth as usize % processes.len()] };
     kill_process(victim, Signal::KILL).expect("it lives");

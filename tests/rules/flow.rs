@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::{Profile, StandardAgents};
-use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
-    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload,
+    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload,
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, TcpConfig};
@@ -87,10 +86,10 @@ impl Setup {
         let link = LinkConfig { offload, checksums, ..LinkConfig::wire(0, self.mtu[which], vec![prefix]) };
         let mut config = EndpointConfig::new(link, [which as u8 + 1; 32]);
         config.tcp = Arc::new(self.tcp[which].clone());
-        config.agents = AgentSpecs {
-            receiver: self.receiver.into(),
-            senders: self.senders.into(),
-            shadows: self.shadows.into(),
+        config.agents = AgentChoice {
+            receiver: Some(self.receiver.into()),
+            senders: Some(self.senders.into()),
+            shadows: Some(self.shadows.into()),
         };
         config.trace_events = 1 << 22;
         Endpoint::new(config, Box::new(StandardAgents::new(self.profile))).expect("specs are right")

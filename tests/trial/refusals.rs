@@ -51,8 +51,9 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let folder = Folder::new("options");
-    refused(&folder, &["--seeds", "0"], &["--seeds", "1..=100000"]);
-    refused(&folder, &["--jobs", "0"], &["--jobs"]);
+    refused(&folder, &["--seeds", "0"], &["--seeds", "expected a whole number from 1 to 100000"]);
+    refused(&folder, &["--seeds", "five"], &["--seeds", "expected a whole number from 1 to 100000"]);
+    refused(&folder, &["--jobs", "0"], &["--jobs", "expected a whole number, 1 or more"]);
     for part in ["3/2", "0/2", "2", "a/b"] {
         refused(&folder, &["--shard", part], &["expected a part and their number, such as 2/8"]);
     }
@@ -60,7 +61,10 @@ fn options_that_make_no_sense_are_refused() {
     refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns or hwsim"]);
     refused(&folder, &["--world", "sim,netns", "--shard", "1/2"], &["--shard", "expected one world"]);
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
-    refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:16", "did you mean `hops`?"]);
+    refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:10", "did you mean `hops`?"]);
+    // Names stay whole where the list of them is broken into lines.
+    let names = ["did you mean `ofdm-12mbps`?", "ofdm-6mbps,", "ofdm-24mbps,", "dsss-5.5mbps-short,"];
+    refused(&folder, &["--set", "radio.profile=ofdm-13mbps"], &names);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
     refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
 }
@@ -112,13 +116,14 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     assert!(folder.files("used") == before);
 }
 
-/// A disk of its own, where the system allows one.
+/// A disk of its own, where the system allows one. It holds the files of three runs, and two are made at a time: one
+/// record at least is whole before the disk is full.
 #[test]
 fn records_stay_whole_when_the_disk_is_full() {
     let folder = Folder::new("full");
     std::fs::create_dir(folder.path("disk")).expect("a folder");
     let on_disk = |script: &str| {
-        let script = format!("mount -t tmpfs -o size=160k tmpfs disk && {script}");
+        let script = format!("mount -t tmpfs -o size=320k tmpfs disk && {script}");
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
         command.env("HOPWISE", env!("CARGO_BIN_EXE_hopwise")).current_dir(folder.path(""));
@@ -134,7 +139,7 @@ fn records_stay_whole_when_the_disk_is_full() {
         }
     }
     let done = on_disk(
-        "\"$HOPWISE\" trial small.yaml --seeds 40 --out disk/a; status=$?; cat disk/a/runs/*.json; \
+        "\"$HOPWISE\" trial small.yaml --seeds 40 --jobs 2 --out disk/a; status=$?; cat disk/a/runs/*.json; \
          test ! -e disk/a/records.jsonl && ls disk/a/runs && exit $status",
     )
     .expect("the shell runs");

@@ -1,6 +1,6 @@
 //! The output and files of a trial, which do not depend on the steps of its making.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
 
 use serde_json::Value;
@@ -104,6 +104,23 @@ fn killed_at_any_moment_it_goes_on_to_the_same_files() {
         assert!(*bytes == cut[name], "{name} differs");
     }
     assert_eq!(printed.as_bytes(), whole["summary.json"]);
+}
+
+#[test]
+fn a_trial_that_is_interrupted_says_how_it_goes_on() {
+    let folder = Folder::new("stopped");
+    let longer = ["--set", "run.duration=100s", "--seeds", "40", "--jobs", "1", "--out", "cut"];
+    let mut child = folder.command(&longer).spawn().expect("it begins");
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    told.read_line(&mut said).expect("the first run is there");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is ours");
+    let status = child.wait().expect("it ends");
+    told.read_to_string(&mut said).expect("its last words");
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("hopwise: stopped after ") && said.contains(" of 120 runs"), "{said}");
+    assert!(said.ends_with("the same command with --resume goes on\n"), "{said}");
 }
 
 #[test]
@@ -223,6 +240,37 @@ fn what_is_there_already_gives_way_or_is_gone_on_with() {
     assert!(text(&more.stderr).contains("6 of 9 runs are there already"), "{}", text(&more.stderr));
     let now = folder.files("results/small");
     assert!(before.iter().filter(|(name, _)| name.starts_with("runs/")).all(|(name, run)| now[name] == *run));
+}
+
+#[test]
+fn a_run_has_a_folder_of_its_own_and_never_takes_another_ones_place() {
+    let folder = Folder::new("own");
+    let run = |arm: &str, words: &[&str]| {
+        let done = folder.hopwise(&[&["run", "small.yaml", "--arm", arm], words].concat()).output();
+        let done = done.expect("it was built with the tests");
+        (done.status.code(), text(&done.stderr))
+    };
+    folder.done(&["--seeds", "1"]);
+    let trial = folder.files("results/small");
+    assert_eq!(run("every", &[]).0, Some(0));
+    assert_eq!(run("every", &["--seed", "2"]).0, Some(0));
+    assert!(folder.files("results/small") == trial, "the trial is left alone");
+    let first = folder.files("results/small-every-1");
+    assert!(first["run.json"] != folder.files("results/small-every-2")["run.json"]);
+    // The same name again: the older run stays under another one.
+    let (code, said) = run("every", &["--set", "topology.hops=3"]);
+    assert_eq!(code, Some(0), "{said}");
+    let moved = "the run that was in results/small-every-1 is in results/small-every-1.1 now";
+    assert!(said.contains(moved), "{said}");
+    assert!(
+        folder.files("results/small-every-1.1") == first && folder.files("results/small-every-1") != first
+    );
+    // A run in a trial's folder, and a trial in a run's.
+    let (code, said) = run("every", &["--out", "results/small"]);
+    assert!(code == Some(2) && said.contains("it holds a trial") && said.contains("another --out"), "{said}");
+    assert!(folder.files("results/small") == trial);
+    let refused = folder.trial(&["--out", "results/small-every-1"]);
+    assert!(text(&refused.stderr).contains("it holds a single run: choose another --out"));
 }
 
 /// `scripts/slurm-trial` with the variables that a task of a job array has.

@@ -1,5 +1,10 @@
 use super::*;
 use crate::report::tests::{record, trial};
+use crate::result::RoundTrips;
+
+fn trips(median_ms: f64) -> RoundTrips {
+    RoundTrips { count: 1000, median_ms, p95_ms: 2.0 * median_ms, p99_ms: 3.0 * median_ms }
+}
 
 fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
     let trial = trial(&["every", "dca"], &[8]);
@@ -9,6 +14,7 @@ fn sentences_of(change_arm: impl Fn(&mut Record)) -> String {
         let known = |arm, goodput| {
             let mut record = record(8, arm, block, goodput);
             record.result.air.ack_airtime_s = Some(0.0);
+            record.result.flows[0].round_trips = Some(trips(100.0));
             record
         };
         records.push(known("every", 200.0 + scatter));
@@ -31,8 +37,8 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     assert_eq!(
         sentence,
         "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6; and that although all radios together sent for 45.0 s instead of 60.0 and a \
-         run had 5.0 timeouts instead of 1.0."
+         45.5 ms of air instead of 60.6; this although all radios together were on the air for 45.0 s instead of 60.0 \
+         and a run had 5.0 timeouts instead of 1.0."
     );
 }
 
@@ -67,4 +73,35 @@ fn equal_arms_have_nothing_that_tells_them_apart() {
         sentence,
         "dca was as fast as every (+0.2 %), and nothing that the runs count tells them apart."
     );
+}
+
+#[test]
+fn what_is_equal_as_printed_is_no_reason_and_one_thing_is_no_several() {
+    let sentence = sentences_of(|arm| {
+        arm.result.total.goodput_kbps *= 1.3;
+        // 9.09 and 8.59 collisions for 100 new segments are both printed as 9; so are 5.05 and 4.95 packets as 5.
+        arm.result.air.collisions = Some(85);
+        arm.result.air.airtime_s = Some(45.0);
+    });
+    assert!(sentence.contains("a new segment took 45.5 ms"), "{sentence}");
+    assert!(!sentence.contains("collided"), "{sentence}");
+    let sentence = sentences_of(|arm| {
+        arm.result.total.goodput_kbps *= 1.3;
+        arm.result.air.collisions = Some(10);
+    });
+    assert!(sentence.contains("1 frame collided for 100 new segments instead of 9"), "{sentence}");
+}
+
+#[test]
+fn what_an_arm_costs_in_delay_is_said_after_its_reasons() {
+    let with = |median_ms: f64| {
+        sentences_of(move |arm| {
+            arm.result.total.goodput_kbps *= 1.3;
+            arm.result.flows[0].round_trips = Some(trips(median_ms));
+        })
+    };
+    let cost =
+        " Half of its round trips took up to 400 ms instead of 100, and 95 % up to 800 ms instead of 200.";
+    assert!(with(400.0).ends_with(cost), "{}", with(400.0));
+    assert!(!with(101.0).contains("round trips"), "{}", with(101.0));
 }

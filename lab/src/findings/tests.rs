@@ -1,5 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
+use crate::result::{FlowRow, RoundTrips};
 
 #[test]
 fn every_point_has_its_own_table_and_sentences() {
@@ -16,8 +17,13 @@ fn every_point_has_its_own_table_and_sentences() {
     let findings = Findings::of(&trial, &records);
     let verdicts: Vec<_> = findings.points.iter().map(|point| point.comparisons[0].verdict.name()).collect();
     assert_eq!(verdicts, ["no difference", "faster"]);
-    let text = findings.text();
+    let text = findings.text(None);
     let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "kbit/s             every    dca");
+    assert!(
+        lines[1].starts_with("topology.hops = 4  201.") && lines[2].starts_with("topology.hops = 8  201.")
+    );
+    let lines = &lines[4..];
     assert_eq!(lines[0], "topology.hops = 4");
     let heads: Vec<_> = lines[1].split("  ").map(str::trim).filter(|head| !head.is_empty()).collect();
     assert_eq!(
@@ -45,9 +51,41 @@ fn every_point_has_its_own_table_and_sentences() {
 #[test]
 fn a_point_without_runs_is_told_as_such() {
     let findings = Findings::of(&trial(&["every", "dca"], &[4]), &[]);
-    let text = findings.text();
+    let text = findings.text(None);
     assert!(
         text.contains("none") && text.contains("dca and every have no finished block in common."),
         "{text}"
     );
+}
+
+#[test]
+fn a_narrow_terminal_gets_fewer_columns_and_delays_stand_where_they_are_known() {
+    let trial = trial(&["every", "dca"], &[4]);
+    let mut records: Vec<_> = (1..=3)
+        .flat_map(|block| ["every", "dca"].map(|arm| record(4, arm, block, 200.0 + f64::from(block))))
+        .collect();
+    let text = |records: &[Record], width| Findings::of(&trial, records).text(width);
+    assert!(!text(&records, None).contains("RTT"), "no run tells any");
+    for record in &mut records {
+        let trips = RoundTrips { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
+        record.result.flows[0].round_trips = Some(trips);
+    }
+    let whole = text(&records, None);
+    assert!(whole.contains("RTT ms (95 %)") && whole.contains("  412 (980)  "), "{whole}");
+    assert!(!whole.contains("Jain"), "one flow shares with nobody");
+    let mut two = records.clone();
+    for record in &mut two {
+        let other = FlowRow { id: "f1".to_owned(), ..record.result.flows[0].clone() };
+        record.result.flows.push(other);
+        record.result.total.jain = 0.75;
+    }
+    assert!(text(&two, None).contains("  Jain  ") && text(&two, None).contains("  0.750  "));
+    let narrow = text(&records, Some(80));
+    let table = || narrow.lines().skip(1).take(3);
+    assert!(table().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert!(
+        table().next().is_some_and(|head| head.ends_with("verdict") && !head.contains("timeouts")),
+        "{narrow}"
+    );
+    assert!(text(&records, Some(110)).contains("RTT ms (95 %)"), "the least needed goes first");
 }

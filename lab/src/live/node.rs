@@ -1,6 +1,7 @@
 //! An end node of a live world: an endpoint with the node's programs, on one link to the node's kernel.
 
 use std::error::Error;
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -27,6 +28,20 @@ pub struct LiveNode {
     next: Instant,
     end: Instant,
     look_at: Instant,
+    watcher: Option<Watcher>,
+    /// Events for the watcher.
+    events: Vec<TraceEvent>,
+}
+
+/// Sees each event of the trace, with the endpoint as it is by then.
+type Sees = Box<dyn FnMut(&Endpoint, &TraceEvent) + Send>;
+
+struct Watcher(Sees);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").finish_non_exhaustive()
+    }
 }
 
 /// An endpoint that knows of its paths only what packets show.
@@ -57,7 +72,13 @@ impl LiveNode {
         let mut programs = Programs::of(plan, node, address_of_programs);
         programs.open(&mut alone);
         let next = programs.next();
-        Ok(LiveNode { alone, programs, next, end: plan.end(), look_at: plan.counts_from() })
+        let (end, look_at) = (plan.end(), plan.counts_from());
+        Ok(LiveNode { alone, programs, next, end, look_at, watcher: None, events: Vec::new() })
+    }
+
+    /// Shows the trace to this as well, while it is kept.
+    pub fn watch_trace(&mut self, sees: Sees) {
+        self.watcher = Some(Watcher(sees));
     }
 
     /// The results of each end of a flow here.
@@ -130,7 +151,13 @@ impl Machine for LiveNode {
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
-        self.alone.endpoint.drain_trace(sink);
+        let Some(Watcher(sees)) = &mut self.watcher else { return self.alone.endpoint.drain_trace(sink) };
+        let events = &mut self.events;
+        self.alone.endpoint.drain_trace(&mut |event| events.push(*event));
+        for event in events.drain(..) {
+            sees(&self.alone.endpoint, &event);
+            sink(&event);
+        }
     }
 
     fn drain_decisions(&mut self, sink: &mut dyn FnMut(&[u8])) {

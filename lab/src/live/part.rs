@@ -1,5 +1,7 @@
 //! The messages between a trial and the processes on its nodes: lines of JSON.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::VERSION;
@@ -21,15 +23,20 @@ pub struct Part {
     pub seed: u64,
     /// The number of the node.
     pub node: u32,
+    /// The file for the packets of the node's endpoint; none asks for no capture.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
 }
 
-/// A message of a node.
+/// A message of a process on a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
     /// Its sockets are open. It waits for the beginning.
     Ready,
     Ended(Ended),
+    /// The same of a routing daemon.
+    Routed(Routed),
     /// It cannot take part.
     Refused {
         problem: String,
@@ -41,6 +48,15 @@ pub enum Says {
 pub struct Ended {
     pub ends: Vec<EndResult>,
     /// The longest time by which a timer of the node was late, in microseconds.
+    pub late_us: u64,
+}
+
+/// The counts of a node's routing at the run's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    pub discoveries: u64,
+    pub route_failures: u64,
+    /// The longest time by which a timer of the daemon was late, in microseconds.
     pub late_us: u64,
 }
 

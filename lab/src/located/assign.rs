@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_yaml::Value;
 
-use super::{Document, Refusal, Step, YamlPath, tree};
+use super::{Document, Mark, Refusal, Step, YamlPath, tree};
 
 /// The longest list that a scenario may have.
 const LONGEST_LIST: usize = 10_000;
@@ -37,13 +37,22 @@ pub(super) enum Shown {
 
 impl Assigned {
     /// The place that a refusal of `path` shows. `path` is the assigned one, lies within it, or exists by it alone.
-    pub(super) fn shown(&self, path: &YamlPath, problem: &str, accepted: Option<&String>) -> Shown {
+    pub(super) fn shown(
+        &self,
+        path: &YamlPath,
+        mark: Mark,
+        (problem, accepted): (&str, Option<&String>),
+    ) -> Shown {
         let within = path.0.get(self.path.0.len()..).unwrap_or_default();
         match &self.from {
             From::Text { by, text, value_at } => {
                 let (problem, accepted) = (problem.to_owned(), accepted.cloned());
-                let span = within_text(&text[*value_at..], within);
-                let span = *value_at + span.start..*value_at + span.end;
+                let span = if *path == self.path && matches!(mark, Mark::Key) {
+                    last_key(&text[..*value_at])
+                } else {
+                    let span = within_text(&text[*value_at..], (within, mark));
+                    *value_at + span.start..*value_at + span.end
+                };
                 Shown::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
             }
             From::Elsewhere(from) => Shown::At(YamlPath(from.0.iter().chain(within).cloned().collect())),
@@ -52,11 +61,19 @@ impl Assigned {
 }
 
 /// Position of a part of a value in its text.
-fn within_text(value: &str, within: &[Step]) -> Range<usize> {
-    match tree::parse(value) {
-        Ok(root) if !within.is_empty() => root.span(within),
+fn within_text(value: &str, (within, mark): (&[Step], Mark)) -> Range<usize> {
+    match (tree::parse(value), mark) {
+        (Ok(root), Mark::Value) if !within.is_empty() => root.span(within),
+        (Ok(root), Mark::Key) if !within.is_empty() => root.key_span(within),
         _ => 0..value.len(),
     }
+}
+
+/// Position of the last key of `PATH=`.
+fn last_key(path: &str) -> Range<usize> {
+    let end = path.trim_end_matches('=').trim_end().len();
+    let start = path[..end].rfind('.').map_or(0, |dot| dot + 1);
+    start + (path[start..end].len() - path[start..end].trim_start().len())..end
 }
 
 impl Document {
@@ -72,7 +89,12 @@ impl Document {
         if path.is_empty() || path.split('.').any(str::is_empty) {
             return Err(whole("the path has an empty step"));
         }
-        let value: Value = serde_yaml::from_str(value).map_err(|error| whole(&error.to_string()))?;
+        let value: Value = serde_yaml::from_str(value).map_err(|error| {
+            let problem = super::without_place(&error.to_string());
+            let accepted = Some("a value in YAML, such as 7, text or [1, 2]".to_owned());
+            let span = value_at..assignment.len();
+            Box::new(Refusal::new(by, assignment, span, problem, accepted))
+        })?;
         let path = self.path_named(path);
         put(&mut self.value, &path.0, value).map_err(|problem| whole(&problem))?;
         let from = From::Text { by: by.to_owned(), text: assignment.to_owned(), value_at };
@@ -239,6 +261,21 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_was_set_is_refused_at_the_key() {
+        let mut document = document();
+        for assignment in ["run.more=1", "other={ deep: 2 }"] {
+            document.set("--set", assignment).expect("it can be set");
+        }
+        let at = |path: &[&str]| {
+            let path = path.iter().fold(YamlPath::root(), |path, key| path.key(key));
+            document.refuse_key(&path, "no", "yes").to_string()
+        };
+        assert_eq!(at(&["run", "more"]), "--set:1:5: no");
+        assert_eq!(at(&["other"]), "--set:1:1: no");
+        assert_eq!(at(&["other", "deep"]), "--set:1:9: no");
+    }
+
+    #[test]
     fn what_is_there_only_by_what_was_set_is_refused_where_it_was_set() {
         let mut document = document();
         for assignment in ["matrix.hops=[1, 2]", "run.more=1"] {
@@ -275,7 +312,7 @@ mod tests {
             ("run..seeds=1", "empty step"),
             ("run.seeds.x=1", "nothing to put `x` into"),
             ("list.9=1", "none of the 2 places"),
-            ("run.seeds=[", "line"),
+            ("run.seeds=[", "--set:1:11: did not find"),
         ] {
             let refused = document().set("--set", assignment).expect_err(assignment).to_string();
             assert!(refused.contains(problem), "{assignment}: {refused}");

@@ -29,14 +29,14 @@ pub(super) fn wanted(said: &str) -> String {
     let most: Option<u64> = match said {
         "u8" => Some(u8::MAX.into()),
         "u16" => Some(u16::MAX.into()),
-        "u32" => Some(u32::MAX.into()),
-        "u64" | "usize" => Some(u64::MAX),
         _ => None,
     };
     if let Some(most) = most {
         return format!("a whole number from 0 to {most}");
     }
     match said {
+        // The range of the type is not that of the key, which a larger number is told.
+        "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),

@@ -8,6 +8,7 @@ use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::Instant;
 use hopwise_core::endpoint::EventKind;
 
+use super::delays::Delays;
 use super::message::{ENDLESS, HEADER, Header, Message, Then};
 use super::seen::{Completions, Counted, Seen};
 use super::sockets::{Platform, Sockets};
@@ -29,7 +30,8 @@ pub(super) struct Client<S: Sockets> {
     thinks: Stream,
     open: Option<Open<S::Conn>>,
     pub(super) seen: Seen,
-    completions: Completions,
+    /// The durations of what ended in the counted time.
+    took: Delays,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,7 @@ impl<S: Sockets> Client<S> {
             thinks: stream(Purpose::ThinkTime),
             open: None,
             seen,
-            completions: Completions::default(),
+            took: Delays::default(),
             plan,
         }
     }
@@ -80,7 +82,7 @@ impl<S: Sockets> Client<S> {
     }
 
     pub(super) fn completions(&self) -> Option<Completions> {
-        (!self.is_endless()).then_some(self.completions)
+        (!self.is_endless()).then(|| Completions::from(&self.took))
     }
 
     pub(super) fn conn(&self) -> Option<S::Conn> {
@@ -233,7 +235,7 @@ impl<S: Sockets> Client<S> {
         let conn = open.conn;
         if is_complete && let Some(began) = open.began.take() {
             if now >= self.seen.tally.counts_from {
-                self.completions.add(now.since(began).as_nanos() as u64);
+                self.took.add(now.since(began));
             }
             self.come_back(now, Duration::ZERO);
         }

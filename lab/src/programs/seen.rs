@@ -8,6 +8,7 @@ use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::Info;
 use serde::{Deserialize, Serialize};
 
+use super::delays::{Delays, Spread};
 use super::sockets::{Platform, Sockets};
 
 /// The bytes that arrived, and those of them that count.
@@ -34,13 +35,14 @@ pub struct Completions {
     pub count: u64,
     pub total_ns: u64,
     pub longest_ns: u64,
+    /// None if nothing ended.
+    pub spread: Option<Spread>,
 }
 
-impl Completions {
-    pub(super) fn add(&mut self, took_ns: u64) {
-        self.count += 1;
-        self.total_ns += took_ns;
-        self.longest_ns = self.longest_ns.max(took_ns);
+impl From<&Delays> for Completions {
+    fn from(took: &Delays) -> Completions {
+        let (count, total_ns, longest_ns) = (took.count(), took.total_ns(), took.longest_ns());
+        Completions { count, total_ns, longest_ns, spread: took.spread() }
     }
 }
 
@@ -170,6 +172,36 @@ pub struct EndResult {
     pub hops: Option<Hops>,
     /// The mean of the smoothed round-trip time in the counted time, where the world samples it.
     pub rtt: Option<Duration>,
+    /// The round trips that TCP measured at this end in the counted time; none where a TCP does not tell each.
+    pub round_trips: Option<Spread>,
+}
+
+/// The round trips that the connections of one end have measured, one after the other.
+#[derive(Debug)]
+pub(super) struct Measured<C> {
+    /// The connection and the number of the last one.
+    last: Option<(C, u8)>,
+    delays: Delays,
+}
+
+impl<C: PartialEq + Copy> Measured<C> {
+    pub(super) fn none() -> Measured<C> {
+        Measured { last: None, delays: Delays::default() }
+    }
+
+    /// Takes the newest round trip of a connection, unless it was taken before.
+    pub(super) fn take(&mut self, conn: C, (rtt, nth): (Duration, u8), counts: bool) {
+        if self.last != Some((conn, nth)) {
+            self.last = Some((conn, nth));
+            if counts {
+                self.delays.add(rtt);
+            }
+        }
+    }
+
+    pub(super) fn spread(&self) -> Option<Spread> {
+        self.delays.spread()
+    }
 }
 
 /// Round-trip times that were looked at.

@@ -46,6 +46,10 @@ pub trait Sockets {
     fn agents(&self, now: Instant, conn: Self::Conn) -> Option<AgentsAtEnd>;
     /// The smoothed round-trip time.
     fn rtt(&self, now: Instant, conn: Self::Conn) -> Option<Duration>;
+    /// The newest measured round trip, and its number modulo 256; none where this TCP does not tell each.
+    fn newest_rtt(&self, _: Self::Conn) -> Option<(Duration, u8)> {
+        None
+    }
 
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
@@ -159,6 +163,10 @@ impl Sockets for Endpoint {
 
     fn rtt(&self, now: Instant, conn: ConnId) -> Option<Duration> {
         self.info(now, conn).ok()?.path.rtt.smoothed
+    }
+
+    fn newest_rtt(&self, conn: ConnId) -> Option<(Duration, u8)> {
+        Endpoint::newest_rtt(self, conn)
     }
 
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {

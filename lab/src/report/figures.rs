@@ -1,6 +1,7 @@
 //! The figures, in the order of the page.
 
 mod air;
+mod delay;
 mod map;
 mod ratios;
 mod sweep;
@@ -16,6 +17,7 @@ pub(super) fn overall(view: &View<'_>) -> String {
         ratios::ratios(view),
         ratios::goodputs(view),
         sweep::all(view),
+        delay::goodput_against_delay(view),
         ratios::acks(view),
         air::times(view),
         air::loads(view),
@@ -25,7 +27,7 @@ pub(super) fn overall(view: &View<'_>) -> String {
 
 /// The figures of single runs over time.
 pub(super) fn runs(view: &View<'_>) -> String {
-    let points = view.points_shown();
+    let (points, _) = view.points_over_time();
     let count = points.len();
     let of = |(nth, point)| time::point(view, point, nth, nth + 1 == count);
     points.into_iter().enumerate().map(of).collect()

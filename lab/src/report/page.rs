@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::chart::{escape, number};
-use super::{View, figures, tables};
+use super::{View, figures, subject, tables};
 use crate::VERSION;
+use crate::findings::label;
 use crate::scenario::point::Stop;
 
 const STYLE: &str = include_str!("style.css");
@@ -29,8 +30,9 @@ pub(super) fn whole(view: &View<'_>) -> String {
     let over_time = if runs.is_empty() {
         String::new()
     } else {
+        let lead = escape(&lead_over_time(view));
         format!(
-            "<section id=\"time\"><h2>Over time</h2><p class=\"lead\">The first seed's run of every arm.</p>\
+            "<section id=\"time\"><h2>Over time</h2><p class=\"lead\">{lead}</p>\
              <label class=\"over\"><input type=\"checkbox\" id=\"over\"> lay the arms over each other</label>{runs}\
              </section>"
         )
@@ -39,19 +41,21 @@ pub(super) fn whole(view: &View<'_>) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{arms}</style>\n\
-         </head>\n<body>\n<header><h1>{title}</h1>{about}</header>\n{toggles}<main>\n\
+         </head>\n<body>\n<header><h1>{title}</h1>{subject}{about}</header>\n{toggles}<main>\n\
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
          <section id=\"reasons\"><h2>Why</h2>\
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
          <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
-         <p class=\"lead\">A value in one cell holds for all arms; values of several points are divided by a bar.</p>\
+         <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
+         values of several points are divided by a bar.</p>\
          {parameters}</section>\n\
          <section id=\"runs\"><h2>All runs</h2>{all_runs}</section>\n</main>\n\
          <script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
         title = escape(title),
         arms = arm_styles(trial.arms.len()),
+        subject = subject::sentence(view).map_or(String::new(), |said| format!("<p>{}</p>", escape(&said))),
         about = about(view),
         toggles = toggles(view),
         results = tables::results(view),
@@ -61,6 +65,23 @@ pub(super) fn whole(view: &View<'_>) -> String {
         parameters = tables::parameters(view),
         all_runs = tables::runs(view),
         frames = figures::map_data(view),
+    )
+}
+
+/// The points that are shown over time, and those that are not.
+fn lead_over_time(view: &View<'_>) -> String {
+    let (shown, left) = view.points_over_time();
+    let lead = "The first seed's run of every arm";
+    if left.is_empty() {
+        return format!("{lead}.");
+    }
+    let named: Vec<_> = left.iter().map(|point| label(point)).collect();
+    format!(
+        "{lead}, at {} of {} points. Left out: {}; their series are in the series' files, and all else on this page \
+         has them.",
+        shown.len(),
+        shown.len() + left.len(),
+        named.join("; ")
     )
 }
 
@@ -112,6 +133,13 @@ fn arm_styles(arms: usize) -> String {
         let _ = writeln!(css, ".a{nth}{{--c:{day}}}");
         let _ = writeln!(dark, ".a{nth}{{--c:{night}}}");
         let _ = writeln!(css, "body:has(#show-{nth}:not(:checked)) figure .a{nth}{{display:none}}");
+        // Laid over each other, panels have their headings side by side.
+        let share = 100.0 / arms as f64;
+        let _ = writeln!(
+            css,
+            "body:has(#over:checked) .lines .a{nth} h4{{margin-left:{:.1}%;width:{share:.1}%}}",
+            share * nth as f64
+        );
         if nth >= COLOURS.len() {
             let _ = writeln!(css, ".line.a{nth},.whisker.a{nth}{{stroke-dasharray:6 3}}");
         }

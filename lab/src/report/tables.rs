@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::View;
 use super::chart::escape;
 use crate::explain;
-use crate::findings::{cells, label};
+use crate::findings::{ArmFindings, BESIDE, Beside, PointFindings, cells, label};
 use crate::metric;
 use crate::record::Record;
 use crate::result::FlowRow;
@@ -17,50 +17,53 @@ use crate::statistics::change;
 const MOST_RUNS: usize = 1_000;
 
 pub(super) fn results(view: &View<'_>) -> String {
-    let against = view.bundle.trial.arms.first().map_or("", String::as_str);
+    let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
+    let arms = || view.findings.points.iter().flat_map(|point| &point.arms);
+    let is_known = |of: fn(&Beside) -> String| arms().any(|arm| !of(&arm.beside).is_empty());
+    let beside: Vec<_> = BESIDE.into_iter().filter(|(_, of)| is_known(*of)).collect();
+    let heads: String = beside.iter().map(|(head, _)| format!("<th>{}</th>", escape(head))).collect();
+    let count = 8 + beside.len();
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"results\"><thead><tr><th>arm</th><th>goodput<br>kbit/s</th>\
-         <th>95 % interval</th><th>runs</th><th>against<br>{}</th><th>95 % interval</th><th>p</th><th>verdict</th>\
-         </tr></thead>",
-        escape(against)
+         <th>95 % interval</th><th>runs</th>{heads}<th>against<br>{against}</th><th>95 % interval</th>\
+         <th>p<br>(Holm)</th><th>verdict</th></tr></thead>"
     );
     for point in &view.findings.points {
         html.push_str("<tbody>");
         if !point.point.is_empty() {
-            let _ = write!(
-                html,
-                "<tr><th colspan=\"8\" class=\"point\">{}</th></tr>",
-                escape(&label(&point.point))
-            );
+            let label = escape(&label(&point.point));
+            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
         }
         for arm in &point.arms {
-            let name = &arm.samples.arm;
-            let (mean, interval, runs) = cells(arm.summary.as_ref());
-            let comparison = point.comparison(name);
-            let cell =
-                |text: Option<String>| text.map_or("<td></td>".to_owned(), |t| format!("<td>{t}</td>"));
-            let ends = comparison.and_then(|c| c.ci95);
-            let verdict = comparison.map_or(("baseline", "baseline"), |c| {
-                let name = c.verdict.name();
-                (name, if name == "no difference" { "none" } else { name })
-            });
-            let _ = write!(
-                html,
-                "<tr class=\"{}\"><th>{}{}</th><td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{}{}{}\
-                 <td><span class=\"verdict {}\">{}</span></td></tr>",
-                view.class(name),
-                SWATCH,
-                escape(name),
-                cell(comparison.and_then(|c| c.ratio).map(change)),
-                cell(ends.map(|[low, high]| format!("{} to {}", change(low), change(high)))),
-                cell(comparison.and_then(|c| c.p_holm).map(probability)),
-                verdict.1,
-                verdict.0
-            );
+            let beside =
+                beside.iter().map(|(_, of)| format!("<td>{}</td>", of(&arm.beside))).collect::<String>();
+            html.push_str(&result(view, point, arm, &beside));
         }
         html.push_str("</tbody>");
     }
     html + "</table></div>\n"
+}
+
+/// The row of an arm at a point.
+fn result(view: &View<'_>, point: &PointFindings, arm: &ArmFindings, beside: &str) -> String {
+    let name = &arm.samples.arm;
+    let (mean, interval, runs) = cells(arm.summary.as_ref());
+    let found = point.comparison(name);
+    let cell = |text: Option<String>| format!("<td>{}</td>", text.unwrap_or_default());
+    let ends = found.and_then(|found| found.ci95);
+    let (verdict, class) = found.map_or(("baseline", "baseline"), |found| {
+        let name = found.verdict.name();
+        (name, if name == "no difference" { "none" } else { name })
+    });
+    format!(
+        "<tr class=\"{}\"><th>{SWATCH}{}</th><td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{beside}{}{}{}\
+         <td><span class=\"verdict {class}\">{verdict}</span></td></tr>",
+        view.class(name),
+        escape(name),
+        cell(found.and_then(|found| found.ratio).map(change)),
+        cell(ends.map(|[low, high]| format!("{} to {}", change(low), change(high)))),
+        cell(found.and_then(|found| found.p_holm).map(probability)),
+    )
 }
 
 /// A mark in the arm's colour in every figure.
@@ -112,26 +115,43 @@ pub(super) fn parameters(view: &View<'_>) -> String {
             paths.entry(path).or_default().entry(&record.arm).or_default().insert(value);
         }
     }
+    // Settings that all arms share are folded: they are most of them.
+    let (mut apart, mut same, mut folded) = (String::new(), String::new(), 0);
     let joined = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" | ");
-    let mut html = String::from("<div class=\"scroll\"><table class=\"parameters\"><thead><tr><th>path</th>");
-    for arm in arms {
-        let _ = write!(html, "<th>{}</th>", escape(arm));
-    }
-    html.push_str("</tr></thead><tbody>");
     for (path, by_arm) in &paths {
         let cells: Vec<_> = arms.iter().map(|arm| by_arm.get(arm.as_str()).map(joined)).collect();
+        let is_alike = cells.windows(2).all(|pair| pair[0] == pair[1]);
+        let is_one = is_alike && by_arm.values().all(|values| values.len() == 1);
+        folded += usize::from(is_one);
+        let html = if is_one { &mut same } else { &mut apart };
         let _ = write!(html, "<tr><th>{}</th>", escape(path));
-        if cells.windows(2).all(|pair| pair[0] == pair[1]) {
+        if is_alike {
             let value = cells.first().cloned().flatten().unwrap_or_default();
-            let _ = write!(html, "<td class=\"same\" colspan=\"{}\">{}</td>", arms.len(), escape(&value));
+            let _ = write!(html, "<td class=\"same\" colspan=\"{}\">{}</td>", arms.len(), shown(&value));
         } else {
             for cell in cells {
-                let _ = write!(html, "<td>{}</td>", escape(&cell.unwrap_or_default()));
+                let _ = write!(html, "<td>{}</td>", shown(&cell.unwrap_or_default()));
             }
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div>\n"
+    let table = |rows: &str| {
+        let heads: String = arms.iter().map(|arm| format!("<th>{}</th>", escape(arm))).collect();
+        format!(
+            "<div class=\"scroll\"><table class=\"parameters\"><thead><tr><th>path</th>{heads}</tr></thead>\
+             <tbody>{rows}</tbody></table></div>\n"
+        )
+    };
+    let first = if apart.is_empty() { String::new() } else { table(&apart) };
+    format!(
+        "{first}<details><summary>{folded} with one value everywhere</summary>{}</details>\n",
+        table(&same)
+    )
+}
+
+/// A value that is empty is a dash, so that it does not look forgotten.
+fn shown(value: &str) -> String {
+    if value.is_empty() { "–".to_owned() } else { escape(value) }
 }
 
 pub(super) fn runs(view: &View<'_>) -> String {
@@ -140,7 +160,8 @@ pub(super) fn runs(view: &View<'_>) -> String {
     let point_head = if has_points { "<th>point</th>" } else { "" };
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"runs\"><thead><tr>{point_head}<th>seed</th><th>arm</th><th>kbit/s</th>\
-         <th>Jain</th><th>segments</th><th>sent again</th><th>time­outs</th><th>ACKs</th><th>frames</th>\
+         <th>Jain</th><th>round trip<br>ms (95 %)</th><th>segments</th><th>sent again</th>\
+         <th>time­outs</th><th>ACKs</th><th>frames</th>\
          <th>collisions</th><th>given up</th><th>queue full</th><th>airtime s</th></tr></thead><tbody>"
     );
     for record in records.iter().take(MOST_RUNS) {
@@ -169,6 +190,7 @@ fn run(record: &Record) -> String {
         escape(&record.arm),
         format!("{:.1}", result.total.goodput_kbps),
         format!("{:.3}", result.total.jain),
+        Beside::of(&[record]).round_trips(),
         sum(|flow| flow.segments_sent),
         sum(|flow| flow.segments_retransmitted),
         sum(|flow| flow.timeouts.map(u64::from)),

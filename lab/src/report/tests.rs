@@ -243,3 +243,60 @@ fn folders_are_joined_and_others_are_refused() {
     assert!(error.to_string().contains(wanted) && error.to_string().ends_with("-1e12 to 1e12"), "{error}");
     std::fs::remove_dir_all(&root).expect("our own folder");
 }
+
+#[test]
+fn every_point_of_a_matrix_is_shown_or_named_as_left_out() {
+    let hops = [2, 4, 6, 8, 10];
+    let records: Vec<_> = hops.map(|hops| record(hops, "every", 1, 100.0)).to_vec();
+    let csv = "what,who,at_s,value\nacked_bytes,f0,1.0,5\nairtime:idle,n0,9.0,1\n";
+    let series = records.iter().map(|record| (record.id.clone(), Series::parse(csv))).collect();
+    let html = html(&Bundle::new(trial(&["every"], &hops), records, series));
+    let of = |id: &str| {
+        let from = &html[html.find(&format!("<figure id=\"{id}\">")).expect(id)..];
+        from[..from.find("</figure>").expect("its end")].to_owned()
+    };
+    let airtime = of("fig-airtime");
+    assert!(hops.iter().all(|hops| airtime.contains(&format!(">hops = {hops}</text>"))), "{airtime}");
+    let lead = "at 4 of 5 points. Left out: topology.hops = 8; their series are in the series' files";
+    assert!(html.contains(lead));
+    let summaries = |hops: u32| html.contains(&format!("<summary>topology.hops = {hops}</summary>"));
+    assert!(summaries(2) && summaries(4) && summaries(6) && !summaries(8) && summaries(10));
+}
+
+#[test]
+fn lines_are_named_where_they_end_and_the_names_do_not_cover_each_other() {
+    let trial = trial(&["every", "dca", "tda"], &[4, 8]);
+    let at = |hops| ["every", "dca", "tda"].map(|arm| record(hops, arm, 1, 100.0));
+    let html = html(&Bundle::new(trial, [at(4), at(8)].concat(), BTreeMap::new()));
+    let figure = &html[html.find("<figure id=\"fig-sweep\">").expect("the figure")..];
+    let figure = &figure[..figure.find("</figure>").expect("its end")];
+    let named: Vec<(f64, &str)> = figure
+        .split("<text class=\"named")
+        .skip(1)
+        .map(|text| {
+            let y = text.split("y=\"").nth(1).and_then(|y| y.split('"').next()?.parse().ok());
+            let name = text.split_once('>').and_then(|(_, name)| name.split('<').next());
+            y.zip(name).expect("a place and a name")
+        })
+        .collect();
+    assert_eq!(named.iter().map(|(_, name)| *name).collect::<Vec<_>>(), ["every", "dca", "tda"]);
+    assert!(named.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 12.0), "{named:?}");
+}
+
+#[test]
+fn goodput_stands_against_round_trips_where_they_are_known() {
+    let mut with = record(8, "every", 1, 200.0);
+    let trips = crate::result::RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+    with.result.flows[0].round_trips = Some(trips);
+    let html_of = |record: Record| html(&Bundle::new(trial(&["every"], &[8]), vec![record], BTreeMap::new()));
+    let shown = html_of(with);
+    assert!(shown.contains("<figure id=\"fig-delay\">") && shown.contains("every: 200 kbit/s, 412 ms"));
+    assert!(shown.contains("<td>412 (980)</td>"), "the table has it");
+    assert!(!html_of(record(8, "every", 1, 200.0)).contains("fig-delay"));
+}
+
+#[test]
+fn what_was_run_stands_above_all() {
+    let html = html(&bundle());
+    assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");
+}

@@ -39,6 +39,12 @@ impl<C: Constants> Given<C> {
         self.values.get(name) == Some(&Value::Switch(true))
     }
 
+    /// The same with this value, unless the file gives another one.
+    pub(super) fn or(mut self, (name, value): (&'static str, Value)) -> Given<C> {
+        self.values.entry(name).or_insert(value);
+        self
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -15,7 +15,8 @@ use super::{
     Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
 };
 use crate::VERSION;
-use crate::located::{Refusal, YamlPath};
+use crate::located::{Refusal, YamlPath, one_of};
+use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 
 /// Random fields that are tried until one is connected.
@@ -26,6 +27,7 @@ const MOST_DRAWS: u32 = 50;
 pub struct Armed {
     read: Arc<Read>,
     agents: Agents,
+    config: RoutingConfig,
     routing: RoutingPlan,
 }
 
@@ -34,13 +36,14 @@ impl Armed {
         let Read { document, file } = &*read;
         check::all(document, file)?;
         let agents = check::agents(document, file, arm)?;
-        let routing = routing::read(document, &file.routing)?;
-        Ok(Armed { read, agents, routing })
+        let config = if file.world.0.is_live() { file.routing.of_daemon() } else { file.routing.clone() };
+        let routing = routing::read(document, &config)?;
+        Ok(Armed { read, agents, config, routing })
     }
 
     /// Every parameter in force, for all seeds.
     pub fn settings(&self) -> Value {
-        settings::in_force(&self.read.file, &self.agents, &self.routing)
+        settings::in_force(&self.read.file, &self.agents, (&self.config, &self.routing))
     }
 
     /// The same, with the version and certificate.
@@ -62,7 +65,7 @@ impl Armed {
             let nodes = nodes::place(document, file, (seed, draw))?;
             let plan = self.plan(&nodes, seed)?;
             if reach::check(document, file, &plan)? == reach::Field::Usable {
-                return Ok(Prepared { plan, names: nodes.names });
+                return Ok(Prepared { plan, names: nodes.names, routing: self.config.clone() });
             }
         }
         let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");
@@ -76,8 +79,8 @@ impl Armed {
         let RunConfig { duration, warmup, .. } = &file.run;
         let phy = Phy::named(&file.radio.profile).ok_or_else(|| {
             let at = YamlPath::root().key("radio").key("profile");
-            let names: Vec<_> = Phy::names().collect();
-            document.refuse(&at, format!("no profile is called `{}`", file.radio.profile), &names.join(", "))
+            let (wrong, names) = (&file.radio.profile, Phy::names().collect::<Vec<_>>());
+            document.refuse(&at, format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
         })?;
         let channel = channel::read(document, file, nodes, &phy)?;
         let radio = Radio::default();

@@ -19,7 +19,9 @@ pub(super) fn read(
         let accepted = format!("a number from {least} to {most}");
         match given {
             Some(number) if (least..=most).contains(&number) => Ok(number),
-            Some(number) => Err(document.refuse(&at.key(key), format!("{key}: {number}"), &accepted)),
+            Some(number) => {
+                Err(document.refuse(&at.key(key), format!("{key}: {number} is out of range"), &accepted))
+            }
             None => Err(document.refuse_key(&at, format!("`{key}` is missing"), &accepted)),
         }
     };
@@ -60,7 +62,7 @@ fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Opt
     }
     if !(-150.0..=0.0).contains(&dbm) {
         let accepted = "a number from -150 to 0; an ordinary card's is -94";
-        return Err(document.refuse(&at, format!("noise_dbm: {dbm}"), accepted));
+        return Err(document.refuse(&at, format!("noise_dbm: {dbm} is out of range"), accepted));
     }
     Ok(Some(libm::pow(10.0, dbm / 10.0) / 1_000.0))
 }

@@ -6,16 +6,15 @@ mod traffic;
 
 pub(super) use effect::arms_over_matrix;
 use hopwise_agents::SpecError;
-use hopwise_agents::registry::Kind;
+use hopwise_agents::registry::{DEFAULT_RECEIVER, DEFAULT_SENDERS, DEFAULT_SHADOWS, Kind};
 use hopwise_agents::spec::{
     BaseStationSpec, ReceiverSpec, SenderList, ShadowList, parse_base_station, parse_receiver, parse_senders,
     parse_shadows,
 };
-use hopwise_core::agent::AgentSpecs;
 pub(super) use live::is_kernels;
 
 use super::schema::ScenarioFile;
-use crate::located::{Document, Refusal, YamlPath};
+use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
 
 type Checked = Result<(), Box<Refusal>>;
@@ -109,7 +108,7 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
             let names: Vec<_> = file.arms.names().collect();
             let problem = format!("no arm is called `{baseline}`");
             let paths = [at.key("baseline"), YamlPath::root().key("arms")];
-            Err(document.refuse_among(&paths, problem, &names.join(", ")))
+            Err(document.refuse_among(&paths, problem, &one_of(baseline, &names)))
         }
         _ => Ok(()),
     }
@@ -136,12 +135,11 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         return Ok(Agents { arm: Arm::kernel(arm, &algorithm), own: None });
     }
     let refused = |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&at.key(key), kind, error);
-    let default = AgentSpecs::default();
-    let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(&default.receiver))
+    let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(DEFAULT_RECEIVER))
         .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
-    let senders = parse_senders(config.sender.as_deref().unwrap_or(&default.senders))
+    let senders = parse_senders(config.sender.as_deref().unwrap_or(DEFAULT_SENDERS))
         .map_err(|error| refused("sender", Kind::Sender, &error))?;
-    let shadows = parse_shadows(config.shadows.as_deref().unwrap_or(&default.shadows))
+    let shadows = parse_shadows(config.shadows.as_deref().unwrap_or(DEFAULT_SHADOWS))
         .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
     let base_station = config.base_station.as_deref().map(parse_base_station).transpose();
     let base_station = base_station.map_err(|error| refused("base_station", Kind::BaseStation, &error))?;

@@ -47,7 +47,9 @@ pub(super) fn tracks(
         let accepted = "metres, above 0 and at most 10,000 km";
         match own.or(of_topology) {
             Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
-            Some(metres) => Err(document.refuse(&at.key(key), format!("{key}: {metres}"), accepted)),
+            Some(metres) => {
+                Err(document.refuse(&at.key(key), format!("{key}: {metres} is out of range"), accepted))
+            }
             None => Err(document.refuse_key(&at, format!("`{key}` is missing"), accepted)),
         }
     };

@@ -136,7 +136,11 @@ impl Keys<'_> {
         let accepted = format!("a whole number from {} to {}", range.start(), range.end());
         match given {
             Some(count) if range.contains(&count) => Ok(count),
-            Some(count) => Err(self.document.refuse(&self.at.key(key), format!("{key}: {count}"), &accepted)),
+            Some(count) => Err(self.document.refuse(
+                &self.at.key(key),
+                format!("{key}: {count} is out of range"),
+                &accepted,
+            )),
             None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), &accepted)),
         }
     }
@@ -145,9 +149,11 @@ impl Keys<'_> {
         let accepted = "metres, above 0 and at most 10,000 km";
         match given.or(or) {
             Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
-            Some(metres) => {
-                Err(self.document.refuse(&self.at.key(key), format!("{key}: {metres}"), accepted))
-            }
+            Some(metres) => Err(self.document.refuse(
+                &self.at.key(key),
+                format!("{key}: {metres} is out of range"),
+                accepted,
+            )),
             None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), accepted)),
         }
     }

@@ -126,7 +126,7 @@ pub(super) struct Topology {
     pub(super) wired: Option<Wired>,
 }
 
-/// Random waypoint movement in a rectangle whose corner is (0, 0).
+/// Random waypoint movement in a rectangle with one corner at (0, 0).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
@@ -377,7 +377,7 @@ impl Words for RateControl {
         (
             "arf",
             RateControl::Arf,
-            "ARF: the profile's data rate or a lower one, by the outcome of earlier frames.",
+            "ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.",
         ),
     ];
 }

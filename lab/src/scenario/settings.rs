@@ -48,7 +48,11 @@ struct Run {
 }
 
 /// The settings as JSON; keys are in alphabetical order, and absent ones are left out.
-pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPlan) -> Value {
+pub(super) fn in_force(
+    file: &ScenarioFile,
+    agents: &Agents,
+    (routing, routes): (&RoutingConfig, &RoutingPlan),
+) -> Value {
     // Without `..`: the compiler then asks for every new key, or runs that differ in it would have one name.
     let ScenarioFile {
         title: _,
@@ -59,7 +63,7 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
         radio,
         channel,
         mac,
-        routing,
+        routing: _,
         tcp: own_tcp,
         traffic,
         rules,

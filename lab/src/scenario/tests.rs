@@ -1,4 +1,5 @@
 mod matrix;
+mod movement;
 mod schema;
 mod traffic;
 
@@ -32,7 +33,7 @@ fn shown(refusal: &Refusal) -> String {
 fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
     let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
+    let Prepared { plan, names, .. } = scenario.plan(None, 3).expect("it is a plan");
     assert_eq!((plan.positions.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
     assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
@@ -104,10 +105,24 @@ fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
     assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
 }
 
+#[test]
+fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
+    for (world, given, says_hello) in
+        [("sim", "", false), ("netns", "", true), ("hwsim", ", hello: false", false)]
+    {
+        let sets = [format!("routing={{ protocol: aodv{given} }}"), format!("world={world}")];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let in_force = &scenario.under("x").expect("an arm").settings()["routing"];
+        assert_eq!(in_force["hello"], says_hello, "{world}");
+        let prepared = scenario.plan(None, 1).expect("it is a plan");
+        assert_eq!(prepared.routing.aodv.is_on("hello"), says_hello, "{world}");
+    }
+}
+
 /// A setting, and its problem.
 const REFUSED: &[(&str, &str)] = &[
     ("topology.hops=0", "--set:1:15: hops: 0"),
-    ("topology.hops=10000", "hops: 10000; a whole number from 1 to 9999"),
+    ("topology.hops=10000", "hops: 10000 is out of range; a whole number from 1 to 9999"),
     ("topology.hops=-1", "--set:1:15: `-1` does not fit here"),
     ("topology.spacing_m=0", "spacing_m: 0"),
     ("topology.kind=grid", "--set:1:15: with this, `topology.hops` does not hold: `hops` belongs"),
@@ -134,21 +149,21 @@ const REFUSED: &[(&str, &str)] = &[
     ("routing={ protocol: aodv, key: '', ack_seq: true }", "--set:1:32: the key is empty"),
     ("routing={ protocol: dymo, dymo: { key: a } }", "`key` changes nothing here; ack_seq: true beside it"),
     ("routing={ protocol: aodv, rules: ns2, signed: true }", "the rules of ns-2 have no signatures"),
-    ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
-    ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
+    ("routing.rules=rfc3561", "--set:1:9: `rules` changes nothing under protocol: static"),
+    ("routing.net_diameter=9", "--set:1:9: `net_diameter` changes nothing under protocol: static"),
     ("routing={ protocol: aodv, rules: ns2, hello: true }", "`hello` changes nothing under rules: ns2"),
     ("routing={ protocol: aodv, rest: 1s }", "`rest` changes nothing under rules: rfc3561"),
     ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount is out of bounds"),
     ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter is out of bounds"),
-    ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),
-    ("traffic.0.background=true", "--set:1:22: all flows are in the background"),
+    ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:14: `rules` changes nothing"),
+    ("traffic.0.background=true", "--set:1:11: all flows are in the background"),
     ("traffic.0.to=n9", "no node is called `n9`"),
     ("traffic.0.to=first", "are the same node"),
     ("arms.x.receiver=imediate", "imediate"),
     ("arms.x.sender=[\"limit:4\"]", "sender"),
     ("arms={}", "no arm"),
-    ("mac.rule=ns2", "--set:1:10: unknown field `rule`"),
-    ("topology.hopps=3", "--set:1:16: unknown field `hopps`"),
+    ("mac.rule=ns2", "--set:1:5: unknown field `rule`"),
+    ("topology.hopps=3", "--set:1:10: unknown field `hopps`"),
     ("run.seeds=0", "--set:1:11: zero seeds mean no run"),
     ("run.margin=100%", "no two arms would ever differ"),
     ("run.baseline=y", "no arm is called `y`"),
@@ -240,9 +255,9 @@ fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
     let text = include_str!("../../../configs/chain.yaml");
     let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
     let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
-    assert_eq!(arms, ["every", "delayed", "far"]);
-    let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.positions.len();
-    assert_eq!((nodes("every"), nodes("far")), (9, 13));
+    assert_eq!(arms, ["every", "delayed", "shallow"]);
+    let queue = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.queue_packets;
+    assert_eq!((queue("every"), queue("shallow")), (50, 5));
 }
 
 #[test]
@@ -260,99 +275,6 @@ fn shapes_put_nodes_where_they_belong() {
     assert!(random.iter().flatten().all(|p| (0.0..1500.0).contains(&p.x) && (0.0..300.0).contains(&p.y)));
     let hybrid = places("{ kind: chain, hops: 2, wired: { rate: 10mbit, delay: 50ms } }");
     assert_eq!((hybrid.positions.len(), hybrid.positions[0], hybrid.wires.len()), (4, None, 1));
-}
-
-/// A file for the length of a test.
-fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
-    let path = std::env::temp_dir().join(format!("hopwise-{}-{name}", std::process::id()));
-    std::fs::write(&path, text).expect("it is written");
-    test(&path.display().to_string());
-    std::fs::remove_file(&path).expect("it is removed");
-}
-
-const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_ 900.0\n$node_(1) set Y_ 0.0\n\
-                    $ns_ at 2.0 \"$node_(1) setdest 100.0 0.0 50.0\"\n";
-
-#[test]
-fn movement_files_are_read_and_refused_with_their_line() {
-    with_file("walk.tcl", WALK, |file| {
-        let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
-        assert_eq!((plan.positions.len(), plan.tracks.len()), (2, 2));
-    });
-    let cut = &WALK[..WALK.len() - 8];
-    with_file("cut.tcl", cut, |file| {
-        let refused = refused(&[&format!("topology={{ kind: movements, file: \"{file}\" }}")]);
-        assert!(refused.contains(&format!("{file}:5: ")), "{refused}");
-    });
-    with_file("walk.xy", "0 0\n200 0\n200 x\n", |file| {
-        let refused = refused(&[&format!("topology={{ kind: file, file: \"{file}\" }}")]);
-        assert!(refused.contains(&format!("{file}:3: `200 x` is no place")), "{refused}");
-    });
-}
-
-#[test]
-fn who_moves_may_begin_out_of_range_and_static_routes_stay_those_of_the_beginning() {
-    with_file("near.tcl", WALK, |file| {
-        let sets =
-            [format!("topology={{ kind: movements, file: \"{file}\" }}"), "run={ duration: 60s }".to_owned()];
-        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
-        assert_eq!(crate::sim::run(&plan).expect("it runs").flows[0].bytes_delivered, 0);
-    });
-}
-
-#[test]
-fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() {
-    let sets = [
-        "topology.hops=1",
-        "run={ duration: 30s }",
-        "mobility={ speed_mps: [1, 5], pause: 1s, width_m: 150, height_m: 150 }",
-        "channel={ fading: rician, k: 4, doppler_hz: 3, links: [link n0->n1 loses 1%] }",
-    ];
-    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let run = |seed| crate::sim::run(&scenario.plan(None, seed).expect("a plan").plan).expect("it runs");
-    let first = run(1);
-    assert!(first.flows[0].bytes_delivered > 1_000_000, "{:?}", first.flows);
-    assert_eq!(first, run(1));
-    assert_ne!(first, run(2));
-}
-
-#[test]
-fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
-    let plan = |still: &str| {
-        let sets = [format!("mobility={{ speed_mps: [1, 5], width_m: 900, height_m: 300{still} }}")];
-        Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
-    };
-    let (all, some) = (plan(""), plan(", still: { n0: [0, 150], n2: [900, 20.5] }"));
-    let spot = |node: usize| some.positions[node].map(|place| (place.x, place.y));
-    assert_eq!((spot(0), spot(2)), (Some((0.0, 150.0)), Some((900.0, 20.5))));
-    assert_eq!((some.positions[1], some.positions.len()), (all.positions[1], all.positions.len()));
-    let stays: Vec<_> = (0..some.tracks.len()).filter(|node| some.tracks[*node].is_none()).collect();
-    assert_eq!(stays, [0, 2]);
-    for (still, problem) in
-        [("{ n99: [1, 1] }", "no node is called `n99`"), ("{ n0: [1, 6] }", "1, 6 is outside")]
-    {
-        let set = format!("mobility={{ speed_mps: [1, 5], width_m: 5, height_m: 5, still: {still} }}");
-        let refused = refused(&[&set]);
-        assert!(refused.contains(problem), "{refused}");
-    }
-    let apart =
-        "mobility={ speed_mps: [1, 5], width_m: 9000, height_m: 5, still: { n0: [0, 1], n1: [9000, 1] } }";
-    let refused = refused(&["topology.hops=1", apart]);
-    assert!(refused.contains("no way leads"), "nobody walks: {refused}");
-}
-
-#[test]
-fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
-    let text = include_str!("../../../configs/moving.yaml");
-    let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
-    for seed in 1..6 {
-        let plan = scenario.plan(Some("delayed"), seed).expect("a plan").plan;
-        assert_eq!((plan.positions.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
-        assert_eq!(plan.channel.outages.len(), 1);
-    }
 }
 
 #[test]
@@ -418,4 +340,16 @@ fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
     assert_eq!(refused(shadows), (2, 38));
     let set = self::refused(&["arms.x.sender=[newreno, cubicc]"]);
     assert!(set.starts_with("--set:1:25: no sender agent is called `cubicc`"), "{set}");
+}
+
+#[test]
+fn a_daemons_file_is_told_to_be_one() {
+    for (text, wanted) in [
+        (include_str!("../../../configs/node.yaml"), "a file of `hopwise node`"),
+        (include_str!("../../../configs/route.yaml"), "a file of `hopwise route`"),
+        (include_str!("../../../configs/proxy.yaml"), "a file of `hopwise proxy`"),
+    ] {
+        let refused = Scenario::parse("a", text, &[]).expect_err(wanted).to_string();
+        assert!(refused.contains(&format!("this is no scenario but {wanted}")), "{refused}");
+    }
 }

@@ -11,8 +11,7 @@ use hopwise_air::frames::Framing;
 use hopwise_air::medium;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_air::{StationConfig, WireConfig, World, WorldConfig};
-use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
+use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::Checksums;
@@ -248,8 +247,12 @@ fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
 }
 
 /// The agents of connections that no rule matches, and those that rules do not name.
-pub(crate) fn agents_of(arm: &Arm) -> AgentSpecs {
-    AgentSpecs { receiver: arm.receiver.clone(), senders: arm.senders.clone(), shadows: arm.shadows.clone() }
+pub(crate) fn agents_of(arm: &Arm) -> AgentChoice {
+    AgentChoice {
+        receiver: Some(arm.receiver.clone()),
+        senders: Some(arm.senders.clone()),
+        shadows: Some(arm.shadows.clone()),
+    }
 }
 
 /// A node's own key, the same in every run of the seed.

@@ -9,7 +9,7 @@ use hopwise_core::Machine;
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
-use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops};
+use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Spread};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -51,6 +51,8 @@ pub struct FlowResult {
     pub receiver: Counted,
     /// The mean smoothed round-trip time at `from`, where the world samples it.
     pub rtt: Option<Duration>,
+    /// The round trips that TCP measured at `from`, where it tells each.
+    pub round_trips: Option<Spread>,
     /// The agents of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
@@ -186,6 +188,7 @@ impl FlowResult {
             bytes_delivered: tally.bytes,
             goodput_kbps,
             rtt: from.as_ref().and_then(|end| end.rtt),
+            round_trips: from.as_ref().and_then(|end| end.round_trips),
             sender: from.map(|end| end.counted).unwrap_or_default(),
             receiver: to.map(|end| end.counted).unwrap_or_default(),
             agents,

@@ -7,7 +7,7 @@
 //! scale-free data.
 //!
 //! Assumed: the blocks' log ratios are independent and scatter normally around one mean, with an unknown deviation.
-//! `tests/sequential.rs` looks at every block and checks that false verdicts stay below 5 %, also where goodputs are
+//! `tests/peeking.rs` looks at every block and checks that false verdicts stay below 5 %, also where goodputs are
 //! skewed. A block that delivered nothing has no log: such a comparison stays undecided.
 
 use libm::{exp, log, pow};

@@ -198,3 +198,20 @@ fn many_arms_are_corrected_for_one_another() {
         crowd[0].p_holm
     );
 }
+
+/// Two arms with p just below 5 % each: corrected for both, neither is sure, though each interval alone excludes 0.
+#[test]
+fn an_interval_that_excludes_nothing_is_told_to_be_that_of_one_comparison() {
+    let baseline = samples("every", &[100.0, 103.0, 98.0, 101.0]);
+    let arm = |name: &str| samples(name, &[104.0, 105.5, 106.0, 104.5]);
+    let two = compare(&baseline, &[arm("dca"), arm("tda")], 0.001);
+    assert!(two[0].is_apart_alone() && two[0].p < Some(0.05), "{:?}", two[0]);
+    assert_eq!(two[0].verdict, Verdict::Undecided, "{:?}", two[0]);
+    assert!(
+        two[0].sentence.ends_with("after correcting for 2 comparisons; the interval is that of one)."),
+        "{}",
+        two[0].sentence
+    );
+    let one = compare(&baseline, &[arm("dca")], 0.001);
+    assert!(one[0].verdict == Verdict::Faster && !one[0].sentence.contains("correcting"), "{:?}", one[0]);
+}

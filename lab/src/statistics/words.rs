@@ -18,7 +18,7 @@ pub(super) struct Names<'a> {
 pub(super) fn sentence(
     names: Names<'_>,
     paired: &Paired,
-    (p_holm, need): (Option<f64>, Option<usize>),
+    (p_holm, need, comparisons): (Option<f64>, Option<usize>, usize),
     verdict: Verdict,
     margin: f64,
     looks: Looks,
@@ -40,8 +40,9 @@ pub(super) fn sentence(
             let need =
                 need.map_or(String::new(), |need| format!("; about {need} would, were this the true ratio"));
             let seen = change(ratio);
+            let corrected = corrected(paired, comparisons);
             format!(
-                "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}).",
+                "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}{corrected}).",
                 paired.blocks
             )
         }
@@ -84,6 +85,16 @@ fn known(paired: &Paired, p_holm: Option<f64>, looks: Looks) -> String {
         parts.push("valid after every block".to_owned());
     }
     parts.join(", ")
+}
+
+/// The interval is one comparison's, and p is corrected for all: it is said where they differ.
+fn corrected(paired: &Paired, comparisons: usize) -> String {
+    match paired.ci95 {
+        Some([low, high]) if comparisons > 1 && (low > 1.0 || high < 1.0) => {
+            format!(" after correcting for {comparisons} comparisons; the interval is that of one")
+        }
+        _ => String::new(),
+    }
 }
 
 fn blocks(count: usize) -> String {

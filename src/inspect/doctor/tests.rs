@@ -1,5 +1,7 @@
 use std::fs;
 
+use hopwise_host::nl80211::Rule;
+
 use super::*;
 
 /// A machine made of files.
@@ -199,4 +201,16 @@ fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {
 fn a_name_of_a_file_begins_no_line_and_turns_no_text_around() {
     let finding = Finding::warning("switches", "a\nok b\u{202e}c\u{1b}[2J", "d\te");
     assert_eq!(line(&finding), format!("warning  switches     a?ok b?c?[2J\n{:22}fix: d?e\n", ""));
+}
+
+#[test]
+fn a_driver_whose_reports_are_odd_is_named_with_each_rule() {
+    let station = hopwise_core::StationAddress([2, 0, 0, 0, 0, 1]);
+    let sound = stations::told("wlan0", 3, &[]);
+    assert_eq!((sound.len(), sound[0].verdict), (1, Verdict::Ok));
+    let odd = stations::told("wlan0", 3, &[(Rule::SignalZero, station), (Rule::NoTxStatus, station)]);
+    assert!(odd.iter().all(|finding| finding.verdict == Verdict::Warning));
+    assert!(odd[0].found.contains("02:00:00:00:00:01 is not believed (signal-zero): without signal"));
+    let machine = Machine::new("wired", &[("sys/class/net/eth0/address", "")]);
+    assert_eq!(stations::examine(&machine.0)[0].verdict, Verdict::Skipped);
 }

@@ -1,26 +1,40 @@
-//! The processes of a live run, one on each node that has programs. They end with this, whatever happens.
+//! The processes of a live run: programs on the nodes that have some, and routing daemons. They end with this, whatever
+//! happens.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hopwise_host::{Namespace, wait_to_read};
-use hopwise_lab::live::part::{Ended, Part, Says};
+use hopwise_lab::live::part::{BEGIN, Ended, Part, Routed, Says};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::failure::Failure;
 
 /// The pause between two looks at the user's wish to end.
 const LISTENS_FOR: Duration = Duration::from_millis(100);
+/// The folder in which daemons keep their state. Each has one of its own, so that nothing of it outlives its process.
+const STATE: &str = "/run/hopwise";
+/// The folder for the logs of daemons, in that for results.
+const LOGS: &str = "routing";
+const EARLY: &str = "it has ended early";
 
 /// A message of a process, or the end of its output.
 type Heard = (usize, Result<Says, String>);
 
+/// The processes of one run.
 #[derive(Debug)]
 pub(super) struct Children {
     all: Vec<Process>,
+    /// The folder for results, which gets the log of a daemon that fails.
+    out: PathBuf,
     say: Sender<Heard>,
     hear: Receiver<Heard>,
 }
@@ -29,105 +43,230 @@ pub(super) struct Children {
 struct Process {
     /// The node's name.
     name: String,
+    does: Does,
     child: Child,
-    input: ChildStdin,
+    /// A daemon ends in order when this is closed.
+    input: Option<ChildStdin>,
+    /// The standard error of a daemon, in memory.
+    log: Option<File>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Programs,
+    Routing,
 }
 
 impl Children {
-    pub(super) fn new() -> Children {
+    pub(super) fn new(out: &Path) -> Children {
         let (say, hear) = channel();
-        Children { all: Vec::new(), say, hear }
+        Children { all: Vec::new(), out: out.to_owned(), say, hear }
     }
 
-    /// Starts the process of a node inside its namespace.
+    /// Starts the programs of a node inside its namespace.
     pub(super) fn start(&mut self, namespace: &Namespace, name: &str, part: &Part) -> Result<(), Failure> {
-        let failed = |error: &dyn std::fmt::Display| {
+        let failed = |error: &dyn Display| {
             Failure::failed("start the programs of a node", format_args!("{name}: {error}"))
         };
-        let program = std::env::current_exe().map_err(|error| failed(&error))?;
-        let spawn = || Command::new(program).arg("part").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let spawn = || ourselves()?.arg("part").spawn();
         let started = namespace.run(spawn).map_err(|error| failed(&error))?;
-        let mut child = started.map_err(|error| failed(&error))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (Some(input), Some(output)) = (input, output) else {
-            return Err(failed(&"it has no pipes"));
-        };
-        let nth = self.all.len();
-        self.all.push(Process { name: name.to_owned(), child, input });
-        let say = self.say.clone();
-        let reader = thread::Builder::new().name("node".into());
-        reader.spawn(move || listen(nth, output, &say)).map_err(|error| failed(&error))?;
+        let child = started.map_err(|error| failed(&error))?;
+        let nth = self.add((name, Does::Programs), child, None).map_err(|error| failed(&error))?;
         let line = serde_json::to_string(part).map_err(|error| failed(&error))?;
         self.tell(nth, &line)
     }
 
+    /// Starts the routing daemon of a node inside its namespace. All that it writes there goes with it.
+    pub(super) fn start_routing(
+        &mut self,
+        namespace: &Namespace,
+        name: &str,
+        config: &str,
+    ) -> Result<(), Failure> {
+        let failed = |error: &dyn Display| {
+            Failure::failed("start the routing of a node", format_args!("{name}: {error}"))
+        };
+        // A run before, which failed, may have left one.
+        let _ = fs::remove_file(self.out.join(LOGS).join(format!("{name}.log")));
+        let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
+        let log = File::from(log);
+        let stderr = log.try_clone().map_err(|error| failed(&error))?;
+        let spawn = || {
+            let file = Path::new(STATE).join("route.yaml");
+            fs::write(&file, config)?;
+            ourselves()?.arg("route").arg(file).arg("--with-trial").stderr(stderr).spawn()
+        };
+        let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
+        let child = started.map_err(|error| failed(&error))?;
+        self.add((name, Does::Routing), child, Some(log)).map_err(|error| failed(&error))?;
+        Ok(())
+    }
+
+    /// Listens to a process. From here on it ends with this.
+    fn add(&mut self, (name, does): (&str, Does), mut child: Child, log: Option<File>) -> io::Result<usize> {
+        let (nth, say, output) = (self.all.len(), self.say.clone(), child.stdout.take());
+        let input = child.stdin.take();
+        self.all.push(Process { name: name.to_owned(), does, child, input, log });
+        let output = output.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        thread::Builder::new().name("node".into()).spawn(move || listen(nth, output, &say))?;
+        Ok(nth)
+    }
+
     fn tell(&mut self, nth: usize, line: &str) -> Result<(), Failure> {
         let Process { name, input, .. } = &mut self.all[nth];
+        let Some(input) = input else { return Ok(()) };
         let told = writeln!(input, "{line}").and_then(|()| input.flush());
         told.map_err(|error| Failure::failed("talk to a node", format_args!("{name}: {error}")))
     }
 
-    pub(super) fn tell_all(&mut self, line: &str) -> Result<(), Failure> {
-        (0..self.all.len()).try_for_each(|nth| self.tell(nth, line))
+    /// Lets all processes begin, daemons first.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        (0..self.all.len()).try_for_each(|nth| self.tell(nth, BEGIN))
     }
 
     /// Waits until every process has opened its sockets.
-    pub(super) fn wait_until_ready(&self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
-        self.collect((within, ends), |says| matches!(says, Says::Ready).then_some(())).map(drop)
+    pub(super) fn wait_until_ready(&mut self, within: Duration, ends: &OwnedFd) -> Result<(), Failure> {
+        let ready = |says| matches!(says, Says::Ready).then_some(());
+        self.collect((within, ends), &[Does::Routing, Does::Programs], ready).map(drop)
     }
 
-    /// Waits for the results of all processes.
-    pub(super) fn wait_for_results(&self, within: Duration, ends: &OwnedFd) -> Result<Vec<Ended>, Failure> {
-        self.collect((within, ends), |says| match says {
+    /// Waits for the results of all programs.
+    pub(super) fn wait_for_results(
+        &mut self,
+        within: Duration,
+        ends: &OwnedFd,
+    ) -> Result<Vec<Ended>, Failure> {
+        self.collect((within, ends), &[Does::Programs], |says| match says {
             Says::Ended(ended) => Some(ended),
             _ => None,
         })
     }
 
-    /// One message of that kind from each process.
+    /// Ends the daemons, and waits for their counts.
+    pub(super) fn end_routing(&mut self, within: Duration, ends: &OwnedFd) -> Result<Vec<Routed>, Failure> {
+        let daemons = self.all.iter_mut().filter(|process| process.does == Does::Routing);
+        daemons.for_each(|daemon| daemon.input = None);
+        self.collect((within, ends), &[Does::Routing], |says| match says {
+            Says::Routed(routed) => Some(routed),
+            _ => None,
+        })
+    }
+
+    /// One message of that kind from each process of these kinds.
     #[expect(clippy::disallowed_methods, reason = "the deadline of processes is in real time")]
     fn collect<T>(
-        &self,
+        &mut self,
         (within, ends): (Duration, &OwnedFd),
+        of: &[Does],
         wanted: impl Fn(Says) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
         let deadline = Instant::now() + within;
+        let asked: Vec<bool> = self.all.iter().map(|process| of.contains(&process.does)).collect();
         let mut all: Vec<Option<T>> = self.all.iter().map(|_| None).collect();
-        while let Some(missing) = all.iter().position(Option::is_none) {
-            let failed = |nth: usize, problem: &str| {
-                Failure::failed("run a node's programs", format_args!("{}: {problem}", self.all[nth].name))
-            };
+        while let Some(missing) = (0..all.len()).find(|nth| asked[*nth] && all[*nth].is_none()) {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.hear.recv_timeout(left.min(LISTENS_FOR)) {
-                Ok((nth, Ok(Says::Refused { problem }))) => return Err(failed(nth, &problem)),
-                Ok((nth, Ok(says))) => match wanted(says) {
+            let heard = self.hear.recv_timeout(left.min(LISTENS_FOR));
+            // A terminal's signal reaches the processes, too: they end because the user wants no more.
+            if wait_to_read(ends.as_fd(), Duration::ZERO).is_ok() {
+                return Err(Failure::failed("run in real time", "interrupted"));
+            }
+            match heard {
+                Ok((nth, Ok(Says::Refused { problem }))) => return Err(self.failed(nth, &problem)),
+                Ok((nth, Ok(says))) => match wanted(says).filter(|_| asked[nth]) {
                     Some(wanted) => all[nth] = Some(wanted),
-                    None => return Err(failed(nth, "it spoke out of turn")),
+                    None => return Err(self.failed(nth, "it spoke or ended out of turn")),
                 },
-                Ok((nth, Err(problem))) => return Err(failed(nth, &problem)),
-                Err(_) if wait_to_read(ends.as_fd(), Duration::ZERO).is_ok() => {
-                    return Err(Failure::failed("run in real time", "interrupted"));
-                }
+                Ok((nth, Err(problem))) => return Err(self.ended(nth, problem)),
                 Err(RecvTimeoutError::Timeout) if left > LISTENS_FOR => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return Err(failed(missing, &format!("nothing came from it within {within:?}")));
+                    return Err(self.failed(missing, &format!("nothing came from it within {within:?}")));
                 }
             }
         }
         Ok(all.into_iter().flatten().collect())
     }
+
+    /// The failure of a process whose output has ended.
+    fn ended(&mut self, nth: usize, problem: String) -> Failure {
+        let process = &mut self.all[nth];
+        if problem != EARLY {
+            return self.failed(nth, &problem);
+        }
+        // One whose output has ended is about to end, with a status that a signal no longer changes.
+        let _ = process.child.kill();
+        let cause =
+            process.child.wait().map_or_else(|error| error.to_string(), |status| process.cause(status));
+        self.failed(nth, &format!("{EARLY} ({cause})"))
+    }
+
+    fn failed(&self, nth: usize, problem: &str) -> Failure {
+        let process = &self.all[nth];
+        let Process { name, does, .. } = process;
+        let kept = match process.keep_log(&self.out.join(LOGS)) {
+            Ok(Some(file)) => format!("; its log is {}", file.display()),
+            Ok(None) => String::new(),
+            Err(error) => format!("; its log cannot be kept: {error}"),
+        };
+        let doing = match does {
+            Does::Programs => "run a node's programs",
+            Does::Routing => "run a node's routing",
+        };
+        Failure::failed(doing, format_args!("{name}: {problem}{kept}"))
+    }
+
+    /// Keeps the logs of all daemons beside captures.
+    pub(super) fn keep_logs(&self, folder: &Path) -> Result<(), Failure> {
+        let kept = self.all.iter().try_for_each(|process| process.keep_log(&folder.join(LOGS)).map(drop));
+        kept.map_err(|error| Failure::failed("keep the logs of routing", error))
+    }
+}
+
+impl Process {
+    /// A process that ends by itself says why in its last line.
+    fn cause(&self, status: ExitStatus) -> String {
+        let said = self.log().unwrap_or_default();
+        match said.lines().rfind(|line| !line.trim().is_empty()).filter(|_| status.code().is_some()) {
+            Some(line) => format!("{status}: {}", line.trim()),
+            None => status.to_string(),
+        }
+    }
+
+    fn log(&self) -> io::Result<String> {
+        let Some(log) = &self.log else { return Ok(String::new()) };
+        let mut bytes = vec![0; usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX)];
+        log.read_exact_at(&mut bytes, 0)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes the log of a daemon to the folder.
+    fn keep_log(&self, folder: &Path) -> io::Result<Option<PathBuf>> {
+        if self.log.is_none() {
+            return Ok(None);
+        }
+        let file = folder.join(format!("{}.log", self.name));
+        fs::create_dir_all(folder)?;
+        fs::write(&file, self.log()?)?;
+        Ok(Some(file))
+    }
+}
+
+/// This program, whose streams are ours.
+fn ourselves() -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(command)
 }
 
 fn listen(nth: usize, output: ChildStdout, say: &Sender<Heard>) {
     for line in BufReader::new(output).lines() {
         let says = line.map_err(|error| error.to_string());
         let says = says.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
-        let is_last = matches!(says, Ok(Says::Ended(_)) | Err(_));
+        let is_last = matches!(says, Ok(Says::Ended(_) | Says::Routed(_)) | Err(_));
         if say.send((nth, says)).is_err() || is_last {
             return;
         }
     }
-    let _ = say.send((nth, Err("it has ended early".to_owned())));
+    let _ = say.send((nth, Err(EARLY.to_owned())));
 }
 
 impl Drop for Children {

@@ -64,7 +64,7 @@ impl Director<'_> {
     fn once(&mut self, run: &Run<'_>) -> Result<RunResult, Failure> {
         match run.world {
             World::Hwsim => self.in_the_guest(run),
-            _ => play(&Netns::open(&run.part.scenario, run.prepared)?, run, self.ends),
+            _ => play(&Netns::open(&run.part.scenario, run.prepared)?, run, (&self.out, self.ends)),
         }
     }
 

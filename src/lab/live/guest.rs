@@ -11,8 +11,9 @@ use hopwise_lab::result::RunResult;
 use hopwise_lab::world::World;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 
-use super::part::{prepare, say};
+use super::part::prepare;
 use super::play::{Run, play};
+use super::talk::say;
 use crate::failure::Failure;
 use crate::mesh::air::stations::Serves;
 use crate::mesh::world::hwsim::Network;
@@ -49,7 +50,7 @@ fn make(order: &Order, out: &Path, ends: &OwnedFd) -> Result<RunResult, Failure>
     let kept = std::env::temp_dir().join("capture");
     let capture = order.capture.is_some().then_some(kept.as_path());
     let run = Run { part: order.part.clone(), world: World::Hwsim, prepared: &prepared, capture };
-    let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, ends)?;
+    let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, (out, ends))?;
     if let Some(live) = &mut result.live {
         // Other programs of the host do not take time from the guest, which has none of its own.
         live.busy_elsewhere = None;
@@ -64,7 +65,12 @@ fn move_all(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            move_all(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
     }
     fs::remove_dir_all(from)
 }

@@ -1,6 +1,6 @@
 //! `hopwise part`: the programs of one node in a live run, which a trial begins on that node.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::net::IpAddr;
 use std::process;
 use std::thread;
@@ -11,15 +11,17 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkId};
 use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_the_clock, random_key};
-use hopwise_lab::live::part::{BEGIN, Ended, NoPart, Part, Says};
+use hopwise_lab::live::part::{Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
-use serde::Serialize;
 
 use super::algorithms;
+use super::captured::Captured;
 use super::kernel::Kernel;
+use super::talk::{self, say};
 use crate::failure::Failure;
+use crate::lab::run::watch::TRACE_EVENTS;
 use crate::node::config::TUN_CROSSINGS;
 
 /// Run the programs of one node in a live run; a trial starts it and talks to it in lines of JSON
@@ -31,8 +33,11 @@ const DEVICE: &str = "hw0";
 
 pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
-        serde_json::from_str(&line()?).map_err(|error| Failure::failed("read the part", error))?;
-    let played = prepare(&part).and_then(|prepared| play(&prepared.plan, part.node));
+        serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
+    let played = prepare(&part).and_then(|mut prepared| {
+        prepared.plan.trace_events = if part.capture.is_some() { TRACE_EVENTS } else { 0 };
+        play(&prepared, &part)
+    });
     match played {
         Ok(ended) => say(&Says::Ended(ended)),
         Err(failure) => say(&Says::Refused { problem: failure.to_string() }),
@@ -51,34 +56,14 @@ pub(super) fn prepare(part: &Part) -> Result<Prepared, Failure> {
     }
 }
 
-fn line() -> Result<String, Failure> {
-    let mut line = String::new();
-    match io::stdin().lock().read_line(&mut line) {
-        Ok(0) => Err(Failure::failed("hear the trial", "it has ended")),
-        Ok(_) => Ok(line),
-        Err(error) => Err(Failure::failed("hear the trial", error)),
-    }
-}
-
-pub(super) fn say(what: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(what).map_err(|error| Failure::failed("write JSON", error))?;
-    let mut out = io::stdout().lock();
-    let said = writeln!(out, "{line}").and_then(|()| out.flush());
-    said.map_err(|error| Failure::failed("tell the trial", error))
-}
-
 /// Waits for the beginning. From then on the process ends with the trial.
 fn wait_for_beginning() -> Result<(), Failure> {
-    say(&Says::Ready)?;
-    let line = line()?;
-    if line.trim() != BEGIN {
-        return Err(Failure::failed("hear the trial", format!("`{}`, expected `{BEGIN}`", line.trim())));
-    }
+    talk::wait_for_beginning()?;
     if let Err(error) = live_by_the_clock() {
         tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
     }
     let watch = || {
-        while matches!(line_of_trial(), Ok(bytes) if bytes > 0) {}
+        while talk::line().is_ok() {}
         process::exit(1);
     };
     thread::Builder::new()
@@ -93,24 +78,28 @@ fn lacks(algorithm: &str, error: &io::Error) -> Failure {
     Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
 }
 
-fn line_of_trial() -> io::Result<usize> {
-    io::stdin().lock().read_line(&mut String::new())
-}
-
-fn play(plan: &Plan, node: u32) -> Result<Ended, Failure> {
+fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
+    let (plan, node) = (&prepared.plan, part.node);
     if let Some(algorithm) = plan.arm.algorithm() {
         let kernel = Kernel::new(algorithm).map_err(|error| lacks(algorithm, &error))?;
         return kernel.play(plan, node, wait_for_beginning);
     }
-    let mut driver = open(plan, node)?;
+    let captured = part.capture.as_deref().map(Captured::new);
+    let mut driver = open(plan, node, captured.as_ref())?;
     wait_for_beginning()?;
     driver = driver.with_clock(Clock::start());
+    if let Some(captured) = &captured {
+        captured.begin(prepared.name_of(node), driver.clock())?;
+    }
     driver.act(|_, _| ());
     let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
+    if let Some(captured) = &captured {
+        captured.end(prepared.name_of(node))?;
+    }
     Ok(Ended { ends: driver.machine().results(), late_us })
 }
 
-fn open(plan: &Plan, node: u32) -> Result<Driver<LiveNode>, Failure> {
+fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Driver<LiveNode>, Failure> {
     let failed = |doing: &'static str| move |error: &dyn std::fmt::Display| Failure::failed(doing, error);
     let address: IpAddr = address_of_programs(node);
     let settings = TunConfig { routes: vec![Prefix::host(address)], ..TunConfig::new(DEVICE) };
@@ -123,9 +112,10 @@ fn open(plan: &Plan, node: u32) -> Result<Driver<LiveNode>, Failure> {
         ..describe(&tun, LinkId(0), vec![Prefix::host(address)])
     };
     let key = random_key().map_err(|error| failed("draw a key")(&error))?;
-    let machine =
+    let mut machine =
         LiveNode::new(plan, node, link, key).map_err(|error| failed("start the endpoint")(&error))?;
-    Driver::new(machine, vec![Box::new(tun)], Vec::new()).map_err(|error| failed("start the driver")(&error))
+    let observers = captured.map(|captured| captured.watch(&mut machine)).into_iter().collect();
+    Driver::new(machine, vec![Box::new(tun)], observers).map_err(|error| failed("start the driver")(&error))
 }
 
 /// Runs until the plan's end. Returns by how many microseconds a timer was late at the worst.

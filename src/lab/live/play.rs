@@ -1,11 +1,13 @@
 //! One run of a plan on a field, from the start of its processes to its result.
 
+use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_lab::live::part::{BEGIN, Ended, Part};
+use hopwise_lab::live::air::stations;
+use hopwise_lab::live::part::{Ended, Part, Routed};
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{FlowPlan, Results};
@@ -14,6 +16,7 @@ use hopwise_lab::world::World;
 use super::busy::Busy;
 use super::children::Children;
 use super::field::Field;
+use super::routes;
 use crate::failure::Failure;
 
 /// The time that processes have to open their sockets, and to tell their results.
@@ -30,14 +33,21 @@ pub(crate) struct Run<'a> {
     pub(crate) capture: Option<&'a Path>,
 }
 
-/// Plays the run once, on a new field.
-pub(super) fn play(field: &impl Field, run: &Run<'_>, ends: &OwnedFd) -> Result<RunResult, Failure> {
+/// Plays the run once, on a new field. `out` is the folder for results.
+pub(super) fn play(
+    field: &impl Field,
+    run: &Run<'_>,
+    (out, ends): (&Path, &OwnedFd),
+) -> Result<RunResult, Failure> {
     let plan = &run.prepared.plan;
     let nodes = end_nodes(&plan.flows);
-    let mut children = started(field, run, (&nodes, ends))?;
+    let mut children = started(field, run, (&nodes, out, ends))?;
     let busy = Busy::start();
     let work = || to_the_end(run, &mut children, ends);
-    let (ended, heard) = field.on_the_air(run.capture, ends, work)?;
+    let ((ended, routed), heard) = field.on_the_air(run.capture, ends, work)?;
+    if let Some(folder) = run.capture {
+        children.keep_logs(folder)?;
+    }
     let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
     drop(children);
     let elsewhere = busy.elsewhere();
@@ -50,14 +60,15 @@ pub(super) fn play(field: &impl Field, run: &Run<'_>, ends: &OwnedFd) -> Result<
         flows: plan.flow_results(&end_of),
         air: heard.air,
         nodes: Vec::new(),
-        discoveries: 0,
-        route_failures: 0,
+        // Without daemons nothing is searched for, and no route breaks.
+        discoveries: routed.iter().map(|routed| routed.discoveries).sum(),
+        route_failures: routed.iter().map(|routed| routed.route_failures).sum(),
         events: 0,
     };
-    let late_us = ended.iter().map(|(_, ended)| ended.late_us).max().unwrap_or(0);
+    let late = ended.iter().map(|(_, ended)| ended.late_us).chain(routed.iter().map(|routed| routed.late_us));
     let live = Live {
         air_late_ms: heard.lateness.worst.as_secs_f64() * 1e3,
-        programs_late_ms: Duration::from_micros(late_us).as_secs_f64() * 1e3,
+        programs_late_ms: Duration::from_micros(late.max().unwrap_or(0)).as_secs_f64() * 1e3,
         busy_elsewhere: elsewhere,
         repeated: 0,
     };
@@ -65,26 +76,49 @@ pub(super) fn play(field: &impl Field, run: &Run<'_>, ends: &OwnedFd) -> Result<
     Ok(RunResult { live: Some(live), ..result })
 }
 
-/// Starts the processes of all end nodes, and waits until they have opened their sockets.
+/// Starts the daemons of all nodes and the programs of end nodes, and waits until they have opened their sockets.
 fn started(
     field: &impl Field,
     run: &Run<'_>,
-    (nodes, ends): (&[u32], &OwnedFd),
+    (nodes, out, ends): (&[u32], &Path, &OwnedFd),
 ) -> Result<Children, Failure> {
-    let mut children = Children::new();
+    let (plan, mut children) = (&run.prepared.plan, Children::new(out));
+    if routes::are_found(plan) {
+        for (node, station) in (0..).zip(stations(plan)) {
+            let config = routes::config_of(run.prepared, node, &station)?;
+            children.start_routing(field.namespace(node), run.prepared.name_of(node), &config)?;
+        }
+    }
+    let captures = ends_folder(run)?;
     for node in nodes {
-        let part = Part { node: *node, ..run.part.clone() };
-        children.start(field.namespace(*node), run.prepared.name_of(*node), &part)?;
+        let name = run.prepared.name_of(*node);
+        let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
+        let part = Part { node: *node, capture, ..run.part.clone() };
+        children.start(field.namespace(*node), name, &part)?;
     }
     children.wait_until_ready(PATIENCE, ends)?;
     Ok(children)
 }
 
-/// Lets the programs run. Returns the results of each node.
-fn to_the_end(run: &Run<'_>, children: &mut Children, ends: &OwnedFd) -> Result<Vec<Ended>, Failure> {
-    children.tell_all(BEGIN)?;
+/// The folder for captures of endpoints. The kernel's TCP has none that could be watched.
+fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
+    let has_endpoints = run.prepared.plan.arm.algorithm().is_none();
+    let folder = run.capture.filter(|_| has_endpoints).map(|folder| folder.join("ends"));
+    let made = folder.as_ref().map_or(Ok(()), fs::create_dir_all);
+    made.map_err(|error| Failure::failed("make a folder for captures", error))?;
+    Ok(folder)
+}
+
+/// Lets the programs run. Returns the results of each node, and the counts of its routing.
+fn to_the_end(
+    run: &Run<'_>,
+    children: &mut Children,
+    ends: &OwnedFd,
+) -> Result<(Vec<Ended>, Vec<Routed>), Failure> {
+    children.begin()?;
     let lasts = run.prepared.plan.end().since(Instant::ZERO);
-    children.wait_for_results(lasts + PATIENCE, ends)
+    let ended = children.wait_for_results(lasts + PATIENCE, ends)?;
+    Ok((ended, children.end_routing(PATIENCE, ends)?))
 }
 
 /// The nodes at which some flow has an end, in order.

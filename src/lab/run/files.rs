@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hopwise_air::airtime;
 use hopwise_lab::cost::{Cost, Spent, host};
-use hopwise_lab::result::RunResult;
+use hopwise_lab::result::{FlowRow, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{NodeResult, Results};
 use serde_json::Value;
@@ -56,13 +56,14 @@ fn write_table(file: &Path, table: &str) -> Result<(), Failure> {
 fn flows(result: &RunResult) -> String {
     let mut text =
         "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\
-                    fast_retransmits,acks_sent,acks_repeated,segments_received_again\n"
+                    fast_retransmits,acks_sent,acks_repeated,segments_received_again,rtt_median_ms,rtt_p95_ms,\
+                    rtt_p99_ms,completed,completion_s,completion_median_s,completion_p95_s\n"
             .to_owned();
     for flow in &result.flows {
         let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
         let _ = writeln!(
             text,
-            "{},{},{},{hops},{:.3},{},{},{},{},{},{},{},{}",
+            "{},{},{},{hops},{:.3},{},{},{},{},{},{},{},{},{}",
             flow.id,
             flow.from,
             flow.to,
@@ -74,10 +75,26 @@ fn flows(result: &RunResult) -> String {
             cell(flow.fast_retransmits),
             cell(flow.acks_sent),
             cell(flow.acks_repeated),
-            cell(flow.segments_received_again)
+            cell(flow.segments_received_again),
+            delays(flow)
         );
     }
     text
+}
+
+/// The cells of round trips and of completions.
+fn delays(flow: &FlowRow) -> String {
+    let (trips, done) = (flow.round_trips.as_ref(), flow.completed.as_ref());
+    [
+        cell(trips.map(|trips| trips.median_ms)),
+        cell(trips.map(|trips| trips.p95_ms)),
+        cell(trips.map(|trips| trips.p99_ms)),
+        cell(done.map(|done| done.count)),
+        cell(done.and_then(|done| done.mean_s)),
+        cell(done.and_then(|done| done.median_s)),
+        cell(done.and_then(|done| done.p95_s)),
+    ]
+    .join(",")
 }
 
 /// A counter that the run does not tell is an empty cell.

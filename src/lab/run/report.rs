@@ -59,28 +59,44 @@ fn shown<T: ToString>(counter: Option<T>) -> String {
 }
 
 fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
-    writeln!(out, "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs")?;
+    writeln!(
+        out,
+        "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs  RTT ms (95 %)"
+    )?;
     for flow in flows {
         let hops = flow.hops.map_or("?".to_owned(), |hops| hops.to_string());
         writeln!(
             out,
-            "{:<8} {:<13} {hops:>4}  {:>14.1}  {:>8}  {:>10}  {:>8}  {:>8}",
+            "{:<8} {:<13} {hops:>4}  {:>14.1}  {:>8}  {:>10}  {:>8}  {:>8}  {:>13}",
             flow.id,
             format!("{} → {}", flow.from, flow.to),
             flow.goodput_kbps,
             shown(flow.segments_sent),
             shown(flow.segments_retransmitted),
             shown(flow.timeouts),
-            shown(flow.acks_sent)
+            shown(flow.acks_sent),
+            shown(flow.round_trips.map(|trips| format!("{:.0} ({:.0})", trips.median_ms, trips.p95_ms)))
         )?;
     }
     Ok(())
+}
+
+/// The lacking need of an agent, with the agent of the other end that gives it.
+fn with_agent(lacking: &str) -> String {
+    let agent = match lacking {
+        "peer-cwnd" => "sender tell-cwnd",
+        "rate-request" => "sender ask-rate",
+        "dup-count" => "receiver dup-count(…)",
+        _ => return lacking.to_owned(),
+    };
+    format!("{lacking} (needs the {agent})")
 }
 
 /// Writes what a flow lacks, what shadows would have done, and what it completed.
 fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
     for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
         if !lacks.is_empty() {
+            let lacks: Vec<_> = lacks.iter().map(|lacking| with_agent(lacking)).collect();
             writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
         }
     }
@@ -88,9 +104,24 @@ fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
         writeln!(out, "{:<8} {shadow}", flow.id)?;
     }
     if let Some(done) = &flow.completed {
-        let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
+        let [mean, median, p95] =
+            [done.mean_s, done.median_s, done.p95_s].map(|s| shown(s.map(|s| format!("{s:.3} s"))));
         let (id, count, longest) = (&flow.id, done.count, done.longest_s);
-        writeln!(out, "{id:<8} {count} completed, {mean} each, the longest {longest:.3} s")?;
+        writeln!(
+            out,
+            "{id:<8} {count} completed, {mean} each: half within {median}, 95 % within {p95}, all within {longest:.3} s"
+        )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_flow_lacks_comes_with_the_agent_that_gives_it() {
+        assert_eq!(with_agent("peer-cwnd"), "peer-cwnd (needs the sender tell-cwnd)");
+        assert_eq!(with_agent("timestamps"), "timestamps");
+    }
 }

@@ -23,6 +23,7 @@ use ends::{End, EndWatcher};
 
 mod captures;
 mod ends;
+pub(crate) mod names;
 mod pcapng;
 mod words;
 

@@ -5,9 +5,13 @@ use std::time::{Duration, Instant};
 
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::plain;
+use hopwise_lab::scenario::point::{Point, plain as plain_value};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::failure;
+
+/// The most points that have a column.
+const MOST: usize = 8;
 
 /// Between two plain lines, after the first.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -27,6 +31,8 @@ pub(super) struct Progress<'a> {
 
 struct Terminal {
     bar: ProgressBar,
+    /// The points above the arms' means, where there are several.
+    head: Option<ProgressBar>,
     /// A line for each arm.
     arms: Vec<ProgressBar>,
 }
@@ -82,7 +88,6 @@ impl<'a> Progress<'a> {
 
     /// An arm with its means at the first few points.
     fn line(&self, arm: usize) -> String {
-        const MOST: usize = 8;
         let points = self.campaign.trial.points.len();
         let mean = |point: usize| match self.means.get(&(point, arm)) {
             Some((sum, number)) => format!("{:>8.1}", sum / f64::from(*number)),
@@ -102,12 +107,22 @@ impl<'a> Progress<'a> {
 
     pub(super) fn end(&self) {
         if let Some(terminal) = &self.terminal {
-            terminal.arms.iter().for_each(ProgressBar::finish_and_clear);
+            terminal.head.iter().chain(&terminal.arms).for_each(ProgressBar::finish_and_clear);
             terminal.bar.finish_and_clear();
         } else if self.done > 0 {
             self.say(&self.state());
         }
     }
+}
+
+/// The values of the points above the columns of their means, after the keys that they set.
+fn heads(points: &[Point]) -> String {
+    let last = |path: &String| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let keys: Vec<_> = points.iter().take(1).flat_map(|point| point.keys()).map(last).collect();
+    let values = |point: &Point| point.values().map(plain_value).collect::<Vec<_>>().join("/");
+    let heads: Vec<_> =
+        points.iter().take(MOST).map(|point| format!("{:>8}", plain::cut(&values(point), 8))).collect();
+    format!("{:<16} {}", plain::cut(&keys.join("/"), 16), heads.join(" "))
 }
 
 fn bar(template: &str) -> ProgressStyle {
@@ -122,8 +137,12 @@ impl Terminal {
         // Before the first run has ended, its duration is unknown.
         bar.set_style(self::bar("{bar:40} {pos} of {len} runs"));
         bar.enable_steady_tick(Duration::from_millis(500));
-        let line = |_: &String| both.add(ProgressBar::new(0).with_style(self::bar("{msg}")));
-        Terminal { bar, arms: campaign.trial.arms.iter().map(line).collect() }
+        let line = || both.add(ProgressBar::new(0).with_style(self::bar("{msg}")));
+        let head = (campaign.trial.points.len() > 1).then(line);
+        if let Some(head) = &head {
+            head.set_message(plain::text(&heads(&campaign.trial.points)));
+        }
+        Terminal { bar, head, arms: campaign.trial.arms.iter().map(|_| line()).collect() }
     }
 }
 
@@ -133,4 +152,21 @@ impl Terminal {
 )]
 fn clock() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_means_are_headed_by_what_their_points_set() {
+        let point = |hops: u32, queue: u32| {
+            Point::from(
+                [("topology.hops", hops), ("radio.queue_packets", queue)]
+                    .map(|(k, v)| (k.to_owned(), v.into())),
+            )
+        };
+        let heads = heads(&[point(4, 10), point(12, 50)]);
+        assert_eq!(heads, "queue_packets/h…     10/4    50/12");
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hopwise_air::{Live, Outside, Progress, Refused};
 use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
+use hopwise_host::nl80211::EVERY;
 use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
 
 use super::stations::{Port, Stations};
@@ -35,6 +36,8 @@ struct Medium<'a> {
     lag: Lag,
     buffer: Vec<u8>,
     dropped: Dropped,
+    /// The time at which the radios tell their stations again.
+    tell_at: Instant,
 }
 
 /// Runs by that clock until `ends` is readable or `lasts` is over.
@@ -47,6 +50,7 @@ pub(crate) fn serve(
     if let Err(error) = live_by_the_clock() {
         tracing::warn!(%error, "no real-time priority: on a busy machine the radio falls behind");
     }
+    live.world().keep_facts();
     let count = live.machines().len();
     let (ports, poller) = (&stations.ports[..], Poller::new()?);
     for (index, port) in ports.iter().enumerate() {
@@ -67,6 +71,7 @@ pub(crate) fn serve(
             too_long: vec![0; count],
             not_taken: vec![0; count],
         },
+        tell_at: Instant::ZERO,
     };
     medium.run(lasts.map(|lasts| Instant::ZERO + lasts))?;
     Ok(medium.dropped)
@@ -83,6 +88,7 @@ impl Medium<'_> {
             let progress = self.live.advance(now);
             self.deliver();
             self.say_if_late(now);
+            self.tell_stations(now);
             for index in 0..self.ports.len() {
                 if self.is_full[index] {
                     self.read(index)?;
@@ -90,7 +96,9 @@ impl Medium<'_> {
             }
             let wake_at = match progress {
                 Progress::MoreIsDue => Some(now),
-                Progress::UpToDate => self.live.poll_timeout().into_iter().chain(until).min(),
+                Progress::UpToDate => {
+                    self.live.poll_timeout().into_iter().chain(until).chain([self.tell_at]).min()
+                }
             };
             self.poller.wait(&self.clock, wake_at, &mut ready)?;
             if ready.contains(&self.ports.len()) {
@@ -145,6 +153,17 @@ impl Medium<'_> {
                     }
                 });
             });
+        }
+    }
+
+    /// Tells the facts about stations as often as a kernel is asked for them.
+    fn tell_stations(&mut self, now: Instant) {
+        if self.tell_at > now {
+            return;
+        }
+        self.tell_at = now + EVERY;
+        for (node, offer) in self.stations.offers().iter_mut() {
+            offer.tell(|| self.live.world().facts(*node));
         }
     }
 

@@ -4,10 +4,13 @@ use std::io::{self, Write};
 
 use hopwise_air::dcf::StationStats;
 use hopwise_air::{Lateness, Live, Outside};
+use hopwise_core::LinkFacts;
+use hopwise_lab::live::air as live_air;
 use hopwise_lab::scenario::Prepared;
 use serde::Serialize;
 
 use super::medium::Dropped;
+use crate::daemon::stations::StationSnapshot;
 use crate::table;
 
 #[derive(Debug, Serialize)]
@@ -16,6 +19,7 @@ pub(super) struct Report {
     seed: u64,
     lasted_s: f64,
     stations: Vec<Row>,
+    links: Vec<LinkRow>,
     behind: Behind,
 }
 
@@ -32,6 +36,14 @@ struct Row {
     too_long: u64,
     /// Frames for a device that was down.
     not_taken: u64,
+}
+
+/// The facts that a node's radio knows of its link to another one.
+#[derive(Debug, Serialize)]
+struct LinkRow {
+    node: String,
+    #[serde(flatten)]
+    link: StationSnapshot,
 }
 
 /// Delay of the radio behind real time.
@@ -58,11 +70,26 @@ pub(super) fn of(scenario: &str, prepared: &Prepared, live: &mut Live<Outside>, 
             not_taken: dropped.not_taken[node as usize],
         }
     };
+    let addresses: Vec<_> = live_air::stations(&prepared.plan)
+        .into_iter()
+        .map(|station| (station.mac, station.address))
+        .collect();
+    let who_has = |mac| addresses.iter().find(|(known, _)| *known == mac).map(|(_, address)| *address);
+    let now = world.now();
+    let links_of = |(name, node): (&String, u32)| {
+        let link = |facts: LinkFacts| LinkRow {
+            node: name.clone(),
+            link: StationSnapshot::of(&facts, now, who_has(facts.station.0)),
+        };
+        world.facts(node).into_iter().map(link).collect::<Vec<_>>()
+    };
+    let links = prepared.names.iter().zip(0..).flat_map(links_of).collect();
     Report {
         scenario: scenario.to_owned(),
         seed: prepared.plan.seed,
         lasted_s: world.now().since(hopwise_core::Instant::ZERO).as_secs_f64(),
         stations: prepared.names.iter().zip(0..).map(row).collect(),
+        links,
         behind: Behind { times, worst_s: worst.as_secs_f64(), left_out_s: left_out.as_secs_f64() },
     }
 }

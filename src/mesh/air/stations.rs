@@ -5,11 +5,13 @@ use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hopwise_core::LinkId;
 use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink;
+use hopwise_host::nl80211::StationOffer;
 use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_host::{Namespace, NamespaceId, TapConfig, TapDevice, set_switch};
@@ -50,6 +52,8 @@ pub(crate) struct Port {
 pub(crate) struct Stations {
     /// In the order of nodes.
     pub(crate) ports: Vec<Port>,
+    /// The radios that tell their stations, by node. A medium holds them while it runs.
+    offers: Mutex<Vec<(u32, StationOffer)>>,
     _routes: Vec<KernelRoutes>,
     namespaces: Vec<Namespace>,
     addresses: Vec<IpAddr>,
@@ -83,6 +87,7 @@ impl Stations {
         let note = Note::take(Path::new(NOTES), prefix, &names)?;
         let mut stations = Stations {
             ports: Vec::new(),
+            offers: Mutex::default(),
             _routes: Vec::new(),
             namespaces: Vec::new(),
             addresses: live::stations(plan).iter().map(|station| station.address).collect(),
@@ -99,8 +104,9 @@ impl Stations {
                 .run(|| furnish(plan, (node, serves), &station, &steps))
                 .map_err(|error| failed(&error))?;
             stations.namespaces.push(namespace);
-            let (ports, routes) = furnished.map_err(|error| failed(&error))?;
+            let (ports, offer, routes) = furnished.map_err(|error| failed(&error))?;
             stations.ports.extend(ports);
+            stations.offers().extend(offer.map(|offer| (node, offer)));
             stations._routes.extend(routes);
         }
         Ok(stations)
@@ -109,6 +115,11 @@ impl Stations {
     /// The namespaces in the order of nodes.
     pub(crate) fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
+    }
+
+    /// The radios that tell their stations, by node.
+    pub(crate) fn offers(&self) -> MutexGuard<'_, Vec<(u32, StationOffer)>> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error for a port whose device was removed.
@@ -129,7 +140,7 @@ impl Stations {
     }
 }
 
-type Furniture = (Vec<Port>, Option<KernelRoutes>);
+type Furniture = (Vec<Port>, Option<StationOffer>, Option<KernelRoutes>);
 pub(in crate::mesh) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sets the switches of the namespace that it runs in.
@@ -161,9 +172,12 @@ fn furnish(
 ) -> Result<Furniture, AnyError> {
     set_switches()?;
     netlink::set_up("lo", true)?;
-    let mut ports = Vec::new();
+    let (mut ports, mut offer) = (Vec::new(), None);
     for device in &station.devices {
         let name = name_of(device.link, device.is_radio);
+        if device.is_radio {
+            offer = Some(StationOffer::open(&name)?);
+        }
         let config = TapConfig {
             name,
             mtu: MTU,
@@ -177,10 +191,10 @@ fn furnish(
         RoutingPlan::Static => Some(set_routes(station, steps, serves)?),
         _ => None,
     };
-    Ok((ports, routes))
+    Ok((ports, offer, routes))
 }
 
-pub(in crate::mesh) fn name_of(link: LinkId, is_radio: bool) -> String {
+pub(crate) fn name_of(link: LinkId, is_radio: bool) -> String {
     if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
 }
 

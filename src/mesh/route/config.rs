@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, YamlPath};
-use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
+use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
 use hopwise_mesh::{Keys, Trust, aodvv2};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
 use super::keys::KeyFile;
@@ -36,6 +36,8 @@ struct File {
     nodes: Vec<PathBuf>,
     /// File that keeps the time of this node's last routing.
     state: Option<PathBuf>,
+    /// Path of the control socket, which `hopwise status` asks.
+    control: Option<PathBuf>,
     /// The file with the keys that sign messages, here and at all other nodes.
     keys: Option<PathBuf>,
     /// Largest difference between the clocks of nodes.
@@ -53,6 +55,29 @@ fn tun() -> String {
     "hopwise0".to_owned()
 }
 
+/// A file as a live run writes it for one of its nodes. All else has its default.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct NodeFile {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) serves: Vec<Ipv4Addr>,
+    pub(crate) network: &'static str,
+    pub(crate) interfaces: Vec<String>,
+}
+
+/// The text of such a file, with this routing.
+pub(crate) fn text(file: NodeFile, routing: &RoutingConfig) -> Result<String, serde_yaml::Error> {
+    let mut routing = serde_yaml::to_value(routing.of_daemon())?;
+    if let Some(section) = routing.as_mapping_mut() {
+        // A daemon has one set of rules, and not every protocol takes the key.
+        section.remove("rules");
+    }
+    let mut file = serde_yaml::to_value(file)?;
+    if let Some(file) = file.as_mapping_mut() {
+        file.insert("routing".into(), routing);
+    }
+    serde_yaml::to_string(&file)
+}
+
 /// The configuration, checked and ready to run.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
@@ -62,6 +87,7 @@ pub(super) struct Config {
     pub(super) interfaces: Vec<String>,
     pub(super) tun: String,
     pub(super) state: PathBuf,
+    pub(super) control: Option<PathBuf>,
     pub(super) nodes: Vec<PathBuf>,
     pub(super) keys: Option<KeyFile>,
     pub(super) user: Option<String>,
@@ -102,17 +128,9 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
     if file.routing.protocol == Protocol::Static {
         return Err(document.refuse_key(&at, "static routes need no daemon", "routing: { protocol: aodv }"));
     }
-    if matches!(file.routing.protocol, Protocol::Dsr | Protocol::Gpsr) {
-        let problem = "this protocol is only for simulations";
-        return Err(document.refuse(&at.key("protocol"), problem, "aodv"));
-    }
-    if file.routing.rules == RulesName::Ns2 {
-        let problem = "the rules of ns-2 are for simulations";
-        return Err(document.refuse(&at.key("rules"), problem, "rfc3561"));
-    }
-    refuse_keys_of_simulations(document, &file)?;
+    refuse_what_is_simulated(document, &file, &at)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
-    let speaks = speaks(document, &file.routing, &at)?;
+    let speaks = speaks(document, &file.routing.of_daemon(), &at)?;
     let state = format!("/run/hopwise/route-{}", file.address);
     Ok(Config {
         address: file.address,
@@ -121,6 +139,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         interfaces: file.interfaces,
         tun: file.tun,
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
+        control: file.control,
         nodes: file.nodes,
         keys: file.keys.map(|path| KeyFile { path, clock_within: file.clock_within.map(|time| time.0) }),
         user: file.user,
@@ -216,28 +235,27 @@ fn check_addresses(
     Ok(())
 }
 
-/// A daemon's keys are in a file of their own, and the data that it forwards belongs to others.
-fn refuse_keys_of_simulations(
+/// Refuses what only simulations obey, and a time for clocks that no message carries.
+fn refuse_what_is_simulated(
     document: &Document,
     file: &File,
+    at: &YamlPath,
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
-    let root = YamlPath::root();
-    let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
-    let only = "this key is only for simulations";
-    let signed = [
-        (routing.clone(), file.routing.aodv.is_on("signed")),
-        (routing.key("dymo"), file.routing.dymo.is_on("signed")),
-    ];
-    if let Some((section, _)) = signed.iter().find(|(_, is_signed)| *is_signed) {
-        return Err(document.refuse_key(&section.key("signed"), only, accepted));
-    }
-    if file.routing.aodv.has("data_hop_limit") {
-        let accepted = "no such key: programs and the kernel set the hop limit of their packets";
-        return Err(document.refuse_key(&routing.key("data_hop_limit"), only, accepted));
+    let (only, of_keys) = ("this key is only for simulations", "`keys: FILE` beside `network`");
+    if let Some((what, at)) = file.routing.only_simulated(at) {
+        return Err(match what {
+            OnlySimulated::Protocol => document.refuse(&at, "this protocol is only for simulations", "aodv"),
+            OnlySimulated::Rules => document.refuse(&at, "the rules of ns-2 are for simulations", "rfc3561"),
+            OnlySimulated::Signed => document.refuse_key(&at, only, of_keys),
+            OnlySimulated::HopLimit => {
+                let accepted = "no such key: programs and the kernel set the hop limit of their packets";
+                document.refuse_key(&at, only, accepted)
+            }
+        });
     }
     if file.clock_within.is_some() && file.keys.is_none() {
         let problem = "without keys no message carries a time";
-        return Err(document.refuse_key(&root.key("clock_within"), problem, accepted));
+        return Err(document.refuse_key(&YamlPath::root().key("clock_within"), problem, of_keys));
     }
     Ok(())
 }
@@ -263,20 +281,16 @@ fn refuse_foreign_keys(
     Ok(())
 }
 
-/// No link layer reports losses here, so that hellos are on unless the file turns them off.
 fn speaks(
     document: &Document,
     routing: &RoutingConfig,
     at: &YamlPath,
 ) -> Result<Speaks, Box<hopwise_lab::located::Refusal>> {
     if routing.protocol == Protocol::Dymo {
-        let defaults = aodvv2::Settings { hello: true, ..aodvv2::Settings::default() };
-        let settings = routing.dymo.over(defaults, document, &at.key("dymo"))?;
+        let settings = routing.dymo.over(aodvv2::Settings::default(), document, &at.key("dymo"))?;
         return Ok(Speaks::Dymo(Box::new(settings)));
     }
-    let mut settings = routing.aodv(document, at)?;
-    settings.hello |= !routing.aodv.has("hello");
-    Ok(Speaks::Aodv(Box::new(settings)))
+    Ok(Speaks::Aodv(Box::new(routing.aodv(document, at)?)))
 }
 
 #[cfg(test)]
@@ -305,6 +319,32 @@ mod tests {
         let Speaks::Dymo(settings) = &config.speaks else { panic!("{config:?}") };
         assert!(settings.hello && settings.max_hopcount == 9);
         assert_eq!((config.speaks.port(), config.speaks.everyone()), (269, Ipv4Addr::new(224, 0, 0, 109)));
+    }
+
+    #[test]
+    fn a_file_for_a_node_of_a_live_run_has_the_constants_of_its_scenario_and_is_accepted() {
+        for (routing, hello) in [
+            ("{ protocol: aodv, ttl_start: 5, rules: rfc3561 }", true),
+            ("{ protocol: aodv, hello: false, active_route_timeout: 2s }", false),
+            ("{ protocol: dymo, dymo: { max_hopcount: 9 } }", true),
+        ] {
+            let given: RoutingConfig = serde_yaml::from_str(routing).expect("YAML");
+            let file = NodeFile {
+                address: Ipv4Addr::new(10, 0, 0, 1),
+                serves: vec![Ipv4Addr::new(10, 64, 0, 1)],
+                network: hopwise_lab::live::NETWORK,
+                interfaces: vec!["air0".to_owned()],
+            };
+            let text = text(file, &given).expect("YAML");
+            let config = read(&Document::parse("route.yaml", &text).expect("YAML")).expect("accepted");
+            let (says_hello, is_given) = match &config.speaks {
+                Speaks::Aodv(aodv) if hello => (aodv.hello, aodv.ttl_start == 5),
+                Speaks::Aodv(aodv) => (aodv.hello, aodv.active_route_timeout.as_secs() == 2),
+                Speaks::Dymo(dymo) => (dymo.hello, dymo.max_hopcount == 9),
+            };
+            assert_eq!((says_hello, is_given), (hello, true), "{text}");
+            assert_eq!(config.serves, [Ipv4Addr::new(10, 64, 0, 1)]);
+        }
     }
 
     #[test]

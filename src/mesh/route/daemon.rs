@@ -2,8 +2,10 @@
 
 mod open;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,8 @@ use hopwise_host::confine::Paths;
 use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{Table, forget_gone, is_link_lost};
-use hopwise_host::{Clock, Driver, Interest, Poller};
+use hopwise_host::{Clock, Driver, Interest, Poller, live_by_the_clock};
+use hopwise_lab::live::part::{Routed, Says};
 use hopwise_mesh::{Forward, Keys, Router};
 use rustix::io::Errno;
 
@@ -23,12 +26,15 @@ use super::kernel::Installed;
 use super::neighbours::Port;
 use super::nodes::Nodes;
 use super::state::State;
+use super::stations::Stations;
+use super::status::{self, Known, Neighbours};
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::notify;
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
+use crate::lab::live::talk;
 use crate::signals::Caught;
 
 /// The kernel's switches, and its table as text.
@@ -36,7 +42,6 @@ const SWITCHES: &str = "/proc/sys/net";
 const ROUTES: &str = "/proc/thread-self/net";
 /// The interval at which the addresses of passing packets are read: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
 /// The poller's indexes for descriptors that are no links.
 const ENDS: usize = usize::MAX >> 1;
 const HANGUPS: usize = ENDS - 1;
@@ -56,34 +61,29 @@ struct Daemon {
     ports: Vec<Port>,
     tun_index: u32,
     installed: Installed,
+    neighbours: Neighbours,
     /// Passing packets are looked at no sooner; until then nothing watches for them.
     look_at: Instant,
     is_watching: bool,
     next_mark: Instant,
-    stations_at: Instant,
+    /// The longest time by which a timer was late.
+    late: Duration,
     // Behind the routes, so that they are gone before the kernel stops forwarding.
     forwarding: Forwarding,
     /// Reads the keys anew. Last: its process may take its time to end.
     reader: Option<Reader>,
 }
 
-pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
+/// Runs until it is told to end; with a trial, from its word until its pipe ends.
+pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result<(), Failure> {
     let system = |error| Failure::failed("watch for signals", error);
     // From now on signals do not end the daemon by themselves. They are reported once there may be threads.
     let caught = (Caught::endings().map_err(system)?, Caught::hangups().map_err(system)?);
     let ends = caught.0.descriptor().map_err(system)?;
-    let privileges = Privileges::find(config.user.as_deref());
-    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
-    let reader =
-        config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
-    let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
-    privileges.make_folder(&config.state);
-    // Only root sees which namespaces still exist.
-    let forgotten = forget_gone(folder_of(&config.state));
-    if forgotten > 0 {
-        tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
+    if has_trial && let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine routing falls behind");
     }
-    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    let (privileges, reader) = take_privileges(&config)?;
     if keys.is_none() {
         tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");
     }
@@ -91,15 +91,47 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let mut daemon = Daemon::open(config, keys, hangups, reader)?;
     daemon.poller.add(ends.as_fd(), ENDS, Interest::Read).map_err(system)?;
     daemon.poller.add(daemon.hangups.as_fd(), HANGUPS, Interest::Read).map_err(system)?;
+    let bound = daemon.config.control.as_deref().map(status::bind).transpose()?;
     let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
+    if let Some(bound) = &bound {
+        status::serve(bound, daemon.known())?;
+    }
     caught.0.tell().and_then(|()| caught.1.tell()).map_err(system)?;
     daemon.driver.machine_mut().seam().begin()?;
     let service = notify::ready();
     tracing::info!(address = %daemon.config.address, "ready");
+    if has_trial {
+        daemon.begin_with_trial()?;
+    }
     let ended = daemon.serve();
     drop(service);
     daemon.mark();
+    if has_trial && ended.is_ok() {
+        talk::say(&Says::Routed(daemon.counts()))?;
+    }
     ended
+}
+
+/// Becomes the user, once all is done that only root may do. The keys are read anew by a process of their own.
+fn take_privileges(config: &Config) -> Result<(Privileges, Option<Reader>), Failure> {
+    let privileges = Privileges::find(config.user.as_deref());
+    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
+    let keys = config.keys.as_ref();
+    let reader = keys.map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
+    let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
+    privileges.make_folder(&config.state);
+    config.control.iter().for_each(|control| privileges.make_folder(control));
+    forget_switches(&config.state);
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    Ok((privileges, reader))
+}
+
+/// Removes files of network namespaces that are gone. Only root sees which ones still exist.
+fn forget_switches(state: &Path) {
+    let forgotten = forget_gone(folder_of(state));
+    if forgotten > 0 {
+        tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
+    }
 }
 
 /// The time of day, in nanoseconds since 1970.
@@ -112,6 +144,7 @@ impl Daemon {
     fn needs(&self) -> Needs {
         let mut paths = Paths { reads: Vec::new(), writes: vec![SWITCHES.into()] };
         paths.writes.extend(folders_of(&self.config.state));
+        paths.writes.extend(self.config.control.iter().flat_map(|control| folders_of(control)));
         paths.reads.extend(self.reader.iter().flat_map(Reader::folders));
         paths.reads.push(ROUTES.into());
         Needs {
@@ -119,6 +152,32 @@ impl Daemon {
             paths,
             families: vec![libc::AF_UNIX, libc::AF_INET, libc::AF_NETLINK],
         }
+    }
+
+    /// The knowledge behind the control socket.
+    fn known(&self) -> Known {
+        let reports = self.ports.iter().filter_map(|port| port.stations.as_ref());
+        Known {
+            address: self.config.address,
+            clock: self.clock,
+            boards: reports.map(Stations::board).collect(),
+            neighbours: self.neighbours.clone(),
+        }
+    }
+
+    /// All nodes of a trial begin their clocks together. The end of the trial's pipe ends this as a signal does.
+    fn begin_with_trial(&mut self) -> Result<(), Failure> {
+        talk::wait_for_beginning()?;
+        self.clock = Clock::start();
+        self.driver.set_clock(self.clock);
+        let watched = self.poller.add(io::stdin().as_fd(), ENDS, Interest::Read);
+        watched.map_err(|error| Failure::failed("hear the trial", error))
+    }
+
+    fn counts(&mut self) -> Routed {
+        let (discoveries, route_failures) = self.driver.machine_mut().protocol().counts();
+        let late_us = u64::try_from(self.late.as_micros()).unwrap_or(u64::MAX);
+        Routed { discoveries, route_failures, late_us }
     }
 
     fn serve(&mut self) -> Result<(), Failure> {
@@ -134,6 +193,7 @@ impl Daemon {
                 }
                 self.driver.machine_mut().protocol().set_clock(now, wall());
                 self.mark();
+                self.name_stations(now);
                 notify::alive();
                 for (reason, count) in self.driver.machine_mut().drops().news() {
                     tracing::info!(reason, count, "dropped so far");
@@ -197,11 +257,16 @@ impl Daemon {
     /// Waits for an event or a timer.
     fn wait(&mut self) -> io::Result<()> {
         let look = Some(self.look_at).filter(|_| !self.is_watching);
-        let has_stations = self.ports.iter().any(|port| port.stations.is_some());
-        let stations = Some(self.stations_at).filter(|_| has_stations);
+        let reports = self.ports.iter().filter_map(|port| port.stations.as_ref());
+        let stations = reports.map(Stations::poll_timeout).min();
         let due = [self.driver.poll_timeout(), look, stations, Some(self.next_mark)];
+        let due = due.into_iter().flatten().min();
         self.driver.rest();
-        self.poller.wait(&self.clock, due.into_iter().flatten().min(), &mut self.ready)
+        self.poller.wait(&self.clock, due, &mut self.ready)?;
+        if let Some(due) = due {
+            self.late = self.late.max(self.clock.now().since(due));
+        }
+        Ok(())
     }
 
     /// Reads the keys anew. They stay unchanged if that fails.
@@ -223,28 +288,46 @@ impl Daemon {
 
     /// On Wi-Fi the driver knows first which stations frames do not reach.
     fn look_at_stations(&mut self, now: Instant) {
-        if self.stations_at > now {
-            return;
-        }
-        self.stations_at = now + LOOK_AT_STATIONS_EVERY;
         for nth in 0..self.ports.len() {
             let port = &mut self.ports[nth];
             let Some(stations) = &mut port.stations else { continue };
-            let lost = match stations.lost() {
-                Ok(lost) => lost,
-                Err(error) => {
-                    tracing::debug!(device = port.name, %error, "stations are not told of");
-                    continue;
-                }
-            };
-            let (link, device) = (port.link, port.index);
+            let lost = stations.lost(now);
+            if lost.is_empty() {
+                continue;
+            }
+            let (link, neighbours) = (port.link, self.installed.neighbours(port.index));
             for station in lost {
-                let Some(neighbour) = self.installed.who_has(device, station.0) else { continue };
+                let Some(neighbour) = neighbours.get(&station) else { continue };
                 tracing::info!(%neighbour, %station, "does not hear us");
-                let gone = LinkEvent::Gone { peer: neighbour.into() };
+                let gone = LinkEvent::Gone { peer: (*neighbour).into() };
                 self.driver.machine_mut().handle_link_event(now, link, &gone);
             }
         }
+    }
+
+    /// Tells the control socket the neighbours of stations, and the nodes the bit rates of links to next hops.
+    fn name_stations(&mut self, now: Instant) {
+        if self.ports.iter().all(|port| port.stations.is_none()) {
+            return;
+        }
+        let mut named = BTreeMap::new();
+        let mut rates = BTreeMap::new();
+        for port in &self.ports {
+            let Some(stations) = &port.stations else { continue };
+            let neighbours = self.installed.neighbours(port.index);
+            for facts in stations.facts() {
+                if let (Some(neighbour), Some(bps)) = (neighbours.get(&facts.station), facts.tx_bitrate_bps) {
+                    rates.insert((port.link, *neighbour), bps);
+                }
+            }
+            named.extend(neighbours);
+        }
+        self.neighbours.set(named);
+        let router = self.driver.machine_mut();
+        let routes = router.protocol().routes(now).into_iter();
+        let rated = routes.filter_map(|(dst, via, link, _)| Some((dst.into(), *rates.get(&(link, via))?)));
+        let rated = rated.collect();
+        router.seam().set_rates(&rated);
     }
 
     /// Does the kernel's part of what the router has decided. Packets and messages find its table up to date.
@@ -296,9 +379,8 @@ impl Daemon {
                 }
             });
         }
-        if has_seen {
-            self.look_at = now + LOOK_EVERY;
-        }
+        // A watched packet ends the next wait, and would end each one until it is looked at.
+        self.look_at = if has_seen { now + LOOK_EVERY } else { now };
         self.watch(!has_seen)
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use hopwise_core::Instant;
+use hopwise_core::{Instant, StationAddress};
 use hopwise_host::netlink::NetlinkError;
 use hopwise_host::routing::{HostRoute, KernelRoutes};
 use hopwise_mesh::{OnDemand, Trust};
@@ -45,10 +45,10 @@ impl Installed {
         self.routes.contains_key(&dst)
     }
 
-    /// The neighbour with that Ethernet address on that device.
-    pub(super) fn who_has(&self, device: u32, ethernet: [u8; 6]) -> Option<Ipv4Addr> {
+    /// The neighbours on that device, by their Ethernet addresses.
+    pub(super) fn neighbours(&self, device: u32) -> BTreeMap<StationAddress, Ipv4Addr> {
         let known = self.kernel.neighbours(device).unwrap_or_default();
-        known.into_iter().find(|(_, theirs)| *theirs == ethernet).map(|(ip, _)| ip)
+        known.into_iter().map(|(ip, ethernet)| (StationAddress(ethernet), ip)).collect()
     }
 
     /// Forgets a route whose device no longer sends. The kernel may still have it.

@@ -5,7 +5,7 @@ use hopwise_core::narrow::as_u16;
 use hopwise_host::netlink;
 use hopwise_host::routing::{Resender, Watch};
 
-use super::stations::{Stations, Wifi};
+use super::stations::Stations;
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Port {
     pub(super) index: u32,
     pub(super) watch: Watch,
     pub(super) resender: Resender,
-    /// Present on a Wi-Fi interface.
+    /// Present where stations are reported: on Wi-Fi, and on a device of `hopwise air`.
     pub(super) stations: Option<Stations>,
 }
 
@@ -32,7 +32,7 @@ impl Port {
             index,
             watch: Watch::open(name).map_err(failed("watch an interface"))?,
             resender: Resender::open(name).map_err(failed("open a socket for packets"))?,
-            stations: Wifi::open(index).ok().map(|wifi| Stations::new(Box::new(wifi))),
+            stations: Stations::open(name).ok(),
         })
     }
 }

@@ -49,6 +49,13 @@ impl Nodes {
         Nodes { sockets: sockets.to_vec(), tellers, rings, arrivals }
     }
 
+    /// The bit rates of the links to next hops, by peer. Nodes get them with the hops, which are sent each second.
+    pub(super) fn set_rates(&self, rates: &BTreeMap<IpAddr, u64>) {
+        for teller in &self.tellers {
+            locked(&teller.news).known.rates.clone_from(rates);
+        }
+    }
+
     /// Starts a thread for each node, and one that polls it.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         let threads = self.sockets.iter().cloned().zip(self.rings.drain(..));
@@ -85,10 +92,13 @@ impl PathSeam for Nodes {
         }
         let hops = path.hops_to_peer.map(|(hops, _)| hops);
         for teller in &self.tellers {
-            let news = PathNews { peer, ports, what, hops };
-            if !locked(&teller.news).take(news) {
+            let mut waiting = locked(&teller.news);
+            let link_bps = waiting.known.rates.get(&peer).copied();
+            let news = PathNews { peer, ports, what, hops, link_bps };
+            if !waiting.take(news) {
                 tracing::debug!(?news, "a node does not listen");
             }
+            drop(waiting);
             // One wake-up is enough.
             let _ = teller.bell.try_send(());
         }
@@ -142,6 +152,8 @@ impl News {
 #[derive(Debug, Default)]
 struct Known {
     hops: BTreeMap<IpAddr, Option<u8>>,
+    /// The bit rate of the link to the next hop on the way to a peer.
+    rates: BTreeMap<IpAddr, u64>,
     /// The peer that was sent last; the next ones follow.
     last: Option<IpAddr>,
 }
@@ -169,6 +181,7 @@ impl Known {
             ports: None,
             what: PathWhat::HopsChanged,
             hops: *hops,
+            link_bps: hops.and_then(|_| self.rates.get(peer).copied()),
         };
         let last = self.last;
         let later = self.hops.range((last.map_or(Unbounded, Excluded), Unbounded));
@@ -229,7 +242,7 @@ mod tests {
     #[test]
     fn what_a_node_should_know_is_said_again_and_that_a_route_has_failed_until_it_is_heard() {
         let peer = IpAddr::from([10, 0, 0, 9]);
-        let news = |what, hops| PathNews { peer, ports: None, what, hops };
+        let news = |what, hops| PathNews { peer, ports: None, what, hops, link_bps: None };
         let mut known = Known::default();
         let heard = |known: &mut Known| {
             let said = known.again();
@@ -241,6 +254,9 @@ mod tests {
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
         heard(&mut known);
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
+        known.rates.insert(peer, 11_000_000);
+        let rated = PathNews { link_bps: Some(11_000_000), ..news(PathWhat::HopsChanged, Some(4)) };
+        assert_eq!(known.again(), [rated], "with the bit rate of the next hop's link");
         known.take(&news(PathWhat::RouteFailed, None));
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, None)]);
         heard(&mut known);
@@ -250,7 +266,7 @@ mod tests {
     #[test]
     fn made_up_peers_and_numbers_keep_no_way_from_being_told() {
         let peer = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(n));
-        let news = |n, what| PathNews { peer: peer(n), ports: None, what, hops: Some(3) };
+        let news = |n, what| PathNews { peer: peer(n), ports: None, what, hops: Some(3), link_bps: None };
         let mut all = News::default();
         (0..1_000).for_each(|n| _ = all.take(news(n, PathWhat::AckSeq(n))));
         assert!(all.take(news(9_000, PathWhat::RouteFound)), "numbers have their own room");

@@ -2,93 +2,97 @@
 //! missing hellos.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::io;
+use std::time::Duration;
 
-use hopwise_host::nl80211::{Nl80211, Station, StationAddress, StationNews, StationWatch};
+use hopwise_core::{Instant, LinkFacts, StationAddress};
+use hopwise_host::nl80211::{Board, StationNews, StationSource};
 
 /// Packets in a row that a station may leave unacknowledged; each was tried several times.
-const MOST_FAILED: u32 = 2;
+const MOST_FAILED: u64 = 2;
+/// The time between two comparisons of counters. A packet may fail that long after it was counted as sent.
+const COMPARE_EVERY: Duration = Duration::from_millis(200);
 
-/// Source of news about stations: the kernel, or a test.
-pub(super) trait Radio: Debug {
-    fn stations(&mut self) -> io::Result<Vec<Station>>;
-    fn news(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()>;
-}
-
-/// One interface, polled through nl80211.
+/// One interface with stations.
 #[derive(Debug)]
-pub(super) struct Wifi {
-    asking: Nl80211,
-    watch: StationWatch,
-    interface: u32,
+pub(super) struct Stations {
+    source: StationSource,
+    losses: Losses,
+    compare_at: Instant,
 }
 
-impl Wifi {
-    /// An error means that this interface is not Wi-Fi.
-    pub(super) fn open(interface: u32) -> io::Result<Wifi> {
-        let mut asking = Nl80211::open()?;
-        asking.stations(interface)?;
-        Ok(Wifi { asking, watch: StationWatch::open(interface)?, interface })
+impl Stations {
+    /// An error means that this interface has no stations.
+    pub(super) fn open(interface: &str) -> io::Result<Stations> {
+        let source = StationSource::open(interface)?;
+        Ok(Stations { source, losses: Losses::default(), compare_at: Instant::ZERO })
+    }
+
+    pub(super) fn board(&self) -> Board {
+        self.source.board()
+    }
+
+    pub(super) fn facts(&self) -> &[LinkFacts] {
+        self.source.facts()
+    }
+
+    /// The time of the next report.
+    pub(super) fn poll_timeout(&self) -> Instant {
+        self.source.poll_timeout()
+    }
+
+    /// Stations that were lost since the last call, each once until a frame reaches it again.
+    pub(super) fn lost(&mut self, now: Instant) -> Vec<StationAddress> {
+        let mut lost = Vec::new();
+        self.source.poll(now, &mut |news| lost.extend(lost_by(news)));
+        if self.compare_at <= now {
+            self.compare_at = now + COMPARE_EVERY;
+            self.losses.compare(self.source.facts(), &mut lost);
+        }
+        lost.sort_unstable();
+        lost.dedup();
+        lost
     }
 }
 
-impl Radio for Wifi {
-    fn stations(&mut self) -> io::Result<Vec<Station>> {
-        self.asking.stations(self.interface)
-    }
-
-    fn news(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()> {
-        self.watch.read(sink)
+/// The station that a notification reports as lost.
+fn lost_by(news: StationNews) -> Option<StationAddress> {
+    match news {
+        StationNews::Left(address) | StationNews::Unheard { address, .. } => Some(address),
+        StationNews::Came(_) => None,
     }
 }
 
 /// The counters of a station at the last success.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    packets: u32,
-    failed: u32,
+    packets: u64,
+    failed: u64,
     is_lost: bool,
 }
 
-/// Finds lost stations from the reports of a radio.
-#[derive(Debug)]
-pub(super) struct Stations {
-    radio: Box<dyn Radio>,
-    known: BTreeMap<StationAddress, Counted>,
-}
+/// Finds lost stations by their counters.
+#[derive(Debug, Default)]
+struct Losses(BTreeMap<StationAddress, Counted>);
 
-impl Stations {
-    pub(super) fn new(radio: Box<dyn Radio>) -> Stations {
-        Stations { radio, known: BTreeMap::new() }
-    }
-
-    /// Stations that were lost since the last call, each once until a frame reaches it again.
-    pub(super) fn lost(&mut self) -> io::Result<Vec<StationAddress>> {
-        let mut lost = Vec::new();
-        self.radio.news(&mut |news| match news {
-            StationNews::Left(address) | StationNews::Unheard { address, .. } => lost.push(address),
-            StationNews::Came(_) => {}
-        })?;
-        let stations = self.radio.stations()?;
-        self.known.retain(|address, _| stations.iter().any(|station| station.address == *address));
-        for station in &stations {
-            if self.judge(station) {
-                lost.push(station.address);
-            }
-        }
-        lost.sort_unstable();
-        lost.dedup();
-        Ok(lost)
+impl Losses {
+    fn compare(&mut self, stations: &[LinkFacts], lost: &mut Vec<StationAddress>) {
+        self.0.retain(|address, _| stations.iter().any(|facts| facts.station == *address));
+        lost.extend(stations.iter().filter(|facts| self.judge(facts)).map(|facts| facts.station));
     }
 
     /// Returns whether all frames since the last success have failed, and they are enough.
-    fn judge(&mut self, station: &Station) -> bool {
-        let (Some(packets), Some(failed)) = (station.tx_packets, station.tx_failed) else { return false };
+    fn judge(&mut self, facts: &LinkFacts) -> bool {
+        let (Some(packets), Some(failed)) = (facts.tx_packets, facts.tx_failed) else {
+            // Once the counters are believed again, they count from then on.
+            self.0.remove(&facts.station);
+            return false;
+        };
         let now = Counted { packets, failed, is_lost: false };
-        let known = self.known.entry(station.address).or_insert(now);
-        let (sent, lost) = (packets.wrapping_sub(known.packets), failed.wrapping_sub(known.failed));
-        if sent > lost {
+        let known = self.0.entry(facts.station).or_insert(now);
+        let (sent, lost) = (packets.saturating_sub(known.packets), failed.saturating_sub(known.failed));
+        // A station that came anew counts from the beginning.
+        if sent > lost || packets < known.packets {
             *known = now;
             return false;
         }
@@ -100,78 +104,57 @@ impl Stations {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
-
     use super::*;
-
-    /// Its reports, call by call.
-    #[derive(Debug, Default)]
-    struct Made {
-        looks: VecDeque<(Vec<StationNews>, Vec<Station>)>,
-    }
-
-    impl Radio for Made {
-        fn stations(&mut self) -> io::Result<Vec<Station>> {
-            Ok(self.looks.pop_front().map(|(_, stations)| stations).unwrap_or_default())
-        }
-
-        fn news(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()> {
-            if let Some((news, _)) = self.looks.front() {
-                news.iter().for_each(|news| sink(*news));
-            }
-            Ok(())
-        }
-    }
 
     const A: StationAddress = StationAddress([2, 0, 0, 0, 0, 1]);
     const B: StationAddress = StationAddress([2, 0, 0, 0, 0, 2]);
 
-    fn station(address: StationAddress, sent: u32, failed: u32) -> Station {
-        Station {
-            address,
-            inactive: None,
-            signal_dbm: None,
-            signal_average_dbm: None,
+    fn station(address: StationAddress, sent: u64, failed: u64) -> LinkFacts {
+        LinkFacts {
             tx_packets: Some(sent),
-            tx_retries: None,
             tx_failed: Some(failed),
-            rx_packets: None,
+            ..LinkFacts::new(address, Instant::ZERO)
         }
     }
 
-    fn lost(looks: Vec<(Vec<StationNews>, Vec<Station>)>) -> Vec<Vec<StationAddress>> {
-        let count = looks.len();
-        let mut stations = Stations::new(Box::new(Made { looks: looks.into() }));
-        (0..count).map(|_| stations.lost().expect("it tells")).collect()
+    fn lost(reports: &[Vec<LinkFacts>]) -> Vec<Vec<StationAddress>> {
+        let mut losses = Losses::default();
+        let compared = |report: &Vec<LinkFacts>| {
+            let mut lost = Vec::new();
+            losses.compare(report, &mut lost);
+            lost
+        };
+        reports.iter().map(compared).collect()
     }
 
     #[test]
     fn who_acknowledges_nothing_is_lost_once_until_something_gets_through() {
         let looks = [(10, 1), (11, 2), (12, 3), (14, 5), (16, 6), (18, 8)];
-        let of = |(sent, failed): (u32, u32)| (Vec::new(), vec![station(A, sent, failed), station(B, 9, 9)]);
+        let of = |(sent, failed): (u64, u64)| vec![station(A, sent, failed), station(B, 9, 9)];
         let expected = [vec![], vec![], vec![A], vec![], vec![], vec![A]];
-        assert_eq!(lost(looks.map(of).to_vec()), expected);
+        assert_eq!(lost(&looks.map(of)), expected);
     }
 
     #[test]
-    fn who_fails_now_and_then_is_kept() {
-        let of = |n: u32| (Vec::new(), vec![station(A, 10 * n, 3 * n)]);
-        assert!(lost((0..9).map(of).collect()).iter().all(Vec::is_empty));
+    fn who_fails_now_and_then_is_kept_and_so_is_one_that_came_anew() {
+        let of = |n: u64| vec![station(A, 10 * n, 3 * n)];
+        assert!(lost(&(0..9).map(of).collect::<Vec<_>>()).iter().all(Vec::is_empty));
+        assert!(lost(&[vec![station(A, 50, 0)], vec![station(A, 2, 2)]]).iter().all(Vec::is_empty));
     }
 
     #[test]
     fn what_the_kernel_says_by_itself_counts() {
-        let unheard = StationNews::Unheard { address: A, packets: 50 };
-        let looks = vec![
-            (vec![StationNews::Came(A)], vec![station(A, 0, 0)]),
-            (vec![unheard, StationNews::Left(B)], vec![station(A, 1, 0)]),
-        ];
-        assert_eq!(lost(looks), [vec![], vec![A, B]]);
+        let said =
+            [StationNews::Came(A), StationNews::Unheard { address: A, packets: 50 }, StationNews::Left(B)];
+        assert_eq!(said.map(lost_by), [None, Some(A), Some(B)]);
     }
 
     #[test]
-    fn a_driver_that_does_not_count_says_nothing() {
-        let silent = Station { tx_failed: None, ..station(A, 9, 9) };
-        assert!(lost(vec![(Vec::new(), vec![silent]); 4]).iter().all(Vec::is_empty));
+    fn a_driver_that_does_not_count_or_is_not_believed_says_nothing() {
+        let silent = LinkFacts { tx_failed: None, ..station(A, 9, 9) };
+        assert!(lost(&vec![vec![silent]; 4]).iter().all(Vec::is_empty));
+        // The counter is believed again: failures from before do not count.
+        let again = [station(A, 9, 0), silent, station(A, 30, 21), station(A, 30, 21)];
+        assert!(lost(&again.map(|facts| vec![facts])).iter().all(Vec::is_empty));
     }
 }

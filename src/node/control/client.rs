@@ -48,7 +48,13 @@ impl Control {
         let sockets = sockets_in(Path::new(FOLDER));
         match &sockets[..] {
             [only] => Ok(only.clone()),
-            [] => Err(Failure::refused("--control", format_args!("no daemon's socket in {FOLDER}: name it"))),
+            [] => {
+                let problem = format_args!(
+                    "no node is running here (no socket in {FOLDER}): start one with `hopwise node FILE`, or name its \
+                     socket with --control"
+                );
+                Err(Failure::refused("ask the daemon", problem))
+            }
             several => {
                 let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
                 Err(Failure::refused("--control", format_args!("expected one of {}", names.join(", "))))

@@ -1,28 +1,23 @@
-//! Polls a Wi-Fi interface for its mobiles: the strength of their signal, its age, and how often they did not
-//! acknowledge.
+//! The mobiles of a Wi-Fi interface: the strength of their signal, its age, and how often they did not acknowledge.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hopwise_core::{Instant, LinkEvent};
+use hopwise_core::{Instant, LinkEvent, LinkFacts, StationAddress};
 use hopwise_host::Clock;
-use hopwise_host::netlink::index_of;
-use hopwise_host::nl80211::{Nl80211, Station, StationAddress, StationNews, StationWatch};
+use hopwise_host::nl80211::{StationNews, StationSource};
 use hopwise_mesh::{LinkSource, TimedEvent};
 
 use super::Live;
 use crate::failure::Failure;
 use crate::proxy::config;
+use crate::proxy::told::ToldStations;
 
 #[derive(Debug)]
 pub(super) struct Stations {
-    interface: String,
-    number: u32,
-    asking: Nl80211,
-    /// Absent once the kernel no longer reports.
-    watch: Option<StationWatch>,
+    source: StationSource,
     every: Duration,
     rules: Rules,
     mobiles: BTreeMap<StationAddress, Mobile>,
@@ -38,7 +33,7 @@ struct Rules {
     /// No frame was received for so long.
     silence: Duration,
     /// The number of frames given up in a row, while none was received.
-    failures: u32,
+    failures: u64,
 }
 
 /// Invariant 1: between two `Gone` of one mobile there is an `Up`.
@@ -46,54 +41,42 @@ struct Rules {
 struct Mobile {
     peer: IpAddr,
     heard_at: Option<Instant>,
-    /// The number of frames given up at the last received frame.
-    failed: u32,
+    /// The number of frames given up at the last received frame, if the driver is believed.
+    failed: Option<u64>,
+    signal: Option<i8>,
     is_gone: bool,
 }
 
 impl Stations {
     pub(super) fn open(stations: &config::Stations, clock: Clock) -> Result<Stations, Failure> {
-        let interface = stations.interface.clone();
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed("ask for stations", format_args!("{interface}: {error}"))
+        let interface = &stations.interface;
+        let source = StationSource::open(interface)
+            .map_err(|error| Failure::failed("ask for stations", format_args!("{interface}: {error}")))?;
+        let rules = Rules {
+            stale: stations.stale.0,
+            silence: stations.silence.0,
+            failures: stations.failures.into(),
         };
-        let number = index_of(&interface).map_err(|error| failed(&error))?;
-        let asking = Nl80211::open().map_err(|error| failed(&error))?;
-        // Polling alone is enough without reports.
-        let watch = StationWatch::open(number).ok();
-        let rules =
-            Rules { stale: stations.stale.0, silence: stations.silence.0, failures: stations.failures };
         let mobiles = stations.mobiles.iter().map(|mobile| (mobile.station.0, Mobile::new(mobile.address)));
         Ok(Stations {
-            number,
-            asking,
-            watch,
+            source,
             every: stations.every.0,
             rules,
             mobiles: mobiles.collect(),
             next: clock.now(),
             ready: VecDeque::new(),
-            interface,
         })
     }
 
-    fn ask(&mut self, now: Instant) {
-        let stations = match self.asking.stations(self.number) {
-            Ok(stations) => stations,
-            Err(error) => {
-                return tracing::warn!(%error, interface = self.interface, "its stations are not told");
-            }
-        };
-        for (address, mobile) in &mut self.mobiles {
-            let station = stations.iter().find(|station| station.address == *address);
-            mobile.see(now, station, &self.rules, &mut self.ready);
-        }
+    /// The interface's reports, and its mobiles by their stations.
+    pub(super) fn told(&self) -> ToldStations {
+        let mobiles = self.mobiles.iter().map(|(station, mobile)| (*station, mobile.peer));
+        ToldStations { board: self.source.board(), mobiles: mobiles.collect() }
     }
 
     fn hear(&mut self, now: Instant) {
-        let Stations { watch, mobiles, ready, .. } = self;
-        let Some(watching) = watch else { return };
-        let read = watching.read(&mut |news| {
+        let Stations { source, mobiles, ready, .. } = self;
+        source.poll(now, &mut |news| {
             let (StationNews::Came(address)
             | StationNews::Left(address)
             | StationNews::Unheard { address, .. }) = news;
@@ -101,16 +84,20 @@ impl Stations {
                 mobile.turn(now, !matches!(news, StationNews::Came(_)), ready);
             }
         });
-        if let Err(error) = read {
-            tracing::error!(%error, interface = self.interface, "its stations are asked for alone");
-            self.watch = None;
+    }
+
+    fn look(&mut self, now: Instant) {
+        let stations = self.source.facts();
+        for (address, mobile) in &mut self.mobiles {
+            let facts = stations.iter().find(|facts| facts.station == *address);
+            mobile.see(now, facts, &self.rules, &mut self.ready);
         }
     }
 }
 
 impl Mobile {
     fn new(peer: IpAddr) -> Mobile {
-        Mobile { peer, heard_at: None, failed: 0, is_gone: false }
+        Mobile { peer, heard_at: None, failed: None, signal: None, is_gone: false }
     }
 
     fn turn(&mut self, at: Instant, is_gone: bool, ready: &mut VecDeque<TimedEvent>) {
@@ -121,28 +108,32 @@ impl Mobile {
         }
     }
 
-    /// Processes a poll's answer. A mobile that was never received is not lost.
+    /// Processes a report. A mobile that was never received is not lost.
     fn see(
         &mut self,
         now: Instant,
-        station: Option<&Station>,
+        facts: Option<&LinkFacts>,
         rules: &Rules,
         ready: &mut VecDeque<TimedEvent>,
     ) {
-        let Some(station) = station else {
+        let Some(facts) = facts else {
             if self.heard_at.is_some() {
                 self.turn(now, true, ready);
             }
             return;
         };
-        let age = station.inactive.unwrap_or(Duration::ZERO);
-        let (heard_at, failed) = (now - age, station.tx_failed.unwrap_or(0));
+        // A frame of unknown age shows itself by its signal alone.
+        let has_changed = self.heard_at.is_none() || facts.signal_dbm != self.signal;
+        let shown_at = has_changed.then_some(facts.at);
+        let heard_at = facts.heard_at().or(shown_at).or(self.heard_at).unwrap_or(facts.at);
+        let age = if facts.inactive.is_some() { now.since(heard_at) } else { Duration::ZERO };
         // Ages are whole milliseconds: the same frame may look that much newer.
         let is_new = self.heard_at.is_none_or(|before| heard_at.since(before) > Duration::from_millis(2));
         if is_new && age < rules.silence {
-            (self.heard_at, self.failed) = (Some(heard_at), failed);
+            (self.heard_at, self.failed) = (Some(heard_at), facts.tx_failed);
+            self.signal = facts.signal_dbm;
             self.turn(heard_at, false, ready);
-            if let Some(dbm) = station.signal_dbm.filter(|_| age <= rules.stale) {
+            if let Some(dbm) = facts.signal_dbm.filter(|_| age <= rules.stale) {
                 ready.push_back(TimedEvent {
                     at: heard_at,
                     event: LinkEvent::Signal { from: self.peer, dbm },
@@ -150,7 +141,9 @@ impl Mobile {
             }
             return;
         }
-        let is_given_up = failed.wrapping_sub(self.failed) >= rules.failures;
+        let before = *self.failed.get_or_insert(facts.tx_failed.unwrap_or(0));
+        let is_given_up =
+            facts.tx_failed.is_some_and(|failed| failed.saturating_sub(before) >= rules.failures);
         if self.heard_at.is_some() && (is_given_up || age >= rules.silence) {
             self.turn(now, true, ready);
         }
@@ -162,19 +155,19 @@ impl LinkSource for Stations {
         self.hear(now);
         if self.next <= now {
             self.next = now + self.every;
-            self.ask(now);
+            self.look(now);
         }
         self.ready.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Some(self.next)
+        Some(self.next.min(self.source.poll_timeout()))
     }
 }
 
 impl Live for Stations {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(AsFd::as_fd)
+        self.source.descriptor()
     }
 }
 
@@ -185,23 +178,20 @@ mod tests {
     const RULES: Rules =
         Rules { stale: Duration::from_millis(500), silence: Duration::from_secs(2), failures: 10 };
 
-    fn station(age_ms: u64, dbm: i8, failed: u32) -> Station {
-        Station {
-            address: StationAddress([2, 0, 0, 0, 1, 0]),
+    fn station(age_ms: u64, dbm: i8, failed: u64) -> LinkFacts {
+        LinkFacts {
             inactive: Some(Duration::from_millis(age_ms)),
             signal_dbm: Some(dbm),
-            signal_average_dbm: None,
-            tx_packets: None,
-            tx_retries: None,
             tx_failed: Some(failed),
-            rx_packets: None,
+            ..LinkFacts::new(StationAddress([2, 0, 0, 0, 1, 0]), Instant::ZERO)
         }
     }
 
     /// The events that a poll at that time gives: their time and kind.
-    fn polled(mobile: &mut Mobile, at_ms: u64, station: Option<Station>) -> Vec<(u64, String)> {
-        let mut ready = VecDeque::new();
-        mobile.see(Instant::from_millis(at_ms), station.as_ref(), &RULES, &mut ready);
+    fn polled(mobile: &mut Mobile, at_ms: u64, station: Option<LinkFacts>) -> Vec<(u64, String)> {
+        let (now, mut ready) = (Instant::from_millis(at_ms), VecDeque::new());
+        let facts = station.map(|facts| LinkFacts { at: now, ..facts });
+        mobile.see(now, facts.as_ref(), &RULES, &mut ready);
         let shown = |timed: TimedEvent| {
             let what = match timed.event {
                 LinkEvent::Signal { dbm, .. } => dbm.to_string(),
@@ -255,5 +245,19 @@ mod tests {
             [],
             "counted from the last frame"
         );
+    }
+
+    #[test]
+    fn what_is_not_believed_ends_no_link() {
+        let mut mobile = mobile();
+        let ageless = |dbm| Some(LinkFacts { inactive: None, tx_failed: None, ..station(0, dbm, 0) });
+        let said = |text: &str, at| vec![(at, text.to_owned())];
+        assert_eq!(polled(&mut mobile, 1_000, ageless(-60)), said("-60", 1_000));
+        assert_eq!(polled(&mut mobile, 9_000, ageless(-60)), [], "it may be the same frame");
+        assert_eq!(polled(&mut mobile, 9_100, ageless(-61)), said("-61", 9_100));
+        // Failures from before the driver was believed do not count.
+        let fails = |failed| Some(LinkFacts { inactive: None, ..station(0, -61, failed) });
+        assert_eq!(polled(&mut mobile, 9_200, fails(50)), []);
+        assert_eq!(polled(&mut mobile, 9_300, fails(60)), said("gone", 9_300));
     }
 }

@@ -14,6 +14,7 @@
 mod arf;
 mod backoff;
 mod exchange;
+mod facts;
 mod fates;
 mod reception;
 mod station;
@@ -113,6 +114,8 @@ pub struct Dcf {
     is_lively: bool,
     events: u64,
     airtimes: Vec<Airtime>,
+    /// Each station's facts of its links, if they are kept.
+    books: Vec<facts::Book>,
     /// The frames that stations send and receive, while they are watched.
     seen: Option<Vec<FrameEvent>>,
     /// While `seen` is kept: how each station's last frame was lost, if it was.
@@ -147,6 +150,7 @@ impl Dcf {
             is_lively: channel.is_lively(),
             events: 0,
             airtimes: Vec::new(),
+            books: Vec::new(),
             seen: None,
             losses: vec![None; medium.stations()],
             endings: Vec::new(),

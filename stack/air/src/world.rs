@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::net::IpAddr;
 
-use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Rx};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, LinkId, Machine, NextHop, Payload, Rx};
 
 use crate::airtime::{Airtime, Load};
 use crate::arp::Arp;
@@ -172,6 +172,16 @@ impl<M: Machine> World<M> {
     /// The uses of a station's time until now, if they are booked.
     pub fn airtime(&self, station: u32) -> Option<Airtime> {
         self.dcf.airtime(self.now, station)
+    }
+
+    /// Keeps the facts of every link from now on. It changes nothing in the world.
+    pub fn keep_facts(&mut self) {
+        self.dcf.keep_facts();
+    }
+
+    /// A station's facts about its links until now, if they are kept.
+    pub fn facts(&self, station: u32) -> Vec<LinkFacts> {
+        self.dcf.facts(self.now, station)
     }
 
     pub fn now(&self) -> Instant {

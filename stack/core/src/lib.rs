@@ -12,6 +12,7 @@ pub mod agent;
 pub mod endpoint;
 pub mod impairment;
 pub mod ip;
+mod link_facts;
 mod machine;
 mod named;
 pub mod narrow;
@@ -25,6 +26,7 @@ pub mod trace;
 pub mod wire;
 
 pub use endpoint::Endpoint;
+pub use link_facts::{LinkFacts, NoStationAddress, StationAddress};
 pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 pub use seq::Seq;
 pub use time::Instant;

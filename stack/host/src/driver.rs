@@ -150,8 +150,13 @@ impl<M: Machine> Driver<M> {
 
     /// Uses another clock from here on. Several drivers may share one.
     pub fn with_clock(mut self, clock: Clock) -> Driver<M> {
-        self.clock = clock;
+        self.set_clock(clock);
         self
+    }
+
+    /// The same.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
     }
 
     pub fn clock(&self) -> Clock {

@@ -1,6 +1,7 @@
 //! Entrances for the fuzz target `host`, which is no user of the API: readers of what the kernel and the air send. Each
 //! takes any bytes and checks what holds for all of them.
 
+use hopwise_core::Instant;
 use hopwise_core::wire::IpView;
 use tun_rs::VirtioNetHdr;
 
@@ -28,7 +29,7 @@ pub fn netlink(bytes: &[u8]) {
         within += heard.body.len();
         assert!(within <= bytes.len(), "messages overlap");
         assert!(attributes(heard.body).map(|(_, value)| value.len()).sum::<usize>() <= heard.body.len());
-        let _ = (nl80211::family(heard.body), nl80211::station(heard.body));
+        let _ = (nl80211::family(heard.body), nl80211::station(heard.body, Instant::ZERO));
         let _ = (nl80211::news(heard.body, INTERFACE), standing::read(heard.body));
         let _ = (ports::read(&heard), heard.errno(), frame_of_hwsim(heard.body));
     }

@@ -1,16 +1,20 @@
 //! Network namespaces that `ip netns` knows by their names.
 
 use std::error::Error;
+use std::ffi::CString;
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sys;
 
 /// The network namespace of the thread that opens it.
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
@@ -120,11 +124,29 @@ impl Namespace {
 
     /// Runs `work` on a thread inside. Its descriptors stay inside wherever they are used.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        self.enter(|| Ok(work()))
+    }
+
+    /// The same, with an empty folder in place of `folder`. Its contents are gone with the last process that `work`
+    /// starts, however it ends.
+    pub fn run_with_own<T: Send>(
+        &self,
+        folder: &Path,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, NamespaceError> {
+        self.enter(|| {
+            fs::create_dir_all(folder)?;
+            sys::cover_folder(&CString::new(folder.as_os_str().as_bytes())?)?;
+            Ok(work())
+        })
+    }
+
+    fn enter<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> Result<T, NamespaceError> {
         let failed = |error| NamespaceError::System { doing: "enter", name: self.name.clone(), error };
         thread::scope(|scope| {
             let inside = || {
                 move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network))?;
-                io::Result::Ok(work())
+                work()
             };
             let running = thread::Builder::new().name("namespace".into()).spawn_scoped(scope, inside);
             let done = running.map_err(failed)?.join();
@@ -210,6 +232,25 @@ mod tests {
         let theirs = NamespaceId::named(&name).expect("it is not ours to remove");
         assert_eq!(Namespace::remove(&name, theirs).ok(), Some(true));
         assert!(!Namespace::exists(&name));
+    }
+
+    #[test]
+    fn what_is_written_to_a_folder_of_ones_own_is_seen_by_no_other() {
+        let name = format!("hopwise-own-{}", std::process::id());
+        let Ok(ours) = Namespace::create(&name) else {
+            println!("skipped: a folder of one's own: only root with `ip` can make a namespace");
+            return;
+        };
+        let folder = std::env::temp_dir().join(&name);
+        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        fs::write(folder.join("old"), "").expect("it can be written");
+        let inside = ours.run_with_own(&folder, || {
+            let had = fs::read_dir(&folder).map(Iterator::count);
+            fs::write(folder.join("new"), "").and_then(|()| Ok((had?, folder.join("new").exists())))
+        });
+        assert_eq!(inside.expect("root may").expect("it is a folder"), (0, true));
+        assert_eq!((folder.join("old").exists(), folder.join("new").exists()), (true, false));
+        fs::remove_dir_all(&folder).expect("it is there");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "ioctls and raw descriptors have no types")]
 
 use hopwise_core::narrow::as_u32;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,6 +93,25 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // program built with `panic = "abort"` ends here instead.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
+}
+
+/// Gives this thread, and the processes that it starts, an empty folder in memory in place of that one. Others keep
+/// theirs, and later mounts of theirs are seen here, too.
+pub(crate) fn cover_folder(folder: &CStr) -> io::Result<()> {
+    let (nowhere, kind) = (std::ptr::null::<libc::c_char>(), c"tmpfs".as_ptr());
+    let follows = libc::MS_REC | libc::MS_SLAVE;
+    // SAFETY: the thread shares nothing but mounts with others, and gives these up. The strings end with a zero and
+    // outlive the calls, and the kernel takes null where it wants no string.
+    let result = unsafe {
+        match libc::unshare(libc::CLONE_NEWNS) {
+            0 => match libc::mount(nowhere, c"/".as_ptr(), nowhere, follows, std::ptr::null()) {
+                0 => libc::mount(kind, folder.as_ptr(), kind, 0, c"mode=0755".as_ptr().cast()),
+                failed => failed,
+            },
+            failed => failed,
+        }
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Schedules this thread before all threads without a deadline, but not the threads that it starts.

@@ -189,24 +189,23 @@ impl Constant {
     }
 }
 
-/// Meaning, with defaults and range: "Lifetime of a route (default 3s; ns2: 10s; at least 1ms)."
+/// Meaning, with defaults and range: "Lifetime of a route (default 3s, or 10s with rules: ns2; at least 1ms)."
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut notes = Vec::new();
-        let mut default = self.default;
-        if self.used_under == Used::Ns2 {
-            notes.push("rules: ns2".to_owned());
-            default = self.default_under(true);
+        match self.used_under {
+            Used::All => {}
+            Used::Standard => notes.push("rules: rfc3561".to_owned()),
+            Used::Ns2 => notes.push("rules: ns2".to_owned()),
         }
-        match (self.default_means, default) {
-            (Some(means), _) => notes.push(format!("default: {means}")),
-            (None, Some(value)) => notes.push(format!("default {value}")),
+        let or_in_ns2 = match (self.used_under, self.ns2) {
+            (Used::All, Some(value)) => format!(", or {value} with rules: ns2"),
+            _ => String::new(),
+        };
+        match (self.default_means, self.default_under(self.used_under == Used::Ns2)) {
+            (Some(means), _) => notes.push(format!("default: {means}{or_in_ns2}")),
+            (None, Some(value)) => notes.push(format!("default {value}{or_in_ns2}")),
             (None, None) => {}
-        }
-        match (self.used_under, self.ns2) {
-            (Used::Standard, _) => notes.push("not in ns2".to_owned()),
-            (Used::All, Some(value)) => notes.push(format!("ns2: {value}")),
-            _ => {}
         }
         match self.form {
             Form::Time { min } if !min.is_zero() => notes.push(format!("at least {min:?}")),
@@ -392,10 +391,11 @@ mod tests {
         let said = |name| aodv::Settings::constant(name).expect("a constant").to_string();
         assert_eq!(
             said("active_route_timeout"),
-            "Lifetime of a route after its last use (default 3s; ns2: 10s; at least 1ms)."
+            "Lifetime of a route after its last use (default 3s, or 10s with rules: ns2; at least 1ms)."
         );
-        assert!(said("delete_period").contains("(default: 5 * active_route_timeout; with hello, "));
+        assert!(said("delete_period").contains("; default: 5 * active_route_timeout; with hello, "));
         assert!(said("rest").contains("(rules: ns2; default 10s)"));
-        assert!(said("net_diameter").ends_with("(default 35; ns2: 30; 1 to 250 hops)."));
+        assert!(said("net_diameter").ends_with("(default 35, or 30 with rules: ns2; 1 to 250 hops)."));
+        assert!(said("gtsm").ends_with("(rules: rfc3561; default true)."));
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::{Profile, StandardAgents};
-use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Offload, SourceRoutes};
+use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Offload, SourceRoutes};
 use hopwise_core::ip::Prefix;
 use hopwise_core::secrets::{PortRange, Secrets};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, RecoveryStyle, TcpConfig};
@@ -29,7 +28,7 @@ const ISN_TICK_NS: u64 = 4_000;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) tcp: TcpConfig,
-    agents: AgentSpecs,
+    agents: AgentChoice,
     profile: Profile,
     pub(crate) mtu: u16,
     offload: Offload,
@@ -52,7 +51,7 @@ impl Settings {
         let addresses = OURS.iter().map(|text| prefix(text)).collect::<Read<_>>()?;
         Ok(Settings {
             tcp: TcpConfig::modern(),
-            agents: AgentSpecs::default(),
+            agents: AgentChoice::default(),
             profile: Profile::Modern,
             mtu: 1500,
             offload: Offload::None,
@@ -148,7 +147,7 @@ impl Settings {
             "shadows" => &mut specs.shadows,
             other => return Err(problem!("`{other}`: agents are receiver=, senders= and shadows=")),
         };
-        value.clone_into(place);
+        *place = Some(value.to_owned());
         Ok(())
     }
 

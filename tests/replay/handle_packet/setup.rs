@@ -4,9 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
-    Cookies, EndpointConfig, LinkConfig, ListenOptions, Neighbours, Offload, Route, SourceRoutes,
+    AgentChoice, Cookies, EndpointConfig, LinkConfig, ListenOptions, Neighbours, Offload, Route, SourceRoutes,
 };
 use hopwise_core::ip::{Limits, Prefix, UdpLimits};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, TcpConfig};
@@ -57,10 +56,10 @@ pub(super) fn make(v4: IpAddr, v6: IpAddr, key: u8, input: &mut Input<'_>) -> Ma
     };
     let mut config = EndpointConfig::new(link, [key; 32]);
     config.tcp = Arc::new(tcp.clone());
-    config.agents = AgentSpecs {
-        receiver: input.pick(RECEIVERS).into(),
-        senders: input.pick(SENDERS).into(),
-        shadows: input.pick(SHADOWS).into(),
+    config.agents = AgentChoice {
+        receiver: Some(input.pick(RECEIVERS).into()),
+        senders: Some(input.pick(SENDERS).into()),
+        shadows: Some(input.pick(SHADOWS).into()),
     };
     config.source_routes = if shape.has(1) { SourceRoutes::Accept } else { SourceRoutes::Refuse };
     config.trace_events = if shape.has(2) { 0 } else { 32 };

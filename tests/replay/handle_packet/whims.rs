@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
-    AckNote, AckRequest, AckRule, AckVerdict, AgentMaker, Allowance, Arrival, BadSpec, Class, DataNote,
-    DupAck, EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner, PathEvent,
-    PathReaction, ReceiverAgent, RecvView, SendView, SenderAgent, SenderAgents, Tunables, Why,
+    AckNote, AckRequest, AckRule, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, BadSpec, Class,
+    DataNote, DupAck, EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner,
+    PathEvent, PathReaction, ReceiverAgent, RecvView, SendView, SenderAgent, SenderAgents, Tunables, Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -64,6 +64,10 @@ impl AgentMaker for Whims {
             agents.others = others.into();
             agents
         }))
+    }
+
+    fn default_specs(&self) -> AgentSpecs {
+        self.standard.default_specs()
     }
 }
 

@@ -23,7 +23,7 @@ const LOADS: [(&str, &str); 3] = [("TCP's data", "k0"), ("TCP's ACKs", "k9"), ("
 
 pub(super) fn times(view: &View<'_>) -> String {
     let mut rows = Vec::new();
-    for point in view.points_shown() {
+    for point in view.points_with_series() {
         for (arm, _, series) in view.shown(point) {
             let seconds = KINDS.map(|(kind, ..)| {
                 let what = format!("airtime:{kind}");

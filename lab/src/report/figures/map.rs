@@ -172,7 +172,7 @@ fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, wi
 /// nodes' places in the picture and their counts step by step. A frame has its time, its length, from, to (-1: to all),
 /// kind, lost. Times are in microseconds.
 pub(in super::super) fn data(view: &View<'_>) -> String {
-    let points = view.points_shown();
+    let points = view.points_over_time().0;
     let each = points.into_iter().map(|point| {
         let runs = view.shown(point);
         let end_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);

@@ -66,7 +66,9 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
     let room = (high - low).max(1.0) * 0.04;
     let axis = Axis { label: name, low: low - room, high: high + room };
     let ticks: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
-    let mut chart = Chart::with_ticks((WIDTH, 260.0), axis, upward, &ticks);
+    let names = view.bundle.trial.arms.iter().map(String::as_str);
+    let mut chart = Chart::with_names((WIDTH, 260.0), axis, upward, (&ticks, names));
+    let mut named = Vec::new();
     for arm in &view.bundle.trial.arms {
         let class = view.class(arm);
         let of = |found: &PointFindings| {
@@ -79,9 +81,11 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
         chart.band(&ends(0), &ends(1), &format!("band {class}"));
         let means: Vec<_> = known.iter().map(|(x, summary)| (*x, summary.mean)).collect();
         chart.line(&means, &format!("line {class}"));
+        named.extend(means.last().map(|(_, mean)| (*mean, arm.as_str(), class.clone())));
         for mean in means {
             chart.dot(mean, 3.5, &format!("mark {class}"), &format!("{arm}: {:.1} kbit/s", mean.1));
         }
     }
+    chart.names_at_right(&named);
     chart.finish("goodput over what the matrix varies")
 }

@@ -5,7 +5,7 @@ use hopwise_mesh::WhenFull;
 use super::Checked;
 use crate::kernel_tcp;
 use crate::located::{Document, Refusal, YamlPath};
-use crate::routing::Protocol;
+use crate::routing::{OnlySimulated, Protocol};
 use crate::scenario::schema::{ArmConfig, ScenarioFile, Traffic, TrafficKind};
 use crate::world::World;
 
@@ -23,9 +23,8 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let problem = format!("{problem} in the world {}", world.name());
         Err(document.refuse(at, problem, &format!("{accepted}, or world: sim")))
     };
-    if file.routing.protocol != Protocol::Static {
-        let at = root.key("routing").key("protocol");
-        return refuse(&at, "no routing protocol runs", "static");
+    if let Some((at, problem, accepted)) = not_routed(file) {
+        return refuse(&at, problem, accepted);
     }
     if world == World::Hwsim && file.topology.wired.is_some() {
         let problem = "a kernel's simulated radios have no wires beside them in the world hwsim";
@@ -59,6 +58,30 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         }
     }
     Ok(())
+}
+
+/// The part of `routing:` that daemons beside a kernel do not obey, with the problem and what would be accepted.
+fn not_routed(file: &ScenarioFile) -> Option<(YamlPath, &'static str, &'static str)> {
+    let (routing, at) = (&file.routing, YamlPath::root().key("routing"));
+    if let Some((what, at)) = routing.only_simulated(&at) {
+        let (problem, accepted) = match what {
+            OnlySimulated::Protocol => {
+                ("kernels do not put this protocol's headers into packets", "static, aodv or dymo")
+            }
+            OnlySimulated::Rules => ("AODV does not follow the rules of ns-2", "rfc3561"),
+            OnlySimulated::Signed => ("messages are not signed", "false"),
+            OnlySimulated::HopLimit => {
+                ("endpoints and kernels set the hop limit of their packets", "no such key")
+            }
+        };
+        return Some((at, problem, accepted));
+    }
+    let at = match routing.protocol {
+        Protocol::Aodv if routing.aodv.is_on("ack_seq") => at,
+        Protocol::Dymo if routing.dymo.is_on("ack_seq") => at.key("dymo"),
+        _ => return None,
+    };
+    Some((at.key("ack_seq"), "endpoints do not tell routing what has arrived", "false"))
 }
 
 /// True if the arm names the kernel's TCP at one of its ends.

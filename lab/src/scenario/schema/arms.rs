@@ -15,12 +15,12 @@ use crate::spec_names;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct ArmConfig {
-    /// Receiver agent, which decides when to acknowledge (default delayed). `kernel` runs the kernel's TCP, in live
-    /// worlds.
+    /// Receiver agent, which decides when to acknowledge (default delayed). `kernel` runs the kernel's TCP, in the
+    /// worlds netns and hwsim.
     #[schemars(schema_with = "spec_names::receiver")]
     pub(in crate::scenario) receiver: Option<String>,
     /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default cubic).
-    /// `kernel:bbr` is the kernel's TCP with that algorithm, and goes with receiver `kernel`.
+    /// `kernel:bbr` is the kernel's TCP with its algorithm bbr, and goes with receiver `kernel`.
     #[serde(deserialize_with = "specs")]
     #[schemars(schema_with = "spec_names::senders")]
     pub(in crate::scenario) sender: Option<String>,
@@ -32,7 +32,7 @@ pub(in crate::scenario) struct ArmConfig {
     /// forwards).
     #[schemars(schema_with = "spec_names::base_station")]
     pub(in crate::scenario) base_station: Option<String>,
-    /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12` (default: none).
+    /// Values of other keys of the file for this arm alone, by path, such as `topology.hops: 12` (default: none).
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,
 }

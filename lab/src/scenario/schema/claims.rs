@@ -27,7 +27,7 @@ pub struct Claim {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
-    /// Rule that makes one ratio of several points (default mean).
+    /// Rule that makes one ratio from those of several points (default mean).
     #[serde(default)]
     pub over: Over,
     /// Condition that the measured ratio must meet: about, at-least or at-most (default about).
@@ -54,7 +54,7 @@ fn five_per_cent() -> Share {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Goodput of all flows.
+    /// Sum of the goodput of all flows.
     #[default]
     Goodput,
     /// Pure ACKs per data segment sent.
@@ -67,7 +67,7 @@ pub enum Measure {
     Timeouts,
 }
 
-/// Rule that makes one ratio of several points.
+/// Rule that makes one ratio from those of several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {

@@ -13,7 +13,7 @@ use crate::units::{Share, Time};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct RunConfig {
-    /// Length of a run, counted from the earliest start of a flow; above 0s and at most 72h.
+    /// Length of a run, counted from the start of the first flow; above 0s and at most 72h.
     pub(in crate::scenario) duration: Time,
     /// Time that results leave out, counted from the start of the first flow; shorter than duration (default 0s).
     #[serde(default = "no_time")]
@@ -60,12 +60,12 @@ impl JsonSchema for MatrixConfig {
         let paths = json_schema!({ "type": ["array", "object"], "minItems": 1, "minProperties": 1 });
         json_schema!({
             "type": "object",
-            "description": "Paths of this file with their values, such as topology.hops: [1, 4]. Each combination is a \
-                            point.",
+            "description": "Paths of keys in this file, each with a list of values, such as topology.hops: [1, 4]. \
+                            Each combination of values is a point.",
             "properties": {
                 "together": {
-                    "description": "Groups of paths with lists of equal length: their first values go together, then \
-                                    their second ones (default: none).",
+                    "description": "Groups of paths that change together, with lists of one length. A point has the \
+                                    first value of each list, or the second of each, and so on (default: none).",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },
                 },

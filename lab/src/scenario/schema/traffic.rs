@@ -25,7 +25,7 @@ pub(in crate::scenario) struct Traffic {
     /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments,
     /// otherwise 1000).
     pub(in crate::scenario) segment_bytes: Option<u16>,
-    /// Number of equal flows that this entry starts, 1 to 10000 in all entries together (default 1).
+    /// Number of equal flows that this entry starts, 1 or more; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
     pub(in crate::scenario) flows: u32,
     /// Time between the starts of two flows of this entry (default 100ms).

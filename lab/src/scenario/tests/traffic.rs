@@ -50,6 +50,40 @@ fn transfers_follow_each_other_after_thinking() {
 }
 
 #[test]
+fn round_trips_are_those_of_the_path_and_count_after_the_warm_up() {
+    let traffic = "{ from: first, to: last, kind: request, request: 200B, response: 200B, think: 100ms }";
+    let wire = "topology={ kind: chain, hops: 1, wired: { rate: 10mbit, delay: 50ms } }";
+    let trips = |more: &[&str]| {
+        let run = result_with(traffic, &[&[wire, "tcp={ profile: modern }"], more].concat());
+        assert!(run.flows.iter().all(|flow| flow.rtt_ms.is_none()), "sim does not look at smoothed ones");
+        (run.flows[0].round_trips.expect("the sender measures"), run)
+    };
+    let (whole, run) = trips(&[]);
+    // Two ways of 50 ms on the wire, and little more on the air.
+    assert!((100.0..125.0).contains(&whole.median_ms), "{whole:?}");
+    assert!(whole.median_ms <= whole.p95_ms && whole.p95_ms <= whole.p99_ms, "{whole:?}");
+    let completed = run.flows[0].completed.expect("requests end");
+    assert!(whole.count >= completed.count && completed.count > 50, "{whole:?} {completed:?}");
+    let (median_s, p95_s) = completed.median_s.zip(completed.p95_s).expect("some ended");
+    assert!(0.1 <= median_s && median_s <= p95_s && p95_s <= completed.longest_s, "{completed:?}");
+    let (late, _) = trips(&["run.warmup=15s"]);
+    assert!(late.count < whole.count / 3, "{late:?} of {whole:?}");
+    let metric = |name: &str| (crate::metric::named(name).expect("its name").of)(&run);
+    assert_eq!(metric("completion_median_s"), Some(median_s));
+    let both = run.flows.iter().filter_map(|flow| Some(flow.round_trips?.median_ms)).sum::<f64>() / 2.0;
+    assert_eq!(metric("rtt_median_ms"), Some(both), "the mean of both ways");
+}
+
+#[test]
+fn a_flow_without_a_tcp_that_measures_has_no_round_trips() {
+    let run = result("{ from: first, to: last, kind: cbr, every: 100ms }");
+    assert_eq!(run.flows[0].round_trips, None);
+    let value = serde_json::to_value(&run).expect("JSON");
+    assert!(value["flows"][0].get("round_trips").is_none(), "{value}");
+    assert_eq!((crate::metric::named("rtt_p99_ms").expect("its name").of)(&run), None);
+}
+
+#[test]
 fn data_goes_back_and_both_ways_on_one_connection() {
     let back = result("{ from: first, to: last, kind: bulk, direction: back, bytes: 50kB }");
     let rows: Vec<_> =

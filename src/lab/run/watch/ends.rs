@@ -1,24 +1,22 @@
 //! Captures at the ends of flows: each packet that the endpoint takes or sends, with the reason from its trace.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::tcp::decisions::BlockWriter;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::comments::Comment;
 use hopwise_core::{Endpoint, Instant, LinkId};
-use hopwise_host::{ConnNames, Direction, Explainer, Frames, SeenPacket, finish_checksum};
+use hopwise_host::{Direction, Explainer, Frames, SeenPacket, finish_checksum};
 use hopwise_lab::sim::address_of;
 use hopwise_mesh::{EndpointObserver, behind_routing};
-use parking_lot::Mutex;
 use pcap_file::DataLink;
 
 use super::Files;
+use super::names::KnownNames;
 use super::pcapng::{CaptureFile, Interface};
 
 /// The file of one node.
@@ -82,26 +80,18 @@ impl Files {
     }
 }
 
-/// The known names of connections, and the number of look-ups: hops may be known later than the rest.
-type Known = Arc<Mutex<BTreeMap<u32, (Option<ConnNames>, u8)>>>;
-
-/// The largest number of look-ups for a connection whose hops are unknown.
-const MOST_ASKED: u8 = 8;
-
 /// Watches the endpoint of one node.
 pub(super) struct EndWatcher {
     node: u32,
     explainer: Explainer,
-    known: Known,
+    known: KnownNames,
     files: Rc<RefCell<Files>>,
 }
 
 impl EndWatcher {
     pub(super) fn new(node: u32, files: Rc<RefCell<Files>>) -> EndWatcher {
-        let known = Known::default();
-        let asked = Arc::clone(&known);
-        let names = move |conn: u32| asked.lock().get(&conn).and_then(|(names, _)| names.clone());
-        EndWatcher { node, explainer: Explainer::new(Box::new(names)), known, files }
+        let known = KnownNames::default();
+        EndWatcher { node, explainer: Explainer::new(known.namer()), known, files }
     }
 
     fn on_packet(&mut self, now: Instant, direction: Direction, id: u64, packet: &[u8]) {
@@ -146,14 +136,7 @@ impl EndpointObserver for EndWatcher {
     }
 
     fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent) {
-        if event.conn != 0 {
-            let mut known = self.known.lock();
-            let (names, asked) = known.entry(event.conn).or_default();
-            if *asked < MOST_ASKED && names.as_ref().is_none_or(|names| names.hops.is_none()) {
-                *asked += 1;
-                *names = ConnNames::of(event.now, endpoint, event.conn).or(names.take());
-            }
-        }
+        self.known.learn(endpoint, event);
         self.explainer.on_trace(event);
     }
 }

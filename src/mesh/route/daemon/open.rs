@@ -21,6 +21,7 @@ use crate::mesh::route::neighbours::Port;
 use crate::mesh::route::nodes::Nodes;
 use crate::mesh::route::speaks::{Birth, Speaks};
 use crate::mesh::route::state::{Kept, State};
+use crate::mesh::route::status::Neighbours;
 use crate::mesh::route::switches::Forwarding;
 
 impl Daemon {
@@ -31,10 +32,7 @@ impl Daemon {
         reader: Option<Reader>,
     ) -> Result<Daemon, Failure> {
         let clock = Clock::start();
-        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
-        let ports = opened.collect::<Result<Vec<_>, _>>()?;
-        let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
-        let mut links = listening.collect::<Result<Vec<_>, _>>()?;
+        let (ports, mut links) = open_interfaces(&config)?;
         let kernel = KernelRoutes::open(config.address)
             .map_err(|error| Failure::failed("open the kernel's table", error))?;
         let mtu = least_mtu(&kernel, &ports)?;
@@ -68,15 +66,26 @@ impl Daemon {
             ports,
             tun_index,
             installed: Installed::new(kernel, trust),
+            neighbours: Neighbours::default(),
             look_at: Instant::ZERO,
             is_watching: false,
             next_mark: Instant::ZERO,
-            stations_at: Instant::ZERO,
+            late: Duration::ZERO,
             forwarding,
             reader,
             config,
         })
     }
+}
+
+/// Interfaces of the mesh, and a link for messages on each.
+type Interfaces = (Vec<Port>, Vec<Box<dyn Link>>);
+
+fn open_interfaces(config: &Config) -> Result<Interfaces, Failure> {
+    let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
+    let ports = opened.collect::<Result<Vec<_>, _>>()?;
+    let listening = config.interfaces.iter().map(|name| listen(name, &config.speaks));
+    Ok((ports, listening.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The TUN device, and its index.

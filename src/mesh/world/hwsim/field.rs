@@ -8,10 +8,11 @@ use std::process::Command;
 use hopwise_air::phy::{Phy, Rate};
 use hopwise_air::radiotap::CELL;
 use hopwise_core::ip::Prefix;
+use hopwise_core::{Instant, StationAddress};
 use hopwise_host::Namespace;
 use hopwise_host::netlink::hwsim::{Hwsim, Mac};
 use hopwise_host::netlink::{self, DeviceSettings};
-use hopwise_host::nl80211::{Nl80211, StationAddress};
+use hopwise_host::nl80211::Nl80211;
 use hopwise_host::routing::KernelRoutes;
 use hopwise_lab::live::air::{self as live, Station, Step};
 use hopwise_lab::scenario::Prepared;
@@ -72,10 +73,10 @@ impl Field {
             hwsim.make_radio(name, station.mac).map_err(|error| failed(&error))?;
             node.furnish(name, with_monitors).map_err(|error| failed(&error))?;
             let is_static = plan.routing == RoutingPlan::Static;
-            let steps = if is_static { &steps[..] } else { &[] };
-            let set = node.namespace.run(|| node.configure((station, steps), serves));
+            let steps = is_static.then_some((&steps[..], serves));
+            let set = node.namespace.run(|| node.configure(station, steps));
             let set = set.map_err(|error| failed(&error))?;
-            field._routes.push(set.map_err(|error| failed(&error))?);
+            field._routes.extend(set.map_err(|error| failed(&error))?);
         }
         Ok(field)
     }
@@ -114,8 +115,8 @@ impl Field {
 }
 
 fn heard_by(device: &str) -> Result<Vec<StationAddress>, AnyError> {
-    let stations = Nl80211::open()?.stations(netlink::index_of(device)?)?;
-    Ok(stations.iter().map(|station| station.address).collect())
+    let stations = Nl80211::open()?.stations(netlink::index_of(device)?, Instant::ZERO)?;
+    Ok(stations.iter().map(|station| station.station).collect())
 }
 
 impl Node {
@@ -138,12 +139,12 @@ impl Node {
         Ok(())
     }
 
-    /// Runs inside its namespace.
+    /// Runs inside its namespace. Without steps a daemon has the routes.
     fn configure(
         &self,
-        (station, steps): (&Station, &[Step]),
-        serves: Serves,
-    ) -> Result<KernelRoutes, AnyError> {
+        station: &Station,
+        steps: Option<(&[Step], Serves)>,
+    ) -> Result<Option<KernelRoutes>, AnyError> {
         set_switches()?;
         netlink::set_up("lo", true)?;
         let settings = DeviceSettings {
@@ -152,7 +153,7 @@ impl Node {
             ..DeviceSettings::default()
         };
         netlink::configure(&self.device, &settings)?;
-        set_routes(station, steps, serves)
+        steps.map(|(steps, serves)| set_routes(station, steps, serves)).transpose()
     }
 
     fn iw(&self, words: &[&str]) -> Result<(), AnyError> {

@@ -75,6 +75,7 @@ impl Dcf {
         if std::mem::replace(&mut link.delivered, service.number) != service.number {
             let (from, to) = (link.from, n as u32);
             let (rate, power_w) = (service.rate, heard.power_w);
+            self.book_packet(n, from);
             self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs, rate, power_w });
         }
     }
@@ -226,6 +227,7 @@ impl Dcf {
             self.stats[n].retry_drops += 1;
         }
         let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
+        self.book_done(n, &service, outcome, tries);
         self.news.push_back(News::Done { station: n as u32, outcome, rate: service.rate, tries });
     }
 

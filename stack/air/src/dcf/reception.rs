@@ -162,6 +162,9 @@ impl Dcf {
     fn take(&mut self, n: usize, heard: &Reception) {
         let from = self.medium.links[heard.link as usize].from;
         let Frame { kind, to, duration_ns, is_announced, rate, .. } = self.stations[from as usize].frame;
+        if to as usize == n || to == EVERYONE {
+            self.book_heard(n, from, heard);
+        }
         let st = &mut self.stations[n];
         // ns-2 lets an EIFS stand; the standard ends it with the next frame that is understood.
         st.eifs_until = 0;
@@ -178,6 +181,9 @@ impl Dcf {
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
         }
         let hears_all = st.hears_all;
+        if kind == FrameKind::Data && to == EVERYONE {
+            self.book_packet(n, from);
+        }
         if kind == FrameKind::Data && (to == EVERYONE || hears_all) {
             let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
             let power_w = heard.power_w;

@@ -71,7 +71,9 @@ impl Dcf {
         let until = now + airtime_ns;
         (st.sends_from, st.sends_until) = (now, until);
         st.busy_until = st.busy_until.max(until);
-        self.stats[n].on_sent((st.frame.kind, st.frame.load), airtime_ns);
+        let frame = st.frame;
+        self.stats[n].on_sent((frame.kind, frame.load), airtime_ns);
+        self.book_sent(n, &frame);
         self.medium.look(n, now);
         self.wait(n, Wait::FrameEnd, until + self.medium.longest_ns(n));
         for link in self.medium.of(n) {

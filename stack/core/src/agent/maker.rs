@@ -24,6 +24,8 @@ pub trait AgentMaker: Send {
     fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec>;
     /// Reads a list such as `[newreno, limit:4]`: the first agent owns cwnd and ssthresh.
     fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec>;
+    /// The agents of a connection for which neither a rule nor a program nor the endpoint names any.
+    fn default_specs(&self) -> AgentSpecs;
 }
 
 /// The agents of a connection, as specs; the last two are lists, such as `[newreno, limit:4]`.
@@ -35,10 +37,4 @@ pub struct AgentSpecs {
     pub senders: String,
     /// At most eight agents that only watch.
     pub shadows: String,
-}
-
-impl Default for AgentSpecs {
-    fn default() -> AgentSpecs {
-        AgentSpecs { receiver: "delayed".into(), senders: "[cubic]".into(), shadows: "[]".into() }
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::bounds::ListNode;
 use super::errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
@@ -325,6 +326,12 @@ impl Endpoint {
         let entry =
             self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
         Ok(entry.conn.info(now, &entry.chosen.specs))
+    }
+
+    /// The newest round trip that the connection has measured, and its number modulo 256. A caller that looks after
+    /// each packet sees every one of them. None before the first.
+    pub fn newest_rtt(&self, id: ConnId) -> Option<(Duration, u8)> {
+        self.conn(id)?.newest_rtt()
     }
 
     /// The two ends of a connection that has not been forgotten.

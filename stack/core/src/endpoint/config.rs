@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::bounds::Bounds;
-use super::rules::Rule;
-use crate::agent::AgentSpecs;
+use super::rules::{AgentChoice, Rule};
 use crate::ip::{Limits, Prefix, UdpLimits};
 use crate::secrets::PortRange;
 use crate::tcp::{AckMerge, TcpConfig};
@@ -23,8 +22,8 @@ pub struct EndpointConfig {
     pub tcp: Arc<TcpConfig>,
     /// The choice of a connection's agents: the first rule that matches, else `agents`.
     pub rules: Vec<Rule>,
-    /// They also complete a rule that leaves some agents open.
-    pub agents: AgentSpecs,
+    /// They also complete a rule that leaves some agents open. The maker's defaults complete them.
+    pub agents: AgentChoice,
     /// Key of initial sequence numbers, ports, cookies and the connection table. The same key repeats them.
     pub key: [u8; 32],
     /// Events kept until they are drained, unless the driver has [switched the trace off](crate::Machine::keep_trace).
@@ -144,7 +143,7 @@ impl EndpointConfig {
             routes: Vec::new(),
             tcp: Arc::new(TcpConfig::modern()),
             rules: Vec::new(),
-            agents: AgentSpecs::default(),
+            agents: AgentChoice::default(),
             key,
             trace_events: 4096,
             most_connections: 1 << 20,

@@ -55,15 +55,33 @@ impl Match {
     }
 }
 
-/// The application's choice for one connection; it comes before every rule.
+/// A choice of agents that may leave some open. A program's choice for one connection comes before every rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentChoice {
-    /// Spec of a receiver agent; None leaves it to the rules.
+    /// Spec of a receiver agent; None leaves it open.
     pub receiver: Option<String>,
-    /// A list of sender agents' specs; None leaves it to the rules.
+    /// A list of sender agents' specs; None leaves them open.
     pub senders: Option<String>,
-    /// A list of receiver agents' specs; None leaves it to the rules.
+    /// A list of receiver agents' specs; None leaves them open.
     pub shadows: Option<String>,
+}
+
+impl AgentChoice {
+    /// The choice, completed from specs where it is open.
+    fn over(&self, specs: AgentSpecs) -> AgentSpecs {
+        AgentSpecs {
+            receiver: self.receiver.clone().unwrap_or(specs.receiver),
+            senders: self.senders.clone().unwrap_or(specs.senders),
+            shadows: self.shadows.clone().unwrap_or(specs.shadows),
+        }
+    }
+}
+
+impl From<AgentSpecs> for AgentChoice {
+    fn from(specs: AgentSpecs) -> AgentChoice {
+        let AgentSpecs { receiver, senders, shadows } = specs;
+        AgentChoice { receiver: Some(receiver), senders: Some(senders), shadows: Some(shadows) }
+    }
 }
 
 /// A program's choice with its specs parsed.
@@ -85,15 +103,10 @@ impl Choice {
         })
     }
 
-    /// The choice, completed from another one where it is empty.
+    /// The choice, completed from another one where it is open.
     fn over(&self, other: &Chosen, by: ChosenBy) -> Arc<Chosen> {
-        let spec = |own: &Option<String>, other: &String| own.as_ref().unwrap_or(other).clone();
         Arc::new(Chosen {
-            specs: AgentSpecs {
-                receiver: spec(&self.specs.receiver, &other.specs.receiver),
-                senders: spec(&self.specs.senders, &other.specs.senders),
-                shadows: spec(&self.specs.shadows, &other.specs.shadows),
-            },
+            specs: self.specs.over(other.specs.clone()),
             receiver: self.receiver.as_ref().unwrap_or(&other.receiver).clone(),
             senders: self.senders.as_ref().unwrap_or(&other.senders).clone(),
             shadows: self.shadows.as_ref().unwrap_or(&other.shadows).clone(),
@@ -122,14 +135,15 @@ impl Rules {
     /// Fails on a spec that the maker cannot read.
     pub(super) fn new(
         rules: &[Rule],
-        default: &AgentSpecs,
+        default: &AgentChoice,
         maker: &dyn AgentMaker,
     ) -> Result<Rules, BadSpec> {
+        let specs = default.over(maker.default_specs());
         let default = Arc::new(Chosen {
-            specs: default.clone(),
-            receiver: maker.receiver(&default.receiver)?,
-            senders: maker.senders(&default.senders)?,
-            shadows: maker.shadows(&default.shadows)?,
+            receiver: maker.receiver(&specs.receiver)?,
+            senders: maker.senders(&specs.senders)?,
+            shadows: maker.shadows(&specs.shadows)?,
+            specs,
             by: ChosenBy::Default,
         });
         let complete = |(rule, nth): (&Rule, u16)| {

@@ -463,6 +463,11 @@ impl Connection {
     fn rto(&self) -> std::time::Duration {
         self.loss.rtt().rto()
     }
+
+    /// The newest round trip and its number modulo 256.
+    pub(crate) fn newest_rtt(&self) -> Option<(std::time::Duration, u8)> {
+        self.loss.rtt().newest()
+    }
 }
 
 #[cfg(test)]

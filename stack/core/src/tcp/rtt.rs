@@ -67,6 +67,8 @@ pub(crate) struct RttEstimator {
     /// The number of doublings of the RTO.
     backoff: u8,
     known: Known,
+    /// The number of samples, modulo 256.
+    samples: u8,
 }
 
 const _: () = assert!(size_of::<RttEstimator>() <= 64);
@@ -95,6 +97,7 @@ impl RttEstimator {
             factor: 1,
             backoff: 0,
             known: Known::Nothing,
+            samples: 0,
         }
     }
 
@@ -127,6 +130,7 @@ impl RttEstimator {
         self.latest_ns = rtt_ns;
         self.min_ns = self.min_ns.min(rtt_ns);
         self.known = Known::Estimate;
+        self.samples = self.samples.wrapping_add(1);
         self.backoff = 0;
     }
 
@@ -233,6 +237,11 @@ impl RttEstimator {
         self.once_known(self.latest_ns)
     }
 
+    /// The newest sample and its number modulo 256, which tells it from an equal one before it.
+    pub(crate) fn newest(&self) -> Option<(Duration, u8)> {
+        Some((self.latest()?, self.samples))
+    }
+
     /// The smallest sample since the connection began.
     pub(crate) fn min(&self) -> Option<Duration> {
         Some(self.min_ns).filter(|ns| *ns != u64::MAX).map(Duration::from_nanos)
@@ -315,6 +324,18 @@ mod tests {
         assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(90)), ms(50)));
         assert_eq!(estimator.rto(), ms(90 + 4 * 50));
         assert_eq!((estimator.latest(), estimator.min()), (Some(ms(160)), Some(ms(80))));
+    }
+
+    #[test]
+    fn equal_samples_are_told_apart_by_their_numbers() {
+        let mut estimator = modern(1);
+        assert_eq!(estimator.newest(), None);
+        for nth in [1, 2] {
+            sample(&mut estimator, 80);
+            assert_eq!(estimator.newest(), Some((ms(80), nth)));
+        }
+        (0..255).for_each(|_| sample(&mut estimator, 80));
+        assert_eq!(estimator.newest(), Some((ms(80), 1)), "they are counted modulo 256");
     }
 
     #[test]

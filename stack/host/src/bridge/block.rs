@@ -29,7 +29,7 @@ fn table(config: &BridgeConfig) -> String {
 /// The chains are at ingress, after packet sockets have their copy and before the bridge. There a tagged frame has the
 /// type of its tag: a frame of a VLAN is never blocked.
 fn chains(config: &BridgeConfig, own: &[Mac]) -> String {
-    let own: Vec<_> = own.iter().map(|mac| crate::nl80211::StationAddress(*mac).to_string()).collect();
+    let own: Vec<_> = own.iter().map(|mac| hopwise_core::StationAddress(*mac).to_string()).collect();
     let own = own.join(", ");
     let chain = |name: &str, device: &str, end: &str| {
         let mut chain = format!("chain {name} {{ type filter hook ingress device \"{device}\" priority 0; ");

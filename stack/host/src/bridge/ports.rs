@@ -6,8 +6,8 @@ use std::io;
 
 use crate::netlink::links::{HEADER, each_link};
 use crate::netlink::message::{Heard, attribute, word};
-use crate::nl80211::StationAddress;
 use crate::raw::ethernet::Mac;
+use hopwise_core::StationAddress;
 
 /// Attributes, as in linux/if_link.h.
 const ADDRESS: u16 = 1;

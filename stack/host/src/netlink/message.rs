@@ -1,7 +1,7 @@
 //! Netlink's messages as bytes, for families that are used without a runtime: headers and attributes.
 
 /// The size of `struct nlmsghdr`.
-const HEADER: usize = 16;
+pub(crate) const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
 /// Removes two flags from an attribute's type: nested attributes, and network order (NLA_TYPE_MASK).
 const TYPE_MASK: u16 = 0x3fff;

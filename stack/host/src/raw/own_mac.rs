@@ -55,7 +55,7 @@ impl Raw {
             return;
         }
         self.own.mac = mac;
-        let [before, mac_now] = [before, mac].map(|mac| crate::nl80211::StationAddress(mac).to_string());
+        let [before, mac_now] = [before, mac].map(|mac| hopwise_core::StationAddress(mac).to_string());
         tracing::warn!(
             device = self.device,
             before,

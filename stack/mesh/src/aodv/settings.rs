@@ -43,15 +43,17 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10).ns2(0).not_in_ns2(),
     /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20).ns2(0),
-    /// Largest number of messages accepted per second from one neighbour, and four times as many from all together
+    /// Largest number of messages per second that a node accepts from one neighbour; it accepts four times as many from
+    /// all neighbours together
     message_ratelimit: u32 = Form::per_second("messages").is(500).ns2(0).not_in_ns2(),
-    /// Largest number of messages sent per second in answer to one neighbour, and four times as many to all together
+    /// Largest number of messages per second that a node sends in answer to one neighbour; it sends four times as many
+    /// to all neighbours together
     answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
     /// TTL of the first request of a discovery
     ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
     /// Increase of the TTL at each retry of the expanding ring search
     ttl_increment: u8 = Form::count("hops", 1, 250).is(2),
-    /// Largest TTL of the expanding ring search; then the whole network is searched
+    /// Largest TTL of the expanding ring search, after which the whole network is searched
     ttl_threshold: u8 = Form::count("hops", 0, 250).is(7),
     /// Hops added to the TTL when the timeout of an expanding ring search is computed
     timeout_buffer: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
@@ -59,7 +61,8 @@ constants! {
     rest: Duration = Form::time(0).is(0).ns2(10_000).only_in_ns2(),
     /// Time between two removals of expired routes
     sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
-    /// Local repair: the node before a broken link searches for the destination before it reports an error
+    /// Local repair: the node in front of a broken link searches for the destination, and reports the route as lost
+    /// only if it finds none
     local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
     /// Hops added to the TTL of a local repair
     local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
@@ -72,13 +75,14 @@ constants! {
         .not_in_ns2(),
     /// Time between two hello messages
     hello_interval: Duration = Form::time(1).is(1_000).not_in_ns2(),
-    /// Hello messages that may be missed before a link counts as broken
+    /// Number of hello messages, missed in a row, after which a link counts as broken
     allowed_hello_loss: u8 = Form::count("messages", 1, 250).is(2).not_in_ns2(),
-    /// G flag: a node that answers a request for another one also sends that one a route to the originator
+    /// Flag `G` of a route request: a node that answers in place of the destination also sends the destination a route
+    /// to the originator
     gratuitous: bool = Form::Switch.is(OFF),
-    /// D flag: only the destination may answer a route request
+    /// Flag `D` of a route request: only the destination may answer it
     destination_only: bool = Form::Switch.is(OFF),
-    /// A flag: every RREP requires an RREP-ACK, so that one-way links are found
+    /// Flag `A` of an RREP: each RREP requires an RREP-ACK, so that one-way links are found
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Time to wait for an RREP-ACK
     next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time + 10ms").not_in_ns2(),
@@ -102,7 +106,8 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
     /// Nodes sign their routing messages with one common key; only in simulations, under rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// Route requests and replies carry the next TCP sequence number that their first sender expects, for agent `pgy`
+    /// A node writes the next TCP sequence number that it expects into its own route requests and replies, for agent
+    /// `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

@@ -261,7 +261,7 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
     };
     let config = EndpointConfig {
         tcp: Arc::new(host.tcp.clone()),
-        agents: host.agents.clone(),
+        agents: host.agents.clone().into(),
         trace_events,
         ..EndpointConfig::new(link, key)
     };

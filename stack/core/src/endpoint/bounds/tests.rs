@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use super::super::{ConnId, ConnectOptions, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use super::*;
 use crate::agent::{
-    AgentMaker, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner, SenderAgents,
+    AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner,
+    SenderAgents,
 };
 use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
@@ -34,6 +35,10 @@ impl AgentMaker for Plain {
     }
     fn senders(&self, _: &str) -> Result<MakeSenders, BadSpec> {
         Ok(Arc::new(|_| SenderAgents { owner: SenderOwner::Alone(Box::new(Ten)), others: Box::default() }))
+    }
+    fn default_specs(&self) -> AgentSpecs {
+        let any = || "any".to_owned();
+        AgentSpecs { receiver: any(), senders: any(), shadows: any() }
     }
 }
 

@@ -2,8 +2,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Offload};
+use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, ListenOptions, Offload};
 use hopwise_core::tcp::{AckMerge, BufferLimits, RtoConfig, TcpConfig};
 use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{LinkId, Machine, Payload, Rx};
@@ -154,7 +153,7 @@ fn with_room_for(bytes: u32) -> Endpoint {
     let rto = RtoConfig { min: LONG, max: LONG, initial: LONG, ..modern.rto };
     let (send_buffer, recv_buffer) = (room, room);
     let tcp = TcpConfig { send_buffer, recv_buffer, rto, sack: false, rack: false, nagle: false, ..modern };
-    let agents = AgentSpecs { senders: "[\"newreno:iw=1000\"]".into(), ..AgentSpecs::default() };
+    let agents = AgentChoice { senders: Some("[\"newreno:iw=1000\"]".into()), ..AgentChoice::default() };
     let mut config = EndpointConfig { tcp: Arc::new(tcp), agents, ..config("10.7.0.1/24") };
     config.links[0].offload = Sink::default().offload();
     connected_with(config)

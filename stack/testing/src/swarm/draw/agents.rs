@@ -19,7 +19,7 @@ pub(super) fn draw(random: &mut Random) -> AgentSpecs {
             && maker.senders(&specs.senders).is_ok()
             && maker.shadows(&specs.shadows).is_ok()
     };
-    std::iter::repeat_with(drawn).take(TRIES).find(accepted).unwrap_or_default()
+    std::iter::repeat_with(drawn).take(TRIES).find(accepted).unwrap_or_else(|| maker.default_specs())
 }
 
 fn receiver(random: &mut Random) -> String {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::hwsim::can_run;
 use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own};
 use crate::world::{is_long, until, within_patience};
+
+use super::hwsim::can_run;
 
 /// A scenario whose trials have a folder for temporary files of their own, which is removed at the end.
 struct Guests {
@@ -87,6 +88,28 @@ fn a_trial_in_a_guest_counts_what_each_tcp_tells_and_leaves_nothing() {
     assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
 }
 
+/// Losses that mac80211 reports end a route, beside hellos.
+#[test]
+fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
+    let test = "routes_in_a_guest_are_found_and_its_captures_have_the_ends_too";
+    if !can_run(test) {
+        return;
+    }
+    let guests = Guests::new("routes");
+    let output = guests.trial(&["--capture", "--set", "routing={ protocol: aodv }"]);
+    assert!(output.status.success(), "{}", said(&output));
+    each_tcp_tells_its_own(&guests.scenario);
+    for record in guests.scenario.records() {
+        let routing = &record["result"]["routing"];
+        assert!(routing["discoveries"].as_u64() > Some(0), "{record}");
+        let folder = guests.scenario.out.join("captures").join(record["id"].as_str().expect("a name"));
+        let log = fs::read_to_string(folder.join("routing/n1.log")).expect("its log is kept");
+        assert!(log.contains(" route "), "{log}");
+        assert_eq!(folder.join("ends/n0.pcapng").is_file(), record["arm"] != "kernel", "{record}");
+    }
+    assert_eq!((guests.running(), guests.left()), (Vec::new(), 0));
+}
+
 #[test]
 fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
     let test = "what_the_guests_kernel_does_not_have_is_refused_with_what_it_has";
@@ -109,7 +132,7 @@ fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_g
     for (set, words) in [
         ("topology.wired={ rate: 1mbit, delay: 1ms }", "radios have no wires beside them"),
         ("topology.hops=64", "65 nodes, expected at most 64"),
-        ("routing={ protocol: aodv }", "no routing protocol runs"),
+        ("routing={ protocol: dsr }", "kernels do not put this protocol's headers into packets"),
     ] {
         let output = guests.trial(&["--set", set]);
         let said = said(&output);

@@ -14,7 +14,7 @@ const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const LIMIT: &str = "240s";
 
 /// Returns whether a guest can be made here; otherwise prints the reason.
-pub(crate) fn can_run(test: &str) -> bool {
+pub(super) fn can_run(test: &str) -> bool {
     let tools = ["apt-get", "dpkg-deb", "mke2fs", "setpriv", "xz"];
     let obstacle = tools.iter().find_map(|tool| missing(tool)).or_else(|| {
         let made = Command::new(HOPWISE).args(["world", "hwsim", "--prepare"]).output().expect("it starts");

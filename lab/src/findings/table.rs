@@ -1,0 +1,114 @@
+//! Findings as tables: the arms of a point, and the means of all points together.
+
+use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, columns, label};
+use crate::statistics::{Comparison, Verdict, change};
+
+/// A column with its cells below its head.
+struct Column {
+    head: String,
+    cells: Vec<String>,
+    /// Its turn to go where the terminal is too narrow; none for one that stays.
+    goes: Option<u8>,
+}
+
+/// The arms of a point with their comparisons, at most that wide where columns can be left out.
+pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> String {
+    let mut shown = all_columns(point);
+    // A column without any value tells nothing.
+    shown.retain(|column| column.goes.is_none() || column.cells.iter().any(|cell| !cell.is_empty()));
+    while width.is_some_and(|width| wide(&shown) > width) {
+        let turns = shown.iter().enumerate().filter_map(|(nth, column)| Some((column.goes?, nth)));
+        let Some((_, nth)) = turns.min() else { break };
+        shown.remove(nth);
+    }
+    let row = |nth: Option<usize>| {
+        let cell = |column: &Column| nth.map_or(&column.head, |nth| &column.cells[nth]).clone();
+        shown.iter().map(cell).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> =
+        std::iter::once(row(None)).chain((0..point.arms.len()).map(|nth| row(Some(nth)))).collect();
+    columns(&rows)
+}
+
+/// The width of a table of these columns.
+fn wide(columns: &[Column]) -> usize {
+    let of = |column: &Column| {
+        let cells = column.cells.iter().chain([&column.head]);
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    columns.iter().map(|column| of(column) + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// A column of one figure for each arm.
+fn column(
+    point: &PointFindings,
+    head: &str,
+    goes: Option<u8>,
+    of: impl Fn(&ArmFindings) -> String,
+) -> Column {
+    Column { head: head.to_owned(), goes, cells: point.arms.iter().map(of).collect() }
+}
+
+fn all_columns(point: &PointFindings) -> Vec<Column> {
+    let against = point.arms.first().map_or("", |arm| arm.samples.arm.as_str());
+    let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
+    let mut all = vec![
+        column(point, "arm", None, |arm| arm.samples.arm.clone()),
+        column(point, "kbit/s", None, |arm| cells(arm.summary.as_ref()).0),
+        column(point, "95 % interval", Some(6), |arm| cells(arm.summary.as_ref()).1),
+        column(point, "runs", Some(5), |arm| cells(arm.summary.as_ref()).2),
+    ];
+    all.extend(BESIDE.iter().map(|(head, of)| beside(head, 3, *of)));
+    all.extend([
+        beside("ACKs/segment", 2, |of| shown(of.acks_per_segment, 2)),
+        beside("resent", 1, |of| shown(of.segments_retransmitted, 1)),
+        beside("timeouts", 0, |of| shown(of.timeouts, 1)),
+    ]);
+    all.extend(comparisons(point, against));
+    all
+}
+
+/// The arms beside the first one.
+fn comparisons(point: &PointFindings, against: &str) -> [Column; 3] {
+    let found = |arm: &ArmFindings| point.comparison(&arm.samples.arm);
+    let of = |arm: &ArmFindings, of: fn(&Comparison) -> Option<String>| {
+        found(arm).and_then(of).unwrap_or_default()
+    };
+    [
+        column(point, &format!("against {against}"), None, |arm| of(arm, |found| found.ratio.map(change))),
+        column(point, "95 % interval", None, |arm| of(arm, |found| found.ci95.map(ends))),
+        column(point, "verdict", None, |arm| found(arm).map_or("(baseline)".to_owned(), verdict)),
+    ]
+}
+
+fn shown(mean: Option<f64>, digits: usize) -> String {
+    mean.map_or(String::new(), |mean| format!("{mean:.digits$}"))
+}
+
+fn ends([low, high]: [f64; 2]) -> String {
+    format!("{} to {}", change(low), change(high))
+}
+
+/// The verdict, with the p-value where the interval alone would let one expect another.
+fn verdict(found: &Comparison) -> String {
+    match found.p_holm {
+        Some(p) if found.verdict == Verdict::Undecided && found.is_apart_alone() => {
+            format!("{}, p = {p:.3}", found.verdict)
+        }
+        _ => found.verdict.to_string(),
+    }
+}
+
+/// A matrix in one table: the arms' means, with a row for each point.
+pub(super) fn of_points(points: &[PointFindings]) -> String {
+    let arms = points.first().map_or(&[][..], |point| &point.arms);
+    let names = arms.iter().map(|arm| arm.samples.arm.clone());
+    let head = std::iter::once("kbit/s".to_owned()).chain(names).chain([String::new()]).collect();
+    let row = |point: &PointFindings| {
+        let means = point.arms.iter().map(|arm| cells(arm.summary.as_ref()).0);
+        // The last column of a table stands to the left, and means do not.
+        std::iter::once(label(&point.point)).chain(means).chain([String::new()]).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(points.iter().map(row)).collect();
+    columns(&rows)
+}

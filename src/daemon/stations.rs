@@ -1,0 +1,226 @@
+//! The facts about a daemon's stations in its status.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkFacts, StationAddress};
+use hopwise_host::nl80211::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::table;
+
+/// Output of `hopwise status` for a routing daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RoutingSnapshot {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) pid: u32,
+    pub(crate) version: String,
+    /// The interfaces that report stations.
+    pub(crate) stations: Vec<InterfaceSnapshot>,
+}
+
+impl RoutingSnapshot {
+    pub(crate) fn page(&self) -> String {
+        let RoutingSnapshot { address, pid, version, stations } = self;
+        let mut lines = vec![format!("route at {address}, pid {pid}, hopwise {version}")];
+        if stations.is_empty() {
+            lines.push("no interface reports stations: hellos alone find lost neighbours".to_owned());
+        }
+        lines.extend(stations.iter().flat_map(InterfaceSnapshot::lines));
+        lines.join("\n") + "\n"
+    }
+}
+
+/// An interface and its stations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InterfaceSnapshot {
+    pub(crate) interface: String,
+    pub(crate) stations: Vec<StationSnapshot>,
+    /// The sanity rules that its driver broke.
+    pub(crate) not_believed: Vec<BrokenRule>,
+}
+
+/// A station, and what is believed of the link to it. The names are those of nl80211.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StationSnapshot {
+    pub(crate) station: String,
+    /// Its IP address, if it is known.
+    pub(crate) neighbour: Option<IpAddr>,
+    /// The age of the report.
+    pub(crate) reported_ms: u64,
+    /// The age of its last frame or acknowledgement.
+    pub(crate) inactive_ms: Option<u64>,
+    pub(crate) signal_dbm: Option<i8>,
+    pub(crate) signal_average_dbm: Option<i8>,
+    pub(crate) tx_packets: Option<u64>,
+    pub(crate) tx_retries: Option<u64>,
+    pub(crate) tx_failed: Option<u64>,
+    pub(crate) rx_packets: Option<u64>,
+    pub(crate) rx_bytes: Option<u64>,
+    pub(crate) tx_bitrate_bps: Option<u64>,
+    pub(crate) expected_throughput_bps: Option<u64>,
+    pub(crate) tx_duration_us: Option<u64>,
+    pub(crate) rx_duration_us: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BrokenRule {
+    pub(crate) rule: String,
+    /// The facts that are dropped.
+    pub(crate) drops: String,
+    /// The first station that showed it.
+    pub(crate) station: String,
+}
+
+impl InterfaceSnapshot {
+    pub(crate) fn of(
+        report: &Report,
+        now: Instant,
+        who_has: impl Fn(StationAddress) -> Option<IpAddr>,
+    ) -> InterfaceSnapshot {
+        let broken = report.broken.iter().map(|(rule, station)| BrokenRule {
+            rule: rule.name().to_owned(),
+            drops: rule.drops().to_owned(),
+            station: station.to_string(),
+        });
+        let stations =
+            report.facts.iter().map(|facts| StationSnapshot::of(facts, now, who_has(facts.station)));
+        InterfaceSnapshot {
+            interface: report.interface.clone(),
+            stations: stations.collect(),
+            not_believed: broken.collect(),
+        }
+    }
+
+    /// Lines for people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let InterfaceSnapshot { interface, stations, not_believed } = self;
+        let mut lines = vec![match stations.len() {
+            0 => format!("{interface}: no stations"),
+            1 => format!("{interface}: 1 station"),
+            count => format!("{interface}: {count} stations"),
+        }];
+        if !stations.is_empty() {
+            let rows: Vec<_> = stations.iter().map(StationSnapshot::cells).collect();
+            lines.extend(table::lines(&COLUMNS, &rows));
+        }
+        let told = not_believed.iter();
+        lines.extend(told.map(|BrokenRule { rule, drops, station }| {
+            format!("not believed: {drops} ({rule}, first at {station})")
+        }));
+        lines
+    }
+}
+
+const COLUMNS: [&str; 11] = [
+    "neighbour",
+    "station",
+    "heard ms",
+    "signal",
+    "average",
+    "sent",
+    "retries",
+    "failed",
+    "received",
+    "Mbit/s",
+    "airtime ms",
+];
+
+impl StationSnapshot {
+    pub(crate) fn of(facts: &LinkFacts, now: Instant, neighbour: Option<IpAddr>) -> StationSnapshot {
+        let reported = now.since(facts.at);
+        StationSnapshot {
+            station: facts.station.to_string(),
+            neighbour,
+            reported_ms: millis(reported),
+            inactive_ms: facts.inactive.map(|inactive| millis(inactive + reported)),
+            signal_dbm: facts.signal_dbm,
+            signal_average_dbm: facts.signal_average_dbm,
+            tx_packets: facts.tx_packets,
+            tx_retries: facts.tx_retries,
+            tx_failed: facts.tx_failed,
+            rx_packets: facts.rx_packets,
+            rx_bytes: facts.rx_bytes,
+            tx_bitrate_bps: facts.tx_bitrate_bps,
+            expected_throughput_bps: facts.expected_throughput_bps,
+            tx_duration_us: facts.tx_duration.map(micros),
+            rx_duration_us: facts.rx_duration.map(micros),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let airtime = match (self.tx_duration_us, self.rx_duration_us) {
+            (None, None) => None,
+            (tx, rx) => Some(format!("{}/{}", told(tx.map(|us| us / 1_000)), told(rx.map(|us| us / 1_000)))),
+        };
+        vec![
+            told(self.neighbour),
+            self.station.clone(),
+            told(self.inactive_ms),
+            told(self.signal_dbm),
+            told(self.signal_average_dbm),
+            told(self.tx_packets),
+            told(self.tx_retries),
+            told(self.tx_failed),
+            told(self.rx_packets),
+            told(self.tx_bitrate_bps.map(|bps| format!("{:.1}", bps as f64 / 1e6))),
+            told(airtime),
+        ]
+    }
+}
+
+/// A fact that is absent is no zero.
+fn told(fact: Option<impl ToString>) -> String {
+    fact.map_or_else(|| "-".to_owned(), |fact| fact.to_string())
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_host::nl80211::Rule;
+
+    use super::*;
+
+    const STATION: StationAddress = StationAddress([2, 0, 0, 0, 0, 1]);
+
+    fn shown() -> InterfaceSnapshot {
+        let facts = LinkFacts {
+            inactive: Some(Duration::from_millis(7)),
+            signal_dbm: Some(-61),
+            tx_packets: Some(40),
+            tx_failed: Some(0),
+            tx_bitrate_bps: Some(5_500_000),
+            ..LinkFacts::new(STATION, Instant::from_millis(1_000))
+        };
+        let broken = vec![(Rule::RetriesNeverCount, STATION)];
+        let report = Report { interface: "wlan0".to_owned(), at: facts.at, facts: vec![facts], broken };
+        InterfaceSnapshot::of(&report, Instant::from_millis(1_030), |station| {
+            (station == STATION).then_some(IpAddr::from([10, 0, 0, 2]))
+        })
+    }
+
+    #[test]
+    fn ages_are_those_of_now_and_what_is_absent_is_no_zero() {
+        let lines = shown().lines().join("\n");
+        let cells: Vec<_> = lines.lines().nth(2).expect("a station").split_whitespace().collect();
+        let wanted = ["10.0.0.2", "02:00:00:00:00:01", "37", "-61", "-", "40", "-", "0", "-", "5.5", "-"];
+        assert_eq!(cells, wanted, "{lines}");
+        assert!(lines.starts_with("wlan0: 1 station\n"), "{lines}");
+        let said = "not believed: retries (retries-never-count, first at 02:00:00:00:00:01)";
+        assert!(lines.ends_with(said), "{lines}");
+    }
+
+    #[test]
+    fn a_snapshot_is_read_as_it_is_written() {
+        let text = serde_json::to_string(&shown()).expect("JSON");
+        assert_eq!(serde_json::from_str::<InterfaceSnapshot>(&text).expect("a snapshot"), shown());
+        assert!(text.contains("\"tx_retries\":null,\"tx_failed\":0"), "{text}");
+    }
+}

@@ -1,0 +1,57 @@
+//! Odd reports of the drivers of Wi-Fi interfaces.
+
+use std::fs;
+
+use hopwise_core::StationAddress;
+use hopwise_host::nl80211::{EVERY, Rule, StationSource};
+use hopwise_host::{Clock, wait_for};
+
+use super::{Finding, System};
+
+const CHECK: &str = "stations";
+/// The reports of an interface that are read. Rules that compare minutes need a daemon: its status tells those.
+const REPORTS: u32 = 3;
+
+pub(super) fn examine(system: &System) -> Vec<Finding> {
+    let entries = fs::read_dir(system.path("sys/class/net")).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let radios: Vec<_> = names.filter(|name| system.has(&format!("sys/class/net/{name}/phy80211"))).collect();
+    if radios.is_empty() {
+        return vec![Finding::skipped(CHECK, "no interface is Wi-Fi")];
+    }
+    radios.iter().flat_map(|name| interface(name)).collect()
+}
+
+fn interface(name: &str) -> Vec<Finding> {
+    let mut source = match StationSource::open(name) {
+        Ok(source) => source,
+        Err(error) => return vec![Finding::skipped(CHECK, format!("{name}: {error}"))],
+    };
+    let clock = Clock::start();
+    for nth in 0..REPORTS {
+        if nth > 0 {
+            let _ = wait_for(&mut [], EVERY);
+        }
+        source.poll(clock.now(), &mut |_| {});
+    }
+    let report = source.board().read();
+    told(name, report.facts.len(), &report.broken)
+}
+
+pub(super) fn told(name: &str, stations: usize, broken: &[(Rule, StationAddress)]) -> Vec<Finding> {
+    if broken.is_empty() {
+        return vec![Finding::ok(
+            CHECK,
+            format!("{name}: nothing in the reports of {stations} stations is odd"),
+        )];
+    }
+    let finding = |(rule, station): &(Rule, StationAddress)| {
+        let (rule, drops) = (rule.name(), rule.drops());
+        Finding::warning(
+            CHECK,
+            format!("{name}: its driver's report of {station} is not believed ({rule}): without {drops}"),
+            "another driver or firmware; `route` and `proxy` go on by hellos and by silence",
+        )
+    };
+    broken.iter().map(finding).collect()
+}

@@ -1,0 +1,62 @@
+//! A signal that ends a trial in virtual time: it is said how far the trial came and how it goes on.
+
+use std::os::fd::OwnedFd;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::failure::{self, Failure};
+use crate::signals::Caught;
+
+/// The status that a shell gives a program which Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// While it lives, a signal ends the program with a sentence. Records are whole at any moment, so nothing waits.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    done: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Stopped {
+    /// `there` runs of `total` are done already.
+    pub(super) fn watch(there: usize, total: usize) -> Result<Stopped, Failure> {
+        let failed = |error| Failure::failed("watch for signals", error);
+        // Not SIGHUP: a trial under nohup outlives its terminal.
+        let caught = Caught::endings().map_err(failed)?;
+        let ends = caught.descriptor().map_err(failed)?;
+        caught.tell().map_err(failed)?;
+        let stopped = Stopped { done: Arc::new(there.into()), is_over: Arc::default() };
+        let (done, is_over) = (Arc::clone(&stopped.done), Arc::clone(&stopped.is_over));
+        let thread = thread::Builder::new().name("stopped".into());
+        thread
+            .spawn(move || end_with(&ends, &is_over, || said(done.load(Ordering::Relaxed), total)))
+            .map_err(failed)?;
+        Ok(stopped)
+    }
+
+    pub(super) fn on_run(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn end_with(ends: &OwnedFd, is_over: &AtomicBool, said: impl FnOnce() -> String) {
+    while poll(&mut [PollFd::new(ends, PollFlags::IN)], None).is_err() {}
+    if !is_over.load(Ordering::Relaxed) {
+        failure::remark(&said());
+        process::exit(INTERRUPTED);
+    }
+}
+
+fn said(done: usize, total: usize) -> String {
+    format!("stopped after {done} of {total} runs; the same command with --resume goes on")
+}

@@ -1,0 +1,75 @@
+//! The daemon's control socket: it answers `hopwise status` on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hopwise_core::StationAddress;
+use hopwise_host::Clock;
+use hopwise_host::nl80211::Board;
+use tokio::net::UnixListener;
+
+use crate::daemon::control::{self, Bound};
+use crate::daemon::stations::{InterfaceSnapshot, RoutingSnapshot};
+use crate::failure::Failure;
+use crate::node::control::{Request, Response};
+
+/// The neighbours' addresses, as the daemon last read them from the kernel.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Neighbours(Arc<Mutex<BTreeMap<StationAddress, Ipv4Addr>>>);
+
+impl Neighbours {
+    pub(super) fn set(&self, known: BTreeMap<StationAddress, Ipv4Addr>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    fn read(&self) -> BTreeMap<StationAddress, Ipv4Addr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The parts of an answer.
+pub(super) struct Known {
+    pub(super) address: Ipv4Addr,
+    pub(super) clock: Clock,
+    pub(super) boards: Vec<Board>,
+    pub(super) neighbours: Neighbours,
+}
+
+impl Known {
+    fn snapshot(&self) -> RoutingSnapshot {
+        let (now, neighbours) = (self.clock.now(), self.neighbours.read());
+        let who_has = |station| neighbours.get(&station).map(|neighbour| IpAddr::V4(*neighbour));
+        let shown = |board: &Board| InterfaceSnapshot::of(&board.read(), now, who_has);
+        RoutingSnapshot {
+            address: self.address,
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            stations: self.boards.iter().map(shown).collect(),
+        }
+    }
+}
+
+pub(super) fn bind(path: &Path) -> Result<Bound, Failure> {
+    Bound::new(path).map_err(|error| {
+        Failure::failed("make the control socket", format_args!("{}: {error}", path.display()))
+    })
+}
+
+/// Answers until the process ends.
+pub(super) fn serve(bound: &Bound, known: Known) -> Result<(), Failure> {
+    let failed = |error| Failure::failed("serve the control socket", error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let listener = {
+        let _inside = runtime.enter();
+        bound.listener.try_clone().and_then(UnixListener::from_std).map_err(failed)?
+    };
+    let answer = move |request| match request {
+        Request::Status => Response::Routing(Box::new(known.snapshot())),
+        _ => Response::Refused { problem: "a routing daemon answers `hopwise status` alone".to_owned() },
+    };
+    let serve = move || runtime.block_on(control::serve(listener, answer));
+    let started = std::thread::Builder::new().name("control".into()).spawn(serve);
+    started.map(drop).map_err(|error| Failure::failed("start a thread", error))
+}

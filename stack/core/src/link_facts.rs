@@ -1,0 +1,138 @@
+//! Facts about the link to one station of 802.11, the same from a kernel's nl80211 and from the simulated radio.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Instant;
+
+/// A station's Ethernet address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationAddress(pub [u8; 6]);
+
+impl fmt::Display for StationAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for StationAddress {
+    type Err = NoStationAddress;
+
+    fn from_str(text: &str) -> Result<StationAddress, NoStationAddress> {
+        let mut address = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut address {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(NoStationAddress)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| NoStationAddress)?;
+        }
+        if parts.next().is_some() { Err(NoStationAddress) } else { Ok(StationAddress(address)) }
+    }
+}
+
+/// A text is no [`StationAddress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoStationAddress;
+
+impl fmt::Display for NoStationAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no Ethernet address such as 02:00:00:00:01:00")
+    }
+}
+
+impl Error for NoStationAddress {}
+
+/// This station's knowledge of its link to another one.
+///
+/// The names are those of nl80211. A fact that its source does not know, or that is not believed, is absent: it is
+/// never zero. Counters and durations count since the station came, and never fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// The other station.
+    pub station: StationAddress,
+    /// The time of the report.
+    pub at: Instant,
+    /// The time since its last frame to us, or its last acknowledgement, by `at`.
+    pub inactive: Option<Duration>,
+    /// The power of its last frame.
+    pub signal_dbm: Option<i8>,
+    /// The power of its frames, the later ones counting for more.
+    pub signal_average_dbm: Option<i8>,
+    /// Packets to it, failed ones included.
+    pub tx_packets: Option<u64>,
+    /// Transmissions of those packets after each one's first.
+    pub tx_retries: Option<u64>,
+    /// Packets to it that were given up.
+    pub tx_failed: Option<u64>,
+    /// Packets from it.
+    pub rx_packets: Option<u64>,
+    /// Bytes of its frames. A kernel counts beacons here that are no packets.
+    pub rx_bytes: Option<u64>,
+    /// The bit rate of the last packet to it.
+    pub tx_bitrate_bps: Option<u64>,
+    /// The rate control's estimate of what the link carries.
+    pub expected_throughput_bps: Option<u64>,
+    /// The airtime of frames to it.
+    pub tx_duration: Option<Duration>,
+    /// The airtime of frames from it.
+    pub rx_duration: Option<Duration>,
+}
+
+impl LinkFacts {
+    /// Facts about a station of which nothing else is known.
+    pub const fn new(station: StationAddress, at: Instant) -> LinkFacts {
+        LinkFacts {
+            station,
+            at,
+            inactive: None,
+            signal_dbm: None,
+            signal_average_dbm: None,
+            tx_packets: None,
+            tx_retries: None,
+            tx_failed: None,
+            rx_packets: None,
+            rx_bytes: None,
+            tx_bitrate_bps: None,
+            expected_throughput_bps: None,
+            tx_duration: None,
+            rx_duration: None,
+        }
+    }
+
+    /// The time of its last frame or acknowledgement.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.inactive.map(|inactive| self.at - inactive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_they_are_read() {
+        let text = "02:00:00:00:01:00";
+        assert_eq!(text.parse(), Ok(StationAddress([2, 0, 0, 0, 1, 0])));
+        assert_eq!(StationAddress([2, 0, 0, 0, 1, 0]).to_string(), text);
+        for bad in [
+            "",
+            "02:00:00:00:01",
+            "02:00:00:00:01:00:00",
+            "2:0:0:0:1:0",
+            "02-00-00-00-01-00",
+            "02:00:00:00:01:0g",
+        ] {
+            assert_eq!(bad.parse::<StationAddress>(), Err(NoStationAddress), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_frame_was_heard_before_the_report_of_it_and_one_of_unknown_age_at_no_known_time() {
+        let facts = LinkFacts::new(StationAddress([2; 6]), Instant::from_millis(100));
+        assert_eq!(facts.heard_at(), None);
+        let known = LinkFacts { inactive: Some(Duration::from_millis(30)), ..facts };
+        assert_eq!(known.heard_at(), Some(Instant::from_millis(70)));
+    }
+}

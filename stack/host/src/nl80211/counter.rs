@@ -1,0 +1,99 @@
+//! A counter that wraps, begins anew, or lies.
+
+use super::rules::Rule;
+
+/// Counts on where a driver's number of 16 or 32 bits wraps, or where the station came anew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    raw: u64,
+    total: u64,
+    is_lie: bool,
+}
+
+impl Counter {
+    pub(super) const fn new(raw: u64) -> Counter {
+        Counter { raw, total: raw, is_lie: false }
+    }
+
+    /// Returns whether the number fell, and did not wrap.
+    pub(super) fn falls(&self, raw: u64) -> bool {
+        raw < self.raw && wrapped(self.raw, raw).is_none()
+    }
+
+    /// Takes the next number, which may be larger by `most`; fails once the counter is found to lie.
+    pub(super) fn follow(&mut self, raw: u64, most: u64, is_anew: bool) -> Result<(), Rule> {
+        let step = match raw.checked_sub(self.raw) {
+            Some(step) => Ok(step),
+            None => match wrapped(self.raw, raw) {
+                Some(step) => Ok(step),
+                None if is_anew => Ok(raw),
+                None => Err(Rule::CounterFalls),
+            },
+        };
+        self.raw = raw;
+        if self.is_lie {
+            return Ok(());
+        }
+        let step = step.and_then(|step| if step > most { Err(Rule::CounterLeaps) } else { Ok(step) });
+        match step {
+            Ok(step) => self.total = self.total.saturating_add(step),
+            Err(rule) => {
+                self.is_lie = true;
+                return Err(rule);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn distrust(&mut self) {
+        self.is_lie = true;
+    }
+
+    /// The count so far, unless it lies.
+    pub(super) fn total(&self) -> Option<u64> {
+        (!self.is_lie).then_some(self.total)
+    }
+}
+
+/// The step of a counter that has passed its end: it was in the last sixteenth, and is in the first one.
+fn wrapped(before: u64, now: u64) -> Option<u64> {
+    [16, 32].into_iter().find_map(|bits| {
+        let end = 1_u64 << bits;
+        let part = end >> 4;
+        (before < end && before >= end - part && now < part).then(|| end - before + now)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u64 = 1_000_000;
+
+    fn counted(numbers: &[u64]) -> (Option<u64>, Option<Rule>) {
+        let mut counter = Counter::new(numbers[0]);
+        let broken = numbers[1..].iter().find_map(|raw| counter.follow(*raw, MOST, false).err());
+        (counter.total(), broken)
+    }
+
+    #[test]
+    fn a_counter_goes_on_behind_the_end_of_16_and_of_32_bits() {
+        assert_eq!(counted(&[65_530, 65_535, 4]), (Some(65_540), None));
+        let end = 1 << 32;
+        assert_eq!(counted(&[end - 6, end - 1, 4]), (Some(end + 4), None));
+    }
+
+    #[test]
+    fn a_counter_that_falls_or_leaps_is_not_believed_again() {
+        assert_eq!(counted(&[500, 400, 600]), (None, Some(Rule::CounterFalls)));
+        // One less than nothing, as drivers count tries without the first.
+        assert_eq!(counted(&[3, u64::from(u32::MAX), 5]), (None, Some(Rule::CounterLeaps)));
+    }
+
+    #[test]
+    fn a_station_that_came_anew_counts_on() {
+        let mut counter = Counter::new(500);
+        assert!(counter.falls(20) && counter.follow(20, MOST, true).is_ok());
+        assert_eq!(counter.total(), Some(520));
+    }
+}
