@@ -16,12 +16,13 @@
 //! Waiting: when the ACK is in. Q is (2.2 gap/least)², at least 0.5 or an 80th of the train, at most 6; 1.5 % and q %.
 //! Flowing: at once, with two trains in flight. Q is 16; 10 %. A block of trains (8 and 2 s) tries it after 6 blocks,
 //! and it stays if it brings 2 % more. A trial that fails doubles the blocks, up to 96. Over more than three hops it is
-//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it brings anything; else
-//! waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose something.
+//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it
+//! brings anything; else waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose
+//! something.
 //! Filling: flowing while least is above 8 gaps, from the beginning on. Q is 16, after a loss what was queued, and 0.1
-//! more for each train without one. What the path holds, with q, is in flight beside a train, or another train if that
-//! is more. Trains leave room for that in the peer's window, down to a third of it. If a train is the part p of what
-//! a round trip holds, it adds p² of the step above and p of the queue's growth.
+//! more for each train without one. Beside a train the path's content and q are in flight, or another train if that is
+//! more. Trains leave room for that in the peer's window, down to a third of it. If a train is the part p of what a
+//! round trip holds, it adds p² of the step above and p of the queue's growth.
 //! Sharing, with `compete`: once 8 trains in a row meet more than 16 segments of others, until 8 meet fewer than 8. In
 //! flight are 0.8 times as many as the others have queued. A segment there counts as least, or from five hops on as
 //! four hops' part of it.
