@@ -16,6 +16,8 @@
 //! 3. Run `HOPWISE_WRITE_README=1 cargo test -p hopwise-agents`: it tests all agents and writes the README's table.
 //!    `scripts/bench agents` measures the agent for the README's table of costs.
 //!
+//! `docs/own-agent.md` shows these steps with a complete small agent.
+//!
 //! Specs, `hopwise agents`, the checks of scenarios and the tests over all agents then know the new agent. The steps
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in
 //! `hopwise_core::agent` itself.

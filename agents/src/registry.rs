@@ -23,6 +23,12 @@ pub const DEFAULT_BASE_STATION: &str = "none";
 static ALL: LazyLock<Vec<&'static Descriptor>> =
     LazyLock::new(|| listed().map(|(agent, _)| *agent).collect());
 
+/// The agent that `docs/own-agent.md` shows.
+#[cfg(test)]
+static SHOWN: &[&Descriptor] = &[&receiver::shown::DESCRIPTOR];
+#[cfg(not(test))]
+static SHOWN: &[&Descriptor] = &[];
+
 fn listed() -> impl Iterator<Item = &'static Listed> {
     [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten()
 }
@@ -34,7 +40,7 @@ pub fn all() -> &'static [&'static Descriptor] {
 
 /// The agents with this name: at most one of each kind.
 pub fn find(name: &str) -> impl Iterator<Item = &'static Descriptor> {
-    ALL.iter().copied().filter(move |descriptor| descriptor.name == name)
+    ALL.iter().chain(SHOWN).copied().filter(move |descriptor| descriptor.name == name)
 }
 
 /// The names of all agents of this kind.

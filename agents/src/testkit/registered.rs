@@ -92,6 +92,14 @@ fn the_readme_has_a_table_of_each_kind_of_agent() {
     assert!(made == readme, "`{WRITE}=1 cargo test -p hopwise-agents readme` mends the tables: {lacking:#?}");
 }
 
+#[test]
+fn the_book_shows_the_agent_that_tests_compile() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let [page, agent] = ["own-agent.md", "own-agent/growing.rs"]
+        .map(|name| fs::read_to_string(docs.join(name)).expect("a page and its agent"));
+    assert!(page.contains(&format!("```rust\n{agent}```\n")), "docs/own-agent.md shows another agent");
+}
+
 /// `cargo fmt` does not see modules that a macro declares.
 #[test]
 fn rustfmt_has_formatted_every_agent() {
