@@ -3,7 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
-/// The README's examples are compiled and run with the tests.
+/// The examples of this page are compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/programs.md")]
+struct Programs;

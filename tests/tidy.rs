@@ -1,5 +1,7 @@
 //! House rules that a compiler does not check: sizes, names, headers, arrows between crates.
 
+#[path = "tidy/book.rs"]
+mod book;
 #[path = "tidy/circles.rs"]
 mod circles;
 #[path = "tidy/default_width.rs"]

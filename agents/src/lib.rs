@@ -13,8 +13,10 @@
 //!    or the round trip says so in `needs`; its header says its rule while they are unknown. `receiver/dca.rs` uses all
 //!    three. The hops that data crosses are `hops_from_peer.or(hops_to_peer)`.
 //! 2. Add `pub mod NAME;` to `receiver.rs`, where `hopwise agents` should list it.
-//! 3. Run `HOPWISE_WRITE_README=1 cargo test -p hopwise-agents`: it tests all agents and writes the README's table.
-//!    `scripts/bench agents` measures the agent for the README's table of costs.
+//! 3. Run `HOPWISE_WRITE_DOCS=1 cargo test -p hopwise-agents`: it tests all agents and writes the tables of
+//!    `docs/agents.md`. `scripts/bench agents` measures the agent for the table of costs in `docs/performance.md`.
+//!
+//! `docs/own-agent.md` shows these steps with a complete small agent.
 //!
 //! Specs, `hopwise agents`, the checks of scenarios and the tests over all agents then know the new agent. The steps
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in

@@ -22,3 +22,8 @@ agents! { "receiver":
     pub mod train;
     pub mod dup_count;
 }
+
+/// The agent of `docs/own-agent.md`. It is in no table, and only tests find it.
+#[cfg(test)]
+#[path = "../../docs/own-agent/growing.rs"]
+pub(crate) mod shown;

@@ -1,4 +1,4 @@
-//! All agents by name. Specs, `hopwise agents` and the README come from this one table.
+//! All agents by name. Specs, `hopwise agents` and `docs/agents.md` come from this one table.
 
 mod header;
 
@@ -24,6 +24,12 @@ pub const DEFAULT_BASE_STATION: &str = "none";
 static ALL: LazyLock<Vec<&'static Descriptor>> =
     LazyLock::new(|| listed().map(|(agent, _)| *agent).collect());
 
+/// The agent that `docs/own-agent.md` shows.
+#[cfg(test)]
+static SHOWN: &[&Descriptor] = &[&receiver::shown::DESCRIPTOR];
+#[cfg(not(test))]
+static SHOWN: &[&Descriptor] = &[];
+
 fn listed() -> impl Iterator<Item = &'static Listed> {
     [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten()
 }
@@ -35,7 +41,7 @@ pub fn all() -> &'static [&'static Descriptor] {
 
 /// The agents with this name: at most one of each kind.
 pub fn find(name: &str) -> impl Iterator<Item = &'static Descriptor> {
-    ALL.iter().copied().filter(move |descriptor| descriptor.name == name)
+    ALL.iter().chain(SHOWN).copied().filter(move |descriptor| descriptor.name == name)
 }
 
 /// The names of all agents of this kind.
@@ -49,20 +55,20 @@ pub fn header(agent: &Descriptor) -> Header {
     Header::read(listed().find(is_it).map_or("", |(_, file)| file))
 }
 
-/// The README's table of this kind: its head, and a row for each agent.
-pub fn readme_table(kind: Kind) -> String {
+/// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
+pub fn markdown_table(kind: Kind) -> String {
     let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
-    ALL.iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&readme_row(agent)));
+    ALL.iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&markdown_row(agent)));
     table
 }
 
-fn readme_row(agent: &Descriptor) -> String {
+fn markdown_row(agent: &Descriptor) -> String {
     let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
-    let params: Vec<_> = agent.params.iter().map(readme_param).collect();
+    let params: Vec<_> = agent.params.iter().map(markdown_param).collect();
     format!("| `{}{inner}` | {rule} | {source} | {} |\n", agent.name, params.join(", "))
 }
 
-fn readme_param(param: &Param) -> String {
+fn markdown_param(param: &Param) -> String {
     match param.default {
         DefaultValue::Is(value) => format!("`{}={value}`", param.name),
         DefaultValue::Unset(means) => format!("`{}` ({means})", param.name),

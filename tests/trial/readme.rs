@@ -1,4 +1,4 @@
-//! The README's outputs of trials are the real ones: their time is virtual, and the same on every machine.
+//! The outputs that README and book show are the real ones: their time is virtual, and the same on every machine.
 
 use crate::folder::{Folder, text};
 
@@ -7,23 +7,27 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs a configuration and compares its output with the first text of a section of the README.
-fn prints_what_the_readme_shows(folder: &Folder, config: &str, section: &str) {
-    let readme = read("README.md");
-    let shown = readme.split_once(&format!("\n## {section}\n")).expect("the README has the section").1;
-    let shown = shown.split_once("\n```text\n").expect("it shows a table").1;
-    let shown = shown.split_once("\n```").expect("the table ends").0;
+/// The first text of a section of a page, line by line.
+fn shown(page: &str, section: &str) -> Vec<String> {
+    let text = read(page);
+    let text = text.split_once(&format!("\n## {section}\n")).expect("the page has the section").1;
+    let text = text.split_once("\n```text\n").expect("it shows a text").1;
+    let text = text.split_once("\n```").expect("the text ends").0;
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// Runs a trial and compares its output with the first text of a section.
+fn prints_what_the_page_shows(folder: &Folder, config: &str, page: &str, section: &str) {
+    let shown = shown(page, section);
     folder.write("config.yaml", &read(config));
     let run = folder.hopwise(&["trial", "config.yaml", "--out", "results"]).output().expect("it was built");
     let printed = text(&run.stdout);
     assert!(run.status.success(), "{}", text(&run.stderr));
     let table: Vec<_> =
         printed.lines().map(str::trim_end).skip_while(|line| !line.starts_with("arm ")).collect();
-    let shown: Vec<_> = shown.lines().map(str::trim_end).collect();
     assert!(
-        table.starts_with(&shown),
-        "{section}: README.md shows\n{}\nand\n{printed}\nis printed",
-        shown.join("\n")
+        table.starts_with(&shown.iter().map(String::as_str).collect::<Vec<_>>()),
+        "{page}, {section}: {printed}"
     );
 }
 
@@ -33,7 +37,7 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
         read("scripts/quickstart").contains("\n\"$hopwise\" trial configs/quickstart.yaml --out \"$out\"\n")
     );
     let folder = Folder::new("readme-start");
-    prints_what_the_readme_shows(&folder, "configs/quickstart.yaml", "Start");
+    prints_what_the_page_shows(&folder, "configs/quickstart.yaml", "README.md", "Start");
     let explained = folder.hopwise(&["explain", "results"]).output().expect("it was built");
     let readme = read("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let said = readme.split_once("says why, arm by arm: `").expect("it says why").1;
@@ -42,7 +46,42 @@ fn the_readmes_first_table_and_why_are_what_the_quickstart_prints() {
 }
 
 #[test]
-fn the_readmes_trial_is_what_it_prints() {
-    let folder = Folder::new("readme-trial");
-    prints_what_the_readme_shows(&folder, "configs/chain.yaml", "A/B trials");
+fn the_first_trial_is_what_it_prints() {
+    let folder = Folder::new("book-trial");
+    prints_what_the_page_shows(&folder, "configs/chain.yaml", "docs/first-trial.md", "Which arm is better?");
+}
+
+#[test]
+fn the_first_run_shows_the_airtime_that_it_prints() {
+    let folder = Folder::new("book-run");
+    folder.write("chain.yaml", &read("configs/chain.yaml"));
+    let run =
+        folder.hopwise(&["run", "chain.yaml", "--arm", "every", "--airtime"]).output().expect("it was built");
+    let printed = text(&run.stdout);
+    let shown = shown("docs/first-trial.md", "One run");
+    let first = printed.lines().position(|line| line.trim_end() == shown[0]);
+    let printed_there = first.map(|first| printed.lines().skip(first).map(str::trim_end));
+    let same =
+        printed_there.is_some_and(|lines| lines.take(shown.len()).eq(shown.iter().map(String::as_str)));
+    assert!(same, "docs/first-trial.md shows\n{}\nand\n{printed}\nis printed", shown.join("\n"));
+}
+
+/// Its commands of ours are run as they stand there. Those of Wireshark are not: tshark may be missing.
+#[test]
+fn the_page_of_captures_shows_what_its_commands_print() {
+    let page = read("docs/captures.md");
+    let folder = Folder::new("book-captures");
+    std::fs::create_dir(folder.path("configs")).expect("a new folder");
+    folder.write("configs/chain.yaml", &read("configs/chain.yaml"));
+    let mut printed = String::new();
+    for line in page.lines().filter_map(|line| line.strip_prefix("hopwise ")) {
+        let words: Vec<_> = line.split("  #").next().expect("a command").split_whitespace().collect();
+        let done = folder.hopwise(&words).output().expect("it was built");
+        assert!(done.status.success(), "{line}: {}", text(&done.stderr));
+        printed.push_str(&text(&done.stdout));
+    }
+    for shown in page.split("\n```text\n").skip(1) {
+        let shown = shown.split_once("\n```").expect("the text ends").0;
+        assert!(printed.contains(shown), "docs/captures.md shows\n{shown}\nand\n{printed}\nis printed");
+    }
 }

@@ -1,4 +1,4 @@
-//! Checks of every registered agent: a doc header, a test case, a row in the README, and described parameters.
+//! Checks of every registered agent: a doc header, a test case, a row in `docs/agents.md`, and described parameters.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -64,19 +64,19 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
     }
 }
 
-/// The environment variable that makes the test write the README.
-const WRITE: &str = "HOPWISE_WRITE_README";
+/// The environment variable that makes the test write the page.
+const WRITE: &str = "HOPWISE_WRITE_DOCS";
 
 #[test]
-fn the_readme_has_a_table_of_each_kind_of_agent() {
-    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let readme = fs::read_to_string(&place).expect("the README");
+fn the_book_has_a_table_of_each_kind_of_agent() {
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
+    let page = fs::read_to_string(&place).expect("the page");
     let mut made = String::new();
     let mut kinds = [Kind::Receiver, Kind::Sender, Kind::BaseStation].into_iter();
     let mut in_table = false;
-    for line in readme.split_inclusive('\n') {
+    for line in page.split_inclusive('\n') {
         if line.starts_with("| agent | rule |") {
-            made.push_str(&registry::readme_table(kinds.next().expect("a table for each kind")));
+            made.push_str(&registry::markdown_table(kinds.next().expect("a table for each kind")));
             in_table = true;
         }
         in_table &= line.starts_with('|');
@@ -84,12 +84,29 @@ fn the_readme_has_a_table_of_each_kind_of_agent() {
             made.push_str(line);
         }
     }
-    assert_eq!(kinds.next(), None, "the README has a table for each kind");
-    if made != readme && env::var_os(WRITE).is_some() {
-        return fs::write(place, made).expect("a README that can be written");
+    assert_eq!(kinds.next(), None, "docs/agents.md has a table for each kind");
+    if made != page && env::var_os(WRITE).is_some() {
+        return fs::write(place, made).expect("a page that can be written");
     }
-    let lacking: Vec<_> = made.lines().filter(|line| !readme.contains(line)).collect();
-    assert!(made == readme, "`{WRITE}=1 cargo test -p hopwise-agents readme` mends the tables: {lacking:#?}");
+    let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
+    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise-agents the_book` mends the tables: {lacking:#?}");
+}
+
+#[test]
+fn the_bibliography_names_every_agent() {
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/bibliography.md");
+    let papers = fs::read_to_string(&place).expect("the page");
+    for agent in registry::all() {
+        assert!(papers.contains(&format!("`{}`", agent.name)), "docs/bibliography.md lacks {}", agent.name);
+    }
+}
+
+#[test]
+fn the_book_shows_the_agent_that_tests_compile() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let [page, agent] = ["own-agent.md", "own-agent/growing.rs"]
+        .map(|name| fs::read_to_string(docs.join(name)).expect("a page and its agent"));
+    assert!(page.contains(&format!("```rust\n{agent}```\n")), "docs/own-agent.md shows another agent");
 }
 
 /// `cargo fmt` does not see modules that a macro declares.

@@ -1,0 +1,54 @@
+//! The page of the book that has the help of every command.
+
+use std::fmt::Write;
+use std::{env, fs};
+
+use clap::{Command, CommandFactory};
+
+const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md");
+/// The environment variable that makes the test write the page.
+const WRITE: &str = "HOPWISE_WRITE_DOCS";
+
+const HEAD: &str = "\
+# Commands
+
+Written by a test from the program, as `hopwise COMMAND --help` prints it. Exit status: 0 done, 1 the work failed, 2 the
+input was refused, with the place and what would be accepted.
+";
+
+fn page() -> String {
+    let mut whole = crate::Command::command();
+    whole.build();
+    let mut text = HEAD.to_owned();
+    text.push_str("\n| command | what it does |\n|---|---|\n");
+    for one in shown(&whole) {
+        let name = one.get_name();
+        let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(text, "| [`{name}`](#hopwise-{name}) | {about} |").expect("a text grows");
+    }
+    shown(&whole).for_each(|one| add(one, &mut text));
+    text
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help")
+}
+
+fn add(command: &Command, text: &mut String) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let help = command.clone().render_long_help().to_string();
+    let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+    write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim()).expect("a text grows");
+    shown(command).for_each(|one| add(one, text));
+}
+
+#[test]
+fn the_book_has_the_help_of_every_command() {
+    let made = page();
+    if env::var_os(WRITE).is_some() {
+        return fs::write(PLACE, made).expect("a page that can be written");
+    }
+    let page = fs::read_to_string(PLACE).expect("the page");
+    let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
+    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise the_book` mends docs/commands.md: {lacking:#?}");
+}
