@@ -99,9 +99,9 @@ impl<S> Caught<S> {
     }
 }
 
-/// It fails only when the counter is full, because it was never read.
-fn add_one(has_come: &OwnedFd) {
-    let _ = rustix::io::write(has_come, &1_u64.to_ne_bytes());
+/// Makes an eventfd readable. It fails only when the counter is full, which is as good.
+pub(crate) fn ring(bell: &OwnedFd) {
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
 impl Caught<Signal> {
@@ -116,7 +116,7 @@ impl Caught<Signal> {
         let thread = std::thread::Builder::new().name("hangups".into());
         let report = move || {
             while runtime.block_on(signals.recv()).is_some() {
-                add_one(&has_come);
+                ring(&has_come);
             }
         };
         thread.spawn(report).map(drop)
@@ -135,7 +135,7 @@ impl Caught<Ending> {
         let thread = std::thread::Builder::new().name("signals".into());
         let report = move || {
             runtime.block_on(signals.next());
-            add_one(&has_come);
+            ring(&has_come);
         };
         thread.spawn(report).map(drop)
     }

@@ -134,8 +134,8 @@ impl RoutingConfig {
         config
     }
 
-    /// The section as a daemon has it: the constants of its protocol, and hellos unless the file turns them off. No
-    /// link layer reports losses there.
+    /// The section as a daemon has it: the constants of its protocol, and hellos unless the file turns them off: a link
+    /// layer that never sends to a neighbour reports no loss of it.
     pub fn of_daemon(&self) -> RoutingConfig {
         let (protocol, rules) = (self.protocol, self.rules);
         let nothing = RoutingConfig { protocol, rules, ..RoutingConfig::default() };

@@ -1,5 +1,6 @@
 //! A namespace for each node, with its devices and its routes to the others. Dropping it removes all of this.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -98,6 +99,7 @@ impl Stations {
             let failed = |error: &dyn std::fmt::Display| {
                 Failure::failed("make a station", format_args!("{name}: {error}"))
             };
+            stations.note.intend(name).map_err(|error| failed(&error))?;
             let namespace = Namespace::create(name).map_err(|error| failed(&error))?;
             stations.note.add(&namespace).map_err(|error| failed(&error))?;
             let furnished = namespace
@@ -229,7 +231,8 @@ fn v4(address: IpAddr) -> Result<Ipv4Addr, AnyError> {
 }
 
 /// A file with the namespaces of a prefix, for the successor of a process that was killed. It is locked while in use.
-/// Each line has a name and a `NamespaceId`: a name alone may be that of another program's namespace by now.
+/// Each line has a name and a `NamespaceId`: a name alone may be that of another program's namespace by now. A name
+/// without one is of a namespace that was about to be made.
 #[derive(Debug)]
 struct Note {
     file: File,
@@ -271,6 +274,12 @@ impl Note {
         Ok(note)
     }
 
+    /// Writes down the name of a namespace that is about to be made: a kill between its making and its line would leave
+    /// it for ever.
+    fn intend(&mut self, name: &str) -> io::Result<()> {
+        self.file.write_all(format!("{name}\n").as_bytes())
+    }
+
     /// Writes down a namespace that was made.
     fn add(&mut self, namespace: &Namespace) -> io::Result<()> {
         let line = format!("{} {}\n", namespace.name(), namespace.id()?);
@@ -304,8 +313,14 @@ impl Note {
             let (name, id) = line.split_once(' ')?;
             Some((name, NamespaceId::parse(id)?))
         });
-        for (name, id) in left.filter(|(name, _)| is_of(prefix, name) && Namespace::exists(name)) {
-            match Namespace::remove(name, id) {
+        let made: BTreeMap<_, _> = left.collect();
+        let names: BTreeSet<_> = lines.lines().filter_map(|line| line.split(' ').next()).collect();
+        for name in names.into_iter().filter(|name| is_of(prefix, name) && Namespace::exists(name)) {
+            let removed = match made.get(name) {
+                Some(id) => Namespace::remove(name, *id),
+                None => Namespace::remove_bare(name),
+            };
+            match removed {
                 Ok(true) => tracing::info!(name, "removed a namespace that was left behind"),
                 Ok(false) => tracing::warn!(name, "it is another namespace's name by now: left as it is"),
                 Err(error) => tracing::warn!(%error, "a namespace was left behind"),

@@ -114,6 +114,23 @@ impl Namespace {
         Ok(is_it)
     }
 
+    /// Removes a name if it stands for a namespace with nothing in it but a loopback device that was never up. A
+    /// process that was killed while it made one leaves it so. Returns whether it did.
+    pub fn remove_bare(name: &str) -> Result<bool, NamespaceError> {
+        let failed = |error| NamespaceError::System { doing: "open namespace", name: name.to_owned(), error };
+        let handle = File::open(path_of(name)).map_err(failed)?;
+        let mut is_bare = false;
+        let look = || {
+            is_bare = has_nothing()?;
+            Ok(())
+        };
+        in_namespace(&handle, look).map_err(failed)?;
+        if is_bare {
+            ip("remove namespace", "del", name)?;
+        }
+        Ok(is_bare)
+    }
+
     pub fn id(&self) -> io::Result<NamespaceId> {
         self.handle.metadata().map(|facts| NamespaceId::of(&facts))
     }
@@ -197,6 +214,13 @@ pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<(
     })
 }
 
+/// Returns whether the namespace of this thread has no device but a loopback without routes: it was never up.
+fn has_nothing() -> io::Result<bool> {
+    let read = |file: &str| fs::read_to_string(Path::new("/proc/thread-self/net").join(file));
+    let devices = read("dev")?.lines().filter(|line| line.contains(':')).count();
+    Ok(devices <= 1 && read("fib_trie")?.is_empty())
+}
+
 fn path_of(name: &str) -> PathBuf {
     Path::new("/run/netns").join(name)
 }
@@ -231,6 +255,23 @@ mod tests {
         drop(ours);
         let theirs = NamespaceId::named(&name).expect("it is not ours to remove");
         assert_eq!(Namespace::remove(&name, theirs).ok(), Some(true));
+        assert!(!Namespace::exists(&name));
+    }
+
+    #[test]
+    fn a_bare_namespace_goes_and_one_in_use_stays() {
+        let name = format!("hopwise-bare-{}", std::process::id());
+        if ip("make namespace", "add", &name).is_err() {
+            println!("skipped: a bare namespace: only root with `ip` can make one");
+            return;
+        }
+        let handle = File::open(path_of(&name)).expect("it is there");
+        let in_use = || crate::netlink::set_up("lo", true).map_err(io::Error::other);
+        in_namespace(&handle, in_use).expect("root may");
+        assert_eq!(Namespace::remove_bare(&name).ok(), Some(false));
+        ip("remove namespace", "del", &name).expect("root may");
+        ip("make namespace", "add", &name).expect("root may");
+        assert_eq!(Namespace::remove_bare(&name).ok(), Some(true));
         assert!(!Namespace::exists(&name));
     }
 

@@ -48,6 +48,26 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
     assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
 }
 
+/// A kill between the making of a namespace and its line in the note leaves the name alone.
+#[test]
+fn a_namespace_that_was_being_made_goes_with_the_next_one() {
+    if !can_run("a_namespace_that_was_being_made_goes_with_the_next_one", &["ip"]) {
+        return;
+    }
+    let prefix = prefix("half");
+    let note = Path::new("/run/hopwise").join(format!("air-{prefix}.names"));
+    let name = format!("{prefix}-n0");
+    let made = std::process::Command::new("ip").args(["netns", "add", &name]).status().expect("it runs");
+    assert!(made.success());
+    // From here on any other `hopwise air` may remove it, too.
+    fs::create_dir_all("/run/hopwise").expect("root may");
+    fs::write(&note, format!("{name}\n")).expect("root may");
+    let air = Air::with_prefix(&prefix, 1, &[]);
+    assert_eq!(names(&prefix).len(), 2);
+    drop(air);
+    assert_eq!(names(&prefix), Vec::<String>::new());
+}
+
 #[test]
 fn a_namespace_of_somebody_else_with_one_of_its_names_stays() {
     if !can_run("a_namespace_of_somebody_else_with_one_of_its_names_stays", &["ip"]) {

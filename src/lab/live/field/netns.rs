@@ -1,7 +1,7 @@
 //! A field on this machine: TAP devices in namespaces, and the scenario's radios between them in real time.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
 
@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::medium;
 use crate::mesh::air::stations::{Serves, Stations};
+use crate::signals::ring;
 
 #[derive(Debug)]
 pub(in crate::lab::live) struct Netns<'a> {
@@ -38,18 +39,26 @@ impl Field for Netns<'_> {
     fn on_the_air<T: Send>(
         &self,
         capture: Option<&Path>,
-        _: &OwnedFd,
+        ends: &OwnedFd,
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<(T, Heard), Failure> {
-        let ends =
-            eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Failure::failed("make an eventfd", error))?;
+        let done = eventfd(0, EventfdFlags::CLOEXEC);
+        let done = done.map_err(|error| Failure::failed("make an eventfd", error))?;
+        let air = || {
+            let heard = carry(&self.stations, self.prepared, capture, &done);
+            // Without radios the work would wait until its last second.
+            if heard.is_err() {
+                ring(ends);
+            }
+            heard
+        };
         thread::scope(|scope| {
-            let air = scope.spawn(|| carry(&self.stations, self.prepared, capture, &ends));
-            let over = Over(&ends);
-            let done = work();
+            let air = scope.spawn(air);
+            let over = Over(&done);
+            let worked = work();
             drop(over);
-            let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok((done?, heard?))
+            let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok((worked?, heard))
         })
     }
 }
@@ -59,8 +68,7 @@ struct Over<'a>(&'a OwnedFd);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        // Its counter is far from full.
-        let _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
+        ring(self.0);
     }
 }
 

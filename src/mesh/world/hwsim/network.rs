@@ -22,6 +22,7 @@ use super::medium::{Dropped, Medium};
 use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::stations::Serves;
+use crate::signals::ring;
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
 const MOST_WAITING: usize = 150;
@@ -124,11 +125,6 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         ring(self.0);
     }
-}
-
-/// It fails only when the counter is full, which is as good.
-fn ring(bell: &OwnedFd) {
-    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
 /// Joins the nodes and waits until they hear each other.

@@ -55,6 +55,20 @@ fn a_driver_that_tells_the_truth_is_believed_in_all() {
 }
 
 #[test]
+fn a_station_without_a_received_frame_has_no_signal_yet() {
+    let new = |nth| LinkFacts {
+        rx_packets: Some(0),
+        rx_bytes: Some(0),
+        rx_duration: Some(Duration::ZERO),
+        signal_dbm: Some(0),
+        signal_average_dbm: Some(0),
+        ..sound(nth)
+    };
+    let (facts, broken) = judged(2, new);
+    assert_eq!((facts.map(|facts| facts.signal_dbm), broken), (Some(None), vec![]));
+}
+
+#[test]
 fn signals_that_no_receiver_has_are_dropped() {
     for (dbm, rule) in [
         (0, Rule::SignalZero),
