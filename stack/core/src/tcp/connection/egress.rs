@@ -97,7 +97,8 @@ impl Connection {
 
     /// The ACK that the segment carries: a decided one, or the current state.
     fn ack_for(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) -> Option<DecidedAck> {
-        if !plan.flags.contains(Flags::ACK) {
+        // A RST leaves when the ledger has ended, and nothing is owed any more.
+        if !plan.flags.contains(Flags::ACK) || plan.what == What::Reset {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;

@@ -343,6 +343,18 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
 }
 
+#[test]
+fn the_rst_of_an_aborted_connection_is_no_call_after_its_end() {
+    let mut rig = Rig::established();
+    rig.ring.keep_decisions(true);
+    let mut cx = Cx { now: rig.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut rig.ring };
+    rig.conn.abort(&mut cx);
+    let [Left { flags, .. }] = &rig.leaves()[..] else { panic!("a RST leaves") };
+    assert!(flags.contains(Flags::RST | Flags::ACK));
+    // The log has not seen the beginning, so that any call would be told as one of an unknown connection.
+    rig.ring.drain_decisions(&mut |entries| panic!("{entries:?}"));
+}
+
 /// A peer that has closed its window, and a FIN that waits behind it.
 fn with_fin_behind_closed_window() -> Rig {
     let mut rig = Rig::established();
