@@ -6,9 +6,14 @@
 //! trains tries the other mode. A mode that brought less is tried again after twice the time. If trains lose segments
 //! without the pause, the pause stays: losses are a MAC's sign of overload.
 
+use std::time::Duration;
+
 use hopwise_core::Instant;
 
-use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS};
+use super::constants::Constants;
+
+const BLOCK_TRAINS: u32 = 8;
+const BLOCK_TIME: Duration = Duration::from_secs(2);
 
 /// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +36,14 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Kept,
+    /// The gap finds its place, and no train counts.
+    Warming,
     Tried,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
-    without: Part,
+    set: &'static Constants,
     mode: Mode,
     stage: Stage,
     /// The goodput of the kept mode, in bytes per second.
@@ -51,18 +58,19 @@ pub(super) struct Pause {
 struct Block {
     began: Option<Instant>,
     trains: u32,
+    lossy: u32,
     bytes: u64,
 }
 
 impl Pause {
-    pub(super) fn new(without: Part) -> Pause {
+    pub(super) fn new(set: &'static Constants) -> Pause {
         Pause {
-            without,
+            set,
             mode: Mode::Waiting,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
-            interval: INTERVAL,
+            interval: set.first_interval,
             lossy_share: 0.0,
             block: Block::default(),
         }
@@ -74,7 +82,7 @@ impl Pause {
 
     /// Begins with the mode that suits what is known of the path.
     pub(super) fn begin(&mut self, mode: Mode) {
-        *self = Pause { mode, ..Pause::new(self.without) };
+        *self = Pause { mode, ..Pause::new(self.set) };
     }
 
     /// A train had too little data: the block that holds it proves nothing.
@@ -90,25 +98,36 @@ impl Pause {
             return;
         };
         self.block.trains += 1;
+        self.block.lossy += u32::from(is_lossy);
         self.block.bytes += bytes;
-        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / f64::from(TRAINS);
-        if self.mode == Mode::Flowing && self.lossy_share > LOSSY && self.without != Part::Lossy {
+        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / 16.0;
+        if self.mode == Mode::Flowing && self.is_too_lossy() {
             return self.turn_back();
         }
-        if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
+        if self.stage == Stage::Warming && self.block.trains >= self.set.warm_trains {
+            self.stage = Stage::Tried;
+            self.block = Block { began: Some(now), lossy: self.block.lossy, ..Block::default() };
+        } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
             self.on_block(rate, worth);
         }
     }
 
+    fn is_too_lossy(&self) -> bool {
+        match self.stage {
+            Stage::Kept => self.lossy_share > self.set.most_lossy_share,
+            Stage::Warming | Stage::Tried => self.block.lossy >= self.set.most_lossy,
+        }
+    }
+
     fn on_block(&mut self, rate: f64, worth: Option<f64>) {
         if self.stage == Stage::Kept {
-            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / f64::from(TRAINS)));
+            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / 4.0));
             self.blocks += 1;
             if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
-                self.turn(Stage::Tried);
+                self.turn(Stage::Warming);
             }
             return;
         }
@@ -119,7 +138,7 @@ impl Pause {
             Mode::Waiting => rate * worth > kept,
         };
         if is_better {
-            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
+            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), self.set.first_interval);
         } else {
             self.turn_back();
         }
@@ -129,8 +148,7 @@ impl Pause {
         if self.stage == Stage::Kept {
             self.rate = None;
         }
-        self.interval =
-            if self.without == Part::Interval { INTERVAL } else { (2 * self.interval).min(MOST_INTERVAL) };
+        self.interval = (2 * self.interval).min(self.set.most_interval);
         self.blocks = 0;
         self.turn(Stage::Kept);
     }
@@ -143,8 +161,7 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use super::super::constants::FITTED;
     use super::*;
 
     const OPEN: Option<f64> = Some(1.02);
@@ -158,7 +175,7 @@ mod tests {
 
     impl Road {
         fn new(flowing: u64) -> Road {
-            Road { pause: Pause::new(Part::Nothing), now: Instant::ZERO, flowing }
+            Road { pause: Pause::new(&FITTED), now: Instant::ZERO, flowing }
         }
 
         fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
@@ -189,11 +206,11 @@ mod tests {
         for nth in 0..600 {
             let mode = road.train(false, OPEN);
             if (before, mode) == (Mode::Waiting, Mode::Flowing) {
-                began.push(nth / TRAINS);
+                began.push(nth / BLOCK_TRAINS);
             }
             before = mode;
         }
-        assert_eq!(began, [6, 19, 44]);
+        assert_eq!(began, [6, 19, 45]);
     }
 
     #[test]
