@@ -286,7 +286,7 @@ impl Known {
     }
 
     fn judge_signal(&mut self, facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) {
-        // mac80211 reports 0 dBm until the first frame is received. Nothing is known then, and no driver lies.
+        // mac80211 reports 0 dBm until the first frame is received. The signal is unknown then, and no driver lies.
         if facts.rx_packets == Some(0) {
             (facts.signal_dbm, facts.signal_average_dbm) = (None, None);
         }
