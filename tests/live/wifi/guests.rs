@@ -96,7 +96,9 @@ fn routes_in_a_guest_are_found_and_its_captures_have_the_ends_too() {
         return;
     }
     let guests = Guests::new("routes");
-    let output = guests.trial(&["--capture", "--set", "routing={ protocol: aodv }"]);
+    // Searches wait behind data: in the first seconds the smallest flow may get nothing through.
+    let (routing, longer) = ("routing={ protocol: aodv }", "run.duration=8s");
+    let output = guests.trial(&["--capture", "--set", routing, "--set", longer]);
     assert!(output.status.success(), "{}", said(&output));
     each_tcp_tells_its_own(&guests.scenario);
     for record in guests.scenario.records() {
