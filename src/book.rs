@@ -1,12 +1,12 @@
-//! The page of the book that has the help of every command.
+//! Pages of the book that tests write from the program, such as the help of every command.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::{env, fs};
 
 use clap::{Command, CommandFactory};
 
-const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md");
-/// The environment variable that makes the test write the page.
+/// The environment variable that makes the tests write their pages.
 const WRITE: &str = "HOPWISE_WRITE_DOCS";
 
 const HEAD: &str = "\
@@ -44,11 +44,16 @@ fn add(command: &Command, text: &mut String) {
 
 #[test]
 fn the_book_has_the_help_of_every_command() {
-    let made = page();
+    holds("docs/commands.md", &page());
+}
+
+/// Holds a page of the repository against the text that was made for it, or writes it.
+pub(crate) fn holds(place: &str, made: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
     if env::var_os(WRITE).is_some() {
-        return fs::write(PLACE, made).expect("a page that can be written");
+        return fs::write(file, made).expect("a page that can be written");
     }
-    let page = fs::read_to_string(PLACE).expect("the page");
+    let page = fs::read_to_string(file).expect("the page");
     let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
-    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise the_book` mends docs/commands.md: {lacking:#?}");
+    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise the_book` mends {place}: {lacking:#?}");
 }

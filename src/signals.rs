@@ -104,6 +104,15 @@ pub(crate) fn ring(bell: &OwnedFd) {
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
+/// Rings when it is dropped.
+pub(crate) struct Over<'a>(pub(crate) &'a OwnedFd);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        ring(self.0);
+    }
+}
+
 impl Caught<Signal> {
     /// Each SIGHUP.
     pub(crate) fn hangups() -> io::Result<Caught<Signal>> {

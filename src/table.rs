@@ -31,6 +31,11 @@ pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(head).chain(rows.iter().map(|row| line(&mut row.iter().map(String::as_str)))).collect()
 }
 
+/// A cell of a fact that may be absent, which is no zero.
+pub(crate) fn known(fact: Option<impl ToString>) -> String {
+    fact.map_or_else(|| "-".to_owned(), |fact| fact.to_string())
+}
+
 fn shown(cell: &str) -> String {
     plain::cut(&plain::line(cell), LONGEST_CELL)
 }

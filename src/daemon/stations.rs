@@ -7,7 +7,7 @@ use hopwise_core::{Instant, LinkFacts, StationAddress};
 use hopwise_host::nl80211::Report;
 use serde::{Deserialize, Serialize};
 
-use crate::table;
+use crate::table::{self, known};
 
 /// Output of `hopwise status` for a routing daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,27 +151,24 @@ impl StationSnapshot {
     fn cells(&self) -> Vec<String> {
         let airtime = match (self.tx_duration_us, self.rx_duration_us) {
             (None, None) => None,
-            (tx, rx) => Some(format!("{}/{}", told(tx.map(|us| us / 1_000)), told(rx.map(|us| us / 1_000)))),
+            (tx, rx) => {
+                Some(format!("{}/{}", known(tx.map(|us| us / 1_000)), known(rx.map(|us| us / 1_000))))
+            }
         };
         vec![
-            told(self.neighbour),
+            known(self.neighbour),
             self.station.clone(),
-            told(self.inactive_ms),
-            told(self.signal_dbm),
-            told(self.signal_average_dbm),
-            told(self.tx_packets),
-            told(self.tx_retries),
-            told(self.tx_failed),
-            told(self.rx_packets),
-            told(self.tx_bitrate_bps.map(|bps| format!("{:.1}", bps as f64 / 1e6))),
-            told(airtime),
+            known(self.inactive_ms),
+            known(self.signal_dbm),
+            known(self.signal_average_dbm),
+            known(self.tx_packets),
+            known(self.tx_retries),
+            known(self.tx_failed),
+            known(self.rx_packets),
+            known(self.tx_bitrate_bps.map(|bps| format!("{:.1}", bps as f64 / 1e6))),
+            known(airtime),
         ]
     }
-}
-
-/// A fact that is absent is no zero.
-fn told(fact: Option<impl ToString>) -> String {
-    fact.map_or_else(|| "-".to_owned(), |fact| fact.to_string())
 }
 
 fn millis(time: Duration) -> u64 {

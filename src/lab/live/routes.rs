@@ -1,14 +1,12 @@
 //! The routing of a live run: the configuration of each node's `hopwise route`, made from the scenario.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use hopwise_lab::live::address_of_programs;
 use hopwise_lab::live::air::Station;
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{Plan, RoutingPlan};
 
 use crate::failure::Failure;
-use crate::mesh::air::stations::name_of;
+use crate::mesh::air::stations::{name_of, v4};
 use crate::mesh::route::config::{NodeFile, text};
 
 /// True if daemons find the routes. Otherwise the kernels have the shortest ones from the beginning.
@@ -30,11 +28,4 @@ pub(super) fn config_of(prepared: &Prepared, node: u32, station: &Station) -> Re
         interfaces: devices.map(|device| name_of(device.link, device.is_radio)).collect(),
     };
     text(file, &prepared.routing).map_err(|error| failed(&error))
-}
-
-fn v4(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    }
 }

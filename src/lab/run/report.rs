@@ -7,6 +7,8 @@ use hopwise_lab::cost::Cost;
 use hopwise_lab::result::{FlowRow, RunResult};
 use serde::Serialize;
 
+use crate::table::known;
+
 /// Writes the result without its cost, so that two runs of one seed are equal to the byte.
 pub(super) fn write(result: &RunResult, to: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *to, result)?;
@@ -42,20 +44,15 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
     writeln!(
         out,
         "air   {} frames, {} collisions, {} packets given up, {} lost to full queues",
-        shown(air.frames_sent),
-        shown(air.collisions),
-        shown(air.retry_drops),
-        shown(air.queue_drops)
+        known(air.frames_sent),
+        known(air.collisions),
+        known(air.retry_drops),
+        known(air.queue_drops)
     )?;
-    let seconds = |seconds: Option<f64>| shown(seconds.map(|seconds| format!("{seconds:.1}")));
+    let seconds = |seconds: Option<f64>| known(seconds.map(|seconds| format!("{seconds:.1}")));
     let [all, data, acks] = [air.airtime_s, air.data_airtime_s, air.ack_airtime_s].map(seconds);
     writeln!(out, "      {all} s of airtime: {data} s for data, {acks} s for TCP's ACKs")?;
     writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
-}
-
-/// A counter that the run does not tell is a dash.
-fn shown<T: ToString>(counter: Option<T>) -> String {
-    counter.map_or("-".to_owned(), |counter| counter.to_string())
 }
 
 fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
@@ -71,11 +68,11 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
             flow.id,
             format!("{} → {}", flow.from, flow.to),
             flow.goodput_kbps,
-            shown(flow.segments_sent),
-            shown(flow.segments_retransmitted),
-            shown(flow.timeouts),
-            shown(flow.acks_sent),
-            shown(flow.round_trips.map(|trips| format!("{:.0} ({:.0})", trips.median_ms, trips.p95_ms)))
+            known(flow.segments_sent),
+            known(flow.segments_retransmitted),
+            known(flow.timeouts),
+            known(flow.acks_sent),
+            known(flow.round_trips.map(|trips| format!("{:.0} ({:.0})", trips.median_ms, trips.p95_ms)))
         )?;
     }
     Ok(())
@@ -105,7 +102,7 @@ fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
     }
     if let Some(done) = &flow.completed {
         let [mean, median, p95] =
-            [done.mean_s, done.median_s, done.p95_s].map(|s| shown(s.map(|s| format!("{s:.3} s"))));
+            [done.mean_s, done.median_s, done.p95_s].map(|s| known(s.map(|s| format!("{s:.3} s"))));
         let (id, count, longest) = (&flow.id, done.count, done.longest_s);
         writeln!(
             out,

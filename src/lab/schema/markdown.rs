@@ -187,13 +187,7 @@ fn kinds(kinds: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs};
-
     use super::page;
-
-    const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scenario.md");
-    /// The environment variable that makes the test write the page.
-    const WRITE: &str = "HOPWISE_WRITE_DOCS";
 
     fn made() -> String {
         page(&hopwise_lab::scenario::json_schema())
@@ -201,16 +195,7 @@ mod tests {
 
     #[test]
     fn the_book_has_the_keys_of_the_schema() {
-        let made = made();
-        if env::var_os(WRITE).is_some() {
-            return fs::write(PLACE, made).expect("a page that can be written");
-        }
-        let page = fs::read_to_string(PLACE).expect("the page");
-        let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
-        assert!(
-            made == page,
-            "`{WRITE}=1 cargo test -p hopwise the_book` mends docs/scenario.md: {lacking:#?}"
-        );
+        crate::book::holds("docs/scenario.md", &made());
     }
 
     #[test]

@@ -205,6 +205,7 @@ pub(in crate::mesh) fn set_routes(
     steps: &[Step],
     serves: Serves,
 ) -> Result<KernelRoutes, AnyError> {
+    let v4 = |address| v4(address).ok_or("the kernel's routes are IPv4's here");
     let routes = KernelRoutes::open(v4(station.address)?)?;
     let mut devices = Vec::new();
     for device in &station.devices {
@@ -223,10 +224,10 @@ pub(in crate::mesh) fn set_routes(
     Ok(routes)
 }
 
-fn v4(address: IpAddr) -> Result<Ipv4Addr, AnyError> {
+pub(crate) fn v4(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
-        IpAddr::V4(address) => Ok(address),
-        IpAddr::V6(_) => Err("the kernel's routes are IPv4's here".into()),
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
     }
 }
 

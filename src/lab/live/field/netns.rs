@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::medium;
 use crate::mesh::air::stations::{Serves, Stations};
-use crate::signals::ring;
+use crate::signals::{Over, ring};
 
 #[derive(Debug)]
 pub(in crate::lab::live) struct Netns<'a> {
@@ -54,21 +54,13 @@ impl Field for Netns<'_> {
         };
         thread::scope(|scope| {
             let air = scope.spawn(air);
+            // Ends the radios, also after a panic of the work.
             let over = Over(&done);
             let worked = work();
             drop(over);
             let heard = air.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok((worked?, heard))
         })
-    }
-}
-
-/// Ends the radios, also after a panic of the work.
-struct Over<'a>(&'a OwnedFd);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        ring(self.0);
     }
 }
 

@@ -22,7 +22,7 @@ use super::medium::{Dropped, Medium};
 use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::stations::Serves;
-use crate::signals::ring;
+use crate::signals::{Over, ring};
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
 const MOST_WAITING: usize = 150;
@@ -101,6 +101,7 @@ impl<'a> Network<'a> {
         let done = done.map_err(|error| Failure::failed("make a descriptor", error))?;
         let (served, worked) = thread::scope(|scope| {
             let direct = || {
+                // Ends the medium, also after a panic of the work.
                 let _over = Over(&done);
                 work()
             };
@@ -115,15 +116,6 @@ impl<'a> Network<'a> {
         })?;
         let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
         Ok((worked?, dropped))
-    }
-}
-
-/// Ends the medium, also after a panic of the work.
-struct Over<'a>(&'a OwnedFd);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        ring(self.0);
     }
 }
 
