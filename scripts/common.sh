@@ -39,6 +39,16 @@ install_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" > /dev/null
 }
 
+# need_space GB: for the build folder. It counts what is built there already.
+need_space() {
+    local free used
+    free="$(df -Pk "$build_dir" | awk 'NR == 2 { print $4 }')"
+    used="$(du -sk "$build_dir" | cut -f 1)"
+    [ $((free + used)) -ge $(($1 * 1000 * 1000)) ] \
+        || die "$build_dir may grow to $1 GB, and only $((free / 1000 / 1000)) GB are free: free some space there," \
+            "or name another folder as CARGO_TARGET_DIR"
+}
+
 # A Rust toolchain that is new enough, and a linker.
 need_rust() {
     command -v cargo > /dev/null || die "no Rust toolchain: install one (https://rustup.rs) and run this again"
