@@ -283,7 +283,7 @@ fn a_live_trial_ends_in_its_time_with_complete_blocks() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let records = scenario.records().len();
-    assert!(records >= 2 && records < 80 && records.is_multiple_of(2), "{records}: {said}");
+    assert!((2..80).contains(&records) && records.is_multiple_of(2), "{records}: {said}");
 }
 
 /// A window of one segment carries less than half.
