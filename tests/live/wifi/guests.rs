@@ -184,7 +184,7 @@ fn kills(test: &str, count: u32) {
 fn a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files() {
     let test = "a_killed_trial_takes_its_guest_along_and_the_next_one_removes_its_files";
     if can_run(test) {
-        kills("kill", 2);
+        kills("guest-kill", 2);
     }
 }
 
@@ -194,6 +194,6 @@ fn ten_killed_trials_and_guests_leave_nothing_after_the_next_start() {
     if !is_long() {
         println!("skipped: {test}: takes minutes; scripts/test --long runs it");
     } else if can_run(test) {
-        kills("kills", 10);
+        kills("guest-kills", 10);
     }
 }
