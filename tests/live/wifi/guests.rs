@@ -130,7 +130,7 @@ fn what_the_guests_kernel_does_not_have_is_refused_with_what_it_has() {
 
 #[test]
 fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_guest() {
-    let guests = Guests::new("refused");
+    let guests = Guests::new("guest-refused");
     for (set, words) in [
         ("topology.wired={ rate: 1mbit, delay: 1ms }", "radios have no wires beside them"),
         ("topology.hops=64", "65 nodes, expected at most 64"),
