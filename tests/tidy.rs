@@ -49,7 +49,8 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ),
     ("stack/mesh/Cargo.toml", &["hmac", "hopwise-core", "sha2"]),
     ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
-    ("agents/Cargo.toml", &["hopwise-core"]),
+    // proptest is for its feature `testkit` alone.
+    ("agents/Cargo.toml", &["hopwise-core", "proptest"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
     (
         "lab/Cargo.toml",
