@@ -60,7 +60,8 @@ impl Bundle {
         if bundle.trial.version != version::of_program() {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
-                "the runs were made by hopwise {made_by}, and this is {}: they are shown as they are, and none is added",
+                "the runs were made by hopwise {made_by}, and this is {}: they are shown as they are, and none is \
+                 added",
                 version::of_program()
             ));
         }
