@@ -53,8 +53,8 @@ pub(super) fn play(mut bench: ReceiverBench, spec: &str, script: &str) {
         bench.wait_until(time_of(time), &mut |line| played.push_str(line));
         let outcome = bench.play(event, words);
         let arrow = if outcome.is_empty() { "" } else { "-> " };
-        writeln!(played, "{} {arrow}{outcome}", cause.split_whitespace().collect::<Vec<_>>().join(" "))
-            .unwrap();
+        let cause = cause.split_whitespace().collect::<Vec<_>>().join(" ");
+        writeln!(played, "{cause} {arrow}{outcome}").expect("a text grows");
     }
     let tidy = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     assert_eq!(tidy(&played), tidy(&expected), "`{spec}`: left is what happened");
