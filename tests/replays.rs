@@ -167,6 +167,21 @@ fn what_was_cut_off_is_replayed_up_to_there() {
     }
 }
 
+/// Its RST leaves after its end is in the log.
+#[test]
+fn a_connection_that_its_program_aborts_is_no_lost_one() {
+    let stops = CHAIN.replace("segment_bytes: 1000", "segment_bytes: 1000, stop: 3s");
+    let (scenario, out) = (written("stops.yaml", stops.as_bytes()), folder().join("stops"));
+    let _ = fs::remove_dir_all(&out);
+    let path = out.to_string_lossy();
+    let done = hopwise(&["run", &scenario, "--out", &path, "--capture"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    for node in ["n0", "n3"] {
+        let told = json(&[&out.join(format!("ends/{node}.pcapng")).to_string_lossy()]);
+        assert_eq!(told["without_beginning"], 0, "{node}: {told}");
+    }
+}
+
 #[test]
 fn damage_and_gaps_are_said_and_end_the_connections_that_they_touch() {
     let (bytes, ranges) = blocks();

@@ -221,7 +221,15 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
 fn delay(this: &Beside, that: &Beside) -> String {
     let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE) >= LEAST;
     let figures = (this.rtt_median_ms, this.rtt_p95_ms, that.rtt_median_ms, that.rtt_p95_ms);
-    let (Some(median), Some(p95), Some(that_median), Some(that_p95)) = figures else { return String::new() };
+    let (Some(median), Some(p95), Some(that_median), Some(that_p95)) = figures else {
+        // The kernel's TCP tells no quantiles. Both arms then stand by the measure that both have.
+        return match this.rtt_ms.zip(that.rtt_ms) {
+            Some((mean, that)) if moved(mean, that) => {
+                format!(" Its smoothed round trip was {mean:.0} ms in the mean instead of {that:.0}.")
+            }
+            _ => String::new(),
+        };
+    };
     if !moved(median, that_median) && !moved(p95, that_p95) {
         return String::new();
     }

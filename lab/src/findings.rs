@@ -42,6 +42,8 @@ pub struct Beside {
     pub timeouts: Option<f64>,
     pub rtt_median_ms: Option<f64>,
     pub rtt_p95_ms: Option<f64>,
+    /// The mean smoothed round trip. The kernel's TCP tells no other.
+    pub rtt_ms: Option<f64>,
     pub completion_median_s: Option<f64>,
     pub completion_p95_s: Option<f64>,
     /// None where there is one flow alone: it shares with nobody.
@@ -61,6 +63,7 @@ impl Beside {
             timeouts: mean("timeouts"),
             rtt_median_ms: mean("rtt_median_ms"),
             rtt_p95_ms: mean("rtt_p95_ms"),
+            rtt_ms: mean("rtt_ms"),
             completion_median_s: mean("completion_median_s"),
             completion_p95_s: mean("completion_p95_s"),
             jain: mean("jain").filter(|_| records.iter().any(|record| metric::shares(&record.result) > 1)),
@@ -72,7 +75,12 @@ impl Beside {
         pair(self.rtt_median_ms, self.rtt_p95_ms, 0)
     }
 
-    /// The same of transfers and requests, in s.
+    /// The mean smoothed round trip in ms; empty where it is not known.
+    pub fn mean_round_trip(&self) -> String {
+        self.rtt_ms.map_or(String::new(), |rtt| format!("{rtt:.0}"))
+    }
+
+    /// The median and the 95 % quantile of transfers and requests, in s.
     pub fn completions(&self) -> String {
         pair(self.completion_median_s, self.completion_p95_s, 2)
     }
@@ -86,8 +94,9 @@ impl Beside {
 pub(crate) type Cell = fn(&Beside) -> String;
 
 /// Delay and fairness in tables: heads and cells.
-pub(crate) const BESIDE: [(&str, Cell); 3] = [
+pub(crate) const BESIDE: [(&str, Cell); 4] = [
     ("RTT ms (95 %)", Beside::round_trips),
+    ("mean RTT ms", Beside::mean_round_trip),
     ("done in s (95 %)", Beside::completions),
     ("Jain", Beside::fairness),
 ];

@@ -17,7 +17,7 @@ const fn metric(name: &'static str, says: &'static str, of: fn(&RunResult) -> Op
 }
 
 /// The first one is compared between arms.
-pub const METRICS: [Metric; 25] = [
+pub const METRICS: [Metric; 26] = [
     metric("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
@@ -47,6 +47,11 @@ pub const METRICS: [Metric; 25] = [
     metric("rtt_p99_ms", "99 % of the round trips took no longer, in ms; mean of the flows", |run| {
         of_round_trips(run, |trips| trips.p99_ms)
     }),
+    metric(
+        "rtt_ms",
+        "mean smoothed round trip of live worlds, of any TCP, in ms; mean of the flows",
+        |run| mean(foreground(run).filter_map(|flow| flow.rtt_ms)),
+    ),
     metric("completion_s", "mean time of a transfer or a request with its response, in s", completion_s),
     metric("completion_median_s", "half of these took no longer, in s; mean of the flows", |run| {
         of_completed(run, |completed| completed.median_s)

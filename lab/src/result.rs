@@ -31,7 +31,7 @@ pub struct RunResult {
 }
 
 /// Lateness of a run in real time, and the load beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// The longest time by which the radios were late.
     pub air_late_ms: f64,
@@ -40,8 +40,14 @@ pub struct Live {
     /// The share of all processors that other programs used; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_elsewhere: Option<f64>,
-    /// Runs before this one that were late, and do not count.
+    /// Frames and packets that no program or processor of the machine took in time. A run with one does not count.
+    #[serde(default)]
+    pub lost: u64,
+    /// Runs before this one that do not count.
     pub repeated: u32,
+    /// The release of the nodes' kernel, as `uname -r` prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,9 +10,10 @@ mod children;
 mod director;
 mod field;
 mod kernel;
+mod lost;
 mod play;
 mod routes;
 pub(crate) mod talk;
 
-pub(crate) use director::Director;
+pub(crate) use director::{Director, Unmade, check, check_user};
 pub(crate) use play::Run;

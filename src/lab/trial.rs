@@ -1,5 +1,6 @@
 //! `hopwise trial`: all arms of a scenario over many seeds, and the findings.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::findings::Findings;
@@ -20,6 +22,7 @@ use hopwise_lab::units::Time;
 use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
+use crate::lab::live;
 use crate::scenario::{Bounds, OfLive, OfScenario, world};
 use crate::{signals, table};
 use progress::Progress;
@@ -111,13 +114,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let problem = "a part does not know when the whole is sure: --set run.stop=all-seeds";
         return Err(Failure::refused("--shard", problem));
     }
-    let folder = arguments.of.folder(&scenario);
     let within = arguments.within.map(|within| within.0);
+    check(&campaign, within)?;
+    let folder = arguments.of.folder(&scenario);
     let made = made(arguments, (&scenario, &campaign), &folder, within)?;
     printed(match arguments.json {
         true => writeln!(hopwise_lab::plain::out(), "{}", made.summary),
         false => print(&campaign.trial, &made),
     })
+}
+
+/// Refuses a trial before its first run if its world cannot play an arm at a point, or not one block in that time. No
+/// seed changes this.
+fn check(campaign: &Campaign, within: Option<Duration>) -> Result<(), Failure> {
+    if !campaign.world.is_live() {
+        return Ok(());
+    }
+    let first = campaign.runs.iter().map(|run| run.block).min();
+    let (mut checked, mut block) = (BTreeSet::new(), Duration::ZERO);
+    for run in campaign.runs.iter().filter(|run| checked.insert((run.point, run.arm))) {
+        let prepared = campaign.prepare(run).map_err(Failure::Located)?;
+        live::check(campaign.world, &campaign.trial.scenario, &prepared)?;
+        if Some(run.block) == first {
+            block += prepared.plan.end().since(Instant::ZERO);
+        }
+    }
+    match within {
+        Some(within) if within < block => {
+            let world = campaign.world.name();
+            let [within, block] = [within, block].map(|time| time.as_secs_f64());
+            let problem = format_args!(
+                "{within} s for the world {world}, expected {block} s or more: one block of runs takes at least that"
+            );
+            Err(Failure::refused("--for", problem))
+        }
+        _ => live::check_user(campaign.world),
+    }
 }
 
 /// A trial that was made, with its reports.
@@ -197,13 +229,16 @@ fn bundle(
     // A trial in real time ends in order by itself.
     let (there, total) = (runs.goodputs().iter().flatten().count(), runs.goodputs().len());
     let stopped = how.ends.is_none().then(|| stopped::Stopped::watch(there, total)).transpose()?;
-    let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
+    let mut progress = Progress::new(campaign, runs.goodputs(), within, io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| {
         progress.on_run(nth, goodput);
         stopped.iter().for_each(stopped::Stopped::on_run);
     });
     progress.end();
     drop(stopped);
+    if let (Err(_), Some(ends)) = (&ran, &how.ends) {
+        stopped::tell_of(ends, runs.goodputs().iter().flatten().count(), total);
+    }
     ran?;
     let ended = if runs.is_out_of_time() { Ended::InTime } else { Ended::WithVerdicts };
     Ok((written(campaign, store, &runs)?, ended))

@@ -1,11 +1,13 @@
 //! Trials in real time between namespaces: their records, their refusals, and what killed processes leave.
 
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use hopwise_core::random::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -25,14 +27,18 @@ pub(crate) struct Scenario {
 impl Scenario {
     pub(crate) fn new(test: &str, world: &'static str, text: &str) -> Scenario {
         let name = prefix(test);
-        let folder = std::env::temp_dir();
+        let folder = env::temp_dir();
         let (file, out) = (folder.join(format!("{name}.yaml")), folder.join(format!("{name}-out")));
         fs::write(&file, text).expect("the temporary folder can be written");
         Scenario { name, world, file, out }
     }
 
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(HOPWISE);
+        self.command_of(Path::new(HOPWISE), words)
+    }
+
+    fn command_of(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.arg("trial").arg(&self.file).args(["--late", "10s", "--busy", "100%"]);
         if !words.contains(&"--world") {
             command.args(["--world", self.world]);
@@ -196,9 +202,110 @@ fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
     }
 }
 
+/// No radio is less than a nanosecond late, so that no run counts.
+#[test]
+fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
+    let test = "runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial";
+    if !can_run(test, &[]) {
+        return;
+    }
+    let one_arm = TEXT.replace("  kernel: { receiver: kernel, sender: kernel:reno }\n", "");
+    let scenario = Scenario::new("repeats", "netns", &one_arm);
+    let mut command = Command::new(HOPWISE);
+    command
+        .arg("trial")
+        .arg(&scenario.file)
+        .args(["--world", "netns", "--late", "0s", "--for", "4s", "--out"]);
+    let output = command.arg(&scenario.out).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("the run does not count").count(), 1, "{said}");
+    assert!(said.contains("--for leaves no time to repeat it"), "{said}");
+    assert!(said.contains("with --resume goes on"), "{said}");
+}
+
+/// Short runs of both arms.
+const SHORT: &[&str] = &["--set", "run.duration=1500ms", "--set", "run.warmup=500ms"];
+
+/// Starts a trial of short runs, and returns once it has some records.
+fn begun(scenario: &Scenario, program: &Path, words: &[&str]) -> Child {
+    let trial = scenario.command_of(program, &[SHORT, words].concat());
+    let trial = { trial }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let records = scenario.out.join("records.jsonl");
+    within_patience(until(|| fs::read_to_string(&records).is_ok_and(|text| text.lines().count() >= 2)));
+    trial
+}
+
+#[test]
+fn a_live_trial_goes_on_where_a_kill_has_ended_it() {
+    if !can_run("a_live_trial_goes_on_where_a_kill_has_ended_it", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("resume", "netns", TEXT);
+    let seeds = ["--seeds", "4"];
+    let mut trial = begun(&scenario, Path::new(HOPWISE), &seeds);
+    trial.kill().expect("it lives");
+    trial.wait().expect("it ends");
+    let before = fs::read_to_string(scenario.out.join("records.jsonl")).expect("it has records");
+    // The last line may be half written.
+    let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];
+    let output = scenario.trial(&[SHORT, &seeds, &["--resume"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let after = fs::read_to_string(scenario.out.join("records.jsonl")).expect("it has records");
+    assert!(after.starts_with(whole), "what was there is kept");
+    assert_eq!(scenario.records().len(), 8);
+}
+
+#[test]
+fn a_live_trial_goes_on_when_its_program_is_replaced() {
+    if !can_run("a_live_trial_goes_on_when_its_program_is_replaced", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("replaced", "netns", TEXT);
+    let (program, other) = (scenario.file.with_extension("program"), scenario.file.with_extension("other"));
+    fs::copy(HOPWISE, &program).expect("the temporary folder can be written");
+    fs::write(&other, "").expect("the temporary folder can be written");
+    let trial = begun(&scenario, &program, &["--seeds", "2"]);
+    fs::rename(&other, &program).expect("both are there");
+    let output = trial.wait_with_output().expect("it ends");
+    fs::remove_file(&program).expect("it is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(scenario.records().len(), 4);
+}
+
+#[test]
+fn a_live_trial_ends_in_its_time_with_complete_blocks() {
+    if !can_run("a_live_trial_ends_in_its_time_with_complete_blocks", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("in-time", "netns", TEXT);
+    let output = scenario.trial(&[SHORT, &["--seeds", "40", "--for", "15s", "--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let records = scenario.records().len();
+    assert!((2..80).contains(&records) && records.is_multiple_of(2), "{records}: {said}");
+}
+
+/// A window of one segment carries less than half.
+#[test]
+fn a_live_trial_stops_when_its_verdicts_are_sure() {
+    if !can_run("a_live_trial_stops_when_its_verdicts_are_sure", &[]) {
+        return;
+    }
+    let slow = "kernel: { receiver: delayed, sender: [newreno, \"limit:1\"] }";
+    let text = TEXT.replace("kernel: { receiver: kernel, sender: kernel:reno }", slow);
+    let scenario = Scenario::new("sure", "netns", &text);
+    let output =
+        scenario.trial(&[SHORT, &["--seeds", "40", "--set", "run.stop=when-sure", "--json"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let records = scenario.records().len();
+    assert!((4..80).contains(&records), "{records}: {said}");
+}
+
 /// Starts a trial, and kills one of its processes a while later: itself, or one on a node.
 #[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
-fn kill_one(scenario: &Scenario, nth: u32) {
+fn kill_one(scenario: &Scenario, nth: u32, random: &mut SplitMix64) {
     let endless = ["--set", "run.duration=1h"];
     // A trial that was killed is gone on with, or begun elsewhere.
     let _ = fs::remove_dir_all(&scenario.out);
@@ -208,10 +315,10 @@ fn kill_one(scenario: &Scenario, nth: u32) {
     if !kills_trial {
         within_patience(until(|| children(&trial, "part").len() == 3));
     }
-    thread::sleep(Duration::from_millis(u64::from(nth) * 137 % 900));
+    thread::sleep(Duration::from_millis(random.below(1_500)));
     let processes = children(&trial, "part");
-    let victim =
-        if kills_trial { Pid::from_child(&trial) } else { processes[nth as usize % processes.len()] };
+    let drawn = random.below(processes.len() as u64) as usize;
+    let victim = if kills_trial { Pid::from_child(&trial) } else { processes[drawn] };
     kill_process(victim, Signal::KILL).expect("it lives");
     let output = trial.wait_with_output().expect("it ends");
     within_patience(until(|| !processes.iter().any(|process| lives(*process))));
@@ -226,8 +333,12 @@ fn kill_one(scenario: &Scenario, nth: u32) {
 fn kills(test: &str, count: u32) {
     let (scenario, next) =
         (Scenario::new(test, "netns", TEXT), Scenario::new(&format!("{test}-next"), "netns", TEXT));
+    let drawn = || u64::from(hopwise_host::random_key().expect("the kernel has random bytes")[0]);
+    let seed = env::var("HOPWISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(drawn);
+    println!("{test}: the kills of HOPWISE_SEED={seed}");
+    let mut random = SplitMix64::new(seed);
     for nth in 0..count {
-        kill_one(&scenario, nth);
+        kill_one(&scenario, nth, &mut random);
     }
     let output = next.trial(&["--set", "run.duration=1500ms"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -70,6 +70,34 @@ fn options_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn what_one_world_cannot_play_is_refused_before_another_has_run() {
+    let folder = Folder::new("worlds");
+    for (worlds, hops, wanted) in [
+        ("sim,netns", "topology.hops=200", "201 nodes, expected at most 200"),
+        ("sim,hwsim", "topology.hops=64", "65 nodes, expected at most 64"),
+        ("netns", "topology.hops=200", "201 nodes, expected at most 200"),
+    ] {
+        // A way of 200 hops is too long in any world.
+        let near = "traffic.0.to=n1";
+        refused(&folder, &["--world", worlds, "--set", hops, "--set", near], &["topology", wanted]);
+        assert!(!folder.path("results").exists(), "{worlds}: nothing is made for what is refused");
+    }
+}
+
+#[test]
+fn a_time_in_which_no_block_of_live_runs_ends_is_refused() {
+    let folder = Folder::new("times");
+    for (words, wanted) in [
+        (["--world", "netns", "--for", "0s"], "0 s for the world netns, expected 30 s or more"),
+        (["--world", "netns", "--for", "29s"], "29 s for the world netns, expected 30 s or more"),
+        (["--world", "sim,hwsim,netns", "--for", "50s"], "25 s for the world hwsim, expected 30 s or more"),
+    ] {
+        refused(&folder, &words, &["--for", wanted]);
+        assert!(!folder.path("results").exists(), "{words:?}: nothing is made for what is refused");
+    }
+}
+
+#[test]
 fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     let folder = Folder::new("folders");
     // A folder with another user's files.

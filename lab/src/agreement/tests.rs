@@ -1,5 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
+use crate::result::RoundTrips;
 
 /// A world in which each arm has five blocks around its mean.
 fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
@@ -61,7 +62,17 @@ fn arms_in_another_order_are_told_only_if_both_worlds_are_sure() {
 
 #[test]
 fn what_was_measured_beside_stands_with_each_world_and_is_absent_where_unknown() {
-    let found = Agreement::of(&[world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 300.0)])]);
+    let mut worlds = [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 300.0)])];
+    for record in worlds.iter_mut().flat_map(|world| &mut world.records) {
+        let trips = RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+        record.result.flows[0].round_trips = Some(trips);
+    }
+    let found = Agreement::of(&worlds);
+    let of_world = |nth: usize| &found.points[0].arms[0].worlds[nth].beside;
+    assert!(
+        [0, 1].iter().all(|nth| of_world(*nth).contains(&("rtt_median_ms", Some(412.0)))),
+        "both have it"
+    );
     let measured = &found.points[0].arms[0].worlds[1];
     let known =
         |name: &str| measured.beside.iter().find(|(metric, _)| *metric == name).and_then(|(_, mean)| *mean);

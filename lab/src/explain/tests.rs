@@ -105,3 +105,19 @@ fn what_an_arm_costs_in_delay_is_said_after_its_reasons() {
     assert!(with(400.0).ends_with(cost), "{}", with(400.0));
     assert!(!with(101.0).contains("round trips"), "{}", with(101.0));
 }
+
+#[test]
+fn an_arm_without_quantiles_is_told_by_the_mean_that_both_have() {
+    let mean = |rtt_ms: f64| {
+        let trial = trial(&["every", "kernel"], &[8]);
+        let mut records = ["every", "kernel"].map(|arm| record(8, arm, 1, 200.0));
+        records[0].result.flows[0].round_trips = Some(trips(100.0));
+        for (record, rtt_ms) in records.iter_mut().zip([400.0, rtt_ms]) {
+            record.result.flows[0].rtt_ms = Some(rtt_ms);
+        }
+        sentences(&trial, &records)[0].1[0].1.clone()
+    };
+    let cost = " Its smoothed round trip was 100 ms in the mean instead of 400.";
+    assert!(mean(100.0).ends_with(cost), "{}", mean(100.0));
+    assert!(!mean(401.0).contains("round trip"), "{}", mean(401.0));
+}

@@ -89,3 +89,24 @@ fn a_narrow_terminal_gets_fewer_columns_and_delays_stand_where_they_are_known() 
     );
     assert!(text(&records, Some(110)).contains("RTT ms (95 %)"), "the least needed goes first");
 }
+
+#[test]
+fn an_arm_of_the_kernel_has_its_mean_round_trip_beside_ours() {
+    let trial = trial(&["every", "kernel"], &[4]);
+    let mut records: Vec<_> = ["every", "kernel"].map(|arm| record(4, arm, 1, 200.0)).into();
+    let trips = RoundTrips { count: 9, median_ms: 412.4, p95_ms: 980.0, p99_ms: 1200.0 };
+    records[0].result.flows[0].round_trips = Some(trips);
+    assert!(!Findings::of(&trial, &records).text(None).contains("mean RTT"), "no run tells any");
+    for (record, rtt_ms) in records.iter_mut().zip([437.0, 88.0]) {
+        record.result.flows[0].rtt_ms = Some(rtt_ms);
+    }
+    let text = Findings::of(&trial, &records).text(None);
+    let line = |arm: &str| text.lines().find(|line| line.starts_with(arm)).expect("its line").to_owned();
+    assert!(text.contains("RTT ms (95 %)  mean RTT ms  "), "{text}");
+    assert!(line("every").contains("  412 (980)          437  "), "{text}");
+    assert!(line("kernel").contains("  88  "), "{text}");
+    let row = crate::csv::row(&records[1], &[]);
+    let header = crate::csv::header(&[]);
+    let place = header.split(',').position(|name| name == "rtt_ms").expect("a column");
+    assert_eq!(row.split(',').nth(place), Some("88"), "{row}");
+}

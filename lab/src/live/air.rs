@@ -30,6 +30,9 @@ pub struct Device {
 /// a time (`__ptr_ring_discard_one`), so that a queue of 48 packets holds between 33 and 48.
 pub const LONGEST_EXACT_QUEUE: usize = 31;
 
+/// The shortest queue: one packet for the kernel, one for the world, and the one that the radio has.
+pub const SHORTEST_QUEUE: u32 = 3;
+
 impl Device {
     /// The part of the queue that is the kernel's.
     pub fn queued_in_kernel(&self) -> usize {
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_queue_hold_as_much_as_the_whole() {
-        for queue_packets in 3..200 {
+        for queue_packets in SHORTEST_QUEUE as usize..200 {
             let device = Device { link: LinkId(0), is_radio: true, queue_packets };
             let (in_kernel, in_world) = (device.queued_in_kernel(), device.queued_in_world());
             assert_eq!(in_kernel + in_world + 1, queue_packets);

@@ -16,6 +16,9 @@ use crate::statistics::change;
 /// Runs beyond these stand in records.jsonl alone.
 const MOST_RUNS: usize = 1_000;
 
+/// The place of the mean round trip among the cells of a run.
+const MEAN_RTT: usize = 5;
+
 pub(super) fn results(view: &View<'_>) -> String {
     let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
     let arms = || view.findings.points.iter().flat_map(|point| &point.arms);
@@ -158,9 +161,12 @@ pub(super) fn runs(view: &View<'_>) -> String {
     let records = &view.bundle.records;
     let has_points = view.bundle.trial.points.iter().any(|point| !point.is_empty());
     let point_head = if has_points { "<th>point</th>" } else { "" };
+    // The world `sim` does not look at smoothed round trips.
+    let has_mean = records.iter().any(|record| record.result.flows.iter().any(|flow| flow.rtt_ms.is_some()));
+    let mean_head = if has_mean { "<th>mean RTT<br>ms</th>" } else { "" };
     let mut html = format!(
         "<div class=\"scroll\"><table class=\"runs\"><thead><tr>{point_head}<th>seed</th><th>arm</th><th>kbit/s</th>\
-         <th>Jain</th><th>round trip<br>ms (95 %)</th><th>segments</th><th>sent again</th>\
+         <th>Jain</th><th>round trip<br>ms (95 %)</th>{mean_head}<th>segments</th><th>sent again</th>\
          <th>time­outs</th><th>ACKs</th><th>frames</th>\
          <th>collisions</th><th>given up</th><th>queue full</th><th>airtime s</th></tr></thead><tbody>"
     );
@@ -170,7 +176,7 @@ pub(super) fn runs(view: &View<'_>) -> String {
         } else {
             html.push_str("<tr>");
         }
-        html.push_str(&run(record));
+        html.push_str(&run(record, has_mean));
     }
     html.push_str("</tbody></table></div>");
     if records.len() > MOST_RUNS {
@@ -179,8 +185,8 @@ pub(super) fn runs(view: &View<'_>) -> String {
     html
 }
 
-fn run(record: &Record) -> String {
-    let (result, air) = (&record.result, &record.result.air);
+fn run(record: &Record, has_mean: bool) -> String {
+    let (result, air, beside) = (&record.result, &record.result.air, Beside::of(&[record]));
     let shown =
         |figure: Option<f64>, digits| figure.map_or("-".to_owned(), |figure| format!("{figure:.digits$}"));
     let sum = |of: fn(&FlowRow) -> Option<u64>| shown(metric::sum(result, of), 0);
@@ -190,7 +196,7 @@ fn run(record: &Record) -> String {
         escape(&record.arm),
         format!("{:.1}", result.total.goodput_kbps),
         format!("{:.3}", result.total.jain),
-        Beside::of(&[record]).round_trips(),
+        beside.round_trips(),
         sum(|flow| flow.segments_sent),
         sum(|flow| flow.segments_retransmitted),
         sum(|flow| flow.timeouts.map(u64::from)),
@@ -201,6 +207,10 @@ fn run(record: &Record) -> String {
         count(air.queue_drops),
         shown(air.airtime_s, 1),
     ];
-    let cells = cells.map(|cell| format!("<td>{cell}</td>"));
-    cells.concat() + "</tr>"
+    let mut cells = Vec::from(cells);
+    if has_mean {
+        cells.insert(MEAN_RTT, beside.mean_round_trip());
+    }
+    let cells = cells.iter().map(|cell| format!("<td>{cell}</td>"));
+    cells.collect::<String>() + "</tr>"
 }

@@ -296,6 +296,26 @@ fn goodput_stands_against_round_trips_where_they_are_known() {
 }
 
 #[test]
+fn all_arms_of_a_figure_have_one_measure_of_round_trips() {
+    let mut records = ["every", "kernel"].map(|arm| record(8, arm, 1, 200.0));
+    let trips = crate::result::RoundTrips { count: 9, median_ms: 412.0, p95_ms: 980.0, p99_ms: 1200.0 };
+    records[0].result.flows[0].round_trips = Some(trips);
+    for (record, rtt_ms) in records.iter_mut().zip([437.0, 88.0]) {
+        record.result.flows[0].rtt_ms = Some(rtt_ms);
+    }
+    let html_of = |records: &[Record]| {
+        html(&Bundle::new(trial(&["every", "kernel"], &[8]), records.to_vec(), BTreeMap::new()))
+    };
+    let shown = html_of(&records);
+    assert!(shown.contains("every: 200 kbit/s, 437 ms") && shown.contains("kernel: 200 kbit/s, 88 ms"));
+    assert!(shown.contains("mean smoothed round trip, ms") && !shown.contains("median round trip, ms"));
+    assert!(shown.contains("<td>412 (980)</td><td>437</td>") && shown.contains("<td></td><td>88</td>"));
+    records[1].result.flows[0].round_trips = Some(trips);
+    let shown = html_of(&records);
+    assert!(shown.contains("median round trip, ms") && shown.contains("kernel: 200 kbit/s, 412 ms"));
+}
+
+#[test]
 fn what_was_run_stands_above_all() {
     let html = html(&bundle());
     assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");

@@ -93,14 +93,26 @@ pub(super) fn in_force(
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
     without_nulls(&mut settings);
-    let profile = own_tcp.profile.0;
-    settings["arm"] = arm(agents, profile);
-    let segment_bytes = own_tcp.segment_bytes.unwrap_or(SEGMENT_BYTES);
-    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(own_tcp, segment_bytes, routes), profile);
+    settings["arm"] = arm(agents, own_tcp.profile.0);
+    set_tcp(&mut settings["tcp"], own_tcp, (agents, routes));
+    if world.0.is_live() {
+        // Kernels ask for each other's addresses.
+        settings["radio"]["arp"] = true.into();
+    }
     if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
         settings["topology"]["file_sha256"] = hash.into();
     }
     settings
+}
+
+fn set_tcp(settings: &mut Value, own_tcp: &Tcp, (agents, routes): (&Agents, &RoutingPlan)) {
+    let segment_bytes = own_tcp.segment_bytes.unwrap_or(SEGMENT_BYTES);
+    let config = flows::tcp_config(own_tcp, segment_bytes, routes);
+    match agents.own {
+        Some(_) => settings["in_force"] = tcp(&config, own_tcp.profile.0),
+        // The kernel's TCP takes nothing else of it.
+        None => *settings = json!({ "in_force": { "nagle": config.nagle } }),
+    }
 }
 
 fn arm(agents: &Agents, profile: Profile) -> Value {

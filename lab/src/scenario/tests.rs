@@ -119,6 +119,32 @@ fn a_run_beside_kernels_has_the_hellos_of_its_daemons_in_its_settings() {
     }
 }
 
+#[test]
+fn an_arm_of_the_kernel_has_in_its_settings_what_the_kernel_takes() {
+    let sets = ["arms.k={ receiver: kernel, sender: kernel:cubic }", "tcp.sack=true", "world=netns"];
+    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let settings = |arm: &str| scenario.under(arm).expect("an arm").settings();
+    let (ours, kernels) = (settings("x"), settings("k"));
+    assert_eq!(ours["tcp"]["in_force"]["sack"], true);
+    assert_eq!(
+        kernels["tcp"],
+        serde_json::json!({ "in_force": { "nagle": ours["tcp"]["in_force"]["nagle"] } })
+    );
+    assert_eq!(kernels["traffic"], ours["traffic"], "segments have the same size");
+    assert_eq!(kernels["radio"]["arp"], true, "kernels ask for addresses");
+}
+
+#[test]
+fn queues_that_no_device_of_a_kernel_can_have_are_refused() {
+    let wire = "topology.wired={ rate: 1mbit, delay: 1ms, queue_packets: 2 }";
+    for (set, place) in [("radio.queue_packets=2", "--set:1:21"), (wire, "--set:1:")] {
+        let said = refused(&["world=netns", set]);
+        assert!(said.contains("longer queues in the world netns") && said.contains("3 or more"), "{said}");
+        assert!(said.contains(place), "{said}");
+        assert!(Scenario::parse("a", CHAIN, &[set.to_owned()]).is_ok(), "{set}");
+    }
+}
+
 /// A setting, and its problem.
 const REFUSED: &[(&str, &str)] = &[
     ("topology.hops=0", "--set:1:15: hops: 0"),

@@ -15,9 +15,11 @@ const REPORTS: u32 = 3;
 pub(super) fn examine(system: &System) -> Vec<Finding> {
     let entries = fs::read_dir(system.path("sys/class/net")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let radios: Vec<_> = names.filter(|name| system.has(&format!("sys/class/net/{name}/phy80211"))).collect();
+    let is_wifi = |name: &String| system.has(&format!("sys/class/net/{name}/phy80211"));
+    // The radio of `hopwise air` is no Wi-Fi for the kernel.
+    let radios: Vec<_> = names.filter(|name| is_wifi(name) || StationSource::open(name).is_ok()).collect();
     if radios.is_empty() {
-        return vec![Finding::skipped(CHECK, "no interface is Wi-Fi")];
+        return vec![Finding::skipped(CHECK, "no interface is Wi-Fi or of hopwise air")];
     }
     radios.iter().flat_map(|name| interface(name)).collect()
 }
@@ -42,7 +44,10 @@ pub(super) fn told(name: &str, stations: usize, broken: &[(Rule, StationAddress)
     if broken.is_empty() {
         return vec![Finding::ok(
             CHECK,
-            format!("{name}: nothing in the reports of {stations} stations is odd"),
+            match stations {
+                1 => format!("{name}: nothing in the reports of 1 station is odd"),
+                _ => format!("{name}: nothing in the reports of {stations} stations is odd"),
+            },
         )];
     }
     let finding = |(rule, station): &(Rule, StationAddress)| {

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -68,7 +69,7 @@ impl Children {
         let failed = |error: &dyn Display| {
             Failure::failed("start the programs of a node", format_args!("{name}: {error}"))
         };
-        let spawn = || ourselves()?.arg("part").spawn();
+        let spawn = || ourselves().arg("part").spawn();
         let started = namespace.run(spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
         let nth = self.add((name, Does::Programs), child, None).map_err(|error| failed(&error))?;
@@ -94,7 +95,7 @@ impl Children {
         let spawn = || {
             let file = Path::new(STATE).join("route.yaml");
             fs::write(&file, config)?;
-            ourselves()?.arg("route").arg(file).arg("--with-trial").stderr(stderr).spawn()
+            ourselves().arg("route").arg(file).arg("--with-trial").stderr(stderr).spawn()
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
@@ -250,11 +251,11 @@ impl Process {
     }
 }
 
-/// This program, whose streams are ours.
-fn ourselves() -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    Ok(command)
+/// This program, also if another one has been put in its place meanwhile. Its streams are ours.
+fn ourselves() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("hopwise").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
 }
 
 fn listen(nth: usize, output: ChildStdout, say: &Sender<Heard>) {

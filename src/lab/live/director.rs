@@ -2,9 +2,11 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use hopwise_lab::live::guest::{Answer, Order};
 use hopwise_lab::result::{Live, RunResult};
+use hopwise_lab::scenario::Prepared;
 use hopwise_lab::world::World;
 
 use super::field::Netns;
@@ -14,6 +16,28 @@ use crate::mesh::air::stations;
 use crate::mesh::world::hwsim::{self, Session};
 use crate::scenario::Bounds;
 
+/// The reason why there is no result of a run.
+#[derive(Debug)]
+pub(crate) enum Unmade {
+    Failed(Failure),
+    /// The run did not count, and another try would end too late.
+    OutOfTime(Failure),
+}
+
+impl From<Failure> for Unmade {
+    fn from(failure: Failure) -> Unmade {
+        Unmade::Failed(failure)
+    }
+}
+
+impl From<Unmade> for Failure {
+    fn from(unmade: Unmade) -> Failure {
+        match unmade {
+            Unmade::Failed(failure) | Unmade::OutOfTime(failure) => failure,
+        }
+    }
+}
+
 /// Directs one run after another. Dropping it ends its guest.
 #[derive(Debug)]
 pub(crate) struct Director<'a> {
@@ -22,23 +46,57 @@ pub(crate) struct Director<'a> {
     bounds: Bounds,
     /// Readable once the user ends the trial.
     ends: &'a OwnedFd,
+    /// No run is repeated that would end after this.
+    until: Option<Instant>,
     guest: Option<Session>,
 }
 
 /// Runs that are tried until one keeps its time.
 const MOST_TRIES: u32 = 5;
 
+/// The longest beginning of the names of namespaces.
+const MOST_LETTERS: usize = 60;
+
+/// Refuses a plan that its world cannot play. `scenario` is the scenario's name.
+pub(crate) fn check(world: World, scenario: &str, prepared: &Prepared) -> Result<(), Failure> {
+    match world {
+        World::Sim => Ok(()),
+        World::Netns => stations::check(&prefix_of(scenario), prepared),
+        World::Hwsim => hwsim::check(prepared, None),
+    }
+}
+
+/// Refuses a user who may not play in that world.
+pub(crate) fn check_user(world: World) -> Result<(), Failure> {
+    match world {
+        World::Netns => stations::check_user(),
+        World::Sim | World::Hwsim => Ok(()),
+    }
+}
+
+/// The beginning of the names of namespaces, for a scenario of any name.
+fn prefix_of(scenario: &str) -> String {
+    let plain = |(nth, letter): (usize, char)| match letter {
+        '.' if nth > 0 => '.',
+        '-' | '_' => letter,
+        _ if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    };
+    scenario.chars().take(MOST_LETTERS).enumerate().map(plain).collect()
+}
+
 impl Director<'_> {
     pub(crate) fn new(out: PathBuf, bounds: Bounds, ends: &OwnedFd) -> Director<'_> {
-        Director { out, bounds, ends, guest: None }
+        Director { out, bounds, ends, until: None, guest: None }
+    }
+
+    pub(crate) fn until(self, until: Option<Instant>) -> Self {
+        Director { until, ..self }
     }
 
     /// Makes runs until one keeps its time. Its nodes are gone when it returns.
-    pub(crate) fn direct(&mut self, run: &Run<'_>) -> Result<RunResult, Failure> {
-        match run.world {
-            World::Hwsim => hwsim::check(run.prepared, None)?,
-            _ => stations::check(&run.part.scenario, run.prepared)?,
-        }
+    pub(crate) fn direct(&mut self, run: &Run<'_>) -> Result<RunResult, Unmade> {
+        check(run.world, &run.part.scenario, run.prepared)?;
         let mut problem = String::new();
         for repeated in 0..MOST_TRIES {
             let mut result = self.once(run)?;
@@ -49,22 +107,35 @@ impl Director<'_> {
                 "{}, seed {}: {spoilt}; the run does not count",
                 run.part.arm, run.part.seed
             ));
+            if !self.has_time_for(run) {
+                let problem = format_args!(
+                    "{spoilt}; --for leaves no time to repeat it, and the same command with --resume goes on"
+                );
+                return Err(Unmade::OutOfTime(Failure::failed("keep the time of a run", problem)));
+            }
             problem = spoilt;
         }
         let remedy = match run.world {
             World::Hwsim => "allow more with --late",
             _ => "end other programs, or allow more with --late and --busy",
         };
-        Err(Failure::failed(
-            "keep the time of a run",
-            format_args!("{MOST_TRIES} times: {problem}: {remedy}"),
-        ))
+        let problem = format_args!("{MOST_TRIES} times: {problem}: {remedy}");
+        Err(Failure::failed("keep the time of a run", problem).into())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "runs in real time end in real time")]
+    fn has_time_for(&self, run: &Run<'_>) -> bool {
+        let lasts = run.prepared.plan.end().since(hopwise_core::Instant::ZERO);
+        self.until.is_none_or(|until| Instant::now() + lasts <= until)
     }
 
     fn once(&mut self, run: &Run<'_>) -> Result<RunResult, Failure> {
         match run.world {
             World::Hwsim => self.in_the_guest(run),
-            _ => play(&Netns::open(&run.part.scenario, run.prepared)?, run, (&self.out, self.ends)),
+            _ => {
+                let prefix = prefix_of(&run.part.scenario);
+                play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, self.ends))
+            }
         }
     }
 
@@ -95,6 +166,12 @@ fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
             return Some(format!("{what} {late_ms:.1} ms late, expected at most {most_ms:.1} ms"));
         }
     }
+    if live.lost > 0 {
+        return Some(format!(
+            "the machine lost {} packets that nothing took in time, expected none",
+            live.lost
+        ));
+    }
     let elsewhere = live.busy_elsewhere.filter(|elsewhere| *elsewhere > bounds.busy)?;
     let (used, most) = (elsewhere * 100.0, bounds.busy * 100.0);
     Some(format!("other programs used {used:.0} % of the processors, expected at most {most:.0} %"))
@@ -102,20 +179,47 @@ fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
+    use hopwise_lab::scenario::Scenario;
+
     use super::*;
+    use crate::scenario::first_arm_unless;
+
+    #[test]
+    fn a_scenario_of_any_name_has_namespaces() {
+        let scenario = Scenario::load(Path::new("configs/chain.yaml"), &[]).expect("it is sound");
+        let prepared = first_arm_unless(&scenario, None, 1).expect("it has arms");
+        let long = "n".repeat(250);
+        for name in ["my chain", ".hidden", "größe", "a/b", "-", long.as_str()] {
+            check(World::Netns, name, &prepared).expect("it has a prefix");
+        }
+        assert_eq!(prefix_of("my chain"), "my-chain");
+        assert_eq!(prefix_of("chain-4_v1.2"), "chain-4_v1.2");
+    }
 
     #[test]
     fn a_run_beyond_a_bound_does_not_count_and_says_why() {
         let bounds = Bounds { late: Duration::from_millis(5), busy: 0.25 };
-        let kept = Live { air_late_ms: 5.0, programs_late_ms: 0.1, busy_elsewhere: Some(0.25), repeated: 0 };
+        let kept = Live {
+            air_late_ms: 5.0,
+            programs_late_ms: 0.1,
+            busy_elsewhere: Some(0.25),
+            lost: 0,
+            repeated: 0,
+            kernel: None,
+        };
         assert_eq!(spoilt(&kept, bounds), None);
-        assert_eq!(spoilt(&Live { busy_elsewhere: None, ..kept }, bounds), None);
+        assert_eq!(spoilt(&Live { busy_elsewhere: None, ..kept.clone() }, bounds), None);
         for (live, word) in [
-            (Live { air_late_ms: 5.1, ..kept }, "the radios were 5.1 ms late"),
-            (Live { programs_late_ms: 7.0, ..kept }, "a program was 7.0 ms late"),
-            (Live { busy_elsewhere: Some(0.5), ..kept }, "other programs used 50 % of the processors"),
+            (Live { air_late_ms: 5.1, ..kept.clone() }, "the radios were 5.1 ms late"),
+            (Live { programs_late_ms: 7.0, ..kept.clone() }, "a program was 7.0 ms late"),
+            (Live { lost: 3, ..kept.clone() }, "the machine lost 3 packets"),
+            (
+                Live { busy_elsewhere: Some(0.5), ..kept.clone() },
+                "other programs used 50 % of the processors",
+            ),
         ] {
             let said = spoilt(&live, bounds).expect("it is beyond a bound");
             assert!(said.starts_with(word), "{said}");

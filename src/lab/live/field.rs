@@ -34,6 +34,8 @@ pub(super) trait Field {
 pub(super) struct Heard {
     pub(super) air: AirTotals,
     pub(super) lateness: Lateness,
+    /// Frames that the system lost between nodes and radios.
+    pub(super) lost: u64,
 }
 
 impl Field for Network<'_> {
@@ -48,8 +50,9 @@ impl Field for Network<'_> {
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<(T, Heard), Failure> {
         let (done, carried) = self.on_the_air(capture, ends, work)?;
-        let Carried { mut live, dropped, .. } = carried;
+        let Carried { mut live, dropped, refusals } = carried;
         let queue_drops = dropped.by_queue.iter().sum();
-        Ok((done, Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness() }))
+        let (air, lateness) = (air::totals(live.world(), queue_drops), live.lateness());
+        Ok((done, Heard { air, lateness, lost: refusals.overruns }))
     }
 }

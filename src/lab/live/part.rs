@@ -20,6 +20,7 @@ use hopwise_lab::version;
 use super::algorithms;
 use super::captured::Captured;
 use super::kernel::Kernel;
+use super::lost;
 use super::talk::{self, say};
 use crate::failure::Failure;
 use crate::lab::run::watch::TRACE_EVENTS;
@@ -97,7 +98,8 @@ fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
     if let Some(captured) = &captured {
         captured.end(prepared.name_of(node))?;
     }
-    Ok(Ended { ends: driver.machine().results(), late_us })
+    let lost = lost::by_devices(|name| name == DEVICE);
+    Ok(Ended { ends: driver.machine().results(), late_us, lost })
 }
 
 fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Driver<LiveNode>, Failure> {

@@ -13,9 +13,11 @@ use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{FlowPlan, Results};
 use hopwise_lab::world::World;
 
+use super::algorithms;
 use super::busy::Busy;
 use super::children::Children;
 use super::field::Field;
+use super::lost;
 use super::routes;
 use crate::failure::Failure;
 
@@ -42,7 +44,7 @@ pub(super) fn play(
     let plan = &run.prepared.plan;
     let nodes = end_nodes(&plan.flows);
     let mut children = started(field, run, (&nodes, out, ends))?;
-    let busy = Busy::start();
+    let (busy, before) = (Busy::start(), lost::by_processors());
     let work = || to_the_end(run, &mut children, ends);
     let ((ended, routed), heard) = field.on_the_air(run.capture, ends, work)?;
     if let Some(folder) = run.capture {
@@ -50,6 +52,8 @@ pub(super) fn play(
     }
     let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
     drop(children);
+    let by_programs: u64 = ended.iter().map(|(_, ended)| ended.lost).sum();
+    let lost = heard.lost + by_programs + lost::by_processors().saturating_sub(before);
     let elsewhere = busy.elsewhere();
     let end_of = |node: u32, flow: u16| {
         let (_, ended) = ended.iter().find(|(of, _)| *of == node)?;
@@ -70,7 +74,9 @@ pub(super) fn play(
         air_late_ms: heard.lateness.worst.as_secs_f64() * 1e3,
         programs_late_ms: Duration::from_micros(late.max().unwrap_or(0)).as_secs_f64() * 1e3,
         busy_elsewhere: elsewhere,
+        lost,
         repeated: 0,
+        kernel: algorithms::release(),
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
     Ok(RunResult { live: Some(live), ..result })

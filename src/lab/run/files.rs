@@ -57,7 +57,7 @@ fn flows(result: &RunResult) -> String {
     let mut text =
         "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\
                     fast_retransmits,acks_sent,acks_repeated,segments_received_again,rtt_median_ms,rtt_p95_ms,\
-                    rtt_p99_ms,completed,completion_s,completion_median_s,completion_p95_s\n"
+                    rtt_p99_ms,rtt_ms,completed,completion_s,completion_median_s,completion_p95_s\n"
             .to_owned();
     for flow in &result.flows {
         let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
@@ -89,6 +89,7 @@ fn delays(flow: &FlowRow) -> String {
         cell(trips.map(|trips| trips.median_ms)),
         cell(trips.map(|trips| trips.p95_ms)),
         cell(trips.map(|trips| trips.p99_ms)),
+        cell(flow.rtt_ms),
         cell(done.map(|done| done.count)),
         cell(done.and_then(|done| done.mean_s)),
         cell(done.and_then(|done| done.median_s)),

@@ -72,10 +72,16 @@ fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {
             known(flow.segments_retransmitted),
             known(flow.timeouts),
             known(flow.acks_sent),
-            known(flow.round_trips.map(|trips| format!("{:.0} ({:.0})", trips.median_ms, trips.p95_ms)))
+            known(round_trips(flow))
         )?;
     }
     Ok(())
+}
+
+/// The median with the 95 % quantile. The kernel's TCP tells a mean alone.
+fn round_trips(flow: &FlowRow) -> Option<String> {
+    let quantiles = flow.round_trips.map(|trips| format!("{:.0} ({:.0})", trips.median_ms, trips.p95_ms));
+    quantiles.or_else(|| Some(format!("mean {:.0}", flow.rtt_ms?)))
 }
 
 /// The lacking need of an agent, with the agent of the other end that gives it.

@@ -1,12 +1,13 @@
 //! Progress of a trial: a bar and a live table on a terminal, and plain lines elsewhere.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::plain;
 use hopwise_lab::scenario::point::{Point, plain as plain_value};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::failure;
 
@@ -26,6 +27,8 @@ pub(super) struct Progress<'a> {
     printed: Instant,
     /// Sum and number of goodputs by point and arm.
     means: BTreeMap<(usize, usize), (f64, u32)>,
+    /// The time of the trial, which ends then at the latest.
+    within: Option<Duration>,
     terminal: Option<Terminal>,
 }
 
@@ -38,13 +41,18 @@ struct Terminal {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(campaign: &'a Campaign, known: &[Option<f64>], is_terminal: bool) -> Progress<'a> {
+    pub(super) fn new(
+        campaign: &'a Campaign,
+        known: &[Option<f64>],
+        within: Option<Duration>,
+        is_terminal: bool,
+    ) -> Progress<'a> {
         let there = known.iter().flatten().count();
         let terminal = is_terminal.then(|| Terminal::new(campaign, there));
         let now = clock();
         let (means, total) = (BTreeMap::new(), known.len());
         let mut progress =
-            Progress { campaign, total, there, done: 0, began: now, printed: now, means, terminal };
+            Progress { campaign, total, there, done: 0, began: now, printed: now, means, within, terminal };
         for (nth, goodput) in known.iter().enumerate() {
             goodput.iter().for_each(|goodput| progress.count(nth, *goodput));
         }
@@ -67,7 +75,7 @@ impl<'a> Progress<'a> {
         if let Some(terminal) = &self.terminal {
             terminal.bar.inc(1);
             if self.done == 1 {
-                terminal.bar.set_style(bar("{bar:40} {pos} of {len} runs, {eta} left"));
+                terminal.bar.set_style(with_time_left(self.within));
             }
             for (arm, line) in terminal.arms.iter().enumerate() {
                 line.set_message(plain::text(&self.line(arm)));
@@ -81,9 +89,12 @@ impl<'a> Progress<'a> {
     /// `12 of 40 runs, about 30 s left`
     fn state(&self) -> String {
         let left = self.total - self.there - self.done;
-        let each_s = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64;
+        let spent = self.began.elapsed();
+        let each_s = spent.as_secs_f64() / self.done.max(1) as f64;
+        let left_s =
+            time_left(Duration::from_secs_f64(each_s * left as f64), spent, self.within).as_secs_f64();
         let done = self.there + self.done;
-        format!("{done} of {} runs, about {:.0} s left", self.total, each_s * left as f64)
+        format!("{done} of {} runs, about {left_s:.0} s left", self.total)
     }
 
     /// An arm with its means at the first few points.
@@ -125,6 +136,20 @@ fn heads(points: &[Point]) -> String {
     format!("{:<16} {}", plain::cut(&keys.join("/"), 16), heads.join(" "))
 }
 
+/// The time that runs take, or what is left of the trial's time if that is less.
+fn time_left(runs: Duration, spent: Duration, within: Option<Duration>) -> Duration {
+    within.map_or(runs, |within| runs.min(within.saturating_sub(spent)))
+}
+
+fn with_time_left(within: Option<Duration>) -> ProgressStyle {
+    let left = move |state: &ProgressState, line: &mut dyn fmt::Write| {
+        let left = time_left(state.eta(), state.elapsed(), within);
+        // The line is in memory.
+        let _ = write!(line, "{:#}", HumanDuration(left));
+    };
+    bar("{bar:40} {pos} of {len} runs, {left} left").with_key("left", left)
+}
+
 fn bar(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
@@ -157,6 +182,15 @@ fn clock() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_left_is_never_more_than_the_trial_has() {
+        let [none, some, much] = [0, 20, 300].map(Duration::from_secs);
+        assert_eq!(time_left(much, some, None), much);
+        assert_eq!(time_left(much, some, Some(some * 2)), some);
+        assert_eq!(time_left(some, some, Some(much)), some);
+        assert_eq!(time_left(some, much, Some(some)), none);
+    }
 
     #[test]
     fn columns_of_means_are_headed_by_what_their_points_set() {

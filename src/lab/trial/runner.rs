@@ -19,7 +19,7 @@ use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::Failure;
-use crate::lab::live::{Director, Run};
+use crate::lab::live::{Director, Run, Unmade};
 use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 use crate::scenario::Bounds;
 
@@ -52,7 +52,7 @@ pub(super) struct Runs<'a> {
 }
 
 /// The result of one run, with its index.
-type Ran = (usize, Result<f64, Failure>);
+type Ran = (usize, Result<f64, Unmade>);
 
 impl<'a> Runs<'a> {
     /// The results that the store already has.
@@ -100,13 +100,32 @@ impl<'a> Runs<'a> {
         }
     }
 
+    fn blocks(&self) -> u32 {
+        self.campaign.runs.iter().map(|run| run.block).max().unwrap_or(0)
+    }
+
+    /// The last block up to which all runs are there.
+    fn complete(&self) -> Option<u32> {
+        let goodput = |nth: usize| self.goodputs[nth];
+        (1..=self.blocks()).take_while(|block| self.campaign.is_complete(*block, &goodput)).last()
+    }
+
+    /// Ends the trial without a run. The complete blocks count if the time is up; anything else is a failure.
+    fn end_without(&mut self, unmade: Unmade) -> Option<Failure> {
+        match (unmade, self.complete()) {
+            (Unmade::OutOfTime(_), Some(block)) => {
+                (self.last, self.is_out_of_time) = (Some(block), true);
+                None
+            }
+            (Unmade::OutOfTime(failure) | Unmade::Failed(failure), _) => Some(failure),
+        }
+    }
+
     /// Sets the last block once the time is too short for another one.
     fn end_in_time(&mut self, budget: &Budget) {
         let runs = &self.campaign.runs;
-        let goodput = |nth: usize| self.goodputs[nth];
-        let blocks = runs.iter().map(|run| run.block).max().unwrap_or(0);
-        let complete = (1..=blocks).take_while(|block| self.campaign.is_complete(*block, &goodput)).last();
-        let Some(block) = complete.filter(|block| *block < blocks) else { return };
+        let blocks = self.blocks();
+        let Some(block) = self.complete().filter(|block| *block < blocks) else { return };
         let left = runs
             .iter()
             .zip(&self.goodputs)
@@ -134,6 +153,7 @@ impl<'a> Runs<'a> {
             campaign: self.campaign,
             store: self.store,
             how,
+            until: budget.until(),
             left: Mutex::new(missing.into_iter()),
             has_enough: AtomicBool::new(false),
         };
@@ -154,7 +174,7 @@ impl<'a> Runs<'a> {
                         budget.on_run();
                         self.end_in_time(&budget);
                     }
-                    Err(error) => failure = failure.take().or(Some(error)),
+                    Err(unmade) => failure = failure.take().or(self.end_without(unmade)),
                 }
                 if failure.is_some() || self.last.is_some() {
                     work.has_enough.store(true, Ordering::Relaxed);
@@ -178,6 +198,10 @@ impl Budget {
         Budget { within, began: Instant::now(), done: 0 }
     }
 
+    fn until(&self) -> Option<Instant> {
+        self.began.checked_add(self.within?)
+    }
+
     fn on_run(&mut self) {
         self.done += 1;
     }
@@ -196,6 +220,7 @@ struct Work<'a> {
     campaign: &'a Campaign,
     store: &'a Store,
     how: &'a How,
+    until: Option<Instant>,
     left: Mutex<std::vec::IntoIter<usize>>,
     has_enough: AtomicBool,
 }
@@ -214,7 +239,8 @@ impl Drop for Alarm<'_> {
 impl Work<'_> {
     fn go_on(&self, say: &Sender<Ran>) {
         let _alarm = Alarm(&self.has_enough);
-        let director = |ends| Director::new(self.store.folder().to_owned(), self.how.bounds, ends);
+        let director =
+            |ends| Director::new(self.store.folder().to_owned(), self.how.bounds, ends).until(self.until);
         let mut director = self.how.ends.as_ref().map(director);
         while !self.has_enough.load(Ordering::Relaxed) {
             let next = self.left.lock().expect("no thread panics with it").next();
@@ -231,19 +257,19 @@ impl Work<'_> {
     }
 
     /// Makes one run, from its plan to its record. Returns its goodput.
-    fn one(&self, run: &Planned, director: Option<&mut Director<'_>>) -> Result<f64, Failure> {
+    fn one(&self, run: &Planned, director: Option<&mut Director<'_>>) -> Result<f64, Unmade> {
         let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
         match director {
             Some(director) => self.live(run, &prepared, director),
             None if self.campaign.world.is_live() => {
-                Err(Failure::refused("world", "this trial runs in the simulation alone, expected sim"))
+                Err(Failure::refused("world", "this trial runs in the simulation alone, expected sim").into())
             }
-            None => self.simulated(run, &prepared),
+            None => Ok(self.simulated(run, &prepared)?),
         }
     }
 
     /// Makes one run in real time.
-    fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<f64, Failure> {
+    fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<f64, Unmade> {
         let trial = &self.campaign.trial;
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
         let folder = self.store.folder().join("captures").join(&run.id);
@@ -256,7 +282,7 @@ impl Work<'_> {
         })?;
         let goodput = result.total.goodput_kbps;
         let record = self.campaign.record(run, result, None);
-        self.store.keep(&record, &meter.stop(0), None)?;
+        self.store.keep(&record, &meter.stop(0), None).map_err(Failure::from)?;
         Ok(goodput)
     }
 

@@ -1,4 +1,4 @@
-//! A signal that ends a trial in virtual time: it is said how far the trial came and how it goes on.
+//! A signal that ends a trial: it is said how far the trial came and how it goes on.
 
 use std::os::fd::OwnedFd;
 use std::process;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::{self, Failure};
 use crate::signals::Caught;
@@ -54,6 +54,14 @@ fn end_with(ends: &OwnedFd, is_over: &AtomicBool, said: impl FnOnce() -> String)
     if !is_over.load(Ordering::Relaxed) {
         failure::remark(&said());
         process::exit(INTERRUPTED);
+    }
+}
+
+/// Says it of a trial in real time, which ends in order by itself, if a signal ended it.
+pub(super) fn tell_of(ends: &OwnedFd, done: usize, total: usize) {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut [PollFd::new(ends, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0) {
+        failure::remark(&said(done, total));
     }
 }
 

@@ -9,7 +9,7 @@ use hopwise_lab::campaign::Campaign;
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::world::World;
 
-use super::{Arguments, Made, made, print};
+use super::{Arguments, Made, check, made, print};
 use crate::failure::{self, Failure, printed};
 
 /// The file of the comparison, beside a folder for each world.
@@ -28,11 +28,12 @@ pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure
     }
     // A scenario that one world refuses is refused before the others have run.
     let scenarios = worlds.iter().map(|world| arguments.of.load_in(*world)).collect::<Result<Vec<_>, _>>()?;
+    let mut budget = Budget::new(arguments.within.map(|within| within.0), worlds);
     for scenario in &scenarios {
-        Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
+        let (campaign, _) = Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
+        check(&campaign, budget.share_of_live())?;
     }
     let folder = arguments.of.folder(&scenarios[0]);
-    let mut budget = Budget::new(arguments.within.map(|within| within.0), worlds);
     let mut ran = Vec::new();
     for scenario in &scenarios {
         let world = scenario.world();
@@ -89,6 +90,11 @@ impl Budget {
     fn new(within: Option<Duration>, worlds: &[World]) -> Budget {
         let live = worlds.iter().filter(|world| world.is_live()).count();
         Budget { within, began: Instant::now(), live_left: hopwise_core::narrow::as_u32(live) }
+    }
+
+    /// The most time that a world may have that takes real time.
+    fn share_of_live(&self) -> Option<Duration> {
+        Some(self.within? / self.live_left.max(1))
     }
 
     /// The time for the next world: an equal share of what is left, and all of it in virtual time.

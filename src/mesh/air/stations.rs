@@ -81,8 +81,20 @@ pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses a user who may not make namespaces.
+pub(crate) fn check_user() -> Result<(), Failure> {
+    match geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Failure::failed(
+            "make namespaces",
+            "only root may: begin the command with `sudo`; --world sim and hwsim take no root",
+        )),
+    }
+}
+
 impl Stations {
     pub(crate) fn open(prefix: &str, prepared: &Prepared, serves: Serves) -> Result<Stations, Failure> {
+        check_user()?;
         let plan = &prepared.plan;
         let names: Vec<_> = prepared.names.iter().map(|name| format!("{prefix}-{name}")).collect();
         let note = Note::take(Path::new(NOTES), prefix, &names)?;

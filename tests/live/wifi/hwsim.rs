@@ -121,6 +121,40 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
 }
 
 #[test]
+fn a_routing_daemon_and_the_doctor_read_the_stations_of_a_real_nl80211() {
+    let test = "a_routing_daemon_and_the_doctor_read_the_stations_of_a_real_nl80211";
+    if !can_run(test) {
+        return;
+    }
+    let folder = Folder::new("facts");
+    let script = "\
+        on() { ip netns exec \"$@\"; }\n\
+        f=/run/route.yaml\n\
+        printf 'address: 10.0.0.1\\nnetwork: 10.0.0.0/24\\ninterfaces: [air0]\\n' > $f\n\
+        printf 'control: /run/route.sock\\nrouting: { protocol: aodv }\\n' >> $f\n\
+        ip netns exec n0 /program/hopwise route $f & daemon=$!\n\
+        until on n0 ping -q -c 3 -i 0.2 -W 2 10.0.0.2; do :; done\n\
+        told() { /program/hopwise status --control /run/route.sock; }\n\
+        for n in $(seq 100); do told | grep -q -e -60 && break; sleep 0.2; done\n\
+        echo mark status; told\n\
+        echo mark doctor; on n0 /program/hopwise doctor\n\
+        kill $daemon; wait $daemon; echo ended $?";
+    let done = folder.world(1, LIMIT, &[], script).output().expect("it starts");
+    let all = said(&done);
+    let (_, told) = all.split_once("mark status\n").unwrap_or_else(|| panic!("{all}"));
+    let (status, doctor) = told.split_once("mark doctor\n").unwrap_or_else(|| panic!("{all}"));
+    for wanted in ["air0: 1 station", "10.0.0.2", "02:00:00:00:00:01", "-60"] {
+        assert!(status.contains(wanted), "{wanted}: {all}");
+    }
+    let row = doctor.lines().find(|line| line.contains("stations     air0: "));
+    assert!(
+        row.is_some_and(|row| row.contains("1 station is odd") || row.contains("airtime-never-counts")),
+        "{all}"
+    );
+    assert!(doctor.contains("ended 0"), "{all}");
+}
+
+#[test]
 fn a_killed_one_takes_its_guest_along_and_the_next_one_removes_its_files() {
     let test = "a_killed_one_takes_its_guest_along_and_the_next_one_removes_its_files";
     if !can_run(test) {

@@ -3,40 +3,52 @@
 use super::super::chart::{Axis, Chart, escape, number};
 use super::super::{View, figure};
 use super::ratios::WIDTH;
-use crate::findings::ArmFindings;
-use crate::metric;
+use crate::findings::{ArmFindings, PointFindings};
+use crate::metric::{self, Metric};
 use crate::scenario::point::Point;
 use crate::statistics::{Summary, summarize};
 
 const MOST_CHARTS: usize = 6;
 
-/// An arm's goodput and its median round trip, over its runs.
+/// A metric of round trips, and its name in the figure.
+struct Measure {
+    metric: &'static str,
+    says: &'static str,
+}
+
+/// The first one is shown unless another one has more arms: the kernel's TCP tells the mean alone.
+const MEASURES: [Measure; 2] = [
+    Measure { metric: "rtt_median_ms", says: "median round trip" },
+    Measure { metric: "rtt_ms", says: "mean smoothed round trip" },
+];
+
+/// An arm's goodput and its round trip, over its runs.
 struct At<'a> {
     arm: &'a ArmFindings,
     kbps: Summary,
     rtt_ms: Summary,
 }
 
+type AtPoint<'a> = (&'a Point, Vec<At<'a>>);
+
 pub(super) fn goodput_against_delay(view: &View<'_>) -> String {
-    let points = &view.findings.points;
-    let known: Vec<(&Point, Vec<At<'_>>)> = points
-        .iter()
-        .map(|point| {
-            (&point.point, point.arms.iter().filter_map(|arm| at(view, &point.point, arm)).collect())
-        })
-        .filter(|(_, arms): &(_, Vec<_>)| !arms.is_empty())
-        .collect();
+    let count = |known: &[AtPoint<'_>]| known.iter().map(|(_, arms)| arms.len()).sum::<usize>();
+    let by = |measure: &'static Measure| (measure, known_by(view, measure));
+    // All arms of the figure stand by one measure.
+    let [first, other] = MEASURES.each_ref().map(by);
+    let (Measure { says, .. }, known) = if count(&other.1) > count(&first.1) { other } else { first };
     if known.is_empty() {
         return String::new();
     }
     let high = |summary: &Summary| summary.ci95.map_or(summary.mean, |[_, high]| high);
     let all = || known.iter().flat_map(|(_, arms)| arms);
-    let across = Axis::to_most("median round trip, ms", all().map(|at| high(&at.rtt_ms)));
+    let head = format!("{says}, ms");
+    let across = Axis::to_most(&head, all().map(|at| high(&at.rtt_ms)));
     let upward = Axis::to_most("kbit/s", all().map(|at| high(&at.kbps)));
-    let panel = |(point, arms): &(&Point, Vec<At<'_>>)| {
+    let panel = |(point, arms): &AtPoint<'_>| {
         let head = view.group(point);
         let head = if head.is_empty() { head } else { format!("<h4>{}</h4>", escape(&head)) };
-        format!("<div>{head}{}</div>", chart(view, arms, (across, upward)))
+        format!("<div>{head}{}</div>", chart(view, arms, (across, upward), says))
     };
     let panels: String = known.iter().take(MOST_CHARTS).map(panel).collect();
     let left = known.len().saturating_sub(MOST_CHARTS);
@@ -44,18 +56,28 @@ pub(super) fn goodput_against_delay(view: &View<'_>) -> String {
         if left > 0 { format!(" Left out for want of room: {left} more points.") } else { String::new() };
     let reading = format!(
         "A dot is an arm's mean over its runs, the cross the 95 % intervals of both. Higher carried more, further left \
-         answered sooner; an arm above and left of another is better in both.{left}"
+         answered sooner; an arm above and left of another is better in both. The \
+         round trip of every arm is the {says}.{left}"
     );
     figure("fig-delay", "Goodput against round trips", &panels, &reading)
 }
 
-fn at<'a>(view: &View<'_>, point: &Point, arm: &'a ArmFindings) -> Option<At<'a>> {
-    let rtt = metric::named("rtt_median_ms")?;
+/// The points and the arms of which the measure is known.
+fn known_by<'a>(view: &'a View<'_>, measure: &Measure) -> Vec<AtPoint<'a>> {
+    let Some(rtt) = metric::named(measure.metric) else { return Vec::new() };
+    let arms = |point: &'a PointFindings| {
+        point.arms.iter().filter_map(|arm| at(view, &point.point, arm, rtt)).collect::<Vec<_>>()
+    };
+    let points = view.findings.points.iter().map(|point| (&point.point, arms(point)));
+    points.filter(|(_, arms)| !arms.is_empty()).collect()
+}
+
+fn at<'a>(view: &View<'_>, point: &Point, arm: &'a ArmFindings, rtt: &Metric) -> Option<At<'a>> {
     let each: Vec<f64> = view.runs(point, &arm.samples.arm).filter_map(|run| (rtt.of)(&run.result)).collect();
     Some(At { arm, kbps: arm.summary?, rtt_ms: summarize(&each)? })
 }
 
-fn chart(view: &View<'_>, arms: &[At<'_>], (across, upward): (Axis<'_>, Axis<'_>)) -> String {
+fn chart(view: &View<'_>, arms: &[At<'_>], (across, upward): (Axis<'_>, Axis<'_>), says: &str) -> String {
     let mut chart = Chart::new((WIDTH, 260.0), across, upward);
     let mut dots = Vec::new();
     for At { arm, kbps, rtt_ms } in arms {
@@ -73,5 +95,5 @@ fn chart(view: &View<'_>, arms: &[At<'_>], (across, upward): (Axis<'_>, Axis<'_>
         dots.push(((x, y), name.as_str(), class));
     }
     chart.names_beside(&dots);
-    chart.finish("goodput against the median round trip")
+    chart.finish(&format!("goodput against the {says}"))
 }

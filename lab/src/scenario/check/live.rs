@@ -4,6 +4,7 @@ use hopwise_mesh::WhenFull;
 
 use super::Checked;
 use crate::kernel_tcp;
+use crate::live::air::SHORTEST_QUEUE;
 use crate::located::{Document, Refusal, YamlPath};
 use crate::routing::{OnlySimulated, Protocol};
 use crate::scenario::schema::{ArmConfig, ScenarioFile, Traffic, TrafficKind};
@@ -35,6 +36,10 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         let at = root.key("radio").key("when_full");
         return refuse(&at, "a kernel's queue does not hold packets back", "drop");
     }
+    if let (World::Netns, Some(at)) = (world, short_queue(file)) {
+        let accepted = format!("{SHORTEST_QUEUE} or more");
+        return refuse(&at, "devices of the kernel have longer queues", &accepted);
+    }
     if file.gateway.is_some() {
         return Err(document.refuse_key(
             &root.key("gateway"),
@@ -58,6 +63,17 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
         }
     }
     Ok(())
+}
+
+/// The queue of radios or of a wire that is too short for a device.
+fn short_queue(file: &ScenarioFile) -> Option<YamlPath> {
+    let wire = file.topology.wired.as_ref().and_then(|wired| wired.queue_packets);
+    let (radio, root) = (file.radio.queue_packets, YamlPath::root());
+    match (radio < SHORTEST_QUEUE, wire.is_some_and(|wire| wire < SHORTEST_QUEUE)) {
+        (true, _) => Some(root.key("radio").key("queue_packets")),
+        (false, true) => Some(root.key("topology").key("wired").key("queue_packets")),
+        (false, false) => None,
+    }
 }
 
 /// The part of `routing:` that daemons beside a kernel do not obey, with the problem and what would be accepted.

@@ -1,6 +1,5 @@
 //! A field on this machine: TAP devices in namespaces, and the scenario's radios between them in real time.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
@@ -13,6 +12,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Field, Heard};
 use crate::failure::Failure;
+use crate::lab::live::lost;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::medium;
 use crate::mesh::air::stations::{Serves, Stations};
@@ -78,37 +78,14 @@ fn carry(
     let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), (prepared, epoch), out)?;
     let served = medium::serve((&mut live, clock), stations, ends, None);
     watch.end()?;
-    served.map_err(|error| Failure::failed("carry frames", error))?;
-    let queue_drops = stations.namespaces().iter().map(drops).sum();
-    Ok(Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness() })
+    let dropped = served.map_err(|error| Failure::failed("carry frames", error))?;
+    let not_taken = dropped.not_taken.iter().sum();
+    let queue_drops = stations.namespaces().iter().map(queue_drops).sum();
+    Ok(Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness(), lost: not_taken })
 }
 
-/// Packets that the kernel dropped because a queue of a device was full.
-fn drops(namespace: &Namespace) -> u64 {
-    let read = namespace.run(|| fs::read_to_string("/proc/thread-self/net/dev"));
-    read.ok().and_then(Result::ok).map_or(0, |text| drops_in(&text))
-}
-
-/// The drops on the way out of all devices of the air, in the kernel's table of devices.
-fn drops_in(table: &str) -> u64 {
-    let of_device = |line: &str| {
-        let (name, counters) = line.split_once(':')?;
-        let is_air = name.trim().starts_with("air") || name.trim().starts_with("wire");
-        counters.split_whitespace().nth(11)?.parse::<u64>().ok().filter(|_| is_air)
-    };
-    table.lines().filter_map(of_device).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drops_of_the_airs_devices_are_counted_and_no_others() {
-        let table = "Inter-|   Receive                      |  Transmit\n face |bytes|bytes\n\
-                     \x20 air0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
-                     \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n\
-                     \x20wire1: 0 0 0 0 0 0 0 0 0 0 0 30 0 0 0 0\n";
-        assert_eq!(drops_in(table), 42);
-    }
+/// Packets that the kernel dropped because a radio's or a wire's queue was full.
+fn queue_drops(namespace: &Namespace) -> u64 {
+    let of_the_air = |name: &str| name.starts_with("air") || name.starts_with("wire");
+    namespace.run(|| lost::by_devices(of_the_air)).unwrap_or(0)
 }

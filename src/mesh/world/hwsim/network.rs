@@ -73,6 +73,7 @@ impl<'a> Network<'a> {
     ) -> Result<(T, Carried), Failure> {
         let (mut before, field) = (self.world(), &self.field);
         self.carry((&mut before, Clock::start()), ends, || gather(field, ends))?;
+        let joined = self.hwsim.refusals();
         let mut live = self.world();
         let wanted = Wanted { capture: capture.is_some(), frames: false, trace: false };
         let clock = Clock::start();
@@ -81,7 +82,7 @@ impl<'a> Network<'a> {
         let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (self.prepared, epoch), out)?;
         let (done, dropped) = self.carry((&mut live, clock), ends, work)?;
         watch.end()?;
-        Ok((done, Carried { live, dropped, refusals: self.hwsim.refusals() }))
+        Ok((done, Carried { live, dropped, refusals: self.hwsim.refusals().since(joined) }))
     }
 
     fn world(&self) -> Live<Whole> {

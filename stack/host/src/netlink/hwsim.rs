@@ -70,6 +70,13 @@ pub struct Refusals {
     pub overruns: u64,
 }
 
+impl Refusals {
+    /// Those that came after `earlier`.
+    pub fn since(self, earlier: Refusals) -> Refusals {
+        Refusals { refused: self.refused - earlier.refused, overruns: self.overruns - earlier.overruns }
+    }
+}
+
 /// The radios of mac80211_hwsim, and the medium between them.
 #[derive(Debug)]
 pub struct Hwsim {

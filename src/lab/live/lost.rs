@@ -1,0 +1,48 @@
+//! Packets that this machine lost in a run: no program or processor took them in time.
+
+use std::fs;
+
+/// Packets that this network namespace's devices did not send because their queues were full. `is_counted` takes a
+/// device's name.
+pub(super) fn by_devices(is_counted: impl Fn(&str) -> bool) -> u64 {
+    fs::read_to_string("/proc/thread-self/net/dev").map_or(0, |table| in_devices(&table, is_counted))
+}
+
+fn in_devices(table: &str, is_counted: impl Fn(&str) -> bool) -> u64 {
+    let of_device = |line: &str| {
+        let (name, counters) = line.split_once(':')?;
+        counters.split_whitespace().nth(11)?.parse::<u64>().ok().filter(|_| is_counted(name.trim()))
+    };
+    table.lines().filter_map(of_device).sum()
+}
+
+/// Packets that waited for a processor of this machine, and found its queue full.
+pub(super) fn by_processors() -> u64 {
+    fs::read_to_string("/proc/net/softnet_stat").map_or(0, |table| in_processors(&table))
+}
+
+fn in_processors(table: &str) -> u64 {
+    let of_processor = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    table.lines().filter_map(of_processor).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_of_the_devices_that_are_asked_for_are_counted_and_no_others() {
+        let table = "Inter-|   Receive                      |  Transmit\n face |bytes|bytes\n\
+                     \x20 air0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                     \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n\
+                     \x20wire1: 0 0 0 0 0 0 0 0 0 0 0 30 0 0 0 0\n";
+        assert_eq!(in_devices(table, |name| name != "lo"), 42);
+        assert_eq!(in_devices(table, |name| name == "lo"), 99);
+    }
+
+    #[test]
+    fn packets_that_no_processor_took_are_the_second_column_of_each_row() {
+        assert_eq!(in_processors("0000a3f2 00000010 00000000 0\n00000001 00000002 0 0\n"), 18);
+        assert_eq!(in_processors(""), 0);
+    }
+}
