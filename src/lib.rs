@@ -1,7 +1,56 @@
-//! The command's package. Programs build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and
-//! `hopwise-lab`.
+//! The `hopwise` command as a library, for programs that add agents of their own to it.
+//!
+//! Such a program has every subcommand of `hopwise`, and knows its agents like ours in all of them:
+//!
+//! ```text
+//! fn main() -> ExitCode {
+//!     hopwise::main_with(&[(&growing::DESCRIPTOR, include_str!("growing.rs"))])
+//! }
+//! ```
+//!
+//! `docs/own-agent.md` has a whole agent, and `examples/own-agent` is its crate. Programs that use the stack without
+//! the command build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and `hopwise-lab`.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![warn(missing_docs)]
+
+use std::process::ExitCode;
+
+pub use hopwise_agents::agent;
+#[cfg(feature = "testkit")]
+pub use hopwise_agents::testkit;
+
+use agent::Descriptor;
+
+#[cfg(test)]
+mod book;
+mod command;
+mod daemon;
+mod failure;
+mod inspect;
+mod lab;
+mod measure;
+mod mesh;
+mod node;
+mod proxy;
+mod scenario;
+mod signals;
+mod table;
+
+/// The `main` of a program that has these agents beside ours, each with the text of its file (by [`include_str!`]).
+///
+/// `agents show` prints the header of that text. Its hash is a part of the version, so that runs of two versions of an
+/// agent are never mixed. The exit status is 0 when the work is done, 1 if it failed, and 2 if the input was refused. A
+/// wrong description of an agent is refused before the command line is read.
+pub fn main_with(own: &[(&'static Descriptor, &'static str)]) -> ExitCode {
+    match hopwise_agents::registry::add(own) {
+        Ok(()) => command::run(),
+        Err(error) => {
+            failure::Failure::refused("agents of one's own", error.to_string()).print();
+            ExitCode::from(2)
+        }
+    }
+}
 
 /// The examples of this page are compiled and run with the tests.
 #[cfg(doctest)]

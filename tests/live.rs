@@ -41,6 +41,8 @@ mod mesh;
 mod namespace;
 #[path = "live/node.rs"]
 mod node;
+#[path = "live/own.rs"]
+mod own;
 #[path = "live/path.rs"]
 mod path;
 #[cfg(feature = "pcap")]

@@ -24,7 +24,7 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// The allowed dependencies of each crate; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
         "stack/host/Cargo.toml",
@@ -49,7 +49,10 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ),
     ("stack/mesh/Cargo.toml", &["hmac", "hopwise-core", "sha2"]),
     ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
-    ("agents/Cargo.toml", &["hopwise-core"]),
+    // proptest is for its feature `testkit` alone.
+    ("agents/Cargo.toml", &["hopwise-core", "proptest"]),
+    // As a crate outside would be.
+    ("examples/own-agent/Cargo.toml", &["hopwise"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
     (
         "lab/Cargo.toml",
@@ -219,7 +222,9 @@ fn every_package_comes_from_the_public_index() {
 
 #[test]
 fn every_crate_inherits_the_lints() {
-    let own = |file: &File| file.is_manifest() && !file.is_fuzz();
+    // The example is there to be copied to where there is no such workspace.
+    let is_example = |file: &File| file.path.starts_with("examples/");
+    let own = |file: &File| file.is_manifest() && !file.is_fuzz() && !is_example(file);
     let without =
         files().into_iter().filter(|file| own(file) && !file.text.contains("[lints]\nworkspace = true"));
     nothing(without.map(|file| format!("{}: add [lints] workspace = true", file.path)));

@@ -24,8 +24,8 @@ pub struct Descriptor {
     pub make: Make,
 }
 
-/// An agent, and the text of its file.
-pub(crate) type Listed = (&'static Descriptor, &'static str);
+/// An agent, and the text of its file. `hopwise agents show` prints the paragraphs of the file's header.
+pub type Listed = (&'static Descriptor, &'static str);
 
 /// Declares the modules of a kind's agents and lists them, in the order of `hopwise agents`.
 /// One line registers an agent.
@@ -58,7 +58,7 @@ pub enum Make {
 }
 
 /// The party that an agent acts for. It prints as `receiver`, `sender` or `base-station`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Decides when to acknowledge: a [`ReceiverAgent`].
     Receiver,

@@ -8,15 +8,16 @@
 //!
 //! 1. Write `receiver/NAME.rs` (`_` for `-`) after the example of `receiver/delayed.rs`: the header with source, rule
 //!    and deviations, `params!`, the descriptor, the rule and a test. `testkit/receiver.rs` explains the language of
-//!    tests. The rule implements `Holds` (see `receiver/hold.rs`); its one required function decides until when an
-//!    in-order segment waits. No hold is longer than `hold::LONGEST_MS`. An agent that uses the peer's window, the hops
-//!    or the round trip says so in `needs`; its header says its rule while they are unknown. `receiver/dca.rs` uses all
-//!    three. The hops that data crosses are `hops_from_peer.or(hops_to_peer)`.
+//!    tests. The rule implements [`Holds`](agent::Holds) (see `receiver/hold.rs`); its one required function decides
+//!    until when an in-order segment waits. No hold is longer than [`LONGEST_MS`](agent::LONGEST_MS). An agent that
+//!    uses the peer's window, the hops or the round trip says so in `needs`; its header says its rule while they are
+//!    unknown. `receiver/dca.rs` uses all three. The hops that data crosses are `hops_from_peer.or(hops_to_peer)`.
 //! 2. Add `pub mod NAME;` to `receiver.rs`, where `hopwise agents` should list it.
 //! 3. Run `HOPWISE_WRITE_DOCS=1 cargo test -p hopwise-agents`: it tests all agents and writes the tables of
 //!    `docs/agents.md`. `scripts/bench agents` measures the agent for the table of costs in `docs/performance.md`.
 //!
-//! `docs/own-agent.md` shows these steps with a complete small agent.
+//! A crate outside takes what it needs from [`agent`], and adds its agents to the [registry] of its program:
+//! `docs/own-agent.md` shows these steps with a complete small agent, and the way from there into this crate.
 //!
 //! Specs, `hopwise agents`, the checks of scenarios and the tests over all agents then know the new agent. The steps
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in
@@ -24,6 +25,7 @@
 
 #![warn(missing_docs)]
 
+pub mod agent;
 pub mod base_station;
 pub mod descriptor;
 mod maker;
@@ -32,8 +34,8 @@ pub mod receiver;
 pub mod registry;
 pub mod sender;
 pub mod spec;
-#[cfg(test)]
-mod testkit;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 
 pub use descriptor::Descriptor;
 pub use maker::StandardAgents;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use args::Args;
-pub(crate) use setting::{Brief, Setting, choices, params};
+pub use setting::{Brief, Setting, choices, params};
 
 /// The default of a switch that is off unless a spec says otherwise.
 pub const OFF: u64 = 0;
@@ -50,8 +50,9 @@ impl Param {
         self
     }
 
-    /// Sets the name, and the meaning unless `doc` is empty.
-    pub(crate) const fn called(mut self, name: &'static str, doc: &'static str) -> Param {
+    /// Sets the name, and the meaning unless `doc` is empty. [`params!`](params) calls it.
+    #[doc(hidden)]
+    pub const fn called(mut self, name: &'static str, doc: &'static str) -> Param {
         self.name = name;
         if !doc.is_empty() {
             self.doc = doc.trim_ascii_start();

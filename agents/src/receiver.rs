@@ -1,7 +1,7 @@
 //! Agents that decide when to acknowledge.
 
 mod gap_average;
-mod hold;
+pub(crate) mod hold;
 mod quick_gaps;
 mod repeat;
 
@@ -22,8 +22,3 @@ agents! { "receiver":
     pub mod train;
     pub mod dup_count;
 }
-
-/// The agent of `docs/own-agent.md`. It is in no table, and only tests find it.
-#[cfg(test)]
-#[path = "../../docs/own-agent/growing.rs"]
-pub(crate) mod shown;

@@ -1,14 +1,15 @@
 //! All agents by name. Specs, `hopwise agents` and `docs/agents.md` come from this one table.
 
 mod header;
+mod own;
 
-use std::sync::LazyLock;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 pub use header::Header;
+pub use own::NotAdded;
 
-use crate::descriptor::Listed;
-
-pub use crate::descriptor::{Descriptor, Kind, Make};
+pub use crate::descriptor::{Descriptor, Kind, Listed, Make};
 use crate::param::{DefaultValue, Param};
 use crate::{base_station, receiver, sender};
 
@@ -21,44 +22,107 @@ pub const DEFAULT_SHADOWS: &str = "[]";
 /// The base-station agent if none is named.
 pub const DEFAULT_BASE_STATION: &str = "none";
 
-static ALL: LazyLock<Vec<&'static Descriptor>> =
-    LazyLock::new(|| listed().map(|(agent, _)| *agent).collect());
+/// The agents of the program. It is set once, at the latest by the first look.
+static IN_FORCE: OnceLock<Registry> = OnceLock::new();
 
-/// The agent that `docs/own-agent.md` shows.
-#[cfg(test)]
-static SHOWN: &[&Descriptor] = &[&receiver::shown::DESCRIPTOR];
-#[cfg(not(test))]
-static SHOWN: &[&Descriptor] = &[];
+/// The agents that specs can name: ours, and those of one program. A clone is the same table.
+#[derive(Clone)]
+pub struct Registry(Arc<Tables>);
 
-fn listed() -> impl Iterator<Item = &'static Listed> {
-    [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten()
+struct Tables {
+    /// Receivers first, then senders, then base-station agents; in each kind ours come first.
+    listed: Vec<Listed>,
+    all: Vec<&'static Descriptor>,
+    own: Vec<Listed>,
 }
 
-/// Every registered agent: receivers first, then senders, then base-station agents.
+impl Registry {
+    /// Our agents alone.
+    pub(crate) fn ours() -> Registry {
+        Registry::of(&[])
+    }
+
+    /// Our agents and these, each with the text of its file.
+    pub fn with(own: &[Listed]) -> Result<Registry, NotAdded> {
+        let mut registry = Registry::ours();
+        for (nth, one) in own.iter().enumerate() {
+            own::check(one, &registry)?;
+            registry = Registry::of(&own[..=nth]);
+        }
+        Ok(registry)
+    }
+
+    fn of(own: &[Listed]) -> Registry {
+        let ours = [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten();
+        let mut listed: Vec<_> = ours.chain(own).copied().collect();
+        listed.sort_by_key(|(agent, _)| agent.kind());
+        let all = listed.iter().map(|(agent, _)| *agent).collect();
+        Registry(Arc::new(Tables { listed, all, own: own.to_vec() }))
+    }
+
+    /// Every agent: receivers first, then senders, then base-station agents.
+    pub fn all(&self) -> &[&'static Descriptor] {
+        &self.0.all
+    }
+
+    /// The agents that are not ours, each with the text of its file.
+    pub fn own(&self) -> &[Listed] {
+        &self.0.own
+    }
+
+    /// The agents with this name: at most one of each kind.
+    pub fn find(&self, name: &str) -> impl Iterator<Item = &'static Descriptor> {
+        self.all().iter().copied().filter(move |agent| agent.name == name)
+    }
+
+    /// The names of all agents of this kind.
+    pub fn names(&self, kind: Kind) -> impl Iterator<Item = &'static str> {
+        self.all().iter().filter(move |agent| agent.kind() == kind).map(|agent| agent.name)
+    }
+}
+
+/// The names alone: the texts of the files would fill pages.
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all().iter().map(|agent| agent.name)).finish()
+    }
+}
+
+/// Adds a program's own agents to ours: once, and before anything looks an agent up.
+pub fn add(own: &[Listed]) -> Result<(), NotAdded> {
+    IN_FORCE.set(Registry::with(own)?).map_err(|_| NotAdded::TooLate)
+}
+
+/// The agents of this program. From the first look on, none can be added.
+pub fn in_force() -> &'static Registry {
+    IN_FORCE.get_or_init(Registry::ours)
+}
+
+/// Every agent of this program: receivers first, then senders, then base-station agents.
 pub fn all() -> &'static [&'static Descriptor] {
-    &ALL
+    in_force().all()
 }
 
-/// The agents with this name: at most one of each kind.
+/// The agents of this program with this name: at most one of each kind.
 pub fn find(name: &str) -> impl Iterator<Item = &'static Descriptor> {
-    ALL.iter().chain(SHOWN).copied().filter(move |descriptor| descriptor.name == name)
+    in_force().find(name)
 }
 
-/// The names of all agents of this kind.
+/// The names of all agents of this kind in this program.
 pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
-    ALL.iter().filter(move |descriptor| descriptor.kind() == kind).map(|descriptor| descriptor.name)
+    in_force().names(kind)
 }
 
 /// The paragraphs in the header of the agent's file.
 pub fn header(agent: &Descriptor) -> Header {
     let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
-    Header::read(listed().find(is_it).map_or("", |(_, file)| file))
+    Header::read(in_force().0.listed.iter().find(is_it).map_or("", |(_, file)| file))
 }
 
 /// The table of this kind in `docs/agents.md`: its head, and a row for each agent.
 pub fn markdown_table(kind: Kind) -> String {
     let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
-    ALL.iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&markdown_row(agent)));
+    all().iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&markdown_row(agent)));
     table
 }
 

@@ -6,13 +6,13 @@ use hopwise_air::random::{Purpose, Stream};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::VERSION;
 use super::findings::label;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
 use super::seal;
 use super::settings::difference;
 use super::statistics::{Samples, is_sure, watch};
+use super::version;
 use crate::hex;
 use crate::located::Refusal;
 use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
@@ -82,7 +82,7 @@ impl Campaign {
         }
         let points = cells.iter().map(|cell| cell.point.clone()).collect();
         let trial = Trial {
-            version: VERSION.to_owned(),
+            version: version::of_program().to_owned(),
             certificate: certificate_hash(),
             scenario: scenario.name.clone(),
             title,

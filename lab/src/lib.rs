@@ -39,10 +39,10 @@ pub mod store;
 pub mod summary;
 pub mod tcp;
 pub mod units;
+pub mod version;
 mod words;
 pub mod world;
 
 pub use hex::hex;
 
-/// The version with a hash of the sources: results of two builds are never taken for each other's.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_SOURCES"));
+pub use version::VERSION;

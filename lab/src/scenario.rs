@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::VERSION;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::Plan;
+use crate::version;
 use crate::world::World;
 use point::{Point, Stop};
 use schema::ScenarioFile;
@@ -188,7 +188,7 @@ impl Scenario {
     /// The message to the nodes of a live run: the scenario, a point of its matrix, an arm and a seed.
     pub fn part(&self, point: &Point, arm: &str, seed: u64) -> Part {
         Part {
-            version: VERSION.to_owned(),
+            version: version::of_program().to_owned(),
             scenario: self.name.clone(),
             text: self.read.document.text().to_owned(),
             sets: self.sets.to_vec(),

@@ -43,8 +43,9 @@ impl Args {
         })
     }
 
-    /// The value of a parameter in the agent's own type for it.
-    pub(crate) fn read<T: Setting>(&self, name: &str) -> T {
+    /// The value of a parameter in the agent's own type for it. A name or a type that the table lacks is an error in
+    /// the agent: it panics. [`params!`](super::params) makes table and type one.
+    pub fn read<T: Setting>(&self, name: &str) -> T {
         T::of(self.get(name)).unwrap_or_else(|| self.mistaken(name))
     }
 

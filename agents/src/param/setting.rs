@@ -15,7 +15,9 @@ use super::{Switch, Value};
 ///
 /// The descriptor takes `Params::TABLE`, and `Params::of` reads the values of a spec. A name with a dash follows the
 /// field, as in `far_limit as "far-limit"`. A shared parameter has its meaning already.
-macro_rules! params {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __params {
     ($($(#[doc = $doc:literal])* $field:ident $(as $name:literal)?: $type:ty = $param:expr),+ $(,)?) => {
         #[derive(Clone, Copy, Debug)]
         struct Params {
@@ -24,10 +26,10 @@ macro_rules! params {
 
         impl Params {
             const TABLE: &'static [$crate::param::Param] =
-                &[$($param.called(params!(@name $field $($name)?), concat!($($doc),*))),+];
+                &[$($param.called($crate::__params!(@name $field $($name)?), concat!($($doc),*))),+];
 
             fn of(args: &$crate::param::Args) -> Params {
-                Params { $($field: args.read(params!(@name $field $($name)?)),)+ }
+                Params { $($field: args.read($crate::__params!(@name $field $($name)?)),)+ }
             }
         }
     };
@@ -36,7 +38,9 @@ macro_rules! params {
 }
 
 /// Writes an enum of the choices for a parameter, with the name of each choice in specs.
-macro_rules! choices {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __choices {
     ($enum:ident { $($(#[doc = $doc:literal])* $choice:ident = $name:literal),+ $(,)? }) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $enum {
@@ -58,10 +62,10 @@ macro_rules! choices {
     };
 }
 
-pub(crate) use {choices, params};
+pub use {__choices as choices, __params as params};
 
 /// A type in which an agent keeps a parameter's value.
-pub(crate) trait Setting: Sized {
+pub trait Setting: Sized {
     /// `None` if the value has another type. An absent value has a meaning in `Option` alone.
     fn of(value: Option<Value>) -> Option<Self>;
 }
@@ -136,12 +140,13 @@ impl<T: Setting> Setting for Option<T> {
 
 /// A time below four seconds in four bytes, for the agent that most connections have. Others take `Duration`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Brief {
+pub struct Brief {
     ns: u32,
 }
 
 impl Brief {
-    pub(crate) fn time(self) -> Duration {
+    /// The same time.
+    pub fn time(self) -> Duration {
         Duration::from_nanos(self.ns.into())
     }
 }

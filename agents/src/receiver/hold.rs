@@ -8,51 +8,59 @@ use hopwise_core::agent::{
 };
 
 /// The longest hold that a setting may name. The ledger allows no longer one.
-pub(super) const LONGEST_MS: u64 = 490;
+pub const LONGEST_MS: u64 = 490;
 
 /// The decision on a segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Decision {
+pub enum Decision {
+    /// An ACK leaves at once.
     Now(Why),
     /// The segment waits until then. A hold that runs already moves its end to that time.
     Hold {
+        /// The end of the hold.
         until: Instant,
+        /// The reason, for the trace.
         why: Why,
     },
     /// The segment waits until then. A hold that runs already keeps its own end.
     Join {
+        /// The end of the hold, if this segment begins it.
         until: Instant,
+        /// The reason, for the trace.
         why: Why,
     },
 }
 
 impl Decision {
-    pub(super) const AT_ONCE: Decision = Decision::Now(Why::plain(AckRule::NotInOrder));
+    /// The answer to a segment that is not in order.
+    pub const AT_ONCE: Decision = Decision::Now(Why::plain(AckRule::NotInOrder));
 
     /// An ACK leaves at once if as much waits as `why` wants. Otherwise the segment joins the hold, which ends at
     /// `until`.
-    pub(super) fn counted(why: Why, until: Instant) -> Decision {
+    pub fn counted(why: Why, until: Instant) -> Decision {
         if why.have >= why.want { Decision::Now(why) } else { Decision::Join { until, why } }
     }
 
     /// The same, but each segment moves the end of the hold.
-    pub(super) fn counted_anew(why: Why, until: Instant) -> Decision {
+    pub fn counted_anew(why: Why, until: Instant) -> Decision {
         if why.have >= why.want { Decision::Now(why) } else { Decision::Hold { until, why } }
     }
 }
 
 /// The arrival time of the first waiting segment.
-pub(super) fn since(arrival: &Arrival, view: &RecvView<'_>) -> Instant {
+pub fn since(arrival: &Arrival, view: &RecvView<'_>) -> Instant {
     view.owed.since.unwrap_or(arrival.now)
 }
 
 /// The rule of an agent that holds segments. Defaults stand for what an agent leaves out.
-pub(super) trait Holds: Debug + Send + 'static {
+pub trait Holds: Debug + Send + 'static {
     /// The reason for an ACK at the end of a hold.
     const AT_END: AckRule = AckRule::Deadline;
 
+    /// The next segment in sequence has arrived: an ACK at once, or a hold until a deadline.
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision;
 
+    /// A segment has arrived that is out of order, a duplicate, or fills a hole.
     fn not_in_order(&mut self, _: &Arrival, _: &RecvView<'_>) -> Decision {
         Decision::AT_ONCE
     }
@@ -60,8 +68,10 @@ pub(super) trait Holds: Debug + Send + 'static {
     /// A segment of any class has arrived. The decision on it follows.
     fn hear(&mut self, _: &Arrival, _: &RecvView<'_>) {}
 
+    /// A hold has come to its end. Its ACK follows.
     fn ran_out(&mut self, _: &RecvView<'_>) {}
 
+    /// The facts that the connection has to find out for the agent; see [`ReceiverAgent::needs`].
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -71,10 +81,12 @@ pub(super) trait Holds: Debug + Send + 'static {
         None
     }
 
+    /// Numbers of the agent's state for `hopwise status` and traces, each with its unit in its name.
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-pub(super) fn host<R: Holds>(rule: R) -> Box<dyn ReceiverAgent> {
+/// The agent of a rule that [`Holds`].
+pub fn host<R: Holds>(rule: R) -> Box<dyn ReceiverAgent> {
     Box::new(Host::new(rule))
 }
 

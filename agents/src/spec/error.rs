@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Value};
-use crate::registry;
+use crate::registry::{self, Registry};
 
 /// A spec that was refused. It prints as four lines: the problem, the spec, a caret under the place, and what is
 /// accepted there.
@@ -15,6 +15,8 @@ pub struct SpecError {
     spec: String,
     place: Range<usize>,
     problem: Problem,
+    /// The agents that would be accepted; none for those of the program.
+    agents: Option<Registry>,
 }
 
 /// The reason for a refusal. [`SpecError::place`] is the part of the spec that it is about.
@@ -108,7 +110,16 @@ pub enum Problem {
 
 impl SpecError {
     pub(super) fn new(spec: &str, place: Range<usize>, problem: Problem) -> SpecError {
-        SpecError { spec: spec.to_owned(), place, problem }
+        SpecError { spec: spec.to_owned(), place, problem, agents: None }
+    }
+
+    /// The same, where these agents could have been named.
+    pub(super) fn among(self, agents: &Registry) -> SpecError {
+        SpecError { agents: Some(agents.clone()), ..self }
+    }
+
+    fn agents(&self) -> &Registry {
+        self.agents.as_ref().unwrap_or_else(|| registry::in_force())
     }
 
     /// The spec that was refused.
@@ -165,12 +176,12 @@ impl SpecError {
 
     fn write_accepted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problem {
-            Problem::NoName(wanted) => write_names(f, wanted),
+            Problem::NoName(wanted) => self.write_names(f, wanted),
             Problem::UnknownAgent { wanted, nearest } => {
                 write_nearest(f, nearest)?;
-                write_names(f, wanted)
+                self.write_names(f, wanted)
             }
-            Problem::OtherKind { wanted, .. } => write_names(f, wanted),
+            Problem::OtherKind { wanted, .. } => self.write_names(f, wanted),
             Problem::WrapsNothing(agent) => write!(f, "accepted: `{}(delayed)`", agent.name),
             Problem::CannotWrap(agent) => write!(f, "accepted: `{}` alone", agent.name),
             Problem::WrappedTwice(_) => f.write_str("accepted: once"),
@@ -207,10 +218,20 @@ impl SpecError {
             }
             Problem::Trailing => f.write_str("accepted: `name`, `name:value`, `name:key=value,key=value`"),
             Problem::EmptyItem => f.write_str("accepted: one agent between two commas"),
-            Problem::NoOwner | Problem::TwoOwners { .. } => write_owners(f),
+            Problem::NoOwner | Problem::TwoOwners { .. } => self.write_owners(f),
             Problem::Conflict { .. } => f.write_str("accepted: one of the two"),
             Problem::TooMany { most } => write!(f, "accepted: at most {most}"),
         }
+    }
+
+    fn write_names(&self, f: &mut fmt::Formatter<'_>, wanted: Kind) -> fmt::Result {
+        f.write_str("accepted: ")?;
+        write_listed(f, self.agents().all().iter().copied().filter(|agent| agent.kind() == wanted))
+    }
+
+    fn write_owners(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("accepted: exactly one of these, first: ")?;
+        write_listed(f, self.agents().all().iter().copied().filter(|agent| agent.owns_cwnd()))
     }
 }
 
@@ -256,16 +277,6 @@ impl fmt::Display for Shown<'_> {
 
 fn write_nearest(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
     nearest.map_or(Ok(()), |name| write!(f, "did you mean `{name}`? "))
-}
-
-fn write_names(f: &mut fmt::Formatter<'_>, wanted: Kind) -> fmt::Result {
-    f.write_str("accepted: ")?;
-    write_listed(f, registry::all().iter().copied().filter(|agent| agent.kind() == wanted))
-}
-
-fn write_owners(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str("accepted: exactly one of these, first: ")?;
-    write_listed(f, registry::all().iter().copied().filter(|agent| agent.owns_cwnd()))
 }
 
 fn write_listed(

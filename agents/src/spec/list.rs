@@ -11,6 +11,7 @@ use super::parse::spec_in;
 use super::tune::disagreement;
 use crate::descriptor::Kind;
 use crate::param::Profile;
+use crate::registry::{self, Registry};
 use crate::sender::train::SharedPath;
 
 /// The largest number of agents that only watch the ledger.
@@ -42,7 +43,16 @@ pub struct SenderList(Vec<AgentSpec>);
 impl SenderList {
     /// Refuses repeated agents, and agents that set a recovery setting differently. One spec needs no brackets.
     pub fn parse(spec: &str) -> Result<SenderList, SpecError> {
-        let items = items(spec, Kind::Sender, MOST_SENDERS)?;
+        SenderList::parse_among(registry::in_force(), spec)
+    }
+
+    /// The same of another table of agents than that of the program.
+    pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<SenderList, SpecError> {
+        SenderList::checked(agents, spec).map_err(|error| error.among(agents))
+    }
+
+    fn checked(agents: &Registry, spec: &str) -> Result<SenderList, SpecError> {
+        let items = items(agents, spec, Kind::Sender, MOST_SENDERS)?;
         check_owner(spec, &items)?;
         check_repeats(spec, &items)?;
         let (places, list): (Vec<_>, Vec<_>) = items.into_iter().unzip();
@@ -87,7 +97,7 @@ impl ShadowList {
         if spec.trim().is_empty() {
             return Ok(ShadowList::default());
         }
-        let items = items(spec, Kind::Receiver, MOST_SHADOWS)?;
+        let items = items(registry::in_force(), spec, Kind::Receiver, MOST_SHADOWS)?;
         Ok(ShadowList(items.into_iter().map(|(_, item)| item).collect()))
     }
 
@@ -114,13 +124,13 @@ fn joined(specs: &[AgentSpec]) -> String {
 
 type Item = (Range<usize>, AgentSpec);
 
-fn items(text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> {
+fn items(agents: &Registry, text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> {
     let mut items = Vec::new();
     for span in spans(text)? {
         if items.len() == most {
             return Err(SpecError::new(text, span, Problem::TooMany { most }));
         }
-        let spec = spec_in(text, span.clone(), wanted)?;
+        let spec = spec_in(agents, text, span.clone(), wanted)?;
         items.push((span, spec));
     }
     Ok(items)

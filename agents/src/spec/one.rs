@@ -9,6 +9,7 @@ use super::error::SpecError;
 use super::parse::spec_in;
 use crate::descriptor::Kind;
 use crate::param::Profile;
+use crate::registry::{self, Registry};
 
 /// A spec that names a receiver agent.
 #[derive(Clone, Debug)]
@@ -17,7 +18,12 @@ pub struct ReceiverSpec(AgentSpec);
 impl ReceiverSpec {
     /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<ReceiverSpec, SpecError> {
-        spec_in(spec, 0..spec.len(), Kind::Receiver).map(ReceiverSpec)
+        ReceiverSpec::parse_among(registry::in_force(), spec)
+    }
+
+    /// The same of another table of agents than that of the program.
+    pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<ReceiverSpec, SpecError> {
+        spec_in(agents, spec, 0..spec.len(), Kind::Receiver).map(ReceiverSpec)
     }
 
     /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
@@ -44,7 +50,7 @@ pub struct BaseStationSpec(AgentSpec);
 impl BaseStationSpec {
     /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
-        spec_in(spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
+        spec_in(registry::in_force(), spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
     }
 
     /// Every parameter in force.

@@ -7,14 +7,19 @@ use super::error::{Problem, SpecError};
 use super::suggest::nearest;
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};
-use crate::registry;
+use crate::registry::Registry;
 
 /// The characters that end a word.
 const MARKS: [char; 10] = ['(', ')', '[', ']', '{', '}', ',', ':', '=', '"'];
 
-/// Reads the text in `span` as exactly one spec.
-pub(super) fn spec_in(text: &str, span: Range<usize>, wanted: Kind) -> Result<AgentSpec, SpecError> {
-    let mut parser = Parser { text, at: span.start, end: span.end, around: Vec::new() };
+/// Reads the text in `span` as exactly one spec of these agents.
+pub(super) fn spec_in(
+    agents: &Registry,
+    text: &str,
+    span: Range<usize>,
+    wanted: Kind,
+) -> Result<AgentSpec, SpecError> {
+    let mut parser = Parser { agents, text, at: span.start, end: span.end, around: Vec::new() };
     let spec = parser.spec(wanted)?;
     parser.skip_space();
     if parser.at < parser.end {
@@ -24,6 +29,7 @@ pub(super) fn spec_in(text: &str, span: Range<usize>, wanted: Kind) -> Result<Ag
 }
 
 struct Parser<'a> {
+    agents: &'a Registry,
     text: &'a str,
     at: usize,
     end: usize,
@@ -59,12 +65,12 @@ impl Parser<'_> {
         if self.peek() == Some('=') {
             return Err(self.refuse(place.start..self.end, Problem::StrayKey));
         }
-        if let Some(agent) = registry::find(name).find(|agent| agent.kind() == wanted) {
+        if let Some(agent) = self.agents.find(name).find(|agent| agent.kind() == wanted) {
             return Ok((agent, place));
         }
-        let problem = match registry::find(name).next() {
+        let problem = match self.agents.find(name).next() {
             Some(agent) => Problem::OtherKind { agent, wanted },
-            None => Problem::UnknownAgent { wanted, nearest: nearest(name, registry::names(wanted)) },
+            None => Problem::UnknownAgent { wanted, nearest: nearest(name, self.agents.names(wanted)) },
         };
         Err(self.refuse(place, problem))
     }
@@ -203,7 +209,7 @@ impl Parser<'_> {
     }
 
     fn refuse(&self, place: Range<usize>, problem: Problem) -> SpecError {
-        SpecError::new(self.text, place, problem)
+        SpecError::new(self.text, place, problem).among(self.agents)
     }
 
     /// Reads a run of characters without marks and space. The run is empty if a mark comes next.

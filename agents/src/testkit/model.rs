@@ -15,8 +15,11 @@ use proptest::test_runner::TestRunner;
 use super::receiver::{Carried, ReceiverBench};
 use super::sender::Bench;
 use super::specs;
-use crate::descriptor::{Descriptor, Kind};
-use crate::{registry, spec};
+use crate::Profile;
+use crate::descriptor::Descriptor;
+use crate::registry::Registry;
+use crate::sender::train::SharedPath;
+use crate::spec::SenderList;
 
 #[derive(Clone, Debug)]
 enum Heard {
@@ -296,13 +299,18 @@ impl Bench {
     }
 }
 
-/// Plays random sequences of events. The cases of the committed corpus, which all agents share, come first.
+/// Plays random sequences of events. The cases of the `corpus` come first, a file beside these sources.
+#[track_caller]
 fn survives<Event: Debug, Specs: Strategy<Value = String>>(
     specs: Specs,
     event: impl Strategy<Value = Event>,
-    play: fn(&str, &[Event]),
+    corpus: Option<&'static str>,
+    play: impl Fn(&str, &[Event]),
 ) {
-    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::default() };
+    let config = match corpus {
+        Some(_) => ProptestConfig { source_file: corpus, ..ProptestConfig::default() },
+        None => ProptestConfig { failure_persistence: None, ..ProptestConfig::default() },
+    };
     let cases = (specs, prop::collection::vec(event, 0..120));
     let survived = TestRunner::new(config).run(&cases, |(spec, events)| {
         play(&spec, &events);
@@ -311,45 +319,64 @@ fn survives<Event: Debug, Specs: Strategy<Value = String>>(
     survived.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-fn registered(kind: Kind) -> impl Iterator<Item = &'static Descriptor> {
-    registry::all().iter().copied().filter(move |agent| agent.kind() == kind)
+/// Plays random events on this receiver agent, one of `agents`.
+#[track_caller]
+pub(super) fn receiver_survives(agents: &Registry, agent: &'static Descriptor, corpus: Option<&'static str>) {
+    survives(specs::any_of_receiver(agents, agent), any_heard(), corpus, |spec, events| {
+        let mut bench = ReceiverBench::among(agents, spec);
+        events.iter().for_each(|heard| bench.hear(heard));
+        bench.falls_silent();
+    });
 }
 
-#[test]
-fn every_receiver_survives_any_order_of_events() {
-    for agent in registered(Kind::Receiver) {
-        survives(specs::any_of_receiver(agent), any_heard(), |spec, events| {
-            let mut bench = ReceiverBench::new(spec);
-            events.iter().for_each(|heard| bench.hear(heard));
-            bench.falls_silent();
-        });
+/// Plays random events on this sender agent, one of `agents`, in lists with others of them.
+#[track_caller]
+pub(super) fn sender_survives(agents: &Registry, agent: &'static Descriptor, corpus: Option<&'static str>) {
+    survives(specs::any_senders_with(agents, agent), any_felt(), corpus, |list, events| {
+        let list = SenderList::parse_among(agents, list).unwrap_or_else(|error| panic!("{error}"));
+        let mut bench = Bench::of(&list, Profile::Modern, &SharedPath::default());
+        events.iter().for_each(|felt| bench.feel(felt));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::Kind;
+    use crate::{registry, spec};
+
+    /// The committed cases, which all agents share.
+    const CORPUS: Option<&str> = Some(file!());
+
+    fn registered(kind: Kind) -> impl Iterator<Item = &'static Descriptor> {
+        registry::all().iter().copied().filter(move |agent| agent.kind() == kind)
     }
-}
 
-#[test]
-fn every_sender_survives_any_order_of_events() {
-    for agent in registered(Kind::Sender) {
-        survives(specs::any_senders_with(agent), any_felt(), |list, events| {
-            let mut bench = Bench::new(list);
-            events.iter().for_each(|felt| bench.feel(felt));
-        });
-    }
-}
-
-proptest! {
     #[test]
-    fn every_accepted_spec_prints_canonically(
-        receiver in specs::any_receiver(),
-        senders in specs::any_senders(),
-    ) {
-        let canonical = crate::validate_receiver(&receiver).unwrap();
-        prop_assert_eq!(&crate::validate_receiver(&canonical).unwrap(), &canonical);
-        let parameters = |text: &str| spec::parse_receiver(text).unwrap().parameters(crate::Profile::Ns2);
-        prop_assert_eq!(parameters(&receiver), parameters(&canonical));
+    fn every_receiver_survives_any_order_of_events() {
+        registered(Kind::Receiver).for_each(|agent| receiver_survives(registry::in_force(), agent, CORPUS));
+    }
 
-        let canonical = crate::validate_senders(&senders).unwrap();
-        prop_assert_eq!(&crate::validate_senders(&canonical).unwrap(), &canonical);
-        let parameters = |text: &str| spec::parse_senders(text).unwrap().parameters(crate::Profile::Ns2);
-        prop_assert_eq!(parameters(&senders), parameters(&canonical));
+    #[test]
+    fn every_sender_survives_any_order_of_events() {
+        registered(Kind::Sender).for_each(|agent| sender_survives(registry::in_force(), agent, CORPUS));
+    }
+
+    proptest! {
+        #[test]
+        fn every_accepted_spec_prints_canonically(
+            receiver in specs::any_receiver(registry::in_force()),
+            senders in specs::any_senders(registry::in_force()),
+        ) {
+            let canonical = crate::validate_receiver(&receiver).unwrap();
+            prop_assert_eq!(&crate::validate_receiver(&canonical).unwrap(), &canonical);
+            let parameters = |text: &str| spec::parse_receiver(text).unwrap().parameters(Profile::Ns2);
+            prop_assert_eq!(parameters(&receiver), parameters(&canonical));
+
+            let canonical = crate::validate_senders(&senders).unwrap();
+            prop_assert_eq!(&crate::validate_senders(&canonical).unwrap(), &canonical);
+            let parameters = |text: &str| spec::parse_senders(text).unwrap().parameters(Profile::Ns2);
+            prop_assert_eq!(parameters(&senders), parameters(&canonical));
+        }
     }
 }

@@ -18,20 +18,27 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckRequest, AckVerdict, Arrival, Basis, By, Class, HopSource, Owed, Path, ReceiverAgent,
-    RecvView,
+    AckDecided, AckRequest, AckVerdict, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
 };
 
+use crate::Profile;
 use crate::param::{Form, Value};
-use crate::{Profile, spec};
+use crate::registry::Registry;
+use crate::spec::ReceiverSpec;
 
 /// The longest time that the ledger lets an in-order segment wait.
 pub(crate) const CEILING: Duration = Duration::from_millis(490);
 pub(crate) const MSS: u32 = 1_000;
 
 /// Plays `script` on a new agent, and compares it line by line with what really happened.
+#[cfg(test)]
+#[track_caller]
 pub(crate) fn check(spec: &str, script: &str) {
-    let mut bench = ReceiverBench::new(spec);
+    play(ReceiverBench::new(spec), spec, script);
+}
+
+#[track_caller]
+pub(super) fn play(mut bench: ReceiverBench, spec: &str, script: &str) {
     let mut played = String::new();
     let mut expected = String::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -46,8 +53,8 @@ pub(crate) fn check(spec: &str, script: &str) {
         bench.wait_until(time_of(time), &mut |line| played.push_str(line));
         let outcome = bench.play(event, words);
         let arrow = if outcome.is_empty() { "" } else { "-> " };
-        writeln!(played, "{} {arrow}{outcome}", cause.split_whitespace().collect::<Vec<_>>().join(" "))
-            .unwrap();
+        let cause = cause.split_whitespace().collect::<Vec<_>>().join(" ");
+        writeln!(played, "{cause} {arrow}{outcome}").expect("a text grows");
     }
     let tidy = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     assert_eq!(tidy(&played), tidy(&expected), "`{spec}`: left is what happened");
@@ -89,9 +96,17 @@ impl Carried {
 }
 
 impl ReceiverBench {
+    #[cfg(test)]
     pub(crate) fn new(spec: &str) -> ReceiverBench {
+        ReceiverBench::among(crate::registry::in_force(), spec)
+    }
+
+    /// The spec may name these agents.
+    #[track_caller]
+    pub(super) fn among(agents: &Registry, spec: &str) -> ReceiverBench {
+        let spec = ReceiverSpec::parse_among(agents, spec).unwrap_or_else(|error| panic!("{error}"));
         ReceiverBench {
-            agent: spec::parse_receiver(spec).expect("a spec in a test").make(Profile::Modern),
+            agent: spec.make(Profile::Modern),
             now: Instant::ZERO,
             owed: Owed::default(),
             path: Path::default(),
@@ -141,6 +156,7 @@ impl ReceiverBench {
     }
 
     /// Plays an event without options at the current time.
+    #[cfg(test)]
     pub(crate) fn play_line(&mut self, event: &str) -> String {
         self.play(event, std::iter::empty())
     }
@@ -197,7 +213,8 @@ impl ReceiverBench {
         format!("ack {}{}", self.decide(by), self.noted())
     }
 
-    pub(crate) fn basis(&mut self) -> Option<Basis> {
+    #[cfg(test)]
+    pub(crate) fn basis(&mut self) -> Option<hopwise_core::agent::Basis> {
         let now = self.now;
         self.asked(|agent, view| agent.basis(now, view))
     }

@@ -10,8 +10,9 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq};
 
+use crate::Profile;
 use crate::sender::train::SharedPath;
-use crate::{Profile, spec};
+use crate::spec::SenderList;
 
 pub(crate) const MSS: u32 = 1_000;
 
@@ -47,9 +48,13 @@ impl Bench {
 
     /// Makes a flow that shares its knowledge of the path.
     pub(crate) fn beside(spec: &str, profile: Profile, shared: &SharedPath) -> Bench {
+        Bench::of(&SenderList::parse(spec).expect("a spec in a test"), profile, shared)
+    }
+
+    pub(super) fn of(list: &SenderList, profile: Profile, shared: &SharedPath) -> Bench {
         let snd_una = Seq(u32::MAX - 5_000);
         Bench {
-            agents: spec::parse_senders(spec).expect("a spec in a test").make(profile, || shared.clone()),
+            agents: list.make(profile, || shared.clone()),
             now: Instant::ZERO,
             mss: MSS,
             snd_una,

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
-use crate::{registry, spec};
+use crate::registry::{self, Registry};
+use crate::spec::{self, SenderList};
 
 /// A spec for each agent of this kind, with as few parameters as it accepts. Senders come as lists.
 pub(crate) fn shortest(kind: Kind) -> Vec<String> {
@@ -13,9 +14,10 @@ pub(crate) fn shortest(kind: Kind) -> Vec<String> {
 }
 
 /// Any accepted spec of any receiver agent, alone or in a wrapper.
-pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
-    let alone = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
-    let around = prop::option::weighted(0.2, any_of(|agent| agent.kind() == Kind::Receiver && agent.wraps()));
+pub(crate) fn any_receiver(agents: &Registry) -> impl Strategy<Value = String> + use<> {
+    let alone = any_of(agents, |agent| agent.kind() == Kind::Receiver && !agent.wraps());
+    let around = any_of(agents, |agent| agent.kind() == Kind::Receiver && agent.wraps());
+    let around = prop::option::weighted(0.2, around);
     (alone, around).prop_map(|((agent, dice), around)| {
         let inner = with_dice(agent, "", &dice);
         around.map_or(inner.clone(), |(agent, dice)| with_dice(agent, &inner, &dice))
@@ -23,8 +25,11 @@ pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
 }
 
 /// Any accepted spec of this receiver agent. A wrapper gets any other agent inside.
-pub(crate) fn any_of_receiver(agent: &'static Descriptor) -> impl Strategy<Value = String> {
-    let inner = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
+pub(crate) fn any_of_receiver(
+    agents: &Registry,
+    agent: &'static Descriptor,
+) -> impl Strategy<Value = String> + use<> {
+    let inner = any_of(agents, |agent| agent.kind() == Kind::Receiver && !agent.wraps());
     (any_dice(), inner).prop_map(move |(dice, (inner, inner_dice))| {
         let inner = if agent.wraps() { with_dice(inner, "", &inner_dice) } else { String::new() };
         with_dice(agent, &inner, &dice)
@@ -32,19 +37,23 @@ pub(crate) fn any_of_receiver(agent: &'static Descriptor) -> impl Strategy<Value
 }
 
 /// Any accepted list: an owner of cwnd, and up to four agents that narrow.
-pub(crate) fn any_senders() -> impl Strategy<Value = String> {
-    (any_of(Descriptor::owns_cwnd), any_narrowers()).prop_map(|(owner, narrowers)| listed(owner, narrowers))
+pub(crate) fn any_senders(agents: &Registry) -> impl Strategy<Value = String> + use<> {
+    let (drawn, agents) = ((any_of(agents, Descriptor::owns_cwnd), any_narrowers(agents)), agents.clone());
+    drawn.prop_map(move |(owner, narrowers)| listed(&agents, owner, narrowers))
 }
 
 /// Any accepted list with this sender agent.
-pub(crate) fn any_senders_with(agent: &'static Descriptor) -> impl Strategy<Value = String> {
-    let others = (any_of(Descriptor::owns_cwnd), any_narrowers());
+pub(crate) fn any_senders_with(
+    agents: &Registry,
+    agent: &'static Descriptor,
+) -> impl Strategy<Value = String> + use<> {
+    let (others, agents) = ((any_of(agents, Descriptor::owns_cwnd), any_narrowers(agents)), agents.clone());
     (any_dice(), others).prop_map(move |(dice, (owner, mut narrowers))| {
         if agent.owns_cwnd() {
-            return listed((agent, dice), narrowers);
+            return listed(&agents, (agent, dice), narrowers);
         }
         narrowers.insert(0, (agent, dice));
-        listed(owner, narrowers)
+        listed(&agents, owner, narrowers)
     })
 }
 
@@ -55,22 +64,22 @@ fn any_dice() -> impl Strategy<Value = Dice> {
     prop::collection::vec((any::<bool>(), any::<u64>()), 16)
 }
 
-fn any_of(is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = Thrown> {
-    let wanted: Vec<_> = registry::all().iter().copied().filter(|agent| is_wanted(agent)).collect();
+fn any_of(agents: &Registry, is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = Thrown> + use<> {
+    let wanted: Vec<_> = agents.all().iter().copied().filter(|agent| is_wanted(agent)).collect();
     (prop::sample::select(wanted), any_dice())
 }
 
-fn any_narrowers() -> impl Strategy<Value = Vec<Thrown>> {
-    let narrowers = any_of(|agent| agent.kind() == Kind::Sender && !agent.owns_cwnd());
+fn any_narrowers(agents: &Registry) -> impl Strategy<Value = Vec<Thrown>> + use<> {
+    let narrowers = any_of(agents, |agent| agent.kind() == Kind::Sender && !agent.owns_cwnd());
     prop::collection::vec(narrowers, 0..5)
 }
 
-fn listed((owner, dice): Thrown, narrowers: Vec<Thrown>) -> String {
+fn listed(agents: &Registry, (owner, dice): Thrown, narrowers: Vec<Thrown>) -> String {
     let mut list = vec![with_dice(owner, "", &dice)];
     for (agent, dice) in narrowers {
         list.push(with_dice(agent, "", &dice));
         // The agent occurs twice, or it conflicts with the settings of another one.
-        if crate::validate_senders(&spec::join(&list)).is_err() {
+        if SenderList::parse_among(agents, &spec::join(&list)).is_err() {
             list.pop();
         }
     }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::VERSION;
 use crate::located::Refusal;
 use crate::programs::EndResult;
 use crate::scenario::point::Point;
 use crate::scenario::{Prepared, Scenario};
+use crate::version;
 
 /// A node's part of a run. The plan follows from it, on any machine with the same version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ impl From<Box<Refusal>> for NoPart {
 
 impl Part {
     pub fn prepare(&self) -> Result<Prepared, NoPart> {
-        if self.version != VERSION {
+        if self.version != version::of_program() {
             return Err(NoPart::Version { theirs: self.version.clone() });
         }
         let scenario = Scenario::parse(&self.scenario, &self.text, &self.sets)?;

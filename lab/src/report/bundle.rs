@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::series::Series;
-use crate::VERSION;
 use crate::findings::label;
 use crate::record::{Record, Trial};
 use crate::seal::{self, Broken};
 use crate::settings::difference;
 use crate::store::{PLAN, RECORDS, RUNS};
+use crate::version;
 
 /// A trial with its runs in the order of points, blocks and arms, from any machine and time.
 #[derive(Clone, Debug)]
@@ -57,11 +57,12 @@ impl Bundle {
             return Err(refused(Path::new("report"), "no folder is named"));
         };
         let mut bundle = Bundle::new(trial, joined.records.into_values().collect(), joined.series);
-        if bundle.trial.version != VERSION {
+        if bundle.trial.version != version::of_program() {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
-                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are shown as they are, and none \
-                 is added"
+                "the runs were made by hopwise {made_by}, and this is {}: they are shown as they are, and none is \
+                 added",
+                version::of_program()
             ));
         }
         bundle.remarks.extend(joined.remarks);
@@ -238,7 +239,7 @@ const AGAIN: &str = "put the file back, or delete it and run the trial again wit
 /// Trials of versions without checksums can be read, too.
 fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
     match seal::check(text) {
-        Err(Broken::Missing) if trial.version != VERSION => Ok(()),
+        Err(Broken::Missing) if trial.version != version::of_program() => Ok(()),
         checked => checked,
     }
 }
@@ -266,10 +267,11 @@ fn sound(file: &Path, line: usize, record: Record) -> Result<Record, ReadError> 
 /// Another version may have written a different format; it can still read that itself.
 fn not_understood(file: &Path, version: Option<&str>, error: &str) -> ReadError {
     match version {
-        Some(version) if version != VERSION => {
+        Some(version) if version != version::of_program() => {
             let problem = format!(
-                "hopwise {version} wrote this, and this is {VERSION}, which does not understand it ({error}): the one \
-                 that wrote it does"
+                "hopwise {version} wrote this, and this is {}, which does not understand it ({error}): the one that \
+                 wrote it does",
+                version::of_program()
             );
             refused(file, problem)
         }

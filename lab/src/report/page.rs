@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::chart::{escape, number};
 use super::{View, figures, subject, tables};
-use crate::VERSION;
 use crate::findings::label;
 use crate::scenario::point::Stop;
+use crate::version;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -95,7 +95,11 @@ fn about(view: &View<'_>) -> String {
     };
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
     // If another version draws the report, the page names both.
-    let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
+    let drawn_by = if trial.version == version::of_program() {
+        String::new()
+    } else {
+        format!(", drawn by {}", version::of_program())
+    };
     let mut html = String::from("<dl>");
     for (term, text) in [
         ("scenario", format!("{} in {}", trial.scenario, trial.world)),

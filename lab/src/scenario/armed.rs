@@ -14,10 +14,10 @@ use super::schema::RunConfig;
 use super::{
     Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
 };
-use crate::VERSION;
 use crate::located::{Refusal, YamlPath, one_of};
 use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
+use crate::version;
 
 /// Random fields that are tried until one is connected.
 const MOST_DRAWS: u32 = 50;
@@ -49,7 +49,7 @@ impl Armed {
     /// The same, with the version and certificate.
     pub fn settings_of_run(&self) -> Value {
         let mut settings = self.settings();
-        settings["hopwise"] = made_by(VERSION, &certificate_hash());
+        settings["hopwise"] = made_by(version::of_program(), &certificate_hash());
         settings
     }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use hopwise_lab::VERSION;
 use hopwise_lab::sim::certificate_hash;
+use hopwise_lab::version;
 
 use super::{Judged, NotRun, Row};
 
@@ -45,7 +45,8 @@ pub(super) fn markdown(rows: &[Row], not_run: &[NotRun]) -> String {
     let certificate = certificate_hash();
     let _ = write!(
         text,
-        "Measured by hopwise {VERSION}, whose radio world has the certificate\n{certificate}.\n\n{COLUMNS}"
+        "Measured by hopwise {}, whose radio world has the certificate\n{certificate}.\n\n{COLUMNS}",
+        version::of_program()
     );
     for row in rows {
         for (nth, Judged { setting, measured, outcome, why }) in row.judged.iter().enumerate() {

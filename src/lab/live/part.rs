@@ -15,6 +15,7 @@ use hopwise_lab::live::part::{Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Plan;
+use hopwise_lab::version;
 
 use super::algorithms;
 use super::captured::Captured;
@@ -51,7 +52,7 @@ pub(super) fn prepare(part: &Part) -> Result<Prepared, Failure> {
         Ok(prepared) => Ok(prepared),
         Err(NoPart::Refused(refusal)) => Err(Failure::Located(refusal)),
         Err(NoPart::Version { theirs }) => {
-            Err(refused(format!("the trial has version {theirs}, expected {}", hopwise_lab::VERSION)))
+            Err(refused(format!("the trial has version {theirs}, expected {}", version::of_program())))
         }
         Err(NoPart::NoPoint) => Err(refused("the scenario has no such point".to_owned())),
     }

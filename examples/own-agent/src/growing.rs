@@ -8,11 +8,10 @@
 //!
 //! Deviations: from nothing, since no paper has it.
 
-use hopwise_core::agent::{AckRule, Arrival, RecvView, Why};
-
-use super::hold::{Decision, Holds, LONGEST_MS, host, since};
-use crate::descriptor::{Descriptor, Make};
-use crate::param::{Brief, Form, params};
+use hopwise::agent::{
+    AckRule, Arrival, Brief, Decision, Descriptor, Form, Holds, LONGEST_MS, Make, RecvView, Why, host,
+    params, since,
+};
 
 params! {
     /// the most segments that an ACK waits for
@@ -57,11 +56,12 @@ impl Holds for Growing {
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use super::DESCRIPTOR;
+    use hopwise::testkit;
 
     #[test]
     fn each_ack_waits_for_one_segment_more_up_to_the_most() {
-        check(
+        testkit::of(&DESCRIPTOR).check(
             "growing:3",
             "0ms  in -> ack 1 (count 1 of 1)
              10ms in -> hold (count 1 of 2)
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn missing_data_lets_it_begin_again() {
-        check(
+        testkit::of(&DESCRIPTOR).check(
             "growing",
             "0ms  in  -> ack 1 (count 1 of 1)
              10ms in  -> hold (count 1 of 2)
@@ -85,5 +85,10 @@ mod tests {
              30ms in  -> ack 1 (count 1 of 1)
              40ms wait",
         );
+    }
+
+    #[test]
+    fn it_keeps_its_contract() {
+        testkit::of(&DESCRIPTOR).survives_any_order_of_events();
     }
 }

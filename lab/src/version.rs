@@ -1,0 +1,46 @@
+//! The version of a program: results of two builds are never taken for each other's.
+
+use std::sync::LazyLock;
+
+use hopwise_agents::registry::{self, Listed};
+use sha2::{Digest, Sha256};
+
+use crate::hex;
+
+/// The version of our sources, with a hash of them. A program's own agents are not in it: see [`of_program`].
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_SOURCES"));
+
+/// The version of this program: that of our sources, and a hash of its own agents if it has some.
+pub fn of_program() -> &'static str {
+    static OF_PROGRAM: LazyLock<String> = LazyLock::new(|| with(registry::in_force().own()));
+    &OF_PROGRAM
+}
+
+fn with(own: &[Listed]) -> String {
+    if own.is_empty() {
+        return VERSION.to_owned();
+    }
+    let mut hash = Sha256::new();
+    for (agent, file) in own {
+        for text in [agent.name, &agent.kind().to_string(), file] {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+    }
+    format!("{VERSION}.{}", &hex(&hash.finalize())[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_agent_of_ones_own_makes_another_version() {
+        let agent = registry::all()[0];
+        let versions = [with(&[]), with(&[(agent, "a")]), with(&[(agent, "b")]), with(&[(agent, "a"); 2])];
+        assert_eq!(versions[0], VERSION);
+        for (nth, one) in versions.iter().enumerate() {
+            assert!(one.starts_with(VERSION) && !versions[..nth].contains(one), "{versions:?}");
+        }
+    }
+}

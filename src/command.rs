@@ -1,0 +1,105 @@
+//! The `hopwise` command: subcommands by what a person does with them.
+//!
+//! Exit status: 0 done, 1 the work failed, 2 the input was refused (with the place and what would be accepted).
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{daemon, inspect, lab, measure, mesh, node, proxy};
+
+/// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
+#[derive(Debug, Parser)]
+#[command(version = hopwise_lab::version::of_program(), arg_required_else_help = true)]
+struct Command {
+    #[command(subcommand)]
+    subcommand: Sub,
+}
+
+#[derive(Debug, Subcommand)]
+enum Sub {
+    Run(lab::run::Arguments),
+    Trial(lab::trial::Arguments),
+    Route(mesh::route::Arguments),
+    Air(mesh::air::Arguments),
+    World(mesh::world::Arguments),
+    Certify(lab::certify::Arguments),
+    Claims(lab::claims::Arguments),
+    Node(node::Arguments),
+    Status(node::status::Arguments),
+    Top(node::top::Arguments),
+    Capture(inspect::capture::Arguments),
+    Send(measure::send::Arguments),
+    Recv(measure::recv::Arguments),
+    Proxy(proxy::Arguments),
+    Report(lab::report::Arguments),
+    Explain(lab::explain::Arguments),
+    Agents(lab::agents::Arguments),
+    Schema(lab::schema::Arguments),
+    Doctor(inspect::doctor::Arguments),
+    Trace(inspect::trace::Arguments),
+    Replay(inspect::replay::Arguments),
+    #[command(hide = true)]
+    Guest(lab::live::guest::Arguments),
+    #[command(hide = true)]
+    Part(lab::live::part::Arguments),
+    #[command(hide = true)]
+    Reread(daemon::reader::Arguments),
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run() -> ExitCode {
+    let Command { subcommand } = Command::parse();
+    // Dropped last, so that the failure is in the log.
+    let _flushed = daemon::log::Flushed;
+    let done = match subcommand {
+        Sub::Run(arguments) => lab::run::run(&arguments),
+        Sub::Trial(arguments) => lab::trial::run(&arguments),
+        Sub::Route(arguments) => mesh::route::run(&arguments),
+        Sub::Air(arguments) => mesh::air::run(&arguments),
+        Sub::World(arguments) => match mesh::world::run(&arguments) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
+        Sub::Certify(arguments) => lab::certify::run(&arguments),
+        Sub::Claims(arguments) => lab::claims::run(&arguments),
+        Sub::Node(arguments) => node::run(&arguments),
+        Sub::Status(arguments) => node::status::run(&arguments),
+        Sub::Top(arguments) => node::top::run(&arguments),
+        Sub::Capture(arguments) => inspect::capture::run(&arguments),
+        Sub::Send(arguments) => measure::send::run(&arguments),
+        Sub::Recv(arguments) => measure::recv::run(&arguments),
+        Sub::Proxy(arguments) => proxy::run(&arguments),
+        Sub::Report(arguments) => lab::report::run(&arguments),
+        Sub::Explain(arguments) => lab::explain::run(&arguments),
+        Sub::Agents(arguments) => lab::agents::run(&arguments),
+        Sub::Schema(arguments) => lab::schema::run(&arguments),
+        Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
+        Sub::Trace(arguments) => inspect::trace::run(&arguments),
+        Sub::Guest(arguments) => lab::live::guest::run(&arguments),
+        Sub::Part(arguments) => lab::live::part::run(&arguments),
+        Sub::Replay(arguments) => inspect::replay::run(&arguments),
+        Sub::Reread(arguments) => daemon::reader::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let exit_code = failure.exit_code();
+            failure.print();
+            exit_code
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::book;
+
+    #[test]
+    fn the_book_has_the_help_of_every_command() {
+        book::holds("docs/commands.md", &book::commands(Command::command()));
+    }
+}
