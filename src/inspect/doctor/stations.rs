@@ -1,6 +1,6 @@
 //! Odd reports of the drivers of Wi-Fi interfaces.
 
-use std::fs;
+use std::{fs, io};
 
 use hopwise_core::StationAddress;
 use hopwise_host::nl80211::{EVERY, Rule, StationSource};
@@ -15,17 +15,21 @@ const REPORTS: u32 = 3;
 pub(super) fn examine(system: &System) -> Vec<Finding> {
     let entries = fs::read_dir(system.path("sys/class/net")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let is_wifi = |name: &String| system.has(&format!("sys/class/net/{name}/phy80211"));
-    // The radio of `hopwise air` is no Wi-Fi for the kernel.
-    let radios: Vec<_> = names.filter(|name| is_wifi(name) || StationSource::open(name).is_ok()).collect();
+    let radio = |name: String| {
+        let source = StationSource::open(&name);
+        // The radio of `hopwise air` is no Wi-Fi for the kernel.
+        let is_radio = source.is_ok() || system.has(&format!("sys/class/net/{name}/phy80211"));
+        is_radio.then_some((name, source))
+    };
+    let radios: Vec<_> = names.filter_map(radio).collect();
     if radios.is_empty() {
         return vec![Finding::skipped(CHECK, "no interface is Wi-Fi or of hopwise air")];
     }
-    radios.iter().flat_map(|name| interface(name)).collect()
+    radios.into_iter().flat_map(|(name, source)| interface(&name, source)).collect()
 }
 
-fn interface(name: &str) -> Vec<Finding> {
-    let mut source = match StationSource::open(name) {
+fn interface(name: &str, source: io::Result<StationSource>) -> Vec<Finding> {
+    let mut source = match source {
         Ok(source) => source,
         Err(error) => return vec![Finding::skipped(CHECK, format!("{name}: {error}"))],
     };

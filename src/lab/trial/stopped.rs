@@ -1,12 +1,14 @@
 //! A signal that ends a trial: it is said how far the trial came and how it goes on.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use hopwise_host::wait_to_read;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::failure::{self, Failure};
 use crate::signals::Caught;
@@ -59,8 +61,7 @@ fn end_with(ends: &OwnedFd, is_over: &AtomicBool, said: impl FnOnce() -> String)
 
 /// Says it of a trial in real time, which ends in order by itself, if a signal ended it.
 pub(super) fn tell_of(ends: &OwnedFd, done: usize, total: usize) {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if poll(&mut [PollFd::new(ends, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0) {
+    if wait_to_read(ends.as_fd(), Duration::ZERO).is_ok() {
         failure::remark(&said(done, total));
     }
 }
