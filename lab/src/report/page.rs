@@ -93,6 +93,10 @@ fn about(view: &View<'_>) -> String {
         Stop::AllSeeds => "after all seeds",
         Stop::WhenSure => "when sure, looked at after every block",
     };
+    let figures = match trial.is_of_goodput_alone() {
+        true => None,
+        false => Some(("verdicts by", trial.figures.join(", "))),
+    };
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
     // If another version draws the report, the page names both.
     let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
@@ -103,9 +107,13 @@ fn about(view: &View<'_>) -> String {
         ("seeds", seeds.join(", ")),
         ("margin", format!("{} %", number(trial.margin * 100.0))),
         ("stop", stop.to_owned()),
+    ]
+    .into_iter()
+    .chain(figures)
+    .chain([
         ("made by", format!("hopwise {}{drawn_by}", trial.version)),
         ("radio's certificate", trial.certificate.clone()),
-    ] {
+    ]) {
         let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&text));
     }
     html + "</dl>"

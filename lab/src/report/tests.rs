@@ -17,6 +17,7 @@ pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
         seeds: (1..=5).collect(),
         margin: 0.03,
         stop: Stop::AllSeeds,
+        figures: vec!["goodput_kbps".to_owned()],
         shard: None,
     }
 }
@@ -319,4 +320,25 @@ fn all_arms_of_a_figure_have_one_measure_of_round_trips() {
 fn what_was_run_stands_above_all() {
     let html = html(&bundle());
     assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");
+}
+
+#[test]
+fn another_figure_that_decides_has_its_table_its_ratios_and_its_words() {
+    let figures = ["goodput_kbps", "rtt_p95_ms"].map(str::to_owned).to_vec();
+    let trial = Trial { figures, ..trial(&["every", "dca"], &[4]) };
+    let html = html(&Bundle::new(trial, crate::findings::tests::quicker(), BTreeMap::new()));
+    for part in [
+        "<h3>By rtt_p95_ms, in ms; less is better:</h3>",
+        "<th>rtt_p95_ms<br>ms</th>",
+        "<span class=\"verdict better\">better</span>",
+        "<span class=\"verdict none\">no difference</span>",
+        "corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.",
+        "<figure id=\"fig-ratios\">",
+        "<figure id=\"fig-ratios-rtt_p95_ms\">",
+        "an arm has more rtt_p95_ms, of which less is better, than every",
+        "<dt>verdicts by</dt><dd>goodput_kbps, rtt_p95_ms</dd>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!self::html(&bundle()).contains("verdicts by"), "goodput alone needs no word");
 }

@@ -121,7 +121,7 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
         ("arms", _) => Err("an arm cannot change the arms"),
         ("matrix", _) => Err("the matrix applies to all arms"),
         ("title" | "world", _) => Err("it is the same for all arms"),
-        (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run") => {
+        (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run.figure" | "run") => {
             Err("it applies to the whole trial")
         }
         _ => Ok(()),
