@@ -45,7 +45,7 @@ impl Metric {
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
 /// The first one is compared between arms, unless a trial names others.
-pub const METRICS: [Metric; 26] = [
+pub const METRICS: [Metric; 29] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
@@ -91,6 +91,13 @@ pub const METRICS: [Metric; 26] = [
     less("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
     less("retry_drops", "packets that a radio gave up after its last try", |run| count(run.air.retry_drops)),
     less("queue_drops", "packets lost to full interface queues", |run| count(run.air.queue_drops)),
+    less(
+        "queue_wait_ms",
+        "mean time of a data segment at a hop, from the interface queue to its first frame, in ms; over all hops",
+        |run| run.air.queue_wait_ms,
+    ),
+    less("queue_wait_p95_ms", "95 % of these took no longer, in ms", |run| run.air.queue_wait_p95_ms),
+    less("ack_queue_wait_ms", "the mean of the same for TCP's ACKs, in ms", |run| run.air.ack_queue_wait_ms),
     metric(
         "airtime_s",
         "time that radios sent, in s, summed over all of them: more than the run lasts",

@@ -8,7 +8,9 @@ use crate::kernel_tcp;
 use crate::programs::{Completions, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
-use crate::sim::{AirTotals, Direction, FlowResult, Results, certificate_hash};
+use crate::sim::{
+    AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad, certificate_hash,
+};
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
 /// are the same to the byte.
@@ -23,6 +25,9 @@ pub struct RunResult {
     pub total: Total,
     pub air: Air,
     pub routing: Routing,
+    /// The waits at each node that sent TCP's packets. Live worlds and older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueRow>,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
     /// Lateness of a run in real time (only in live worlds).
@@ -162,6 +167,32 @@ pub struct Air {
     pub data_airtime_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_airtime_s: Option<f64>,
+    /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the mean
+    /// and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_wait_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_wait_p95_ms: Option<f64>,
+    /// The mean time of TCP's ACKs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_queue_wait_ms: Option<f64>,
+}
+
+/// The waits at a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueRow {
+    pub node: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<QueueWait>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks: Option<QueueWait>,
+}
+
+impl QueueRow {
+    fn new(name: &str, node: &NodeResult) -> Option<QueueRow> {
+        let WaitsByLoad { data, acks } = node.waits;
+        data.or(acks).map(|_| QueueRow { node: name.to_owned(), data, acks })
+    }
 }
 
 impl From<&AirTotals> for Air {
@@ -174,6 +205,9 @@ impl From<&AirTotals> for Air {
             airtime_s: Some(air.airtime_s),
             data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
             ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
+            queue_wait_ms: air.waits.data.map(|wait| wait.mean_ms),
+            queue_wait_p95_ms: air.waits.data.map(|wait| wait.p95_ms),
+            ack_queue_wait_ms: air.waits.acks.map(|wait| wait.mean_ms),
         }
     }
 }
@@ -190,6 +224,8 @@ impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
         let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));
+        let queues = (0..).zip(&results.nodes);
+        let queues = queues.filter_map(|(nth, node)| QueueRow::new(prepared.name_of(nth), node));
         RunResult {
             scenario: scenario.to_owned(),
             world: world.to_owned(),
@@ -203,6 +239,7 @@ impl RunResult {
                 discoveries: Some(results.discoveries),
                 route_failures: Some(results.route_failures),
             },
+            queues: queues.collect(),
             certificate: certificate_hash(),
             live: None,
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use hopwise_air::World;
 use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
+use hopwise_air::waits::Waits;
 use hopwise_core::Machine;
+use serde::{Deserialize, Serialize};
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
@@ -29,6 +31,41 @@ pub struct NodeResult {
     pub queue_drops: u64,
     /// Airtime of the station, if that was booked.
     pub airtime: Option<Airtime>,
+    pub waits: WaitsByLoad,
+}
+
+/// Times from the interface queue to the first frame, with its backoff. The mean is exact, the quantile within 1/64.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueWait {
+    pub count: u64,
+    pub mean_ms: f64,
+    pub p95_ms: f64,
+}
+
+/// The waits of TCP's data and of its ACKs; none where there is no such packet, or the world does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitsByLoad {
+    pub data: Option<QueueWait>,
+    pub acks: Option<QueueWait>,
+}
+
+impl QueueWait {
+    fn of(waits: &Waits) -> Option<QueueWait> {
+        let (mean_ns, p95_ns) = (waits.mean_ns()?, waits.quantile_ns(95)?);
+        Some(QueueWait { count: waits.count(), mean_ms: mean_ns / 1e6, p95_ms: p95_ns / 1e6 })
+    }
+}
+
+impl WaitsByLoad {
+    /// The waits at these stations, together.
+    fn at<M: Machine>(world: &World<M>, stations: impl Iterator<Item = u32> + Clone) -> WaitsByLoad {
+        let of = |load: Load| {
+            let mut all = Waits::default();
+            stations.clone().for_each(|station| all.join(world.waits(station).of(load)));
+            QueueWait::of(&all)
+        };
+        WaitsByLoad { data: of(Load::TcpData), acks: of(Load::TcpAck) }
+    }
 }
 
 /// One direction of a flow's data.
@@ -78,6 +115,8 @@ pub struct AirTotals {
     /// The parts of `airtime_s` for segments with payload, for those without, and for the rest, each with its RTS, CTS
     /// and ACK.
     pub airtime_s_by_load: [f64; Load::ALL.len()],
+    /// Over all radios.
+    pub waits: WaitsByLoad,
 }
 
 impl Results {
@@ -148,6 +187,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
         stats: *world.stats(station),
         queue_drops: host.node().queue_drops(),
         airtime: world.airtime(station),
+        waits: WaitsByLoad::at(world, station..station + 1),
     };
     Results {
         counted_s: plan.counted_s(),
@@ -210,7 +250,11 @@ pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
         airtime_ns += stats.airtime_ns;
         by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }
+    totals.waits = WaitsByLoad::at(world, 0..world.machines().len() as u32);
     totals.airtime_s = airtime_ns as f64 / 1e9;
     totals.airtime_s_by_load = by_load.map(|ns| ns as f64 / 1e9);
     totals
 }
+
+#[cfg(test)]
+mod tests;

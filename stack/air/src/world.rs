@@ -23,6 +23,7 @@ use crate::motion::Track;
 use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
+use crate::waits::QueueWaits;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
@@ -81,6 +82,8 @@ struct Held {
     /// The station with that address.
     station: Option<u32>,
     id: u64,
+    /// When it came into the machine's queue, where that is known.
+    queued_at: Option<u64>,
     /// An ARP packet, which is the link's own.
     is_arp: bool,
 }
@@ -109,6 +112,7 @@ pub struct World<M: Machine> {
     endings: Option<EndingSink>,
     radio: Option<RadioSink>,
     loads: fn(&[u8]) -> Load,
+    queued_at: fn(&M) -> Option<Instant>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -152,6 +156,7 @@ impl<M: Machine> World<M> {
             endings: None,
             radio: None,
             loads: |_| Load::Other,
+            queued_at: |_| None,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -194,6 +199,11 @@ impl<M: Machine> World<M> {
 
     pub fn stats(&self, station: u32) -> &StationStats {
         self.dcf.stats(station)
+    }
+
+    /// The waits of a station's packets before their first frames, where machines know when packets came.
+    pub fn waits(&self, station: u32) -> &QueueWaits {
+        self.dcf.waits(station)
     }
 
     /// The events of the radio, the wires and the timers until now.
@@ -356,7 +366,11 @@ impl<M: Machine> World<M> {
             let load = if held.is_arp { Load::Other } else { (self.loads)(payload) };
             let bytes = payload.len() as u32;
             match held.station {
-                Some(to) => self.dcf.offer_as(self.now, n as u32, to, bytes, load),
+                Some(to) => {
+                    let queued_at = held.queued_at;
+                    self.dcf.offer_as(self.now, n as u32, to, bytes, load);
+                    queued_at.into_iter().for_each(|at| self.dcf.waits_since(n as u32, at));
+                }
                 None => self.refuse(n),
             }
         }
@@ -372,6 +386,7 @@ impl<M: Machine> World<M> {
             return false;
         };
         (held.id, held.is_arp) = (transmit.id, false);
+        held.queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
         match transmit.to {
             // Most packets go to the neighbour of the one before.
             NextHop::Neighbour(address) if held.to == Some(address) => {}

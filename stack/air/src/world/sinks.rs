@@ -1,7 +1,7 @@
 //! The sinks that watch a world: its trace, its frames, and what became of them.
 
-use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, Machine};
 
 use super::World;
 use crate::airtime::Load;
@@ -55,6 +55,12 @@ impl<M: Machine> World<M> {
     /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
     pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
         self.loads = load_of;
+    }
+
+    /// Sets the function that tells when the packet that a machine gave last had come into its queue. It changes nothing
+    /// in the world.
+    pub fn set_queued_at(&mut self, queued_at: fn(&M) -> Option<Instant>) {
+        self.queued_at = queued_at;
     }
 
     pub fn set_frames(&mut self, sink: FrameSink) {

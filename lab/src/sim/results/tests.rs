@@ -1,0 +1,58 @@
+use super::*;
+use crate::metric;
+use crate::result::RunResult;
+use crate::scenario::Scenario;
+
+const CHAIN: &str = "
+topology: { kind: chain, hops: 3, spacing_m: 200 }
+traffic: [{ from: first, to: last, kind: bulk }]
+arms: { x: { receiver: immediate, sender: [newreno] } }
+run: { duration: 20s }
+";
+
+fn ran(sets: &[&str]) -> (Results, RunResult) {
+    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
+    let prepared = scenario.plan(None, 1).expect("a plan");
+    let results = super::super::run(&prepared.plan).expect("it runs");
+    let result = RunResult::new("chain", "sim", &prepared, &results);
+    (results, result)
+}
+
+#[test]
+fn waits_are_counted_at_every_hop_for_data_and_acks_apart() {
+    let (results, result) = ran(&[]);
+    let nodes: Vec<_> = result.queues.iter().map(|row| row.node.as_str()).collect();
+    assert_eq!(nodes, ["n0", "n1", "n2", "n3"]);
+    let data: Vec<_> = result.queues.iter().map(|row| row.data.is_some()).collect();
+    let acks: Vec<_> = result.queues.iter().map(|row| row.acks.is_some()).collect();
+    assert_eq!((data, acks), (vec![true, true, true, false], vec![true, true, true, true]));
+    // n0 sends the handshake's ACK and nothing else without payload but the SYN.
+    assert!(result.queues[0].acks.is_some_and(|wait| wait.count <= 3), "{:?}", result.queues[0]);
+    let crossings: u64 = results.nodes.iter().filter_map(|node| Some(node.waits.data?.count)).sum();
+    assert_eq!(results.air.waits.data.map(|wait| wait.count), Some(crossings));
+    // A round trip is all waits of its hops, and the time on the air.
+    let mean = |of: fn(&NodeResult) -> Option<QueueWait>| -> f64 {
+        results.nodes.iter().filter_map(|node| Some(of(node)?.mean_ms)).sum()
+    };
+    let waited = mean(|node| node.waits.data) + mean(|node| node.waits.acks.filter(|wait| wait.count > 3));
+    let median = result.flows[0].round_trips.expect("they are measured").median_ms;
+    assert!(waited > 0.3 * median && waited < 1.2 * median, "{waited} ms of {median} ms");
+    for (name, wanted) in [
+        ("queue_wait_ms", results.air.waits.data.map(|wait| wait.mean_ms)),
+        ("queue_wait_p95_ms", results.air.waits.data.map(|wait| wait.p95_ms)),
+        ("ack_queue_wait_ms", results.air.waits.acks.map(|wait| wait.mean_ms)),
+    ] {
+        let found = (metric::named(name).expect("a metric").of)(&result);
+        assert!(found.is_some() && found == wanted, "{name}: {found:?} {wanted:?}");
+    }
+}
+
+#[test]
+fn a_shorter_queue_waits_less() {
+    let wait = |packets: u32| {
+        let queue = format!("radio.queue_packets={packets}");
+        ran(&[&queue, "topology.hops=1"]).1.air.queue_wait_ms.expect("data was sent")
+    };
+    assert!(wait(50) > 2.0 * wait(5), "{} {}", wait(50), wait(5));
+}
