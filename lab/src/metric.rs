@@ -1,6 +1,6 @@
 //! Figures of a run.
 
-use super::result::{Completed, FlowRow, RoundTrips, RunResult};
+use super::result::{Completed, FlowRow, Probe, RoundTrips, RunResult};
 use super::statistics::{Better, Figure};
 
 /// A figure of a run, over all its flows.
@@ -45,7 +45,7 @@ impl Metric {
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
 /// The first one is compared between arms, unless a trial names others.
-pub const METRICS: [Metric; 29] = [
+pub const METRICS: [Metric; 32] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
@@ -85,6 +85,17 @@ pub const METRICS: [Metric; 29] = [
     less("completion_p95_s", "95 % of these took no longer, in s; mean of the flows", |run| {
         of_completed(run, |completed| completed.p95_s)
     }),
+    less(
+        "probe_median_ms",
+        "half of the probes were answered in this time, in ms; mean of the probes' flows",
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.median_ms))),
+    ),
+    less(
+        "probe_p95_ms",
+        "95 % of those that were answered took no longer, in ms; mean of the probes' flows",
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.p95_ms))),
+    ),
+    less("probe_loss", "share of the probes that were not answered, 0 to 1", probe_loss),
     metric("frames_sent", "frames of all radios, with RTS, CTS and MAC ACKs", |run| {
         count(run.air.frames_sent)
     }),
@@ -171,6 +182,16 @@ fn of_round_trips(run: &RunResult, of: fn(&RoundTrips) -> f64) -> Option<f64> {
 
 fn of_completed(run: &RunResult, of: fn(&Completed) -> Option<f64>) -> Option<f64> {
     mean(foreground(run).filter_map(|flow| of(flow.completed.as_ref()?)))
+}
+
+fn probes(run: &RunResult) -> impl Iterator<Item = &Probe> {
+    run.flows.iter().filter_map(|flow| flow.probe.as_ref())
+}
+
+fn probe_loss(run: &RunResult) -> Option<f64> {
+    let (sent, answered) =
+        probes(run).fold((0, 0), |(sent, answered), probe| (sent + probe.sent, answered + probe.answered));
+    (sent > 0).then(|| (sent - answered) as f64 / sent as f64)
 }
 
 /// Mean completion time of all transfers and requests.

@@ -5,6 +5,7 @@ mod client;
 mod datagrams;
 mod delays;
 mod message;
+mod probe;
 mod seen;
 mod server;
 mod sockets;
@@ -20,11 +21,14 @@ use crate::sim::{FlowPlan, Plan, TrafficPlan};
 use client::Client;
 pub(crate) use datagrams::AHEAD;
 use datagrams::{Sink, Source};
+pub(crate) use probe::NUMBER_BYTES;
+use probe::{Echo, Probe};
 use seen::{ListenerOf, Looks, Measured, Seen};
 use server::Server;
 
 pub use amount::Amount;
 pub use delays::Spread;
+pub use probe::Probed;
 pub use seen::{AgentsAtEnd, Completions, ConnOf, Counted, EndResult, Hops, Tally};
 pub use sockets::{Event, Platform, Sockets};
 
@@ -37,8 +41,8 @@ pub struct Programs<S: Sockets> {
     flows: Vec<Flow<S>>,
     /// True if some source sends as much as leaves.
     is_saturated: bool,
-    /// True if some flow's datagrams end here.
-    has_sink: bool,
+    /// True if some flow's datagrams come here.
+    takes_datagrams: bool,
 }
 
 impl<S: Sockets> Programs<S> {
@@ -48,8 +52,8 @@ impl<S: Sockets> Programs<S> {
         let flows: Vec<_> =
             numbered.filter_map(|(index, flow)| Flow::of(plan, index, flow, (node, &name))).collect();
         let is_saturated = flows.iter().any(Flow::is_saturated);
-        let has_sink = flows.iter().any(Flow::is_sink);
-        Programs { flows, is_saturated, has_sink }
+        let takes_datagrams = flows.iter().any(Flow::takes_datagrams);
+        Programs { flows, is_saturated, takes_datagrams }
     }
 
     pub fn flows(&self) -> &[Flow<S>] {
@@ -79,7 +83,7 @@ impl<S: Sockets> Programs<S> {
                 Event::Connection(conn, event) => flows.any(|flow| flow.on_event(now, node, conn, event)),
             };
         }
-        if self.has_sink {
+        if self.takes_datagrams {
             self.flows.iter_mut().for_each(|flow| flow.read_datagrams(now, node));
         }
         has_acted
@@ -129,6 +133,8 @@ enum End<S: Sockets> {
     Server(Server<S>),
     Source(Source<S>),
     Sink(Sink<S>),
+    Probe(Probe<S>),
+    Echo(Echo<S>),
 }
 
 impl<S: Sockets> Flow<S> {
@@ -151,6 +157,13 @@ impl<S: Sockets> Flow<S> {
                 End::Source(Source::new(to, (bytes, Some(hop_limit)), every, times, (plan.seed, index)))
             }
             (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
+            (&TrafficPlan::Probe { bytes, every, hop_limit }, true, _) => {
+                let times = (times.0, times.1, plan.counts_from());
+                End::Probe(Probe::new(to, (bytes, hop_limit), every, times, (plan.seed, index)))
+            }
+            (&TrafficPlan::Probe { hop_limit, .. }, _, true) => {
+                End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), hop_limit, seen.tally))
+            }
             _ => return None,
         };
         let peer = if flow.from == node { to.ip() } else { name(flow.from) };
@@ -164,6 +177,8 @@ impl<S: Sockets> Flow<S> {
             End::Server(server) => server.open(node, port),
             End::Source(source) => source.open(node, port),
             End::Sink(sink) => sink.open(node, port),
+            End::Probe(probe) => probe.open(node, port),
+            End::Echo(echo) => echo.open(node, port),
         }
     }
 
@@ -172,7 +187,8 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => client.next(),
             End::Source(source) => source.next(),
-            End::Server(_) | End::Sink(_) => Instant::FAR,
+            End::Probe(probe) => probe.next(),
+            End::Server(_) | End::Sink(_) | End::Echo(_) => Instant::FAR,
         }
     }
 
@@ -181,7 +197,8 @@ impl<S: Sockets> Flow<S> {
         match &mut self.end {
             End::Client(client) => client.begin(now, node),
             End::Source(source) => source.begin(now, node),
-            End::Server(_) | End::Sink(_) => {}
+            End::Probe(probe) => probe.begin(now, node),
+            End::Server(_) | End::Sink(_) | End::Echo(_) => {}
         }
     }
 
@@ -209,8 +226,11 @@ impl<S: Sockets> Flow<S> {
     }
 
     fn read_datagrams<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        if let End::Sink(sink) = &mut self.end {
-            sink.read(now, node);
+        match &mut self.end {
+            End::Sink(sink) => sink.read(now, node),
+            End::Probe(probe) => probe.read(now, node),
+            End::Echo(echo) => echo.read(now, node),
+            End::Client(_) | End::Server(_) | End::Source(_) => {}
         }
     }
 
@@ -220,8 +240,8 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
-    fn is_sink(&self) -> bool {
-        matches!(self.end, End::Sink(_))
+    fn takes_datagrams(&self) -> bool {
+        matches!(self.end, End::Sink(_) | End::Probe(_) | End::Echo(_))
     }
 
     fn is_saturated(&self) -> bool {
@@ -230,7 +250,7 @@ impl<S: Sockets> Flow<S> {
 
     /// True if this end is the one at `from`.
     pub fn is_opener(&self) -> bool {
-        matches!(self.end, End::Client(_) | End::Source(_))
+        matches!(self.end, End::Client(_) | End::Source(_) | End::Probe(_))
     }
 
     /// The data that came in at this end.
@@ -238,8 +258,9 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => client.seen.tally,
             End::Server(server) => server.seen.tally,
-            End::Source(_) => Tally::default(),
+            End::Source(_) | End::Probe(_) => Tally::default(),
             End::Sink(sink) => sink.tally,
+            End::Echo(echo) => echo.tally,
         }
     }
 
@@ -272,7 +293,7 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => Some(&client.seen),
             End::Server(server) => Some(&server.seen),
-            End::Source(_) | End::Sink(_) => None,
+            End::Source(_) | End::Sink(_) | End::Probe(_) | End::Echo(_) => None,
         }
     }
 
@@ -289,13 +310,22 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
+    /// The probes of a flow that sends them from here.
+    fn probed(&self, now: Instant) -> Option<Probed> {
+        match &self.end {
+            End::Probe(probe) => Some(probe.probed(now)),
+            _ => None,
+        }
+    }
+
     /// Counters of all its connections at this end; datagrams count as segments.
     pub fn counted(&self, now: Instant, sockets: &S) -> Counted {
         match &self.end {
             End::Client(client) => client.counted(now, sockets),
             End::Server(server) => server.counted(now, sockets),
             End::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
-            End::Sink(_) => S::nothing_counted(),
+            End::Probe(probe) => Counted { segments_sent: Some(probe.sent()), ..S::nothing_counted() },
+            End::Sink(_) | End::Echo(_) => S::nothing_counted(),
         }
     }
 
@@ -312,6 +342,7 @@ impl<S: Sockets> Flow<S> {
             hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(Hops::from),
             rtt: self.rtts.mean(),
             round_trips: self.round_trips.spread(),
+            probed: self.probed(now),
         }
     }
 }

@@ -5,7 +5,7 @@ use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_tcp;
-use crate::programs::{Completions, Spread};
+use crate::programs::{Completions, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
 use crate::sim::{
@@ -102,6 +102,9 @@ pub struct FlowRow {
     /// Completed transfers or requests (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
+    /// The fate of a probe's datagrams (only for such flows).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// True if the flow stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
@@ -118,6 +121,23 @@ pub struct Completed {
     pub median_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_s: Option<f64>,
+}
+
+/// A probe's datagrams of the counted time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Those that were answered, or left two seconds before the end or earlier.
+    pub sent: u64,
+    pub answered: u64,
+    /// Absent if none was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trips: Option<RoundTrips>,
+}
+
+impl From<&Probed> for Probe {
+    fn from(of: &Probed) -> Probe {
+        Probe { sent: of.sent, answered: of.answered, round_trips: of.spread.as_ref().map(RoundTrips::from) }
+    }
 }
 
 /// Round trips by nearest rank: half of them, 95 % and 99 % took no longer.
@@ -275,6 +295,7 @@ impl FlowRow {
             round_trips: flow.round_trips.as_ref().map(RoundTrips::from),
             shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
+            probe: flow.probed.as_ref().map(Probe::from),
             background: flow.is_background,
         }
     }

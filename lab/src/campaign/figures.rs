@@ -67,6 +67,9 @@ fn lacking(figure: &str, prepared: &Prepared, world: World) -> Option<(&'static 
         "rtt" if plan.arm.algorithm().is_some() => {
             Some(("the kernel's TCP does not tell each of its round trips", "rtt, which it tells"))
         }
+        "probe" if !plan.flows.iter().any(|flow| matches!(flow.traffic, TrafficPlan::Probe { .. })) => {
+            Some(("no flow is a probe", "a flow with `kind: probe` beside the load, or another figure"))
+        }
         "jain" if flows().count() < 2 => {
             Some(("one flow shares with no other", "several flows, or another figure"))
         }
@@ -78,7 +81,7 @@ fn lacking(figure: &str, prepared: &Prepared, world: World) -> Option<(&'static 
 fn has_end(flow: &FlowPlan) -> bool {
     match &flow.traffic {
         TrafficPlan::Tcp(tcp) => !matches!(tcp.talk, Talk::Endless(_)),
-        TrafficPlan::Datagrams { .. } => false,
+        TrafficPlan::Datagrams { .. } | TrafficPlan::Probe { .. } => false,
     }
 }
 
@@ -145,6 +148,7 @@ mod tests {
             (&[endless, "run.figure=jain"], alone),
             (&[udp, "run.figure=rtt-p95"], "no flow is over TCP"),
             (&["run.figure=rtt"], "the world sim does not look"),
+            (&["run.figure=probe-p95"], "`every` has probe_p95_ms: no flow is a probe"),
             (
                 &[kernel, "world=netns", "run.figure=rtt-p95"],
                 "`k` has rtt_p95_ms: the kernel's TCP does not tell each",

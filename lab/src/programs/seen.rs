@@ -9,6 +9,7 @@ use hopwise_core::tcp::Info;
 use serde::{Deserialize, Serialize};
 
 use super::delays::{Delays, Spread};
+use super::probe::Probed;
 use super::sockets::{Platform, Sockets};
 
 /// The bytes that arrived, and those of them that count.
@@ -174,6 +175,8 @@ pub struct EndResult {
     pub rtt: Option<Duration>,
     /// The round trips that TCP measured at this end in the counted time; none where a TCP does not tell each.
     pub round_trips: Option<Spread>,
+    /// The probes of this end, if it sends any.
+    pub probed: Option<Probed>,
 }
 
 /// The round trips that the connections of one end have measured, one after the other.

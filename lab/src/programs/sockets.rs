@@ -54,8 +54,8 @@ pub trait Sockets {
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
-    /// The length of the next datagram's payload.
-    fn udp_recv(&mut self, socket: Self::Udp) -> Option<usize>;
+    /// The length of the next datagram's payload, whose beginning is copied into `start`.
+    fn udp_recv(&mut self, socket: Self::Udp, start: &mut [u8]) -> Option<usize>;
 }
 
 /// News for programs.
@@ -179,7 +179,9 @@ impl Sockets for Endpoint {
         Endpoint::udp_send(self, socket, to, None, payload).is_ok()
     }
 
-    fn udp_recv(&mut self, socket: UdpId) -> Option<usize> {
-        Endpoint::udp_recv(self, socket).map(|datagram| datagram.payload.len())
+    fn udp_recv(&mut self, socket: UdpId, start: &mut [u8]) -> Option<usize> {
+        let payload = Endpoint::udp_recv(self, socket)?.payload;
+        start.iter_mut().zip(&payload).for_each(|(to, byte)| *to = *byte);
+        Some(payload.len())
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
-use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Spread};
+use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Probed, Spread};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -94,6 +94,8 @@ pub struct FlowResult {
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
     pub completions: Option<Completions>,
+    /// What became of a probe's datagrams.
+    pub probed: Option<Probed>,
     pub is_background: bool,
 }
 
@@ -159,7 +161,7 @@ impl Plan {
         let rows = |(flow, index): (&FlowPlan, u16)| {
             let directions = match &flow.traffic {
                 TrafficPlan::Tcp(tcp) => tcp.talk.directions(),
-                TrafficPlan::Datagrams { .. } => Directions::Forth,
+                TrafficPlan::Datagrams { .. } | TrafficPlan::Probe { .. } => Directions::Forth,
             };
             let row = |flow: &FlowPlan, direction| {
                 let ends = [flow.from, flow.to].map(|node| end(node, index));
@@ -229,6 +231,7 @@ impl FlowResult {
             goodput_kbps,
             rtt: from.as_ref().and_then(|end| end.rtt),
             round_trips: from.as_ref().and_then(|end| end.round_trips),
+            probed: from.as_ref().and_then(|end| end.probed),
             sender: from.map(|end| end.counted).unwrap_or_default(),
             receiver: to.map(|end| end.counted).unwrap_or_default(),
             agents,

@@ -430,9 +430,12 @@ impl Sockets for Kernel {
         socket.send_to(payload, to).is_ok()
     }
 
-    fn udp_recv(&mut self, socket: Number) -> Option<usize> {
+    fn udp_recv(&mut self, socket: Number, start: &mut [u8]) -> Option<usize> {
         let Some(Open::Datagrams(socket)) = self.all.get(socket.0) else { return None };
-        socket.recv(&mut [0; LARGEST_DATAGRAM]).ok()
+        let mut payload = [0; LARGEST_DATAGRAM];
+        let bytes = socket.recv(&mut payload).ok()?;
+        start.iter_mut().zip(&payload[..bytes]).for_each(|(to, byte)| *to = *byte);
+        Some(bytes)
     }
 }
 

@@ -56,3 +56,33 @@ fn a_shorter_queue_waits_less() {
     };
     assert!(wait(50) > 2.0 * wait(5), "{} {}", wait(50), wait(5));
 }
+
+/// A run with a probe every 50 ms beside this load.
+fn probed(load: &str, sets: &[&str]) -> RunResult {
+    let probe = "{ from: first, to: last, kind: probe, every: 50ms }";
+    let traffic = format!("traffic=[{{ from: first, to: last, {load} }}, {probe}]");
+    ran(&[&[traffic.as_str()], sets].concat()).1
+}
+
+#[test]
+fn a_probe_shows_the_delay_under_load_and_stands_in_no_total() {
+    let of =
+        |name: &str, run: &RunResult| (metric::named(name).expect("a metric").of)(run).expect("it is known");
+    let (idle, loaded) = (probed("kind: bulk, bytes: 1kB", &[]), probed("kind: bulk", &[]));
+    for run in [&idle, &loaded] {
+        let [load, probe] = &run.flows[..] else { panic!("two flows") };
+        assert!(probe.background && load.probe.is_none());
+        assert_eq!(run.total.goodput_kbps, load.goodput_kbps);
+        let told = probe.probe.expect("a probe's flow");
+        // 20 s at 50 ms; those of the last two seconds count if they were answered.
+        assert!((355..=400).contains(&told.sent) && told.answered <= told.sent, "{told:?}");
+    }
+    let [idle_ms, loaded_ms] = [&idle, &loaded].map(|run| of("probe_median_ms", run));
+    assert!(loaded_ms > 3.0 * idle_ms, "{idle_ms} ms alone, {loaded_ms} ms beside bulk");
+    assert!(of("probe_p95_ms", &loaded) > loaded_ms && of("probe_loss", &idle) == 0.0);
+    // A queue of two packets loses some of them.
+    let lossy = probed("kind: bulk", &["radio.queue_packets=2"]);
+    assert!(of("probe_loss", &lossy) > 0.01, "{:?}", lossy.flows[1].probe);
+    let counted = probed("kind: bulk", &["run.warmup=10s"]).flows[1].probe.expect("a probe's flow").sent;
+    assert!((155..=200).contains(&counted), "{counted}");
+}
