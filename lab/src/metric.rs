@@ -45,12 +45,15 @@ impl Metric {
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
 /// The first one is compared between arms, unless a trial names others.
-pub const METRICS: [Metric; 32] = [
+pub const METRICS: [Metric; 36] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
     more("jain", "Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all", |run| {
         Some(run.total.jain)
+    }),
+    more("jain_over_time", "mean of Jain's index over 100 intervals of the counted time", |run| {
+        run.total.jain_over_time
     }),
     metric("segments_sent", "data segments sent, with those sent again", |run| {
         sum(run, |flow| flow.segments_sent)
@@ -66,6 +69,19 @@ pub const METRICS: [Metric; 32] = [
     metric("acks_repeated", "ACKs that an agent sent again", |run| sum(run, |flow| flow.acks_repeated)),
     metric("acks_per_segment", "pure ACKs for each data segment sent", acks_per_segment),
     less("segments_received_again", "data segments that the receiver had already", received_again),
+    less(
+        "out_of_order_share",
+        "share of the arrived data segments that came above a hole, 0 to 1",
+        out_of_order,
+    ),
+    metric("burst_longest", "most data segments that left upon one packet or timer", |run| {
+        foreground(run).filter_map(|flow| flow.burst_longest).max().map(|longest| longest as f64)
+    }),
+    metric(
+        "burst_mean",
+        "mean number of data segments that left upon one packet or timer; mean of the flows",
+        |run| mean(foreground(run).filter_map(|flow| flow.burst_mean)),
+    ),
     less("rtt_median_ms", "half of the round trips took no longer, in ms; mean of the flows", |run| {
         of_round_trips(run, |trips| trips.median_ms)
     }),
@@ -182,6 +198,11 @@ fn of_round_trips(run: &RunResult, of: fn(&RoundTrips) -> f64) -> Option<f64> {
 
 fn of_completed(run: &RunResult, of: fn(&Completed) -> Option<f64>) -> Option<f64> {
     mean(foreground(run).filter_map(|flow| of(flow.completed.as_ref()?)))
+}
+
+fn out_of_order(run: &RunResult) -> Option<f64> {
+    let (late, all) = (sum(run, |flow| flow.segments_out_of_order)?, sum(run, |flow| flow.segments_arrived)?);
+    (all > 0.0).then(|| late / all)
 }
 
 fn probes(run: &RunResult) -> impl Iterator<Item = &Probe> {

@@ -23,13 +23,14 @@ pub(crate) use datagrams::AHEAD;
 use datagrams::{Sink, Source};
 pub(crate) use probe::NUMBER_BYTES;
 use probe::{Echo, Probe};
-use seen::{ListenerOf, Looks, Measured, Seen};
+pub(crate) use seen::INTERVALS;
+use seen::{ListenerOf, Looks, Measured, Seen, Sending};
 use server::Server;
 
 pub use amount::Amount;
 pub use delays::Spread;
 pub use probe::Probed;
-pub use seen::{AgentsAtEnd, Completions, ConnOf, Counted, EndResult, Hops, Tally};
+pub use seen::{AgentsAtEnd, Bursts, Completions, ConnOf, Counted, EndResult, Hops, Tally};
 pub use sockets::{Event, Platform, Sockets};
 
 /// The first flow's port; others follow.
@@ -86,6 +87,7 @@ impl<S: Sockets> Programs<S> {
         if self.takes_datagrams {
             self.flows.iter_mut().for_each(|flow| flow.read_datagrams(now, node));
         }
+        self.flows.iter_mut().for_each(|flow| flow.count_burst(now, node.sockets()));
         has_acted
     }
 
@@ -124,6 +126,7 @@ pub struct Flow<S: Sockets> {
     peer: IpAddr,
     rtts: Looks,
     round_trips: Measured<S::Conn>,
+    sending: Sending<S::Conn>,
     end: End<S>,
 }
 
@@ -147,7 +150,7 @@ impl<S: Sockets> Flow<S> {
     ) -> Option<Flow<S>> {
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
-        let seen = Seen::new::<S>(plan.counts_from());
+        let seen = Seen::new::<S>(Tally::new(plan.counts_from(), plan.interval()));
         let end = match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
@@ -167,7 +170,14 @@ impl<S: Sockets> Flow<S> {
             _ => return None,
         };
         let peer = if flow.from == node { to.ip() } else { name(flow.from) };
-        Some(Flow { index, peer, rtts: Looks::default(), round_trips: Measured::none(), end })
+        Some(Flow {
+            index,
+            peer,
+            rtts: Looks::default(),
+            round_trips: Measured::none(),
+            sending: Sending::none(),
+            end,
+        })
     }
 
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
@@ -256,11 +266,11 @@ impl<S: Sockets> Flow<S> {
     /// The data that came in at this end.
     pub fn tally(&self) -> Tally {
         match &self.end {
-            End::Client(client) => client.seen.tally,
-            End::Server(server) => server.seen.tally,
+            End::Client(client) => client.seen.tally.clone(),
+            End::Server(server) => server.seen.tally.clone(),
             End::Source(_) | End::Probe(_) => Tally::default(),
-            End::Sink(sink) => sink.tally,
-            End::Echo(echo) => echo.tally,
+            End::Sink(sink) => sink.tally.clone(),
+            End::Echo(echo) => echo.tally.clone(),
         }
     }
 
@@ -280,6 +290,16 @@ impl<S: Sockets> Flow<S> {
         {
             let counts = now >= seen.tally.counts_from;
             self.round_trips.take(conn, newest, counts);
+        }
+    }
+
+    /// Counts the data that has left since the call before as one burst. Called after each packet and timer.
+    fn count_burst(&mut self, now: Instant, sockets: &S) {
+        if let Some((conn, seen)) = self.conn().zip(self.seen())
+            && let Some(sent) = sockets.segments_sent(conn)
+        {
+            let counts = now >= seen.tally.counts_from;
+            self.sending.take(conn, sent, counts);
         }
     }
 
@@ -343,6 +363,7 @@ impl<S: Sockets> Flow<S> {
             rtt: self.rtts.mean(),
             round_trips: self.round_trips.spread(),
             probed: self.probed(now),
+            bursts: self.sending.bursts(),
         }
     }
 }

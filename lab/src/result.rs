@@ -89,6 +89,16 @@ pub struct FlowRow {
     /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
+    /// Data segments that arrived, and those of them that came above a hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_arrived: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_out_of_order: Option<u64>,
+    /// The most segments of data that left upon one packet or timer, and the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_longest: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_mean: Option<f64>,
     /// Mean of the smoothed round-trip time in milliseconds (only in live worlds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
@@ -166,6 +176,9 @@ fn is_false(flag: &bool) -> bool {
 pub struct Total {
     pub goodput_kbps: f64,
     pub jain: f64,
+    /// The mean of Jain's index over the intervals of the counted time; absent for one flow, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain_over_time: Option<f64>,
 }
 
 /// The radios' counters over the whole run. A counter that a world does not know is absent.
@@ -253,7 +266,11 @@ impl RunResult {
             seed: plan.seed,
             counted_s: results.counted_s,
             flows: flows.collect(),
-            total: Total { goodput_kbps: results.total_kbps(), jain: results.jain() },
+            total: Total {
+                goodput_kbps: results.total_kbps(),
+                jain: results.jain(),
+                jain_over_time: results.jain_over_time(),
+            },
             air: Air::from(&results.air),
             routing: Routing {
                 discoveries: Some(results.discoveries),
@@ -291,6 +308,10 @@ impl FlowRow {
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
             segments_received_again: flow.receiver.segments_received_again,
+            segments_arrived: flow.receiver.segments_arrived,
+            segments_out_of_order: flow.receiver.segments_out_of_order,
+            burst_longest: flow.bursts.map(|bursts| bursts.longest),
+            burst_mean: flow.bursts.map(|bursts| bursts.segments as f64 / bursts.count as f64),
             rtt_ms: flow.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
             round_trips: flow.round_trips.as_ref().map(RoundTrips::from),
             shadows: shadows.unwrap_or_default(),

@@ -51,6 +51,12 @@ pub trait Sockets {
         None
     }
 
+    /// The segments with data sent so far, as cheaply as to be asked after each packet; none where this TCP does not
+    /// tell.
+    fn segments_sent(&self, _: Self::Conn) -> Option<u64> {
+        None
+    }
+
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
@@ -167,6 +173,10 @@ impl Sockets for Endpoint {
 
     fn newest_rtt(&self, conn: ConnId) -> Option<(Duration, u8)> {
         Endpoint::newest_rtt(self, conn)
+    }
+
+    fn segments_sent(&self, conn: ConnId) -> Option<u64> {
+        Endpoint::segments_sent(self, conn)
     }
 
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {

@@ -55,7 +55,7 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         seed,
         counted_s: 50.0,
         flows: vec![flow],
-        total: Total { goodput_kbps, jain: 1.0 },
+        total: Total { goodput_kbps, jain: 1.0, jain_over_time: None },
         air: Air {
             frames_sent: Some(9000),
             collisions: Some(90),

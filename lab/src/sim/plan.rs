@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayPlan;
 use crate::kernel_tcp;
-use crate::programs::Amount;
+use crate::programs::{Amount, INTERVALS};
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -263,6 +263,11 @@ impl Plan {
 
     pub fn counts_from(&self) -> Instant {
         self.begins() + self.warmup
+    }
+
+    /// The counted time is divided into intervals of this length.
+    pub fn interval(&self) -> Duration {
+        self.duration.saturating_sub(self.warmup) / INTERVALS
     }
 
     pub fn end(&self) -> Instant {

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
-use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Probed, Spread};
+use crate::programs::{
+    AgentsAtEnd, Bursts, Completions, Counted, EndResult, Hops, INTERVALS, Probed, Spread,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -94,6 +96,10 @@ pub struct FlowResult {
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
     pub completions: Option<Completions>,
+    /// The counted bytes of each interval, up to the last one that had any.
+    pub by_interval: Vec<u64>,
+    /// The bursts in which `from` sent, where its TCP tells.
+    pub bursts: Option<Bursts>,
     /// What became of a probe's datagrams.
     pub probed: Option<Probed>,
     pub is_background: bool,
@@ -141,10 +147,38 @@ impl Results {
                 _ => shares.push((row.flow, row.goodput_kbps)),
             }
         }
-        let squares: f64 = shares.iter().map(|(_, kbps)| kbps * kbps).sum();
-        let total: f64 = shares.iter().map(|(_, kbps)| kbps).sum();
-        if squares == 0.0 { 1.0 } else { total * total / (shares.len() as f64 * squares) }
+        jain(&shares.into_iter().map(|(_, kbps)| kbps).collect::<Vec<_>>()).unwrap_or(1.0)
     }
+
+    /// The index of each interval of the counted time; none for one in which nothing arrived. One flow has none.
+    pub fn jain_by_interval(&self) -> Vec<Option<f64>> {
+        let mut shares: Vec<(u16, Vec<f64>)> = Vec::new();
+        for row in self.foreground() {
+            if shares.last().is_none_or(|(flow, _)| *flow != row.flow) {
+                shares.push((row.flow, vec![0.0; INTERVALS as usize]));
+            }
+            let (_, share) = shares.last_mut().expect("it was just added");
+            share.iter_mut().zip(&row.by_interval).for_each(|(sum, bytes)| *sum += *bytes as f64);
+        }
+        if shares.len() < 2 {
+            return Vec::new();
+        }
+        let at = |nth: usize| jain(&shares.iter().map(|(_, share)| share[nth]).collect::<Vec<_>>());
+        (0..INTERVALS as usize).map(at).collect()
+    }
+
+    /// The mean of these.
+    pub fn jain_over_time(&self) -> Option<f64> {
+        let known: Vec<f64> = self.jain_by_interval().into_iter().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+}
+
+/// Jain's index of shares; none where no flow has any.
+fn jain(shares: &[f64]) -> Option<f64> {
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    let total: f64 = shares.iter().sum();
+    (squares != 0.0).then(|| total * total / (shares.len() as f64 * squares))
 }
 
 /// The end of a flow at a node.
@@ -210,7 +244,7 @@ impl FlowResult {
         (direction, counted_s): (Direction, f64),
         [from, to]: [Option<EndResult>; 2],
     ) -> FlowResult {
-        let tally = to.as_ref().map(|end| end.tally).unwrap_or_default();
+        let tally = to.as_ref().map(|end| end.tally.clone()).unwrap_or_default();
         let goodput_kbps =
             if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
         let agents = |end: &Option<EndResult>| end.as_ref()?.agents.clone();
@@ -232,6 +266,8 @@ impl FlowResult {
             rtt: from.as_ref().and_then(|end| end.rtt),
             round_trips: from.as_ref().and_then(|end| end.round_trips),
             probed: from.as_ref().and_then(|end| end.probed),
+            by_interval: tally.by_interval,
+            bursts: from.as_ref().and_then(|end| end.bursts),
             sender: from.map(|end| end.counted).unwrap_or_default(),
             receiver: to.map(|end| end.counted).unwrap_or_default(),
             agents,

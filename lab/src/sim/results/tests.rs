@@ -86,3 +86,50 @@ fn a_probe_shows_the_delay_under_load_and_stands_in_no_total() {
     let counted = probed("kind: bulk", &["run.warmup=10s"]).flows[1].probe.expect("a probe's flow").sent;
     assert!((155..=200).contains(&counted), "{counted}");
 }
+
+const TWO: &str = "traffic=[{ from: first, to: last, kind: bulk }, { from: first, to: last, kind: bulk }]";
+
+#[test]
+fn jains_index_over_time_sees_flows_that_take_turns() {
+    let (results, run) = ran(&[TWO]);
+    let over_time = run.total.jain_over_time.expect("two flows");
+    assert!(
+        over_time > 0.5 && over_time <= 1.0 && over_time < run.total.jain,
+        "{over_time} {}",
+        run.total.jain
+    );
+    let each = results.jain_by_interval();
+    assert_eq!(each.len(), 100);
+    let bytes: u64 = results.flows.iter().flat_map(|flow| &flow.by_interval).sum();
+    assert_eq!(bytes, results.flows.iter().map(|flow| flow.counted_bytes).sum::<u64>(), "no byte is lost");
+    // One after the other: never at once, and alike in the end.
+    let turns = "traffic=[{ from: first, to: last, kind: bulk, stop: 10s }, \
+                 { from: first, to: last, kind: bulk, start: 10s }]";
+    let (_, turns) = ran(&[turns]);
+    let over_time = turns.total.jain_over_time.expect("two flows");
+    assert!(turns.total.jain > 0.9 && over_time < 0.6, "{} {over_time}", turns.total.jain);
+    assert_eq!(ran(&[]).1.total.jain_over_time, None, "one flow shares with no other");
+}
+
+#[test]
+fn bursts_are_what_leaves_upon_one_packet_and_an_ack_for_many_segments_makes_long_ones() {
+    let of = |receiver: &str| {
+        let arm = format!("arms.x.receiver={receiver}");
+        let run = ran(&[&arm, "topology.hops=1", "run.warmup=5s"]).1;
+        ["burst_longest", "burst_mean"]
+            .map(|name| (metric::named(name).expect("a metric").of)(&run).expect("known"))
+    };
+    let ([every, every_mean], [fourth, fourth_mean]) = (of("immediate"), of("\"delayed:d=4\""));
+    assert!(every >= 1.0 && every_mean < 1.6, "{every} {every_mean}");
+    assert!(fourth >= 4.0 && fourth_mean > 1.5 * every_mean, "{fourth} {fourth_mean}");
+}
+
+#[test]
+fn segments_above_a_hole_are_a_share_of_all_that_arrived() {
+    let share = |sets: &[&str]| {
+        let run = ran(sets).1;
+        (metric::named("out_of_order_share").expect("a metric").of)(&run).expect("known")
+    };
+    let (clean, lossy) = (share(&["topology.hops=1"]), share(&["radio.queue_packets=5"]));
+    assert!(lossy > clean && lossy < 0.5, "{clean} {lossy}");
+}

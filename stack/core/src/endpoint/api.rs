@@ -334,6 +334,12 @@ impl Endpoint {
         self.conn(id)?.newest_rtt()
     }
 
+    /// The segments with data that the connection has sent, retransmissions included. It costs less than
+    /// [`info`](Endpoint::info).
+    pub fn segments_sent(&self, id: ConnId) -> Option<u64> {
+        Some(self.conn(id)?.segments_sent())
+    }
+
     /// The two ends of a connection that has not been forgotten.
     pub fn flow(&self, id: ConnId) -> Option<Flow> {
         self.conn(id).map(Connection::flow)
