@@ -200,8 +200,8 @@ pub struct Air {
     pub data_airtime_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_airtime_s: Option<f64>,
-    /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the mean
-    /// and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
+    /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the
+    /// mean and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_wait_ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

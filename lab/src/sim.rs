@@ -62,3 +62,6 @@ impl<'p> Simulation<'p> {
         results::of(self.plan, &self.world)
     }
 }
+
+#[cfg(test)]
+mod tests;

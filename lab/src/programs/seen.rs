@@ -49,7 +49,8 @@ impl Tally {
     }
 }
 
-/// The data that an end let go at once, in the counted time. Segments that leave upon one packet or timer are one burst.
+/// The data that an end let go at once, in the counted time: segments that leave upon one packet or timer are one
+/// burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bursts {
     pub count: u64,

@@ -100,7 +100,7 @@ pub struct FlowResult {
     pub by_interval: Vec<u64>,
     /// The bursts in which `from` sent, where its TCP tells.
     pub bursts: Option<Bursts>,
-    /// What became of a probe's datagrams.
+    /// The fate of a probe's datagrams.
     pub probed: Option<Probed>,
     pub is_background: bool,
 }
@@ -294,6 +294,3 @@ pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
     totals.airtime_s_by_load = by_load.map(|ns| ns as f64 / 1e9);
     totals
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,7 +17,7 @@ pub(super) struct Names<'a> {
     pub(super) against: &'a str,
 }
 
-/// How sure a comparison is, and what it was made with.
+/// The certainty of a comparison, and the means that it was made with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sure {
     pub(super) p_holm: Option<f64>,

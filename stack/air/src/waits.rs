@@ -1,4 +1,4 @@
-//! How long packets wait, in memory that does not grow with their number.
+//! The waits of packets, in memory that does not grow with their number.
 
 use crate::airtime::Load;
 

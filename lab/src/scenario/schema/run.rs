@@ -33,8 +33,8 @@ pub(in crate::scenario) struct RunConfig {
     pub(in crate::scenario) stop: Stop,
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
-    /// Figure that decides the verdicts, or a list of them, such as completion-p95: columns of records.csv of which more
-    /// or less is better (default goodput-kbps).
+    /// Figure that decides the verdicts, or a list of them, such as completion-p95: columns of records.csv of which
+    /// more or less is better (default goodput-kbps).
     #[serde(default = "goodput")]
     pub(in crate::scenario) figure: Figures,
 }

@@ -22,8 +22,8 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments, 64 for a
-    /// probe, otherwise 1000).
+    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments, 64 for
+    /// a probe, otherwise 1000).
     pub(in crate::scenario) segment_bytes: Option<u16>,
     /// Number of equal flows that this entry starts, 1 or more; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
@@ -53,7 +53,8 @@ pub(in crate::scenario) struct Traffic {
     /// Number of transfers (kind: bulk with bytes; default 1) or of requests (kind: request; default: as many as fit
     /// into the run).
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate; kind: probe, which requires it).
+    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate; kind: probe, which requires
+    /// it).
     pub(in crate::scenario) every: Option<Drawn<Time>>,
     /// Rate of payload (kind: cbr, in place of every).
     pub(in crate::scenario) rate: Option<Rate>,

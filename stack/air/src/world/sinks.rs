@@ -57,8 +57,8 @@ impl<M: Machine> World<M> {
         self.loads = load_of;
     }
 
-    /// Sets the function that tells when the packet that a machine gave last had come into its queue. It changes nothing
-    /// in the world.
+    /// Sets the function that tells when the packet that a machine gave last had come into its queue. It changes
+    /// nothing in the world.
     pub fn set_queued_at(&mut self, queued_at: fn(&M) -> Option<Instant>) {
         self.queued_at = queued_at;
     }

@@ -1,4 +1,6 @@
-use super::*;
+//! The results of short runs: waits, probes, fairness, bursts.
+
+use super::{NodeResult, QueueWait, Results};
 use crate::metric;
 use crate::result::RunResult;
 use crate::scenario::Scenario;
@@ -14,7 +16,7 @@ fn ran(sets: &[&str]) -> (Results, RunResult) {
     let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
     let prepared = scenario.plan(None, 1).expect("a plan");
-    let results = super::super::run(&prepared.plan).expect("it runs");
+    let results = super::run(&prepared.plan).expect("it runs");
     let result = RunResult::new("chain", "sim", &prepared, &results);
     (results, result)
 }
