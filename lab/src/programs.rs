@@ -31,7 +31,7 @@ pub use amount::Amount;
 pub use delays::Spread;
 pub use probe::Probed;
 pub use seen::{AgentsAtEnd, Bursts, Completions, ConnOf, Counted, EndResult, Hops, Tally};
-pub use sockets::{Event, Platform, Sockets};
+pub use sockets::{Event, Platform, Sockets, start_of};
 
 /// The first flow's port; others follow.
 const PORT: u16 = 5001;
@@ -140,18 +140,18 @@ enum End<S: Sockets> {
     Echo(Echo<S>),
 }
 
-impl<S: Sockets> Flow<S> {
-    /// The end of a flow that is at this node, if one is.
+impl<S: Sockets> End<S> {
+    /// The program at this node, if the flow has one there.
     fn of(
         plan: &Plan,
         index: u16,
         flow: &FlowPlan,
         (node, name): (u32, &dyn Fn(u32) -> IpAddr),
-    ) -> Option<Flow<S>> {
+    ) -> Option<End<S>> {
         let to = SocketAddr::new(name(flow.to), PORT + index);
         let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
         let seen = Seen::new::<S>(Tally::new(plan.counts_from(), plan.interval()));
-        let end = match (&flow.traffic, flow.from == node, flow.to == node) {
+        Some(match (&flow.traffic, flow.from == node, flow.to == node) {
             (TrafficPlan::Tcp(tcp), true, _) => {
                 End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
@@ -168,8 +168,20 @@ impl<S: Sockets> Flow<S> {
                 End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), hop_limit, seen.tally))
             }
             _ => return None,
-        };
-        let peer = if flow.from == node { to.ip() } else { name(flow.from) };
+        })
+    }
+}
+
+impl<S: Sockets> Flow<S> {
+    /// The end of a flow that is at this node, if one is.
+    fn of(
+        plan: &Plan,
+        index: u16,
+        flow: &FlowPlan,
+        (node, name): (u32, &dyn Fn(u32) -> IpAddr),
+    ) -> Option<Flow<S>> {
+        let end = End::of(plan, index, flow, (node, name))?;
+        let peer = name(if flow.from == node { flow.to } else { flow.from });
         Some(Flow {
             index,
             peer,
@@ -179,7 +191,6 @@ impl<S: Sockets> Flow<S> {
             end,
         })
     }
-
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
         let port = PORT + self.index;
         match &mut self.end {

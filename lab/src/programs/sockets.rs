@@ -64,6 +64,12 @@ pub trait Sockets {
     fn udp_recv(&mut self, socket: Self::Udp, start: &mut [u8]) -> Option<usize>;
 }
 
+/// Copies the beginning of a datagram, and returns the length of the whole.
+pub fn start_of(payload: &[u8], start: &mut [u8]) -> usize {
+    start.iter_mut().zip(payload).for_each(|(to, byte)| *to = *byte);
+    payload.len()
+}
+
 /// News for programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<S: Sockets> {
@@ -190,8 +196,6 @@ impl Sockets for Endpoint {
     }
 
     fn udp_recv(&mut self, socket: UdpId, start: &mut [u8]) -> Option<usize> {
-        let payload = Endpoint::udp_recv(self, socket)?.payload;
-        start.iter_mut().zip(&payload).for_each(|(to, byte)| *to = *byte);
-        Some(payload.len())
+        Some(start_of(&Endpoint::udp_recv(self, socket)?.payload, start))
     }
 }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, LinkId, Machine, NextHop, Payload, Rx};
 
-use crate::airtime::{Airtime, Load};
+use crate::airtime::Load;
 use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
@@ -23,7 +23,6 @@ use crate::motion::Track;
 use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
-use crate::waits::QueueWaits;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
@@ -169,16 +168,6 @@ impl<M: Machine> World<M> {
         self.dcf.set_motion(&positions, tracks);
     }
 
-    /// Books where the time of every station goes. Call it before anything has happened.
-    pub fn keep_ledgers(&mut self) {
-        self.dcf.keep_ledgers();
-    }
-
-    /// The uses of a station's time until now, if they are booked.
-    pub fn airtime(&self, station: u32) -> Option<Airtime> {
-        self.dcf.airtime(self.now, station)
-    }
-
     /// Keeps the facts of every link from now on. It changes nothing in the world.
     pub fn keep_facts(&mut self) {
         self.dcf.keep_facts();
@@ -199,11 +188,6 @@ impl<M: Machine> World<M> {
 
     pub fn stats(&self, station: u32) -> &StationStats {
         self.dcf.stats(station)
-    }
-
-    /// The waits of a station's packets before their first frames, where machines know when packets came.
-    pub fn waits(&self, station: u32) -> &QueueWaits {
-        self.dcf.waits(station)
     }
 
     /// The events of the radio, the wires and the timers until now.

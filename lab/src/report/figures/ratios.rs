@@ -19,13 +19,14 @@ pub(super) fn ratios(view: &View<'_>) -> String {
 /// Each arm's ratio in a figure, with its interval and the margin.
 fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let rows = view.rows();
+    let compared = |row: &'_ Row<'_>| {
+        let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
+        let comparison = found.comparison(row.arm, of)?;
+        Some((comparison.ratio?, comparison.ci95, comparison.verdict))
+    };
     let found: Vec<_> = rows
         .iter()
-        .filter_map(|row| {
-            let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
-            let comparison = found.comparison(row.arm, of)?;
-            Some((row, comparison.ratio?, comparison.ci95, comparison.verdict))
-        })
+        .filter_map(|row| compared(row).map(|(ratio, ci95, verdict)| (row, ratio, ci95, verdict)))
         .collect();
     if found.is_empty() {
         return String::new();
@@ -52,20 +53,21 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
         chart.spot((chart.across(*ratio), middle), 5.0, &format!("mark {class}"), &title);
     }
-    let (right, id) = match of.is_goodput() {
-        true => ("an arm carried more than".to_owned(), "fig-ratios".to_owned()),
-        false => {
-            let side = format!("an arm has more {}, of which {} is better, than", of.name, of.better.name());
-            (side, format!("fig-ratios-{}", of.name))
-        }
+    let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
+    figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading(view, of))
+}
+
+fn reading(view: &View<'_>, of: &Figure) -> String {
+    let right = match of.is_goodput() {
+        true => "an arm carried more than".to_owned(),
+        false => format!("an arm has more {}, of which {} is better, than", of.name, of.better.name()),
     };
-    let reading = format!(
+    format!(
         "Right of 1 {right} {}, left of it less; whiskers are 95 % intervals of the ratio, and an arm \
          whose whisker lies inside the shaded margin of {} % surely makes no difference.",
         view.bundle.trial.arms[0],
-        number(margin * 100.0)
-    );
-    figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading)
+        number(view.bundle.trial.margin * 100.0)
+    )
 }
 
 fn one_line(x: f64, height: f64) -> String {
