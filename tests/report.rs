@@ -68,6 +68,7 @@ fn bundle() -> Bundle {
         seeds: (1..=SEEDS).collect(),
         margin: 0.03,
         stop: Stop::AllSeeds,
+        figures: vec!["goodput_kbps".to_owned()],
         shard: None,
     };
     Bundle::new(trial, records, shown)

@@ -2,6 +2,8 @@
 
 #[path = "trial/bent.rs"]
 mod bent;
+#[path = "trial/figures.rs"]
+mod figures;
 #[path = "trial/folder.rs"]
 mod folder;
 #[path = "trial/readme.rs"]

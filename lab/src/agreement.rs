@@ -3,18 +3,21 @@
 //! The first world is the reference. Runs of one seed share radios, channel and traffic in every world, and are
 //! compared in pairs. An arm that only some worlds can run is compared where it ran.
 
+mod table;
+
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-use crate::findings::{columns, label};
+use crate::findings::{label, samples};
 use crate::metric::{self, acks_per_segment, sum};
 use crate::record::{Record, Trial};
 use crate::result::RunResult;
 use crate::scenario::point::Point;
-use crate::statistics::{Comparison, Samples, Summary, Verdict, change, compare, summarize};
+use crate::statistics::{Better, Comparison, Figure, GOODPUT, Samples, Summary, Verdict};
+use crate::statistics::{compare_all, questions, summarize};
 
-/// Worlds agree on an arm if its goodput differs surely by less than this share.
+/// Worlds agree on an arm if a figure that decides, such as its goodput, differs surely by less than this share.
 pub const WITHIN: f64 = 0.05;
 
 /// The trial of one world.
@@ -41,6 +44,8 @@ pub struct AtPoint {
     pub orders: Vec<Order>,
     /// Pairs of arms of which one world says surely the opposite of another.
     pub contradictions: Vec<Contradiction>,
+    #[serde(skip)]
+    figures: Vec<Figure>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,7 +53,7 @@ pub struct OfArm {
     pub arm: String,
     /// The worlds that ran the arm.
     pub worlds: Vec<Measured>,
-    /// Each of these worlds against the first of them.
+    /// Each of these worlds against the first of them, figure by figure.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -57,19 +62,29 @@ pub struct OfArm {
 pub struct Measured {
     pub world: String,
     pub goodput_kbps: Option<Summary>,
+    /// The other figures that decide.
+    #[serde(serialize_with = "as_object", skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<(&'static str, Option<Summary>)>,
     #[serde(serialize_with = "as_object")]
     pub beside: Vec<(&'static str, Option<f64>)>,
 }
 
-/// The arms of a world from the fastest to the slowest, by their means. Only arms that every world ran are in it.
+/// The arms of a world from the best to the worst, by their means. Only arms that every world ran are in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
     pub world: String,
+    /// None for goodput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure: Option<&'static str>,
     pub arms: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
+    /// None for goodput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure: Option<&'static str>,
+    /// The better one in the first world, and the worse one.
     pub faster: String,
     pub slower: String,
     /// The world that has them in this order, and the one that has them in the other.
@@ -78,7 +93,7 @@ pub struct Contradiction {
 }
 
 /// A figure of a run; none where its world does not know it.
-struct Figure {
+struct Counter {
     name: &'static str,
     of: fn(&RunResult) -> Option<f64>,
 }
@@ -86,18 +101,18 @@ struct Figure {
 /// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost
 /// goodput; `other_airtime_s` is that of ARP, routing and beacons. Our TCP has
 /// `rtt_median_ms` in every world; the kernel's has `rtt_ms` alone.
-const BESIDE: [Figure; 11] = [
-    Figure { name: "acks_per_segment", of: acks_per_segment },
-    Figure { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
-    Figure { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
-    Figure { name: "queue_drops", of: |run| run.air.queue_drops.map(|drops| drops as f64) },
-    Figure { name: "retry_drops", of: |run| run.air.retry_drops.map(|drops| drops as f64) },
-    Figure { name: "collisions", of: |run| run.air.collisions.map(|collisions| collisions as f64) },
-    Figure { name: "other_airtime_s", of: other_airtime_s },
-    Figure { name: "rtt_median_ms", of: |run| of_metric(run, "rtt_median_ms") },
-    Figure { name: "rtt_ms", of: |run| of_metric(run, "rtt_ms") },
-    Figure { name: "air_late_ms", of: |run| run.live.as_ref().map(|live| live.air_late_ms) },
-    Figure { name: "programs_late_ms", of: |run| run.live.as_ref().map(|live| live.programs_late_ms) },
+const BESIDE: [Counter; 11] = [
+    Counter { name: "acks_per_segment", of: acks_per_segment },
+    Counter { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
+    Counter { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
+    Counter { name: "queue_drops", of: |run| run.air.queue_drops.map(|drops| drops as f64) },
+    Counter { name: "retry_drops", of: |run| run.air.retry_drops.map(|drops| drops as f64) },
+    Counter { name: "collisions", of: |run| run.air.collisions.map(|collisions| collisions as f64) },
+    Counter { name: "other_airtime_s", of: other_airtime_s },
+    Counter { name: "rtt_median_ms", of: |run| of_metric(run, "rtt_median_ms") },
+    Counter { name: "rtt_ms", of: |run| of_metric(run, "rtt_ms") },
+    Counter { name: "air_late_ms", of: |run| run.live.as_ref().map(|live| live.air_late_ms) },
+    Counter { name: "programs_late_ms", of: |run| run.live.as_ref().map(|live| live.programs_late_ms) },
 ];
 
 /// The same figures, as the heads of a table.
@@ -116,8 +131,16 @@ const HEADS: [&str; BESIDE.len()] = [
 ];
 
 /// An object whose members are the figures that are known.
-fn as_object<S: Serializer>(figures: &[(&'static str, Option<f64>)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(figures.iter().filter_map(|(name, mean)| Some((name, (*mean)?))))
+fn as_object<T: Copy + Serialize, S: Serializer>(
+    figures: &[(&'static str, Option<T>)],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(figures.iter().filter_map(|(name, known)| Some((name, (*known)?))))
+}
+
+/// The name of a figure where it is told.
+fn told(figure: &Figure) -> Option<&'static str> {
+    (!figure.is_goodput()).then_some(figure.name)
 }
 
 /// The airtime of all but TCP.
@@ -173,86 +196,36 @@ impl AtPoint {
         }
         let in_all = |arm: &&String| worlds.iter().all(|world| world.trial.arms.contains(arm));
         let common: Vec<&String> = names.iter().copied().filter(in_all).collect();
+        let figures = worlds.first().map(|world| world.trial.figures()).unwrap_or_default();
+        let orders = figures.iter().flat_map(|figure| {
+            let common = &common;
+            worlds.iter().map(move |world| world.order(point, figure, common))
+        });
+        let contradictions =
+            figures.iter().flat_map(|figure| contradictions(worlds, (point, figure), &common)).collect();
         AtPoint {
             point: point.clone(),
-            arms: names.iter().map(|arm| OfArm::of(worlds, point, arm)).collect(),
-            orders: worlds.iter().map(|world| world.order(point, &common)).collect(),
-            contradictions: contradictions(worlds, point, &common),
-        }
-    }
-
-    fn table(&self) -> String {
-        let reference = self.orders.first().map_or("", |order| order.world.as_str());
-        let against = format!("against {reference}");
-        let heads = ["arm", "world", "kbit/s", "95 % interval", "runs", &against, "95 % interval", "verdict"];
-        let mut rows = vec![heads.map(str::to_owned).to_vec()];
-        let mut beside = vec![["arm", "world"].iter().chain(&HEADS).map(|head| (*head).to_owned()).collect()];
-        for of_arm in &self.arms {
-            rows.extend(of_arm.worlds.iter().map(|measured| of_arm.row(measured)));
-            beside.extend(of_arm.worlds.iter().map(|measured| of_arm.row_beside(measured)));
-        }
-        format!("{}\nMeans of what was measured beside it:\n{}\n", columns(&rows), columns(&beside))
-    }
-
-    fn sentences(&self, text: &mut String) {
-        for comparison in self.arms.iter().flat_map(|arm| &arm.comparisons) {
-            let _ = writeln!(text, "{}", comparison.sentence);
-        }
-        for Order { world, arms } in self.orders.iter().filter(|order| order.arms.len() > 1) {
-            let _ = writeln!(text, "Order in {world}, by means: {}.", arms.join(", "));
-        }
-        for Contradiction { faster, slower, world, elsewhere } in &self.contradictions {
-            let _ = writeln!(text, "{faster} is faster than {slower} in {world}, and slower in {elsewhere}.");
-        }
-        if self.orders.len() > 1 && self.contradictions.is_empty() {
-            let _ = writeln!(text, "No two arms are surely in another order.");
+            arms: names.iter().map(|arm| OfArm::of(worlds, (point, &figures), arm)).collect(),
+            orders: orders.collect(),
+            contradictions,
+            figures,
         }
     }
 }
 
 impl OfArm {
-    fn of(worlds: &[InWorld], point: &Point, arm: &str) -> OfArm {
+    fn of(worlds: &[InWorld], (point, figures): (&Point, &[Figure]), arm: &str) -> OfArm {
         let ran: Vec<&InWorld> =
             worlds.iter().filter(|world| world.trial.arms.iter().any(|a| a == arm)).collect();
-        let samples = |world: &&InWorld| Samples {
+        let of_world = |figure: &Figure, world: &&InWorld| Samples {
             arm: format!("{arm} in {}", world.trial.world),
-            ..world.samples(point, arm)
+            ..world.samples(point, figure, arm)
         };
-        let samples: Vec<Samples> = ran.iter().map(samples).collect();
-        let comparisons = samples
-            .split_first()
-            .map(|(reference, others)| compare(reference, others, WITHIN))
-            .unwrap_or_default();
-        let measured = ran.iter().map(|world| world.measured(point, arm)).collect();
+        let of_figure = |figure: &Figure| ran.iter().map(|world| of_world(figure, world)).collect();
+        let samples: Vec<Vec<Samples>> = figures.iter().map(of_figure).collect();
+        let measured = ran.iter().map(|world| world.measured((point, figures), arm)).collect();
+        let comparisons = compare_all(&questions(figures, &samples), WITHIN);
         OfArm { arm: arm.to_owned(), worlds: measured, comparisons }
-    }
-
-    fn row(&self, measured: &Measured) -> Vec<String> {
-        let place = self.worlds.iter().position(|other| other.world == measured.world);
-        let comparison = place.and_then(|place| self.comparisons.get(place.checked_sub(1)?));
-        let (mean, interval, runs) = crate::findings::cells(measured.goodput_kbps.as_ref());
-        let ends = comparison.and_then(|found| found.ci95);
-        let mut row = vec![self.arm.clone(), measured.world.clone(), mean, interval, runs];
-        row.push(comparison.and_then(|found| found.ratio).map_or(String::new(), change));
-        row.push(ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high))));
-        row.push(comparison.map_or(String::new(), |found| agrees(found.verdict).to_owned()));
-        row
-    }
-
-    fn row_beside(&self, measured: &Measured) -> Vec<String> {
-        let shown = |mean: Option<f64>| mean.map_or(String::new(), |mean| format!("{mean:.1}"));
-        let means = measured.beside.iter().map(|(_, mean)| shown(*mean));
-        [self.arm.clone(), measured.world.clone()].into_iter().chain(means).collect()
-    }
-}
-
-/// The verdict between two worlds.
-fn agrees(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::NoDifference => "agrees",
-        Verdict::Undecided => "undecided",
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
     }
 }
 
@@ -261,19 +234,25 @@ impl InWorld {
         self.records.iter().filter(move |record| record.arm == arm && record.point == *point)
     }
 
-    fn samples(&self, point: &Point, arm: &str) -> Samples {
-        let values = self.records(point, arm).map(|record| (record.block, record.result.total.goodput_kbps));
-        Samples { arm: arm.to_owned(), values: values.collect() }
+    fn samples(&self, point: &Point, figure: &Figure, arm: &str) -> Samples {
+        samples(arm, figure, &self.records(point, arm).collect::<Vec<_>>())
     }
 
-    fn measured(&self, point: &Point, arm: &str) -> Measured {
+    fn mean(&self, point: &Point, figure: &Figure, arm: &str) -> Option<Summary> {
+        let Samples { values, .. } = self.samples(point, figure, arm);
+        summarize(&values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+    }
+
+    fn measured(&self, (point, figures): (&Point, &[Figure]), arm: &str) -> Measured {
+        let others = figures.iter().filter(|figure| !figure.is_goodput());
         let mean = |of: fn(&RunResult) -> Option<f64>| {
             let values: Vec<f64> = self.records(point, arm).filter_map(|record| of(&record.result)).collect();
             summarize(&values)
         };
         Measured {
             world: self.trial.world.clone(),
-            goodput_kbps: mean(|run| Some(run.total.goodput_kbps)),
+            goodput_kbps: self.mean(point, &GOODPUT, arm),
+            figures: others.map(|figure| (figure.name, self.mean(point, figure, arm))).collect(),
             beside: BESIDE
                 .iter()
                 .map(|metric| (metric.name, mean(metric.of).map(|found| found.mean)))
@@ -281,29 +260,38 @@ impl InWorld {
         }
     }
 
-    fn order(&self, point: &Point, arms: &[&String]) -> Order {
-        let mean = |arm: &&&String| self.measured(point, arm).goodput_kbps.map_or(0.0, |found| found.mean);
+    fn order(&self, point: &Point, figure: &Figure, arms: &[&String]) -> Order {
+        // An arm without the figure comes last.
+        let rank = |arm: &&&String| {
+            let mean = self.mean(point, figure, arm).map(|found| found.mean);
+            match figure.better {
+                Better::More => -mean.unwrap_or(0.0),
+                Better::Less => mean.unwrap_or(f64::INFINITY),
+            }
+        };
         let mut arms: Vec<&&String> = arms.iter().collect();
-        arms.sort_by(|one, other| mean(other).total_cmp(&mean(one)));
-        Order { world: self.trial.world.clone(), arms: arms.into_iter().map(|arm| (*arm).clone()).collect() }
+        arms.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
+        let arms = arms.into_iter().map(|arm| (*arm).clone()).collect();
+        Order { world: self.trial.world.clone(), figure: told(figure), arms }
     }
 
-    /// True if this world's blocks show that the first arm is faster.
-    fn is_faster(&self, point: &Point, (arm, other): (&str, &str)) -> bool {
-        let found = compare(&self.samples(point, other), &[self.samples(point, arm)], self.trial.margin);
-        found.first().is_some_and(|found| found.verdict == Verdict::Faster)
+    /// True if this world's blocks show that the first arm is faster, or better in another figure.
+    fn is_better(&self, (point, figure): (&Point, &Figure), (arm, other): (&str, &str)) -> bool {
+        let samples = [other, arm].map(|arm| self.samples(point, figure, arm)).to_vec();
+        let found = compare_all(&questions(&[*figure], &[samples]), self.trial.margin);
+        found.first().is_some_and(|found| matches!(found.verdict, Verdict::Faster | Verdict::Better))
     }
 }
 
-fn contradictions(worlds: &[InWorld], point: &Point, arms: &[&String]) -> Vec<Contradiction> {
+fn contradictions(worlds: &[InWorld], at: (&Point, &Figure), arms: &[&String]) -> Vec<Contradiction> {
     let mut found = Vec::new();
     for (nth, world) in worlds.iter().enumerate() {
         for elsewhere in &worlds[nth + 1..] {
             for (faster, slower) in pairs(arms) {
-                if world.is_faster(point, (faster, slower)) && elsewhere.is_faster(point, (slower, faster)) {
+                if world.is_better(at, (faster, slower)) && elsewhere.is_better(at, (slower, faster)) {
                     let [world, elsewhere] = [world, elsewhere].map(|world| world.trial.world.clone());
-                    let (faster, slower) = (faster.clone(), slower.clone());
-                    found.push(Contradiction { faster, slower, world, elsewhere });
+                    let (figure, faster, slower) = (told(at.1), faster.clone(), slower.clone());
+                    found.push(Contradiction { figure, faster, slower, world, elsewhere });
                 }
             }
         }

@@ -7,17 +7,20 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::findings::label;
+use super::metric;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
 use super::seal;
 use super::settings::difference;
-use super::statistics::{Samples, is_sure, watch};
+use super::statistics::{Figure, Samples, is_sure, questions, watch_all};
 use super::version;
 use crate::hex;
 use crate::located::Refusal;
 use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
 use crate::world::World;
+
+mod figures;
 
 /// Digits of a hash in a name; no two runs share so many.
 const NAME_DIGITS: usize = 32;
@@ -69,7 +72,7 @@ impl Campaign {
 
     fn of(
         scenario: &Scenario,
-        Asked { title, world, arms, cells, seeds: asked, margin, stop }: Asked,
+        Asked { title, world, arms, cells, seeds: asked, margin, stop, figures }: Asked,
         seeds: Option<u32>,
         shard: Option<Shard>,
     ) -> Result<Campaign, Box<Refusal>> {
@@ -80,6 +83,7 @@ impl Campaign {
                 scenario.refuse_seeds(format!("that makes {runs} runs"), format!("at most {MOST_RUNS} runs"))
             );
         }
+        let figures = figures::read(scenario, &figures)?;
         let points = cells.iter().map(|cell| cell.point.clone()).collect();
         let trial = Trial {
             version: version::of_program().to_owned(),
@@ -92,6 +96,7 @@ impl Campaign {
             seeds,
             margin,
             stop,
+            figures,
             shard,
         };
         let at = |cell: &Cell| {
@@ -101,6 +106,7 @@ impl Campaign {
         let arms = cells.iter().map(at).collect::<Result<_, _>>()?;
         let mut campaign = Campaign { trial, world, runs: Vec::new(), arms };
         campaign.runs = campaign.planned()?;
+        figures::check(scenario, &campaign)?;
         Ok(campaign)
     }
 
@@ -211,20 +217,27 @@ impl Campaign {
         runs.all(|(nth, _)| goodput(nth).is_some())
     }
 
-    /// True if the blocks so far give a verdict on every arm at every point, however often this is called.
-    pub fn is_sure(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
+    /// The figures of a run that decide the verdicts, in the trial's order; none for one that the run does not know.
+    pub fn figures_of(&self, result: &RunResult) -> Vec<Option<f64>> {
+        let of = |figure: &Figure| metric::named(figure.name).and_then(|metric| (metric.of)(result));
+        self.trial.figures().iter().map(of).collect()
+    }
+
+    /// True if the blocks so far give a verdict on every arm in every figure at every point, however often this is
+    /// called. `known` is a figure of a run, both by their places.
+    pub fn is_sure(&self, upto: u32, known: &dyn Fn(usize, usize) -> Option<f64>) -> bool {
+        let figures = self.trial.figures();
         let arms = self.trial.arms.iter().enumerate();
         (0..self.trial.points.len()).all(|point| {
-            let samples = |(arm, name): (usize, &String)| {
+            let samples = |figure: usize, (arm, name): (usize, &String)| {
                 let runs = self.runs.iter().enumerate();
                 let mine = runs.filter(|(_, run)| run.point == point && run.arm == arm && run.block <= upto);
-                let values = mine.filter_map(|(nth, run)| Some((run.block, goodput(nth)?))).collect();
+                let values = mine.filter_map(|(nth, run)| Some((run.block, known(nth, figure)?))).collect();
                 Samples { arm: name.clone(), values }
             };
-            let samples: Vec<Samples> = arms.clone().map(samples).collect();
-            samples
-                .split_first()
-                .is_none_or(|(baseline, others)| is_sure(&watch(baseline, others, self.trial.margin)))
+            let by_figure = |nth: usize| arms.clone().map(|arm| samples(nth, arm)).collect();
+            let samples: Vec<Vec<Samples>> = (0..figures.len()).map(by_figure).collect();
+            is_sure(&watch_all(&questions(&figures, &samples), self.trial.margin))
         })
     }
 }

@@ -6,7 +6,7 @@
 
 use super::findings::{Beside, Findings, PointFindings};
 use super::record::{Record, Trial};
-use super::statistics::{Comparison, Verdict, change};
+use super::statistics::{Comparison, GOODPUT, Verdict, change};
 use crate::scenario::point::Point;
 
 /// A smaller change is not mentioned.
@@ -42,7 +42,7 @@ struct Totals {
 
 impl Totals {
     fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
-        let found = point.arms.iter().find(|found| found.samples.arm == arm);
+        let found = point.arms.iter().find(|found| found.arm == arm);
         let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or(f64::NAN);
         let mut totals = Totals { acks_per_segment, ..Totals::default() };
         for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
@@ -160,26 +160,34 @@ fn of(number: &str, thing: &str) -> String {
 /// The most reasons for a change, and the most against it.
 const MOST: (usize, usize) = (5, 2);
 
-/// A sentence for each arm but the baseline, point by point.
+/// A sentence for each arm but the baseline, point by point. Reasons are those of its goodput, also where other figures
+/// decide; their own sentences then come first.
 pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {
     let findings = Findings::of(trial, records);
-    let at = |(point, found): (&'a Point, &PointFindings)| {
+    let decides = trial.figures().contains(&GOODPUT);
+    let by_goodput =
+        || Findings::of(&Trial { figures: vec![GOODPUT.name.to_owned()], ..trial.clone() }, records);
+    let of_goodput = if decides { findings.clone() } else { by_goodput() };
+    let at = |((point, all), found): ((&'a Point, &PointFindings), &PointFindings)| {
         let totals = |arm: &str| Totals::of(found, arm, records);
         let beside = |arm: &str| {
-            let arm = found.arms.iter().find(|known| known.samples.arm == arm);
+            let arm = found.arms.iter().find(|known| known.arm == arm);
             arm.map(|known| known.beside).unwrap_or_default()
         };
-        let compared = found.comparisons.iter().map(|comparison| {
+        let of_goodput = found.comparisons.iter().filter(|comparison| comparison.is_of(&GOODPUT));
+        let compared = of_goodput.map(|comparison| {
             let Comparison { arm, against, .. } = comparison;
-            let said = sentence(comparison, &totals(arm), &totals(against));
-            (arm.clone(), said + &delay(&beside(arm), &beside(against)))
+            let others = all.comparisons.iter().filter(|other| other.arm == *arm && !other.is_of(&GOODPUT));
+            let others: String = others.map(|other| format!("{} ", other.sentence)).collect();
+            let said = sentence(comparison, decides, &totals(arm), &totals(against));
+            (arm.clone(), others + &said + &delay(&beside(arm), &beside(against)))
         });
         (point, compared.collect())
     };
-    trial.points.iter().zip(&findings.points).map(at).collect()
+    trial.points.iter().zip(&findings.points).zip(&of_goodput.points).map(at).collect()
 }
 
-fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
+fn sentence(comparison: &Comparison, decides: bool, this: &Totals, that: &Totals) -> String {
     let Comparison { arm, against, ratio, verdict, .. } = comparison;
     let Some(ratio) = ratio else { return comparison.sentence.clone() };
     let is_faster = *ratio >= 1.0;
@@ -203,7 +211,13 @@ fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
     along.truncate(MOST.0);
     across.truncate(MOST.1);
     let head = match verdict {
-        Verdict::Faster | Verdict::Slower => {
+        _ if !decides => {
+            format!(
+                "In goodput, which decides nothing here, {arm} came to {} against {against}",
+                change(*ratio)
+            )
+        }
+        Verdict::Faster | Verdict::Slower | Verdict::Better | Verdict::Worse => {
             format!("{arm} was {verdict} than {against} ({})", change(*ratio))
         }
         Verdict::NoDifference => format!("{arm} was as fast as {against} ({})", change(*ratio)),

@@ -1,11 +1,13 @@
-//! Findings from a trial's records: each arm's goodput at every point, compared with the baseline.
-//! Points are questions of their own: Holm's correction is over the arms of one.
+//! Findings from a trial's records: each arm's goodput at every point, and the figures that decide, compared with the
+//! baseline. Points are questions of their own: Holm's correction is over the arms and figures of one.
 
 use std::fmt::Write as _;
 
 use super::metric;
 use super::record::{Record, Trial};
-use super::statistics::{Comparison, Samples, Summary, compare, summarize, watch};
+use super::statistics::{
+    Comparison, Figure, Samples, Summary, compare_all, questions, shown, summarize, watch_all,
+};
 use crate::scenario::point::plain;
 use crate::scenario::point::{Point, Stop};
 
@@ -21,15 +23,19 @@ pub struct PointFindings {
     pub point: Point,
     /// The arms in the trial's order, the baseline first.
     pub arms: Vec<ArmFindings>,
-    /// The comparisons of all arms with the baseline.
+    /// The figures that decide.
+    pub figures: Vec<Figure>,
+    /// The comparisons of all arms with the baseline, figure by figure.
     pub comparisons: Vec<Comparison>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArmFindings {
-    pub samples: Samples,
-    /// The statistics of the arm; none while there is no run.
+    pub arm: String,
+    /// The arm's goodput; none while there is no run.
     pub summary: Option<Summary>,
+    /// Its values in each of the figures that decide.
+    pub samples: Vec<Samples>,
     /// Means of the agent's other measures.
     pub beside: Beside,
 }
@@ -107,23 +113,20 @@ fn pair(median: Option<f64>, p95: Option<f64>, digits: usize) -> String {
 }
 
 impl Findings {
-    /// Statistics of the goodputs.
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
-        Findings::by(trial, records, &|record| Some(record.result.total.goodput_kbps))
-    }
-
-    /// Statistics of any figure of a run that is not below zero.
-    pub fn by(trial: &Trial, records: &[Record], value: &dyn Fn(&Record) -> Option<f64>) -> Findings {
+        let figures = trial.figures();
         let at = |point: &Point| {
             let arms: Vec<_> =
-                trial.arms.iter().map(|arm| ArmFindings::of(arm, point, records, value)).collect();
-            let samples: Vec<_> = arms.iter().map(|arm| arm.samples.clone()).collect();
-            let comparisons = match (samples.split_first(), trial.stop) {
-                (None, _) => Vec::new(),
-                (Some((baseline, others)), Stop::AllSeeds) => compare(baseline, others, trial.margin),
-                (Some((baseline, others)), Stop::WhenSure) => watch(baseline, others, trial.margin),
+                trial.arms.iter().map(|arm| ArmFindings::of(arm, &figures, point, records)).collect();
+            let of_figure =
+                |nth: usize| arms.iter().map(|arm: &ArmFindings| arm.samples[nth].clone()).collect();
+            let samples: Vec<Vec<Samples>> = (0..figures.len()).map(of_figure).collect();
+            let compared = match trial.stop {
+                Stop::AllSeeds => compare_all,
+                Stop::WhenSure => watch_all,
             };
-            PointFindings { point: point.clone(), arms, comparisons }
+            let comparisons = compared(&questions(&figures, &samples), trial.margin);
+            PointFindings { point: point.clone(), arms, figures: figures.clone(), comparisons }
         };
         Findings { points: trial.points.iter().map(at).collect() }
     }
@@ -140,8 +143,14 @@ impl Findings {
                 let _ = writeln!(text, "{}", label(&point.point));
             }
             text.push_str(&table::of_point(point, width));
+            for figure in point.figures.iter().filter(|figure| !figure.is_goodput()) {
+                let _ = write!(text, "\n{}\n{}", heading(figure), table::of_figure(point, figure, width));
+            }
             for comparison in &point.comparisons {
                 let _ = writeln!(text, "{}", comparison.sentence);
+            }
+            if let Some(said) = point.correction() {
+                let _ = writeln!(text, "{said}");
             }
             text.push('\n');
         }
@@ -150,31 +159,72 @@ impl Findings {
 }
 
 impl ArmFindings {
-    fn of(
-        arm: &str,
-        point: &Point,
-        records: &[Record],
-        value: &dyn Fn(&Record) -> Option<f64>,
-    ) -> ArmFindings {
+    fn of(arm: &str, figures: &[Figure], point: &Point, records: &[Record]) -> ArmFindings {
         let mine: Vec<_> =
             records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
-        let values: Vec<_> = mine.iter().filter_map(|record| Some((record.block, value(record)?))).collect();
-        let summary = summarize(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-        ArmFindings { samples: Samples { arm: arm.to_owned(), values }, summary, beside: Beside::of(&mine) }
+        let goodputs: Vec<_> = mine.iter().map(|record| record.result.total.goodput_kbps).collect();
+        ArmFindings {
+            arm: arm.to_owned(),
+            summary: summarize(&goodputs),
+            samples: figures.iter().map(|figure| samples(arm, figure, &mine)).collect(),
+            beside: Beside::of(&mine),
+        }
     }
 }
 
+/// The values of an arm in a figure, where its runs have it.
+pub(crate) fn samples(arm: &str, figure: &Figure, records: &[&Record]) -> Samples {
+    let of = metric::named(figure.name).map(|metric| metric.of);
+    let values = records.iter().filter_map(|record| Some((record.block, of?(&record.result)?))).collect();
+    Samples { arm: arm.to_owned(), values }
+}
+
 impl PointFindings {
-    pub fn comparison(&self, arm: &str) -> Option<&Comparison> {
-        self.comparisons.iter().find(|comparison| comparison.arm == arm)
+    pub fn comparison(&self, arm: &str, figure: &Figure) -> Option<&Comparison> {
+        self.comparisons.iter().find(|comparison| comparison.arm == arm && comparison.is_of(figure))
     }
+
+    /// The arm's mean in one of the figures that decide.
+    pub fn summary(&self, arm: &ArmFindings, figure: &Figure) -> Option<Summary> {
+        let nth = self.figures.iter().position(|known| known == figure)?;
+        summarize(&arm.samples[nth].values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+    }
+
+    /// The correction that is behind p and the verdicts, where several figures decide.
+    pub fn correction(&self) -> Option<String> {
+        let (figures, all) = (self.figures.len(), self.comparisons.len());
+        (figures > 1 && all > 0).then(|| {
+            let arms = all / figures;
+            let plural = if arms == 1 { "" } else { "s" };
+            format!(
+                "p and the verdicts are corrected for {all} comparisons at once (Holm): {arms} arm{plural} by \
+                 {figures} figures."
+            )
+        })
+    }
+}
+
+/// The heading of a figure's own table.
+pub fn heading(figure: &Figure) -> String {
+    let unit = if figure.unit.is_empty() { String::new() } else { format!(", in {}", figure.unit) };
+    format!("By {}{unit}; {} is better:", figure.name, figure.better.name())
 }
 
 /// A summary as its mean, interval and number of runs.
 pub fn cells(summary: Option<&Summary>) -> (String, String, String) {
+    cells_by(summary, |value| format!("{value:.1}"))
+}
+
+/// The same of a figure that decides.
+pub fn cells_of(summary: Option<&Summary>) -> (String, String, String) {
+    cells_by(summary, shown)
+}
+
+fn cells_by(summary: Option<&Summary>, shown: impl Fn(f64) -> String) -> (String, String, String) {
     let Some(summary) = summary else { return ("none".to_owned(), String::new(), "0".to_owned()) };
-    let interval = summary.ci95.map_or(String::new(), |[low, high]| format!("{low:.1} to {high:.1}"));
-    (format!("{:.1}", summary.mean), interval, summary.n.to_string())
+    let interval =
+        summary.ci95.map_or(String::new(), |[low, high]| format!("{} to {}", shown(low), shown(high)));
+    (shown(summary.mean), interval, summary.n.to_string())
 }
 
 /// The paths that a point sets, with their values.
@@ -201,4 +251,4 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

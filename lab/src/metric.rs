@@ -1,6 +1,7 @@
 //! Figures of a run.
 
-use super::result::{Completed, FlowRow, RoundTrips, RunResult};
+use super::result::{Completed, FlowRow, Probe, RoundTrips, RunResult};
+use super::statistics::{Better, Figure};
 
 /// A figure of a run, over all its flows.
 #[derive(Clone, Copy, Debug)]
@@ -10,63 +11,120 @@ pub struct Metric {
     pub says: &'static str,
     /// The figure; none where the run has no such figure.
     pub of: fn(&RunResult) -> Option<f64>,
+    /// The side that is better; none for a figure that is neither good nor bad in itself.
+    pub better: Option<Better>,
 }
 
 const fn metric(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
-    Metric { name, says, of }
+    Metric { name, says, of, better: None }
 }
 
-/// The first one is compared between arms.
-pub const METRICS: [Metric; 26] = [
-    metric("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
+/// A metric of which more is better.
+const fn more(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
+    Metric { better: Some(Better::More), ..metric(name, says, of) }
+}
+
+/// A metric of which less is better.
+const fn less(name: &'static str, says: &'static str, of: fn(&RunResult) -> Option<f64>) -> Metric {
+    Metric { better: Some(Better::Less), ..metric(name, says, of) }
+}
+
+impl Metric {
+    /// The unit, which ends the name.
+    pub fn unit(&self) -> &'static str {
+        UNITS.iter().find(|(end, _)| self.name.ends_with(end)).map_or("", |(_, unit)| unit)
+    }
+
+    /// The figure that arms may be compared by; none if it has no better side.
+    pub fn figure(&self) -> Option<Figure> {
+        Some(Figure { name: self.name, unit: self.unit(), better: self.better? })
+    }
+}
+
+/// The ends of names that are units.
+const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
+
+/// The first one is compared between arms, unless a trial names others.
+pub const METRICS: [Metric; 36] = [
+    more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
-    metric("jain", "Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all", |run| {
+    more("jain", "Jain's index of the flows' goodputs: 1 for equal shares, 1/n if one has all", |run| {
         Some(run.total.jain)
+    }),
+    more("jain_over_time", "mean of Jain's index over 100 intervals of the counted time", |run| {
+        run.total.jain_over_time
     }),
     metric("segments_sent", "data segments sent, with those sent again", |run| {
         sum(run, |flow| flow.segments_sent)
     }),
-    metric("segments_retransmitted", "data segments sent again", |run| {
+    less("segments_retransmitted", "data segments sent again", |run| {
         sum(run, |flow| flow.segments_retransmitted)
     }),
-    metric("timeouts", "retransmission timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
+    less("timeouts", "retransmission timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))),
     metric("fast_retransmits", "recoveries that began without a timeout", |run| {
         sum(run, |flow| flow.fast_retransmits.map(u64::from))
     }),
     metric("acks_sent", "pure ACKs sent", |run| sum(run, |flow| flow.acks_sent)),
     metric("acks_repeated", "ACKs that an agent sent again", |run| sum(run, |flow| flow.acks_repeated)),
     metric("acks_per_segment", "pure ACKs for each data segment sent", acks_per_segment),
-    metric("segments_received_again", "data segments that the receiver had already", received_again),
-    metric("rtt_median_ms", "half of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.median_ms)
-    }),
-    metric("rtt_p95_ms", "95 % of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.p95_ms)
-    }),
-    metric("rtt_p99_ms", "99 % of the round trips took no longer, in ms; mean of the flows", |run| {
-        of_round_trips(run, |trips| trips.p99_ms)
+    less("segments_received_again", "data segments that the receiver had already", received_again),
+    less(
+        "out_of_order_share",
+        "share of the arrived data segments that came above a hole, 0 to 1",
+        out_of_order,
+    ),
+    metric("burst_longest", "most data segments that left upon one packet or timer", |run| {
+        foreground(run).filter_map(|flow| flow.burst_longest).max().map(|longest| longest as f64)
     }),
     metric(
-        "rtt_ms",
-        "mean smoothed round trip of live worlds, of any TCP, in ms; mean of the flows",
-        |run| mean(foreground(run).filter_map(|flow| flow.rtt_ms)),
+        "burst_mean",
+        "mean number of data segments that left upon one packet or timer; mean of the flows",
+        |run| mean(foreground(run).filter_map(|flow| flow.burst_mean)),
     ),
-    metric("completion_s", "mean time of a transfer or a request with its response, in s", completion_s),
-    metric("completion_median_s", "half of these took no longer, in s; mean of the flows", |run| {
+    less("rtt_median_ms", "half of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.median_ms)
+    }),
+    less("rtt_p95_ms", "95 % of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.p95_ms)
+    }),
+    less("rtt_p99_ms", "99 % of the round trips took no longer, in ms; mean of the flows", |run| {
+        of_round_trips(run, |trips| trips.p99_ms)
+    }),
+    less("rtt_ms", "mean smoothed round trip of live worlds, of any TCP, in ms; mean of the flows", |run| {
+        mean(foreground(run).filter_map(|flow| flow.rtt_ms))
+    }),
+    less("completion_s", "mean time of a transfer or a request with its response, in s", completion_s),
+    less("completion_median_s", "half of these took no longer, in s; mean of the flows", |run| {
         of_completed(run, |completed| completed.median_s)
     }),
-    metric("completion_p95_s", "95 % of these took no longer, in s; mean of the flows", |run| {
+    less("completion_p95_s", "95 % of these took no longer, in s; mean of the flows", |run| {
         of_completed(run, |completed| completed.p95_s)
     }),
+    less(
+        "probe_median_ms",
+        "half of the probes were answered in this time, in ms; mean of the probes' flows",
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.median_ms))),
+    ),
+    less(
+        "probe_p95_ms",
+        "95 % of those that were answered took no longer, in ms; mean of the probes' flows",
+        |run| mean(probes(run).filter_map(|probe| Some(probe.round_trips?.p95_ms))),
+    ),
+    less("probe_loss", "share of the probes that were not answered, 0 to 1", probe_loss),
     metric("frames_sent", "frames of all radios, with RTS, CTS and MAC ACKs", |run| {
         count(run.air.frames_sent)
     }),
-    metric("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
-    metric("retry_drops", "packets that a radio gave up after its last try", |run| {
-        count(run.air.retry_drops)
-    }),
-    metric("queue_drops", "packets lost to full interface queues", |run| count(run.air.queue_drops)),
+    less("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
+    less("retry_drops", "packets that a radio gave up after its last try", |run| count(run.air.retry_drops)),
+    less("queue_drops", "packets lost to full interface queues", |run| count(run.air.queue_drops)),
+    less(
+        "queue_wait_ms",
+        "mean time of a data segment at a hop, from the interface queue to its first frame, in ms; over all hops",
+        |run| run.air.queue_wait_ms,
+    ),
+    less("queue_wait_p95_ms", "95 % of these took no longer, in ms", |run| run.air.queue_wait_p95_ms),
+    less("ack_queue_wait_ms", "the mean of the same for TCP's ACKs, in ms", |run| run.air.ack_queue_wait_ms),
     metric(
         "airtime_s",
         "time that radios sent, in s, summed over all of them: more than the run lasts",
@@ -79,12 +137,24 @@ pub const METRICS: [Metric; 26] = [
     ),
     metric("ack_airtime_s", "the same for TCP's ACKs", |run| run.air.ack_airtime_s),
     metric("route_discoveries", "searches for a route that began", |run| count(run.routing.discoveries)),
-    metric("route_failures", "routes that broke", |run| count(run.routing.route_failures)),
+    less("route_failures", "routes that broke", |run| count(run.routing.route_failures)),
 ];
 
 /// The metric of that name.
 pub fn named(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// The metric that a user means: `-` stands for `_`, and the unit may be left out.
+pub fn meant(text: &str) -> Option<&'static Metric> {
+    let name = text.replace('-', "_");
+    let bare = |metric: &&Metric| UNITS.iter().any(|(end, _)| metric.name.strip_suffix(end) == Some(&name));
+    named(&name).or_else(|| METRICS.iter().find(bare))
+}
+
+/// The names of the figures that arms may be compared by.
+pub fn names_of_figures() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().filter(|metric| metric.better.is_some()).map(|metric| metric.name)
 }
 
 fn count(counter: Option<u64>) -> Option<f64> {
@@ -130,6 +200,21 @@ fn of_completed(run: &RunResult, of: fn(&Completed) -> Option<f64>) -> Option<f6
     mean(foreground(run).filter_map(|flow| of(flow.completed.as_ref()?)))
 }
 
+fn out_of_order(run: &RunResult) -> Option<f64> {
+    let (late, all) = (sum(run, |flow| flow.segments_out_of_order)?, sum(run, |flow| flow.segments_arrived)?);
+    (all > 0.0).then(|| late / all)
+}
+
+fn probes(run: &RunResult) -> impl Iterator<Item = &Probe> {
+    run.flows.iter().filter_map(|flow| flow.probe.as_ref())
+}
+
+fn probe_loss(run: &RunResult) -> Option<f64> {
+    let (sent, answered) =
+        probes(run).fold((0, 0), |(sent, answered), probe| (sent + probe.sent, answered + probe.answered));
+    (sent > 0).then(|| (sent - answered) as f64 / sent as f64)
+}
+
 /// Mean completion time of all transfers and requests.
 fn completion_s(run: &RunResult) -> Option<f64> {
     let completed: Vec<_> = foreground(run).filter_map(|flow| flow.completed).collect();
@@ -150,5 +235,36 @@ mod tests {
             assert!(told.contains(&row), "docs/data.md lacks: {row}");
         }
         assert_eq!(told.matches("\n| `").count(), METRICS.len() + 5, "and it has no other");
+    }
+    #[test]
+    fn a_figure_is_meant_with_dashes_and_without_its_unit_and_stands_for_one_alone() {
+        for (text, name) in [
+            ("completion-p95", "completion_p95_s"),
+            ("completion_p95_s", "completion_p95_s"),
+            ("goodput", "goodput_kbps"),
+            ("rtt-median-ms", "rtt_median_ms"),
+            ("jain", "jain"),
+        ] {
+            assert_eq!(meant(text).map(|metric| metric.name), Some(name), "{text}");
+        }
+        assert!(meant("completion_p9").is_none() && meant("").is_none());
+        let bare = |metric: &Metric| {
+            let unit = UNITS.iter().find_map(|(end, _)| metric.name.strip_suffix(end));
+            unit.unwrap_or(metric.name).to_owned()
+        };
+        let all: std::collections::BTreeSet<_> = METRICS.iter().map(bare).collect();
+        assert_eq!(all.len(), METRICS.len(), "no two differ in their units alone");
+    }
+
+    #[test]
+    fn the_documentation_has_every_figure_with_its_better_side() {
+        let told = include_str!("../../docs/statistics.md");
+        for better in [Better::More, Better::Less] {
+            let names = METRICS.iter().filter(|metric| metric.better == Some(better));
+            let names: Vec<_> = names.map(|metric| format!("`{}`", metric.name)).collect();
+            let line = format!("\n| {} | {} |\n", better.name(), names.join(", "));
+            assert!(told.contains(&line), "docs/statistics.md lacks: {line}");
+        }
+        assert_eq!(METRICS[0].figure(), Some(crate::statistics::GOODPUT));
     }
 }

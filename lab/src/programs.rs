@@ -5,6 +5,7 @@ mod client;
 mod datagrams;
 mod delays;
 mod message;
+mod probe;
 mod seen;
 mod server;
 mod sockets;
@@ -20,13 +21,17 @@ use crate::sim::{FlowPlan, Plan, TrafficPlan};
 use client::Client;
 pub(crate) use datagrams::AHEAD;
 use datagrams::{Sink, Source};
-use seen::{ListenerOf, Looks, Measured, Seen};
+pub(crate) use probe::NUMBER_BYTES;
+use probe::{Echo, Probe};
+pub(crate) use seen::INTERVALS;
+use seen::{ListenerOf, Looks, Measured, Seen, Sending};
 use server::Server;
 
 pub use amount::Amount;
 pub use delays::Spread;
-pub use seen::{AgentsAtEnd, Completions, ConnOf, Counted, EndResult, Hops, Tally};
-pub use sockets::{Event, Platform, Sockets};
+pub use probe::Probed;
+pub use seen::{AgentsAtEnd, Bursts, Completions, ConnOf, Counted, EndResult, Hops, Tally};
+pub use sockets::{Event, Platform, Sockets, start_of};
 
 /// The first flow's port; others follow.
 const PORT: u16 = 5001;
@@ -37,8 +42,8 @@ pub struct Programs<S: Sockets> {
     flows: Vec<Flow<S>>,
     /// True if some source sends as much as leaves.
     is_saturated: bool,
-    /// True if some flow's datagrams end here.
-    has_sink: bool,
+    /// True if some flow's datagrams come here.
+    takes_datagrams: bool,
 }
 
 impl<S: Sockets> Programs<S> {
@@ -48,8 +53,8 @@ impl<S: Sockets> Programs<S> {
         let flows: Vec<_> =
             numbered.filter_map(|(index, flow)| Flow::of(plan, index, flow, (node, &name))).collect();
         let is_saturated = flows.iter().any(Flow::is_saturated);
-        let has_sink = flows.iter().any(Flow::is_sink);
-        Programs { flows, is_saturated, has_sink }
+        let takes_datagrams = flows.iter().any(Flow::takes_datagrams);
+        Programs { flows, is_saturated, takes_datagrams }
     }
 
     pub fn flows(&self) -> &[Flow<S>] {
@@ -79,9 +84,10 @@ impl<S: Sockets> Programs<S> {
                 Event::Connection(conn, event) => flows.any(|flow| flow.on_event(now, node, conn, event)),
             };
         }
-        if self.has_sink {
+        if self.takes_datagrams {
             self.flows.iter_mut().for_each(|flow| flow.read_datagrams(now, node));
         }
+        self.flows.iter_mut().for_each(|flow| flow.count_burst(now, node.sockets()));
         has_acted
     }
 
@@ -120,6 +126,7 @@ pub struct Flow<S: Sockets> {
     peer: IpAddr,
     rtts: Looks,
     round_trips: Measured<S::Conn>,
+    sending: Sending<S::Conn>,
     end: End<S>,
 }
 
@@ -129,6 +136,40 @@ enum End<S: Sockets> {
     Server(Server<S>),
     Source(Source<S>),
     Sink(Sink<S>),
+    Probe(Probe<S>),
+    Echo(Echo<S>),
+}
+
+impl<S: Sockets> End<S> {
+    /// The program at this node, if the flow has one there.
+    fn of(
+        plan: &Plan,
+        index: u16,
+        flow: &FlowPlan,
+        (node, name): (u32, &dyn Fn(u32) -> IpAddr),
+    ) -> Option<End<S>> {
+        let to = SocketAddr::new(name(flow.to), PORT + index);
+        let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
+        let seen = Seen::new::<S>(Tally::new(plan.counts_from(), plan.interval()));
+        Some(match (&flow.traffic, flow.from == node, flow.to == node) {
+            (TrafficPlan::Tcp(tcp), true, _) => {
+                End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
+            }
+            (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
+            (&TrafficPlan::Datagrams { bytes, every, hop_limit }, true, _) => {
+                End::Source(Source::new(to, (bytes, Some(hop_limit)), every, times, (plan.seed, index)))
+            }
+            (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
+            (&TrafficPlan::Probe { bytes, every, hop_limit }, true, _) => {
+                let times = (times.0, times.1, plan.counts_from());
+                End::Probe(Probe::new(to, (bytes, hop_limit), every, times, (plan.seed, index)))
+            }
+            (&TrafficPlan::Probe { hop_limit, .. }, _, true) => {
+                End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), hop_limit, seen.tally))
+            }
+            _ => return None,
+        })
+    }
 }
 
 impl<S: Sockets> Flow<S> {
@@ -139,24 +180,17 @@ impl<S: Sockets> Flow<S> {
         flow: &FlowPlan,
         (node, name): (u32, &dyn Fn(u32) -> IpAddr),
     ) -> Option<Flow<S>> {
-        let to = SocketAddr::new(name(flow.to), PORT + index);
-        let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
-        let seen = Seen::new::<S>(plan.counts_from());
-        let end = match (&flow.traffic, flow.from == node, flow.to == node) {
-            (TrafficPlan::Tcp(tcp), true, _) => {
-                End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
-            }
-            (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
-            (&TrafficPlan::Datagrams { bytes, every, hop_limit }, true, _) => {
-                End::Source(Source::new(to, (bytes, Some(hop_limit)), every, times, (plan.seed, index)))
-            }
-            (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
-            _ => return None,
-        };
-        let peer = if flow.from == node { to.ip() } else { name(flow.from) };
-        Some(Flow { index, peer, rtts: Looks::default(), round_trips: Measured::none(), end })
+        let end = End::of(plan, index, flow, (node, name))?;
+        let peer = name(if flow.from == node { flow.to } else { flow.from });
+        Some(Flow {
+            index,
+            peer,
+            rtts: Looks::default(),
+            round_trips: Measured::none(),
+            sending: Sending::none(),
+            end,
+        })
     }
-
     fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P) {
         let port = PORT + self.index;
         match &mut self.end {
@@ -164,6 +198,8 @@ impl<S: Sockets> Flow<S> {
             End::Server(server) => server.open(node, port),
             End::Source(source) => source.open(node, port),
             End::Sink(sink) => sink.open(node, port),
+            End::Probe(probe) => probe.open(node, port),
+            End::Echo(echo) => echo.open(node, port),
         }
     }
 
@@ -172,7 +208,8 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => client.next(),
             End::Source(source) => source.next(),
-            End::Server(_) | End::Sink(_) => Instant::FAR,
+            End::Probe(probe) => probe.next(),
+            End::Server(_) | End::Sink(_) | End::Echo(_) => Instant::FAR,
         }
     }
 
@@ -181,7 +218,8 @@ impl<S: Sockets> Flow<S> {
         match &mut self.end {
             End::Client(client) => client.begin(now, node),
             End::Source(source) => source.begin(now, node),
-            End::Server(_) | End::Sink(_) => {}
+            End::Probe(probe) => probe.begin(now, node),
+            End::Server(_) | End::Sink(_) | End::Echo(_) => {}
         }
     }
 
@@ -209,8 +247,11 @@ impl<S: Sockets> Flow<S> {
     }
 
     fn read_datagrams<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
-        if let End::Sink(sink) = &mut self.end {
-            sink.read(now, node);
+        match &mut self.end {
+            End::Sink(sink) => sink.read(now, node),
+            End::Probe(probe) => probe.read(now, node),
+            End::Echo(echo) => echo.read(now, node),
+            End::Client(_) | End::Server(_) | End::Source(_) => {}
         }
     }
 
@@ -220,8 +261,8 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
-    fn is_sink(&self) -> bool {
-        matches!(self.end, End::Sink(_))
+    fn takes_datagrams(&self) -> bool {
+        matches!(self.end, End::Sink(_) | End::Probe(_) | End::Echo(_))
     }
 
     fn is_saturated(&self) -> bool {
@@ -230,16 +271,17 @@ impl<S: Sockets> Flow<S> {
 
     /// True if this end is the one at `from`.
     pub fn is_opener(&self) -> bool {
-        matches!(self.end, End::Client(_) | End::Source(_))
+        matches!(self.end, End::Client(_) | End::Source(_) | End::Probe(_))
     }
 
     /// The data that came in at this end.
     pub fn tally(&self) -> Tally {
         match &self.end {
-            End::Client(client) => client.seen.tally,
-            End::Server(server) => server.seen.tally,
-            End::Source(_) => Tally::default(),
-            End::Sink(sink) => sink.tally,
+            End::Client(client) => client.seen.tally.clone(),
+            End::Server(server) => server.seen.tally.clone(),
+            End::Source(_) | End::Probe(_) => Tally::default(),
+            End::Sink(sink) => sink.tally.clone(),
+            End::Echo(echo) => echo.tally.clone(),
         }
     }
 
@@ -262,6 +304,16 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
+    /// Counts the data that has left since the call before as one burst. Called after each packet and timer.
+    fn count_burst(&mut self, now: Instant, sockets: &S) {
+        if let Some((conn, seen)) = self.conn().zip(self.seen())
+            && let Some(sent) = sockets.segments_sent(conn)
+        {
+            let counts = now >= seen.tally.counts_from;
+            self.sending.take(conn, sent, counts);
+        }
+    }
+
     /// The agents at this end of the last connection.
     pub fn agents(&self, now: Instant, sockets: &S) -> Option<AgentsAtEnd> {
         let open = self.conn().and_then(|conn| sockets.agents(now, conn));
@@ -272,7 +324,7 @@ impl<S: Sockets> Flow<S> {
         match &self.end {
             End::Client(client) => Some(&client.seen),
             End::Server(server) => Some(&server.seen),
-            End::Source(_) | End::Sink(_) => None,
+            End::Source(_) | End::Sink(_) | End::Probe(_) | End::Echo(_) => None,
         }
     }
 
@@ -289,13 +341,22 @@ impl<S: Sockets> Flow<S> {
         }
     }
 
+    /// The probes of a flow that sends them from here.
+    fn probed(&self, now: Instant) -> Option<Probed> {
+        match &self.end {
+            End::Probe(probe) => Some(probe.probed(now)),
+            _ => None,
+        }
+    }
+
     /// Counters of all its connections at this end; datagrams count as segments.
     pub fn counted(&self, now: Instant, sockets: &S) -> Counted {
         match &self.end {
             End::Client(client) => client.counted(now, sockets),
             End::Server(server) => server.counted(now, sockets),
             End::Source(source) => Counted { segments_sent: Some(source.sent()), ..S::nothing_counted() },
-            End::Sink(_) => S::nothing_counted(),
+            End::Probe(probe) => Counted { segments_sent: Some(probe.sent()), ..S::nothing_counted() },
+            End::Sink(_) | End::Echo(_) => S::nothing_counted(),
         }
     }
 
@@ -312,6 +373,8 @@ impl<S: Sockets> Flow<S> {
             hops: self.hops().or_else(|| node.hops_to(now, self.peer, self.conn())).map(Hops::from),
             rtt: self.rtts.mean(),
             round_trips: self.round_trips.spread(),
+            probed: self.probed(now),
+            bursts: self.sending.bursts(),
         }
     }
 }

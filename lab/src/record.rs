@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::metric;
 use super::result::RunResult;
 use super::seal;
+use super::statistics::{Figure, GOODPUT};
 use crate::scenario::point::{Point, Stop};
 
 /// The plan of a trial, as it stands in `trial.json`. Its content does not depend on its user or its progress.
@@ -27,9 +29,20 @@ pub struct Trial {
     /// Arms whose ratio is surely within `1 ± margin` do not differ.
     pub margin: f64,
     pub stop: Stop,
+    /// The names of the figures that arms are compared by; absent where it is goodput alone.
+    #[serde(default = "goodput", skip_serializing_if = "is_goodput")]
+    pub figures: Vec<String>,
     /// The part of the trial that this folder holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+}
+
+fn goodput() -> Vec<String> {
+    vec![GOODPUT.name.to_owned()]
+}
+
+fn is_goodput(figures: &[String]) -> bool {
+    figures == goodput()
 }
 
 /// Part `index` of `count`; counted from 1.
@@ -88,6 +101,16 @@ impl Record {
 }
 
 impl Trial {
+    /// The figures that arms are compared by.
+    pub fn figures(&self) -> Vec<Figure> {
+        self.figures.iter().filter_map(|name| metric::named(name)?.figure()).collect()
+    }
+
+    /// True if goodput is compared, and nothing else.
+    pub fn is_of_goodput_alone(&self) -> bool {
+        is_goodput(&self.figures)
+    }
+
     /// The plan as it stands in `trial.json`, with its checksum.
     pub fn text(&self) -> String {
         let json = serde_json::to_string_pretty(self).expect("nothing in it but texts and numbers");

@@ -7,6 +7,7 @@ mod bundle;
 mod chart;
 mod figures;
 mod page;
+mod queues;
 mod series;
 mod subject;
 mod tables;

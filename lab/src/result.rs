@@ -5,10 +5,12 @@ use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_tcp;
-use crate::programs::{Completions, Spread};
+use crate::programs::{Completions, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
-use crate::sim::{AirTotals, Direction, FlowResult, Results, certificate_hash};
+use crate::sim::{
+    AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad, certificate_hash,
+};
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
 /// are the same to the byte.
@@ -23,6 +25,9 @@ pub struct RunResult {
     pub total: Total,
     pub air: Air,
     pub routing: Routing,
+    /// The waits at each node that sent TCP's packets. Live worlds and older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueRow>,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
     /// Lateness of a run in real time (only in live worlds).
@@ -84,6 +89,16 @@ pub struct FlowRow {
     /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
+    /// Data segments that arrived, and those of them that came above a hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_arrived: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_out_of_order: Option<u64>,
+    /// The most segments of data that left upon one packet or timer, and the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_longest: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_mean: Option<f64>,
     /// Mean of the smoothed round-trip time in milliseconds (only in live worlds).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_ms: Option<f64>,
@@ -97,6 +112,9 @@ pub struct FlowRow {
     /// Completed transfers or requests (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
+    /// The fate of a probe's datagrams (only for such flows).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// True if the flow stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
@@ -113,6 +131,23 @@ pub struct Completed {
     pub median_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_s: Option<f64>,
+}
+
+/// A probe's datagrams of the counted time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Those that were answered, or left two seconds before the end or earlier.
+    pub sent: u64,
+    pub answered: u64,
+    /// Absent if none was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trips: Option<RoundTrips>,
+}
+
+impl From<&Probed> for Probe {
+    fn from(of: &Probed) -> Probe {
+        Probe { sent: of.sent, answered: of.answered, round_trips: of.spread.as_ref().map(RoundTrips::from) }
+    }
 }
 
 /// Round trips by nearest rank: half of them, 95 % and 99 % took no longer.
@@ -141,6 +176,9 @@ fn is_false(flag: &bool) -> bool {
 pub struct Total {
     pub goodput_kbps: f64,
     pub jain: f64,
+    /// The mean of Jain's index over the intervals of the counted time; absent for one flow, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jain_over_time: Option<f64>,
 }
 
 /// The radios' counters over the whole run. A counter that a world does not know is absent.
@@ -162,6 +200,32 @@ pub struct Air {
     pub data_airtime_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_airtime_s: Option<f64>,
+    /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the
+    /// mean and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_wait_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_wait_p95_ms: Option<f64>,
+    /// The mean time of TCP's ACKs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_queue_wait_ms: Option<f64>,
+}
+
+/// The waits at a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueRow {
+    pub node: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<QueueWait>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks: Option<QueueWait>,
+}
+
+impl QueueRow {
+    fn new(name: &str, node: &NodeResult) -> Option<QueueRow> {
+        let WaitsByLoad { data, acks } = node.waits;
+        data.or(acks).map(|_| QueueRow { node: name.to_owned(), data, acks })
+    }
 }
 
 impl From<&AirTotals> for Air {
@@ -174,6 +238,9 @@ impl From<&AirTotals> for Air {
             airtime_s: Some(air.airtime_s),
             data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
             ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
+            queue_wait_ms: air.waits.data.map(|wait| wait.mean_ms),
+            queue_wait_p95_ms: air.waits.data.map(|wait| wait.p95_ms),
+            ack_queue_wait_ms: air.waits.acks.map(|wait| wait.mean_ms),
         }
     }
 }
@@ -190,6 +257,8 @@ impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
         let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));
+        let queues = (0..).zip(&results.nodes);
+        let queues = queues.filter_map(|(nth, node)| QueueRow::new(prepared.name_of(nth), node));
         RunResult {
             scenario: scenario.to_owned(),
             world: world.to_owned(),
@@ -197,12 +266,17 @@ impl RunResult {
             seed: plan.seed,
             counted_s: results.counted_s,
             flows: flows.collect(),
-            total: Total { goodput_kbps: results.total_kbps(), jain: results.jain() },
+            total: Total {
+                goodput_kbps: results.total_kbps(),
+                jain: results.jain(),
+                jain_over_time: results.jain_over_time(),
+            },
             air: Air::from(&results.air),
             routing: Routing {
                 discoveries: Some(results.discoveries),
                 route_failures: Some(results.route_failures),
             },
+            queues: queues.collect(),
             certificate: certificate_hash(),
             live: None,
         }
@@ -234,10 +308,15 @@ impl FlowRow {
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
             segments_received_again: flow.receiver.segments_received_again,
+            segments_arrived: flow.receiver.segments_arrived,
+            segments_out_of_order: flow.receiver.segments_out_of_order,
+            burst_longest: flow.bursts.map(|bursts| bursts.longest),
+            burst_mean: flow.bursts.map(|bursts| bursts.segments as f64 / bursts.count as f64),
             rtt_ms: flow.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
             round_trips: flow.round_trips.as_ref().map(RoundTrips::from),
             shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
+            probe: flow.probed.as_ref().map(Probe::from),
             background: flow.is_background,
         }
     }

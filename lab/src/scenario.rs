@@ -86,6 +86,8 @@ pub struct Asked {
     pub seeds: u32,
     pub margin: f64,
     pub stop: Stop,
+    /// The names of the figures that decide the verdicts, as the file has them.
+    pub figures: Vec<String>,
 }
 
 /// The reason why there is no plan.
@@ -172,6 +174,7 @@ impl Scenario {
             seeds: file.run.seeds,
             margin: f64::from(file.run.margin.0) / 1e6,
             stop: file.run.stop,
+            figures: file.run.figure.0.clone(),
         })
     }
 
@@ -227,6 +230,15 @@ impl Scenario {
     /// The refusal of too many runs, or of too few.
     pub fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
         self.read.document.refuse(&YamlPath::root().key("run").key("seeds"), problem, &accepted)
+    }
+
+    /// The refusal of one of the figures that are to decide the verdicts.
+    pub fn refuse_figure(&self, nth: usize, problem: &str, accepted: &str) -> Box<Refusal> {
+        let at = YamlPath::root().key("run").key("figure");
+        let document = &self.read.document;
+        let is_list = document.value_at("run.figure").is_some_and(serde_yaml::Value::is_sequence);
+        let at = if is_list && !self.read.file.run.figure.0.is_empty() { at.index(nth) } else { at };
+        document.refuse(&at, problem, accepted)
     }
 
     fn arms(&self) -> Result<Vec<String>, Box<Refusal>> {

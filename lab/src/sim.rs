@@ -19,7 +19,7 @@ pub use host::Host;
 pub use names::address_of;
 pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
 pub use reach::Reach;
-pub use results::{AirTotals, Direction, FlowResult, NodeResult, Results};
+pub use results::{AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad};
 
 use hopwise_air::World;
 use hopwise_core::Instant;
@@ -62,3 +62,6 @@ impl<'p> Simulation<'p> {
         results::of(self.plan, &self.world)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,12 @@
 //! The verdict, in this order: "no difference" if the ratio lies within the margin by two one-sided tests at 5 % each.
 //! Then "faster" or "slower" if the arms differ by a paired t test at 5 % after Holm's correction over all arms.
 //! Otherwise "undecided". A "no difference" has its 5 % for each comparison, since it is a claim of its own.
+//!
+//! Any figure of a run may take the place of goodput, or stand beside it (`figure.rs`): it is then "better" or "worse".
+//! Holm's correction is over all arms and figures that are asked for at once.
 
 mod fieller;
+mod figure;
 mod holm;
 mod location;
 mod logs;
@@ -22,8 +26,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use figure::{Better, Figure, GOODPUT, shown};
 use location::Location;
-pub use sequential::{is_sure, watch};
+pub use sequential::{is_sure, watch, watch_all};
 pub use words::change;
 
 /// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
@@ -52,6 +57,11 @@ pub enum Verdict {
     Faster,
     #[serde(rename = "slower")]
     Slower,
+    /// In a figure other than goodput.
+    #[serde(rename = "better")]
+    Better,
+    #[serde(rename = "worse")]
+    Worse,
     #[serde(rename = "no difference")]
     NoDifference,
     #[serde(rename = "undecided")]
@@ -63,6 +73,8 @@ impl Verdict {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
             Verdict::NoDifference => "no difference",
             Verdict::Undecided => "undecided",
         }
@@ -80,6 +92,9 @@ impl fmt::Display for Verdict {
 pub struct Comparison {
     pub arm: String,
     pub against: String,
+    /// The name of the figure; none for goodput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
     /// The number of blocks in which both arms have a value.
     pub blocks: usize,
     /// The ratio of this arm to the baseline.
@@ -87,7 +102,7 @@ pub struct Comparison {
     pub ci95: Option<[f64; 2]>,
     /// p-value of the blocks if the arms were equal.
     pub p: Option<f64>,
-    /// The same, corrected for the number of arms.
+    /// The same, corrected for the number of arms and figures.
     pub p_holm: Option<f64>,
     /// p-value of the blocks if the arms differed by the margin or more.
     pub p_equivalence: Option<f64>,
@@ -95,7 +110,29 @@ pub struct Comparison {
     pub sentence: String,
 }
 
+/// The values of all arms in one figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub figure: Figure,
+    pub baseline: &'a Samples,
+    pub others: &'a [Samples],
+}
+
+/// The questions of figures, each with the values of all arms, the baseline's first.
+pub fn questions<'a>(figures: &[Figure], samples: &'a [Vec<Samples>]) -> Vec<Question<'a>> {
+    let one = |(figure, arms): (&Figure, &'a Vec<Samples>)| {
+        let (baseline, others) = arms.split_first()?;
+        Some(Question { figure: *figure, baseline, others })
+    };
+    figures.iter().zip(samples).filter_map(one).collect()
+}
+
 impl Comparison {
+    /// True if it is of that figure.
+    pub fn is_of(&self, figure: &Figure) -> bool {
+        self.figure.as_deref().unwrap_or(GOODPUT.name) == figure.name
+    }
+
     /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
     pub fn is_apart_alone(&self) -> bool {
         self.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
@@ -147,33 +184,58 @@ pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
     }
 }
 
-/// Compares each arm with the baseline, in the order given.
+/// Compares each arm's goodput with the baseline's, in the order given.
 pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
-    let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
-    judge(baseline, others, margin, found, words::Looks::Once)
+    compare_all(&[Question { figure: GOODPUT, baseline, others }], margin)
+}
+
+/// Compares each arm with the baseline in each figure: figure by figure, the arms in the order given.
+pub fn compare_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
+    judge(&found(questions, |pairs| paired(pairs, margin)), margin, words::Looks::Once)
+}
+
+/// An arm beside the baseline in a figure.
+struct Found<'a> {
+    figure: Figure,
+    names: words::Names<'a>,
+    /// The means of the arm and of the baseline, over the blocks that both have.
+    means: Option<[f64; 2]>,
+    paired: Paired,
+}
+
+fn found<'a>(questions: &[Question<'a>], paired: impl Fn(&[(f64, f64)]) -> Paired) -> Vec<Found<'a>> {
+    let mean = |values: &mut dyn Iterator<Item = f64>| Some(Location::of(&values.collect::<Vec<_>>())?.mean);
+    let one = |question: &Question<'a>, arm: &'a Samples| {
+        let pairs = pairs(question.baseline, arm);
+        let (mut of_arm, mut of_baseline) =
+            (pairs.iter().map(|(arm, _)| *arm), pairs.iter().map(|(_, baseline)| *baseline));
+        Found {
+            figure: question.figure,
+            names: words::Names { arm: &arm.arm, against: &question.baseline.arm },
+            means: mean(&mut of_arm).zip(mean(&mut of_baseline)).map(|(arm, baseline)| [arm, baseline]),
+            paired: paired(&pairs),
+        }
+    };
+    questions.iter().flat_map(|question| question.others.iter().map(|arm| one(question, arm))).collect()
 }
 
 /// Turns the blocks' ratios into verdicts and sentences.
-fn judge(
-    baseline: &Samples,
-    others: &[Samples],
-    margin: f64,
-    found: Vec<Paired>,
-    looks: words::Looks,
-) -> Vec<Comparison> {
-    let corrected = holm::corrected(&found.iter().map(|paired| paired.p).collect::<Vec<_>>());
-    // Holm's correction counts an arm among those that are no surer than it.
-    let among =
-        |p: Option<f64>| found.iter().filter(|other| other.p.is_some() && other.p >= p).count().max(1);
+fn judge(found: &[Found<'_>], margin: f64, looks: words::Looks) -> Vec<Comparison> {
+    let corrected = holm::corrected(&found.iter().map(|found| found.paired.p).collect::<Vec<_>>());
+    // Holm's correction counts a comparison among those that are no surer than it.
+    let among = |p: Option<f64>| {
+        found.iter().filter(|other| other.paired.p.is_some() && other.paired.p >= p).count().max(1)
+    };
     let need = |paired: &Paired| need::blocks(&paired.logs?, logs::bound(margin), among(paired.p));
-    let each = others.iter().zip(&found).zip(corrected);
-    each.map(|((arm, paired), p_holm)| {
-        let verdict = verdict(paired, p_holm);
+    let each = found.iter().zip(corrected).map(|(one, p_holm)| {
+        let paired = &one.paired;
+        let verdict = verdict(paired, p_holm, one.figure);
         let need = (verdict == Verdict::Undecided).then(|| need(paired)).flatten();
-        let names = words::Names { arm: &arm.arm, against: &baseline.arm };
+        let sure = words::Sure { p_holm, need, comparisons: found.len(), margin, looks };
         Comparison {
-            arm: arm.arm.clone(),
-            against: baseline.arm.clone(),
+            arm: one.names.arm.to_owned(),
+            against: one.names.against.to_owned(),
+            figure: (!one.figure.is_goodput()).then(|| one.figure.name.to_owned()),
             blocks: paired.blocks,
             ratio: paired.ratio,
             ci95: paired.ci95,
@@ -181,22 +243,27 @@ fn judge(
             p_holm,
             p_equivalence: paired.p_equivalence,
             verdict,
-            sentence: words::sentence(names, paired, (p_holm, need, found.len()), verdict, margin, looks),
+            sentence: words::sentence(one, verdict, &sure),
         }
-    })
-    .collect()
+    });
+    each.collect()
 }
 
-fn verdict(paired: &Paired, p_holm: Option<f64>) -> Verdict {
+fn verdict(paired: &Paired, p_holm: Option<f64>, figure: Figure) -> Verdict {
     if paired.p_equivalence.is_some_and(|p| p <= ALPHA) {
         return Verdict::NoDifference;
     }
-    match (p_holm, paired.ratio) {
-        (Some(p), Some(ratio)) if p <= ALPHA && ratio > 1.0 => Verdict::Faster,
-        // Without a ratio the baseline delivered nothing, and this arm something.
-        (Some(p), None) if p <= ALPHA => Verdict::Faster,
-        (Some(p), Some(ratio)) if p <= ALPHA && ratio < 1.0 => Verdict::Slower,
-        _ => Verdict::Undecided,
+    let has_more = match (p_holm, paired.ratio) {
+        (Some(p), Some(ratio)) if p <= ALPHA && ratio != 1.0 => ratio > 1.0,
+        // Without a ratio the baseline has nothing of it, and this arm something.
+        (Some(p), None) if p <= ALPHA => true,
+        _ => return Verdict::Undecided,
+    };
+    match (figure.is_goodput(), has_more == (figure.better == Better::More)) {
+        (true, true) => Verdict::Faster,
+        (true, false) => Verdict::Slower,
+        (false, true) => Verdict::Better,
+        (false, false) => Verdict::Worse,
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
-use crate::result::RoundTrips;
+use crate::result::{Completed, RoundTrips};
 
 /// A world in which each arm has five blocks around its mean.
 fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
@@ -49,7 +49,7 @@ fn arms_in_another_order_are_told_only_if_both_worlds_are_sure() {
     let turned = world("netns", &[("delayed", 350.0), ("dca", 300.0)]);
     let found = Agreement::of(&[sim.clone(), turned]);
     let contradiction = &found.points[0].contradictions[..];
-    let [Contradiction { faster, slower, world: at, elsewhere }] = contradiction else {
+    let [Contradiction { figure: None, faster, slower, world: at, elsewhere }] = contradiction else {
         panic!("{contradiction:?}");
     };
     assert_eq!([faster, slower, at, elsewhere], ["dca", "delayed", "sim", "netns"]);
@@ -80,4 +80,48 @@ fn what_was_measured_beside_stands_with_each_world_and_is_absent_where_unknown()
     let json: serde_json::Value = serde_json::from_str(&found.json()).expect("JSON");
     assert_eq!(json["points"][0]["arms"][0]["worlds"][1]["world"], "netns");
     assert_eq!(json["points"][0]["arms"][0]["worlds"][1]["beside"]["queue_drops"], 5.0);
+}
+
+#[test]
+fn worlds_are_compared_by_the_figures_that_decide() {
+    let mut worlds = [
+        world("sim", &[("delayed", 300.0), ("dca", 300.0)]),
+        world("netns", &[("delayed", 300.0), ("dca", 300.0)]),
+    ];
+    for (world, times) in worlds.iter_mut().zip([[1.0, 2.0], [3.0, 1.5]]) {
+        world.trial.figures = vec!["completion_s".to_owned()];
+        for record in &mut world.records {
+            let mean_s = times[usize::from(record.arm == "dca")] + f64::from(record.block) / 1e3;
+            record.result.flows[0].completed = Some(Completed {
+                count: 9,
+                mean_s: Some(mean_s),
+                longest_s: 9.0,
+                median_s: None,
+                p95_s: None,
+            });
+        }
+    }
+    let found = Agreement::of(&worlds);
+    let text = found.text();
+    assert!(
+        text.starts_with("topology.hops = 4\nBy completion_s, in s; less is better:\narm      world      s"),
+        "{text}"
+    );
+    assert!(
+        text.contains("delayed in netns is worse than delayed in sim in completion_s: 2.99 times as much"),
+        "{text}"
+    );
+    assert!(text.contains("Order in sim, by means of completion_s: delayed, dca."), "{text}");
+    assert!(text.contains("Order in netns, by means of completion_s: dca, delayed."), "{text}");
+    assert!(
+        text.contains("By completion_s delayed is better than dca in sim, and worse in netns."),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&found.json()).expect("it is JSON");
+    let measured = &json["points"][0]["arms"][0]["worlds"][0];
+    assert!(
+        measured["figures"]["completion_s"]["mean"].is_f64() && measured["goodput_kbps"]["mean"] == 301.8,
+        "{measured}"
+    );
+    assert_eq!(json["points"][0]["contradictions"][0]["figure"], "completion_s");
 }

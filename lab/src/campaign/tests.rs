@@ -50,9 +50,14 @@ fn more_runs_than_a_folder_holds_are_refused() {
 #[test]
 fn a_run_is_named_by_what_determines_it_and_by_nothing_else() {
     let plain = ids(&campaign(&[], None));
-    for same in
-        ["run.margin=5%", "run.stop=when-sure", "run.baseline=dca", "title=another", "traffic.0.flows=1"]
-    {
+    for same in [
+        "run.margin=5%",
+        "run.figure=rtt-p95",
+        "run.stop=when-sure",
+        "run.baseline=dca",
+        "title=another",
+        "traffic.0.flows=1",
+    ] {
         assert_eq!(ids(&campaign(&[same], None)), plain, "{same}");
     }
     let more = ids(&campaign(&["run.seeds=5"], None));
@@ -101,7 +106,7 @@ fn a_trial_is_sure_when_all_its_blocks_say_so() {
     let campaign = campaign(&["run.stop=when-sure", "run.seeds=40"], None);
     let goodput = |gain: f64| {
         let runs = &campaign.runs;
-        move |nth: usize| {
+        move |nth: usize, _: usize| {
             let run = &runs[nth];
             let scatter = (run.seed * 7 % 5) as f64 + 0.3 * ((run.seed * 3 + run.arm as u64) % 4) as f64;
             Some((100.0 + scatter) * if run.arm == 0 { 1.0 } else { gain })
@@ -109,8 +114,8 @@ fn a_trial_is_sure_when_all_its_blocks_say_so() {
     };
     let sure = |gain: f64| (2..=40).find(|block| campaign.is_sure(*block, &goodput(gain)));
     assert!(sure(1.3).is_some_and(|block| block < 10), "{:?}", sure(1.3));
-    assert!(campaign.is_complete(40, &goodput(1.0)));
-    let without_one = |nth: usize| goodput(1.0)(nth).filter(|_| nth != 5);
+    assert!(campaign.is_complete(40, &|nth| goodput(1.0)(nth, 0)));
+    let without_one = |nth: usize| goodput(1.0)(nth, 0).filter(|_| nth != 5);
     assert!(!campaign.is_complete(40, &without_one));
 }
 
@@ -130,4 +135,24 @@ fn a_file_is_read_once_and_again_only_where_a_point_or_an_arm_changes_it() {
     assert_eq!(reads(TEXT), 1 + 4, "once more at each of four points");
     let sets = TEXT.replace("plain:\n", "plain: { set: { tcp.sack: false } }\n");
     assert_eq!(reads(&sets), 1 + 4 + 4, "and for the arm that sets something there");
+}
+
+#[test]
+fn a_trial_is_sure_when_every_figure_is() {
+    let campaign = campaign(&["run.stop=when-sure", "run.seeds=40", "run.figure=[goodput, rtt-p95]"], None);
+    let runs = &campaign.runs;
+    let known = |nth: usize, figure: usize| {
+        let (run, scatter) = (&runs[nth], [0.01, 0.4][figure]);
+        let chance = f64::from((run.block * 7 + run.arm as u32 * 3) % 5) - 2.0;
+        (figure == 0 || run.block > 3)
+            .then(|| (100.0 + 30.0 * run.arm as f64) * (1.0 + scatter * chance / 2.0))
+    };
+    let sure =
+        |known: &dyn Fn(usize, usize) -> Option<f64>| (2..=40).find(|block| campaign.is_sure(*block, known));
+    let goodput_twice = sure(&|nth, _| known(nth, 0)).expect("it is plain");
+    assert!(
+        goodput_twice < 10 && sure(&known).is_none_or(|block| block > goodput_twice + 2),
+        "{:?}",
+        sure(&known)
+    );
 }

@@ -121,3 +121,20 @@ fn an_arm_without_quantiles_is_told_by_the_mean_that_both_have() {
     assert!(mean(100.0).ends_with(cost), "{}", mean(100.0));
     assert!(!mean(401.0).contains("round trip"), "{}", mean(401.0));
 }
+
+#[test]
+fn figures_that_decide_come_before_the_reasons_of_goodput() {
+    let by = |figures: &[&str]| {
+        let figures = figures.iter().map(|name| (*name).to_owned()).collect();
+        let trial = Trial { figures, ..trial(&["every", "dca"], &[4]) };
+        sentences(&trial, &crate::findings::tests::quicker())[0].1[0].1.clone()
+    };
+    let alone = by(&["rtt_p95_ms"]);
+    assert!(alone.starts_with("dca is better than every in rtt_p95_ms: "), "{alone}");
+    assert!(
+        alone.contains(" In goodput, which decides nothing here, dca came to ±0.0 % against every"),
+        "{alone}"
+    );
+    let both = by(&["goodput_kbps", "rtt_p95_ms"]);
+    assert!(both.contains(" dca was as fast as every (±0.0 %)"), "{both}");
+}

@@ -1,7 +1,7 @@
 //! Findings as tables: the arms of a point, and the means of all points together.
 
-use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, columns, label};
-use crate::statistics::{Comparison, Verdict, change};
+use super::{ArmFindings, BESIDE, Cell, PointFindings, cells, cells_of, columns, label};
+use crate::statistics::{Comparison, Figure, GOODPUT, Verdict, change};
 
 /// A column with its cells below its head.
 struct Column {
@@ -13,7 +13,24 @@ struct Column {
 
 /// The arms of a point with their comparisons, at most that wide where columns can be left out.
 pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> String {
-    let mut shown = all_columns(point);
+    fitting(all_columns(point), point.arms.len(), width)
+}
+
+/// The arms of a point in one of the other figures that decide.
+pub(super) fn of_figure(point: &PointFindings, figure: &Figure, width: Option<usize>) -> String {
+    let cells = |arm: &ArmFindings| cells_of(point.summary(arm, figure).as_ref());
+    let mut all = vec![
+        column(point, "arm", None, |arm| arm.arm.clone()),
+        column(point, figure.unit, None, |arm| cells(arm).0),
+        column(point, "95 % interval", Some(1), |arm| cells(arm).1),
+        column(point, "runs", Some(0), |arm| cells(arm).2),
+    ];
+    all.extend(comparisons(point, figure));
+    fitting(all, point.arms.len(), width)
+}
+
+/// The columns as lines, without the least of them where they are too wide.
+fn fitting(mut shown: Vec<Column>, arms: usize, width: Option<usize>) -> String {
     // A column without any value tells nothing.
     shown.retain(|column| column.goes.is_none() || column.cells.iter().any(|cell| !cell.is_empty()));
     while width.is_some_and(|width| wide(&shown) > width) {
@@ -25,8 +42,7 @@ pub(super) fn of_point(point: &PointFindings, width: Option<usize>) -> String {
         let cell = |column: &Column| nth.map_or(&column.head, |nth| &column.cells[nth]).clone();
         shown.iter().map(cell).collect::<Vec<_>>()
     };
-    let rows: Vec<_> =
-        std::iter::once(row(None)).chain((0..point.arms.len()).map(|nth| row(Some(nth)))).collect();
+    let rows: Vec<_> = std::iter::once(row(None)).chain((0..arms).map(|nth| row(Some(nth)))).collect();
     columns(&rows)
 }
 
@@ -50,10 +66,9 @@ fn column(
 }
 
 fn all_columns(point: &PointFindings) -> Vec<Column> {
-    let against = point.arms.first().map_or("", |arm| arm.samples.arm.as_str());
     let beside = |head: &str, goes, of: Cell| column(point, head, Some(goes), |arm| of(&arm.beside));
     let mut all = vec![
-        column(point, "arm", None, |arm| arm.samples.arm.clone()),
+        column(point, "arm", None, |arm| arm.arm.clone()),
         column(point, "kbit/s", None, |arm| cells(arm.summary.as_ref()).0),
         column(point, "95 % interval", Some(6), |arm| cells(arm.summary.as_ref()).1),
         column(point, "runs", Some(5), |arm| cells(arm.summary.as_ref()).2),
@@ -64,13 +79,19 @@ fn all_columns(point: &PointFindings) -> Vec<Column> {
         beside("resent", 1, |of| shown(of.segments_retransmitted, 1)),
         beside("timeouts", 0, |of| shown(of.timeouts, 1)),
     ]);
-    all.extend(comparisons(point, against));
+    if point.figures.contains(&GOODPUT) {
+        all.extend(comparisons(point, &GOODPUT));
+    } else {
+        // The last column stands to the left.
+        all.push(column(point, "", None, |_| String::new()));
+    }
     all
 }
 
 /// The arms beside the first one.
-fn comparisons(point: &PointFindings, against: &str) -> [Column; 3] {
-    let found = |arm: &ArmFindings| point.comparison(&arm.samples.arm);
+fn comparisons(point: &PointFindings, figure: &Figure) -> [Column; 3] {
+    let against = point.arms.first().map_or("", |arm| arm.arm.as_str());
+    let found = |arm: &ArmFindings| point.comparison(&arm.arm, figure);
     let of = |arm: &ArmFindings, of: fn(&Comparison) -> Option<String>| {
         found(arm).and_then(of).unwrap_or_default()
     };
@@ -102,7 +123,7 @@ fn verdict(found: &Comparison) -> String {
 /// A matrix in one table: the arms' means, with a row for each point.
 pub(super) fn of_points(points: &[PointFindings]) -> String {
     let arms = points.first().map_or(&[][..], |point| &point.arms);
-    let names = arms.iter().map(|arm| arm.samples.arm.clone());
+    let names = arms.iter().map(|arm| arm.arm.clone());
     let head = std::iter::once("kbit/s".to_owned()).chain(names).chain([String::new()]).collect();
     let row = |point: &PointFindings| {
         let means = point.arms.iter().map(|arm| cells(arm.summary.as_ref()).0);

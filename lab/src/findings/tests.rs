@@ -110,3 +110,48 @@ fn an_arm_of_the_kernel_has_its_mean_round_trip_beside_ours() {
     let place = header.split(',').position(|name| name == "rtt_ms").expect("a column");
     assert_eq!(row.split(',').nth(place), Some("88"), "{row}");
 }
+
+/// Five blocks of two arms with the same goodput, the second one with round trips of a third.
+pub(crate) fn quicker() -> Vec<Record> {
+    let mut records: Vec<_> = (1..=5)
+        .flat_map(|block| ["every", "dca"].map(|arm| record(4, arm, block, 200.0 + f64::from(block))))
+        .collect();
+    for record in &mut records {
+        let ms = if record.arm == "dca" { 100.0 } else { 300.0 } + f64::from(record.block);
+        let trips = RoundTrips { count: 9, median_ms: ms, p95_ms: 2.0 * ms, p99_ms: 3.0 * ms };
+        record.result.flows[0].round_trips = Some(trips);
+    }
+    records
+}
+
+#[test]
+fn another_figure_that_decides_has_a_table_of_its_own_and_one_correction_for_all() {
+    let by = |figures: &[&str]| {
+        let figures = figures.iter().map(|name| (*name).to_owned()).collect();
+        Findings::of(&Trial { figures, ..trial(&["every", "dca"], &[4]) }, &quicker())
+    };
+    let alone = by(&["rtt_p95_ms"]);
+    let text = alone.text(None);
+    assert_eq!(alone.points[0].comparisons.len(), 1);
+    let line = |text: &str, start: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with(start)).map(str::to_owned).collect()
+    };
+    assert!(text.contains("\n\nBy rtt_p95_ms, in ms; less is better:\n"), "{text}");
+    let [goodput, rtt, sentence] = &line(&text, "dca")[..] else { panic!("{text}") };
+    assert!(
+        goodput.starts_with("dca     203.0") && !goodput.contains("difference"),
+        "goodput decides nothing: {text}"
+    );
+    assert!(rtt.starts_with("dca    206.0  ") && rtt.ends_with("better"), "{text}");
+    assert!(sentence.starts_with("dca is better than every in rtt_p95_ms: 66 % less"), "{text}");
+    assert!(!text.contains("Holm"), "one comparison needs no correction: {text}");
+
+    let both = by(&["goodput_kbps", "rtt_p95_ms"]);
+    let text = both.text(None);
+    let verdicts: Vec<_> = both.points[0].comparisons.iter().map(|found| found.verdict.name()).collect();
+    assert_eq!(verdicts, ["no difference", "better"]);
+    assert!(line(&text, "dca")[0].ends_with("no difference"), "{text}");
+    let corrected =
+        "p and the verdicts are corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.\n";
+    assert!(text.contains(corrected), "{text}");
+}

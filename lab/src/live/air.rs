@@ -109,6 +109,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> 
     let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
     let mut world = World::new(config, (0..plan.positions.len() as u32).map(machine).collect());
     world.set_loads(loads::of_frame);
+    world.set_queued_at(Whole::queued_at);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

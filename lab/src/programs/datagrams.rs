@@ -124,7 +124,7 @@ impl<S: Sockets> Sink<S> {
     pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         let Some(socket) = self.socket else { return };
         node.with(now, |sockets| {
-            while let Some(bytes) = sockets.udp_recv(socket) {
+            while let Some(bytes) = sockets.udp_recv(socket, &mut []) {
                 self.tally.add(now, bytes as u64);
             }
         });

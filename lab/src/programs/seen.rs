@@ -9,23 +9,82 @@ use hopwise_core::tcp::Info;
 use serde::{Deserialize, Serialize};
 
 use super::delays::{Delays, Spread};
+use super::probe::Probed;
 use super::sockets::{Platform, Sockets};
 
+/// The counted time is divided into so many intervals.
+pub(crate) const INTERVALS: u32 = 100;
+
 /// The bytes that arrived, and those of them that count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     #[serde(skip)]
     pub counts_from: Instant,
+    /// The length of an interval.
+    #[serde(skip)]
+    each: Duration,
     pub counted_bytes: u64,
     pub bytes: u64,
+    /// The counted bytes of each interval, up to the last one that had any.
+    pub by_interval: Vec<u64>,
 }
 
 impl Tally {
+    pub(super) fn new(counts_from: Instant, each: Duration) -> Tally {
+        Tally { counts_from, each, ..Tally::default() }
+    }
+
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
         self.bytes += bytes;
         if now >= self.counts_from {
             self.counted_bytes += bytes;
+            let each_ns = (self.each.as_nanos() as u64).max(1);
+            let nth = (now.0 - self.counts_from.0) / each_ns;
+            let nth = nth.min(u64::from(INTERVALS) - 1) as usize;
+            if self.by_interval.len() <= nth {
+                self.by_interval.resize(nth + 1, 0);
+            }
+            self.by_interval[nth] += bytes;
         }
+    }
+}
+
+/// The data that an end let go at once, in the counted time: segments that leave upon one packet or timer are one
+/// burst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bursts {
+    pub count: u64,
+    pub segments: u64,
+    pub longest: u64,
+}
+
+/// The bursts of the connections of one end, one after the other.
+#[derive(Debug)]
+pub(super) struct Sending<C> {
+    /// The connection, and what it had sent when it was looked at last.
+    last: Option<(C, u64)>,
+    bursts: Bursts,
+}
+
+impl<C: PartialEq + Copy> Sending<C> {
+    pub(super) fn none() -> Sending<C> {
+        Sending { last: None, bursts: Bursts::default() }
+    }
+
+    pub(super) fn take(&mut self, conn: C, sent: u64, counts: bool) {
+        let before = self.last.filter(|(of, _)| *of == conn).map_or(0, |(_, sent)| sent);
+        self.last = Some((conn, sent));
+        let segments = sent - before;
+        if counts && segments > 0 {
+            self.bursts.count += 1;
+            self.bursts.segments += segments;
+            self.bursts.longest = self.bursts.longest.max(segments);
+        }
+    }
+
+    /// None while nothing was sent.
+    pub(super) fn bursts(&self) -> Option<Bursts> {
+        (self.bursts.count > 0).then_some(self.bursts)
     }
 }
 
@@ -70,6 +129,9 @@ pub struct Counted {
     pub acks_repeated: Option<u64>,
     /// Segments that this end had already.
     pub segments_received_again: Option<u64>,
+    /// Data segments that arrived, and those of them that came above a hole.
+    pub segments_arrived: Option<u64>,
+    pub segments_out_of_order: Option<u64>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
     /// The total wait of the first segments of those.
@@ -88,6 +150,8 @@ impl Default for Counted {
             acks_sent: Some(0),
             acks_repeated: Some(0),
             segments_received_again: Some(0),
+            segments_arrived: Some(0),
+            segments_out_of_order: Some(0),
             shadow_acks: Vec::new(),
             shadow_holds: Vec::new(),
         }
@@ -106,6 +170,8 @@ impl Counted {
             acks_sent: None,
             acks_repeated: None,
             segments_received_again: None,
+            segments_arrived: None,
+            segments_out_of_order: None,
             ..Counted::default()
         }
     }
@@ -121,6 +187,10 @@ impl Counted {
             acks_sent: Some(stats.acks_sent),
             acks_repeated: Some(stats.acks_repeated),
             segments_received_again: Some(stats.segments_duplicate),
+            segments_arrived: Some(
+                stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate,
+            ),
+            segments_out_of_order: Some(stats.segments_out_of_order),
             shadow_acks: info.shadow_acks.clone(),
             shadow_holds: info.shadow_holds.clone(),
         }
@@ -134,6 +204,8 @@ impl Counted {
         sum(&mut self.acks_sent, more.acks_sent);
         sum(&mut self.acks_repeated, more.acks_repeated);
         sum(&mut self.segments_received_again, more.segments_received_again);
+        sum(&mut self.segments_arrived, more.segments_arrived);
+        sum(&mut self.segments_out_of_order, more.segments_out_of_order);
         self.timeouts = self.timeouts.zip(more.timeouts).map(|(to, more)| to + more);
         self.fast_retransmits = self.fast_retransmits.zip(more.fast_retransmits).map(|(to, more)| to + more);
         let shadows = self.shadow_acks.len().max(more.shadow_acks.len());
@@ -174,6 +246,10 @@ pub struct EndResult {
     pub rtt: Option<Duration>,
     /// The round trips that TCP measured at this end in the counted time; none where a TCP does not tell each.
     pub round_trips: Option<Spread>,
+    /// The probes of this end, if it sends any.
+    pub probed: Option<Probed>,
+    /// None where a TCP does not tell what it sends, or nothing was sent.
+    pub bursts: Option<Bursts>,
 }
 
 /// The round trips that the connections of one end have measured, one after the other.
@@ -235,8 +311,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new<S: Sockets>(counts_from: Instant) -> Seen {
-        let tally = Tally { counts_from, ..Tally::default() };
+    pub(super) fn new<S: Sockets>(tally: Tally) -> Seen {
         Seen { tally, past: S::nothing_counted(), agents: None, hops: None }
     }
 

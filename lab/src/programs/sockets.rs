@@ -51,11 +51,23 @@ pub trait Sockets {
         None
     }
 
+    /// The segments with data sent so far, as cheaply as to be asked after each packet; none where this TCP does not
+    /// tell.
+    fn segments_sent(&self, _: Self::Conn) -> Option<u64> {
+        None
+    }
+
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
-    /// The length of the next datagram's payload.
-    fn udp_recv(&mut self, socket: Self::Udp) -> Option<usize>;
+    /// The length of the next datagram's payload, whose beginning is copied into `start`.
+    fn udp_recv(&mut self, socket: Self::Udp, start: &mut [u8]) -> Option<usize>;
+}
+
+/// Copies the beginning of a datagram, and returns the length of the whole.
+pub fn start_of(payload: &[u8], start: &mut [u8]) -> usize {
+    start.iter_mut().zip(payload).for_each(|(to, byte)| *to = *byte);
+    payload.len()
 }
 
 /// News for programs.
@@ -169,6 +181,10 @@ impl Sockets for Endpoint {
         Endpoint::newest_rtt(self, conn)
     }
 
+    fn segments_sent(&self, conn: ConnId) -> Option<u64> {
+        Endpoint::segments_sent(self, conn)
+    }
+
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {
         let options = hop_limit
             .map_or_else(UdpOptions::default, |hop_limit| UdpOptions { hop_limit, ..UdpOptions::default() });
@@ -179,7 +195,7 @@ impl Sockets for Endpoint {
         Endpoint::udp_send(self, socket, to, None, payload).is_ok()
     }
 
-    fn udp_recv(&mut self, socket: UdpId) -> Option<usize> {
-        Endpoint::udp_recv(self, socket).map(|datagram| datagram.payload.len())
+    fn udp_recv(&mut self, socket: UdpId, start: &mut [u8]) -> Option<usize> {
+        Some(start_of(&Endpoint::udp_recv(self, socket)?.payload, start))
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{escape, number};
-use super::{View, figures, subject, tables};
+use super::{View, figures, queues, subject, tables};
 use crate::findings::label;
 use crate::scenario::point::Stop;
 use crate::version;
@@ -45,7 +45,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
          <section id=\"reasons\"><h2>Why</h2>\
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
-         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
+         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n{queues}\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
          <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
          values of several points are divided by a bar.</p>\
@@ -62,6 +62,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         sentences = tables::sentences(view),
         reasons = tables::reasons(view),
         overall = figures::overall(view),
+        queues = queues::table(view),
         parameters = tables::parameters(view),
         all_runs = tables::runs(view),
         frames = figures::map_data(view),
@@ -93,6 +94,10 @@ fn about(view: &View<'_>) -> String {
         Stop::AllSeeds => "after all seeds",
         Stop::WhenSure => "when sure, looked at after every block",
     };
+    let figures = match trial.is_of_goodput_alone() {
+        true => None,
+        false => Some(("verdicts by", trial.figures.join(", "))),
+    };
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
     // If another version draws the report, the page names both.
     let drawn_by = if trial.version == version::of_program() {
@@ -107,9 +112,13 @@ fn about(view: &View<'_>) -> String {
         ("seeds", seeds.join(", ")),
         ("margin", format!("{} %", number(trial.margin * 100.0))),
         ("stop", stop.to_owned()),
+    ]
+    .into_iter()
+    .chain(figures)
+    .chain([
         ("made by", format!("hopwise {}{drawn_by}", trial.version)),
         ("radio's certificate", trial.certificate.clone()),
-    ] {
+    ]) {
         let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&text));
     }
     html + "</dl>"

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use super::View;
 use super::chart::escape;
 use crate::explain;
-use crate::findings::{ArmFindings, BESIDE, Beside, PointFindings, cells, label};
+use crate::findings::{ArmFindings, BESIDE, Beside, PointFindings, cells, cells_of, heading, label};
 use crate::metric;
 use crate::record::Record;
 use crate::result::FlowRow;
 use crate::settings::flatten;
-use crate::statistics::change;
+use crate::statistics::{Figure, GOODPUT, change};
 
 /// Runs beyond these stand in records.jsonl alone.
 const MOST_RUNS: usize = 1_000;
@@ -19,18 +19,56 @@ const MOST_RUNS: usize = 1_000;
 /// The place of the mean round trip among the cells of a run.
 const MEAN_RTT: usize = 5;
 
+/// The arms' means, and a table more for each other figure that decides.
 pub(super) fn results(view: &View<'_>) -> String {
-    let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
+    let figures = view.bundle.trial.figures();
+    let others = figures.iter().filter(|figure| !figure.is_goodput());
+    let tables =
+        others.map(|figure| format!("<h3>{}</h3>{}", escape(&heading(figure)), of_figure(view, figure)));
+    goodputs(view, figures.contains(&GOODPUT)) + &tables.collect::<String>()
+}
+
+fn goodputs(view: &View<'_>, decides: bool) -> String {
     let arms = || view.findings.points.iter().flat_map(|point| &point.arms);
     let is_known = |of: fn(&Beside) -> String| arms().any(|arm| !of(&arm.beside).is_empty());
     let beside: Vec<_> = BESIDE.into_iter().filter(|(_, of)| is_known(*of)).collect();
     let heads: String = beside.iter().map(|(head, _)| format!("<th>{}</th>", escape(head))).collect();
-    let count = 8 + beside.len();
-    let mut html = format!(
-        "<div class=\"scroll\"><table class=\"results\"><thead><tr><th>arm</th><th>goodput<br>kbit/s</th>\
-         <th>95 % interval</th><th>runs</th>{heads}<th>against<br>{against}</th><th>95 % interval</th>\
-         <th>p<br>(Holm)</th><th>verdict</th></tr></thead>"
+    let compared = if decides { compared_heads(view) } else { String::new() };
+    let count = if decides { 8 } else { 4 } + beside.len();
+    let head =
+        format!("<th>arm</th><th>goodput<br>kbit/s</th><th>95 % interval</th><th>runs</th>{heads}{compared}");
+    table(view, (&head, count), |point, arm| {
+        let beside = beside.iter().map(|(_, of)| format!("<td>{}</td>", of(&arm.beside))).collect::<String>();
+        let compared = if decides { comparison(point, arm, &GOODPUT) } else { String::new() };
+        (cells(arm.summary.as_ref()), beside + &compared)
+    })
+}
+
+fn of_figure(view: &View<'_>, figure: &Figure) -> String {
+    let head = format!(
+        "<th>arm</th><th>{}<br>{}</th><th>95 % interval</th><th>runs</th>{}",
+        escape(figure.name),
+        escape(figure.unit),
+        compared_heads(view)
     );
+    table(view, (&head, 8), |point, arm| {
+        (cells_of(point.summary(arm, figure).as_ref()), comparison(point, arm, figure))
+    })
+}
+
+/// The heads of a comparison's cells.
+fn compared_heads(view: &View<'_>) -> String {
+    let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
+    format!("<th>against<br>{against}</th><th>95 % interval</th><th>p<br>(Holm)</th><th>verdict</th>")
+}
+
+/// A table with a row for each arm at each point: mean, interval and runs, and the cells after them.
+fn table(
+    view: &View<'_>,
+    (head, count): (&str, usize),
+    of: impl Fn(&PointFindings, &ArmFindings) -> ((String, String, String), String),
+) -> String {
+    let mut html = format!("<div class=\"scroll\"><table class=\"results\"><thead><tr>{head}</tr></thead>");
     for point in &view.findings.points {
         html.push_str("<tbody>");
         if !point.point.is_empty() {
@@ -38,20 +76,23 @@ pub(super) fn results(view: &View<'_>) -> String {
             let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
         }
         for arm in &point.arms {
-            let beside =
-                beside.iter().map(|(_, of)| format!("<td>{}</td>", of(&arm.beside))).collect::<String>();
-            html.push_str(&result(view, point, arm, &beside));
+            let ((mean, interval, runs), rest) = of(point, arm);
+            let _ = write!(
+                html,
+                "<tr class=\"{}\"><th>{SWATCH}{}</th><td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{rest}\
+                 </tr>",
+                view.class(&arm.arm),
+                escape(&arm.arm)
+            );
         }
         html.push_str("</tbody>");
     }
     html + "</table></div>\n"
 }
 
-/// The row of an arm at a point.
-fn result(view: &View<'_>, point: &PointFindings, arm: &ArmFindings, beside: &str) -> String {
-    let name = &arm.samples.arm;
-    let (mean, interval, runs) = cells(arm.summary.as_ref());
-    let found = point.comparison(name);
+/// The cells of an arm's comparison with the baseline.
+fn comparison(point: &PointFindings, arm: &ArmFindings, figure: &Figure) -> String {
+    let found = point.comparison(&arm.arm, figure);
     let cell = |text: Option<String>| format!("<td>{}</td>", text.unwrap_or_default());
     let ends = found.and_then(|found| found.ci95);
     let (verdict, class) = found.map_or(("baseline", "baseline"), |found| {
@@ -59,10 +100,7 @@ fn result(view: &View<'_>, point: &PointFindings, arm: &ArmFindings, beside: &st
         (name, if name == "no difference" { "none" } else { name })
     });
     format!(
-        "<tr class=\"{}\"><th>{SWATCH}{}</th><td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{beside}{}{}{}\
-         <td><span class=\"verdict {class}\">{verdict}</span></td></tr>",
-        view.class(name),
-        escape(name),
+        "{}{}{}<td><span class=\"verdict {class}\">{verdict}</span></td>",
         cell(found.and_then(|found| found.ratio).map(change)),
         cell(ends.map(|[low, high]| format!("{} to {}", change(low), change(high)))),
         cell(found.and_then(|found| found.p_holm).map(probability)),
@@ -88,6 +126,7 @@ pub(super) fn sentences(view: &View<'_>) -> String {
             let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&comparison.sentence));
         }
         html.push_str("</ul>");
+        html.extend(point.correction().map(|said| format!("<p>{}</p>", escape(&said))));
     }
     html
 }

@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::*;
 use crate::record::Trial;
-use crate::result::{Air, FlowRow, Routing, RunResult, Total};
+use crate::result::{Air, FlowRow, QueueRow, Routing, RunResult, Total};
 use crate::scenario::point::Stop;
+use crate::sim::QueueWait;
 
 pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
     Trial {
@@ -17,6 +18,7 @@ pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
         seeds: (1..=5).collect(),
         margin: 0.03,
         stop: Stop::AllSeeds,
+        figures: vec!["goodput_kbps".to_owned()],
         shard: None,
     }
 }
@@ -53,17 +55,17 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         seed,
         counted_s: 50.0,
         flows: vec![flow],
-        total: Total { goodput_kbps, jain: 1.0 },
+        total: Total { goodput_kbps, jain: 1.0, jain_over_time: None },
         air: Air {
             frames_sent: Some(9000),
             collisions: Some(90),
             retry_drops: Some(4),
             queue_drops: Some(5),
             airtime_s: Some(60.0),
-            data_airtime_s: None,
-            ack_airtime_s: None,
+            ..Air::default()
         },
         routing: Routing { discoveries: Some(0), route_failures: Some(0) },
+        queues: Vec::new(),
         live: None,
     }
 }
@@ -319,4 +321,43 @@ fn all_arms_of_a_figure_have_one_measure_of_round_trips() {
 fn what_was_run_stands_above_all() {
     let html = html(&bundle());
     assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");
+}
+
+#[test]
+fn another_figure_that_decides_has_its_table_its_ratios_and_its_words() {
+    let figures = ["goodput_kbps", "rtt_p95_ms"].map(str::to_owned).to_vec();
+    let trial = Trial { figures, ..trial(&["every", "dca"], &[4]) };
+    let html = html(&Bundle::new(trial, crate::findings::tests::quicker(), BTreeMap::new()));
+    for part in [
+        "<h3>By rtt_p95_ms, in ms; less is better:</h3>",
+        "<th>rtt_p95_ms<br>ms</th>",
+        "<span class=\"verdict better\">better</span>",
+        "<span class=\"verdict none\">no difference</span>",
+        "corrected for 2 comparisons at once (Holm): 1 arm by 2 figures.",
+        "<figure id=\"fig-ratios\">",
+        "<figure id=\"fig-ratios-rtt_p95_ms\">",
+        "an arm has more rtt_p95_ms, of which less is better, than every",
+        "<dt>verdicts by</dt><dd>goodput_kbps, rtt_p95_ms</dd>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!self::html(&bundle()).contains("verdicts by"), "goodput alone needs no word");
+}
+
+#[test]
+fn waits_in_queues_stand_node_by_node_where_runs_know_them() {
+    assert!(!html(&bundle()).contains("id=\"queues\""), "these runs know none");
+    let mut records = Vec::new();
+    for (block, mean_ms) in [(1, 30.0), (2, 50.0)] {
+        let mut record = record(4, "every", block, 200.0);
+        let wait = |times: f64| {
+            Some(QueueWait { count: 9, mean_ms: times * mean_ms, p95_ms: 2.0 * times * mean_ms })
+        };
+        let row = |node: &str, data, acks| QueueRow { node: node.to_owned(), data, acks };
+        record.result.queues = vec![row("n0", wait(10.0), None), row("n1", wait(1.0), wait(0.01))];
+        records.push(record);
+    }
+    let html = html(&Bundle::new(trial(&["every"], &[4]), records, BTreeMap::new()));
+    assert!(html.contains("<tr><th>n0</th><td>400.0 (800.0)</td><td></td></tr>"), "data alone");
+    assert!(html.contains("<tr><th>n1</th><td>40.00 (80.00)</td><td>0.400 (0.800)</td></tr>"));
 }

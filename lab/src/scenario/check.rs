@@ -13,7 +13,7 @@ use hopwise_agents::spec::{
 };
 pub(super) use live::is_kernels;
 
-use super::schema::ScenarioFile;
+use super::schema::{ScenarioFile, Traffic};
 use crate::located::{Document, Refusal, YamlPath, one_of};
 use crate::sim::Arm;
 
@@ -58,10 +58,12 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
             "at least one flow",
         ));
     }
-    if file.traffic.iter().all(|traffic| traffic.background) {
-        let at = YamlPath::root().key("traffic").index(0).key("background");
+    if file.traffic.iter().all(Traffic::is_background) {
+        let key = if file.traffic[0].background { "background" } else { "kind" };
+        let at = YamlPath::root().key("traffic").index(0).key(key);
         let problem = "all flows are in the background, so that no result counts any";
-        return Err(document.refuse_key(&at, problem, "at least one flow without `background: true`"));
+        let accepted = "at least one flow without `background: true` that is no probe";
+        return Err(document.refuse_key(&at, problem, accepted));
     }
     file.tcp.check(document, &YamlPath::root().key("tcp"))?;
     effect::routing(document, file)?;
@@ -121,7 +123,7 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
         ("arms", _) => Err("an arm cannot change the arms"),
         ("matrix", _) => Err("the matrix applies to all arms"),
         ("title" | "world", _) => Err("it is the same for all arms"),
-        (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run") => {
+        (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run.figure" | "run") => {
             Err("it applies to the whole trial")
         }
         _ => Ok(()),

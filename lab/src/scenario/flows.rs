@@ -47,7 +47,7 @@ pub(super) fn read(
                 to,
                 start: start + traffic.apart.0 * copy,
                 stop: traffic.stop.map(|stop| stop.0),
-                is_background: traffic.background,
+                is_background: traffic.is_background(),
                 traffic: plan.clone(),
             });
         }
@@ -62,6 +62,10 @@ fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
     let (talk, times) = match (traffic.kind, traffic.bytes) {
         (TrafficKind::Cbr, _) => return datagrams(gaps(traffic, bytes)),
         (TrafficKind::Saturated, _) => return datagrams(None),
+        (TrafficKind::Probe, _) => {
+            let every = traffic.every.map_or(Amount::NONE, times);
+            return TrafficPlan::probe(bytes, every, routing);
+        }
         (TrafficKind::Bulk, None) => (Talk::Endless(directions), Some(1)),
         (TrafficKind::Bulk, Some(bytes)) => {
             (Talk::Transfers { bytes: sizes(bytes), directions }, Some(traffic.repeat.unwrap_or(1)))

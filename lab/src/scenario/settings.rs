@@ -69,7 +69,7 @@ pub(super) fn in_force(
         rules,
         gateway,
         arms: _,
-        run: RunConfig { duration, warmup, seeds: _, margin: _, stop: _, baseline: _ },
+        run: RunConfig { duration, warmup, seeds: _, margin: _, stop: _, baseline: _, figure: _ },
         matrix: _,
     } = file;
     let topology = topology(file);

@@ -63,6 +63,7 @@ pub(crate) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
     }
     let mut world = World::new(air(plan, Framing::Packet, &address_of), hosts);
     world.set_loads(loads::of);
+    world.set_queued_at(|host| host.node().queued_at());
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayPlan;
 use crate::kernel_tcp;
-use crate::programs::Amount;
+use crate::programs::{Amount, INTERVALS};
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -163,6 +163,13 @@ pub enum TrafficPlan {
         every: Option<Amount>,
         hop_limit: u8,
     },
+    /// Datagrams that the other end sends back.
+    Probe {
+        bytes: u16,
+        /// Nanoseconds from one to the next.
+        every: Amount,
+        hop_limit: u8,
+    },
 }
 
 /// Traffic of two programs over TCP. The one at `from` opens.
@@ -227,17 +234,25 @@ impl TrafficPlan {
     }
 
     pub fn datagrams(bytes: u16, every: Option<Amount>, routing: &RoutingPlan) -> TrafficPlan {
-        let hop_limit = routing.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit);
-        TrafficPlan::Datagrams { bytes, every, hop_limit }
+        TrafficPlan::Datagrams { bytes, every, hop_limit: of_datagrams(routing) }
+    }
+
+    pub fn probe(bytes: u16, every: Amount, routing: &RoutingPlan) -> TrafficPlan {
+        TrafficPlan::Probe { bytes, every, hop_limit: of_datagrams(routing) }
     }
 
     /// Links that a packet crosses at the most.
     pub fn hop_limit(&self) -> u8 {
         match self {
             TrafficPlan::Tcp(plan) => plan.tcp.hop_limit,
-            TrafficPlan::Datagrams { hop_limit, .. } => *hop_limit,
+            TrafficPlan::Datagrams { hop_limit, .. } | TrafficPlan::Probe { hop_limit, .. } => *hop_limit,
         }
     }
+}
+
+/// The hop limit of datagrams.
+fn of_datagrams(routing: &RoutingPlan) -> u8 {
+    routing.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit)
 }
 
 impl Plan {
@@ -248,6 +263,11 @@ impl Plan {
 
     pub fn counts_from(&self) -> Instant {
         self.begins() + self.warmup
+    }
+
+    /// The counted time is divided into intervals of this length.
+    pub fn interval(&self) -> Duration {
+        self.duration.saturating_sub(self.warmup) / INTERVALS
     }
 
     pub fn end(&self) -> Instant {

@@ -5,11 +5,15 @@ use std::time::Duration;
 use hopwise_air::World;
 use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
+use hopwise_air::waits::Waits;
 use hopwise_core::Machine;
+use serde::{Deserialize, Serialize};
 
 use super::host::Host;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
-use crate::programs::{AgentsAtEnd, Completions, Counted, EndResult, Hops, Spread};
+use crate::programs::{
+    AgentsAtEnd, Bursts, Completions, Counted, EndResult, Hops, INTERVALS, Probed, Spread,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -29,6 +33,41 @@ pub struct NodeResult {
     pub queue_drops: u64,
     /// Airtime of the station, if that was booked.
     pub airtime: Option<Airtime>,
+    pub waits: WaitsByLoad,
+}
+
+/// Times from the interface queue to the first frame, with its backoff. The mean is exact, the quantile within 1/64.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueWait {
+    pub count: u64,
+    pub mean_ms: f64,
+    pub p95_ms: f64,
+}
+
+/// The waits of TCP's data and of its ACKs; none where there is no such packet, or the world does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitsByLoad {
+    pub data: Option<QueueWait>,
+    pub acks: Option<QueueWait>,
+}
+
+impl QueueWait {
+    fn of(waits: &Waits) -> Option<QueueWait> {
+        let (mean_ns, p95_ns) = (waits.mean_ns()?, waits.quantile_ns(95)?);
+        Some(QueueWait { count: waits.count(), mean_ms: mean_ns / 1e6, p95_ms: p95_ns / 1e6 })
+    }
+}
+
+impl WaitsByLoad {
+    /// The waits at these stations, together.
+    fn at<M: Machine>(world: &World<M>, stations: impl Iterator<Item = u32> + Clone) -> WaitsByLoad {
+        let of = |load: Load| {
+            let mut all = Waits::default();
+            stations.clone().for_each(|station| all.join(world.waits(station).of(load)));
+            QueueWait::of(&all)
+        };
+        WaitsByLoad { data: of(Load::TcpData), acks: of(Load::TcpAck) }
+    }
 }
 
 /// One direction of a flow's data.
@@ -57,6 +96,12 @@ pub struct FlowResult {
     pub agents: Option<AgentsAtEnd>,
     /// Completions of transfers and requests, with the first row of a flow.
     pub completions: Option<Completions>,
+    /// The counted bytes of each interval, up to the last one that had any.
+    pub by_interval: Vec<u64>,
+    /// The bursts in which `from` sent, where its TCP tells.
+    pub bursts: Option<Bursts>,
+    /// The fate of a probe's datagrams.
+    pub probed: Option<Probed>,
     pub is_background: bool,
 }
 
@@ -78,6 +123,8 @@ pub struct AirTotals {
     /// The parts of `airtime_s` for segments with payload, for those without, and for the rest, each with its RTS, CTS
     /// and ACK.
     pub airtime_s_by_load: [f64; Load::ALL.len()],
+    /// Over all radios.
+    pub waits: WaitsByLoad,
 }
 
 impl Results {
@@ -100,10 +147,38 @@ impl Results {
                 _ => shares.push((row.flow, row.goodput_kbps)),
             }
         }
-        let squares: f64 = shares.iter().map(|(_, kbps)| kbps * kbps).sum();
-        let total: f64 = shares.iter().map(|(_, kbps)| kbps).sum();
-        if squares == 0.0 { 1.0 } else { total * total / (shares.len() as f64 * squares) }
+        jain(&shares.into_iter().map(|(_, kbps)| kbps).collect::<Vec<_>>()).unwrap_or(1.0)
     }
+
+    /// The index of each interval of the counted time; none for one in which nothing arrived. One flow has none.
+    pub fn jain_by_interval(&self) -> Vec<Option<f64>> {
+        let mut shares: Vec<(u16, Vec<f64>)> = Vec::new();
+        for row in self.foreground() {
+            if shares.last().is_none_or(|(flow, _)| *flow != row.flow) {
+                shares.push((row.flow, vec![0.0; INTERVALS as usize]));
+            }
+            let (_, share) = shares.last_mut().expect("it was just added");
+            share.iter_mut().zip(&row.by_interval).for_each(|(sum, bytes)| *sum += *bytes as f64);
+        }
+        if shares.len() < 2 {
+            return Vec::new();
+        }
+        let at = |nth: usize| jain(&shares.iter().map(|(_, share)| share[nth]).collect::<Vec<_>>());
+        (0..INTERVALS as usize).map(at).collect()
+    }
+
+    /// The mean of these.
+    pub fn jain_over_time(&self) -> Option<f64> {
+        let known: Vec<f64> = self.jain_by_interval().into_iter().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+}
+
+/// Jain's index of shares; none where no flow has any.
+fn jain(shares: &[f64]) -> Option<f64> {
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    let total: f64 = shares.iter().sum();
+    (squares != 0.0).then(|| total * total / (shares.len() as f64 * squares))
 }
 
 /// The end of a flow at a node.
@@ -120,7 +195,7 @@ impl Plan {
         let rows = |(flow, index): (&FlowPlan, u16)| {
             let directions = match &flow.traffic {
                 TrafficPlan::Tcp(tcp) => tcp.talk.directions(),
-                TrafficPlan::Datagrams { .. } => Directions::Forth,
+                TrafficPlan::Datagrams { .. } | TrafficPlan::Probe { .. } => Directions::Forth,
             };
             let row = |flow: &FlowPlan, direction| {
                 let ends = [flow.from, flow.to].map(|node| end(node, index));
@@ -148,6 +223,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
         stats: *world.stats(station),
         queue_drops: host.node().queue_drops(),
         airtime: world.airtime(station),
+        waits: WaitsByLoad::at(world, station..station + 1),
     };
     Results {
         counted_s: plan.counted_s(),
@@ -168,7 +244,7 @@ impl FlowResult {
         (direction, counted_s): (Direction, f64),
         [from, to]: [Option<EndResult>; 2],
     ) -> FlowResult {
-        let tally = to.as_ref().map(|end| end.tally).unwrap_or_default();
+        let tally = to.as_ref().map(|end| end.tally.clone()).unwrap_or_default();
         let goodput_kbps =
             if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
         let agents = |end: &Option<EndResult>| end.as_ref()?.agents.clone();
@@ -189,6 +265,9 @@ impl FlowResult {
             goodput_kbps,
             rtt: from.as_ref().and_then(|end| end.rtt),
             round_trips: from.as_ref().and_then(|end| end.round_trips),
+            probed: from.as_ref().and_then(|end| end.probed),
+            by_interval: tally.by_interval,
+            bursts: from.as_ref().and_then(|end| end.bursts),
             sender: from.map(|end| end.counted).unwrap_or_default(),
             receiver: to.map(|end| end.counted).unwrap_or_default(),
             agents,
@@ -210,6 +289,7 @@ pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
         airtime_ns += stats.airtime_ns;
         by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }
+    totals.waits = WaitsByLoad::at(world, 0..world.machines().len() as u32);
     totals.airtime_s = airtime_ns as f64 / 1e9;
     totals.airtime_s_by_load = by_load.map(|ns| ns as f64 / 1e9);
     totals

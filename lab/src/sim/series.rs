@@ -59,6 +59,7 @@ pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> Str
         }
     }
     writer.airtime(simulation, end);
+    writer.fairness(simulation);
     for (Stretch { from, to }, frames) in watcher.seen {
         writer.write("stretch", "all", from, &((to.0 - from.0) / 1_000).to_string());
         frames.take().iter().for_each(|event| writer.frame(event));
@@ -240,6 +241,16 @@ impl<'a> Writer<'a> {
                 let seconds = format!("{:.3}", airtime.ns(spent) as f64 / 1e9);
                 let name = self.names[node].clone();
                 self.write(&what, &name, at, &seconds);
+            }
+        }
+    }
+
+    /// Jain's index of the flows' shares, at the end of each interval of the counted time.
+    fn fairness(&mut self, simulation: &Simulation) {
+        let (from, each) = (simulation.plan().counts_from(), simulation.plan().interval());
+        for (nth, index) in (1..).zip(simulation.results().jain_by_interval()) {
+            if let Some(index) = index {
+                self.write("jain", "all", from + each * nth, &format!("{index:.3}"));
             }
         }
     }

@@ -13,7 +13,7 @@
 use libm::{exp, log, pow};
 
 use super::words::Looks;
-use super::{ALPHA, Comparison, Location, Paired, Samples, Verdict, judge, logs, pairs};
+use super::{ALPHA, Comparison, GOODPUT, Location, Paired, Question, Samples, Verdict, found, judge, logs};
 
 /// Variance of mean/deviation under the prior. Differences between agents are several deviations of a block's ratio. A
 /// wide prior finds those within a few blocks; small differences then need about 5 blocks more.
@@ -21,8 +21,12 @@ const PRIOR: f64 = 10.0;
 
 /// Like [`super::compare`], for a look after every block.
 pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
-    let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
-    judge(baseline, others, margin, found, Looks::AfterEveryBlock)
+    watch_all(&[Question { figure: GOODPUT, baseline, others }], margin)
+}
+
+/// Like [`super::compare_all`], for a look after every block.
+pub fn watch_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
+    judge(&found(questions, |pairs| paired(pairs, margin)), margin, Looks::AfterEveryBlock)
 }
 
 /// True if every comparison has its verdict.

@@ -4,6 +4,7 @@ use super::*;
 
 mod coverage;
 mod draw;
+mod figures;
 mod peeking;
 mod trials;
 

@@ -1,6 +1,8 @@
 //! The result of a comparison, as a sentence.
 
-use super::{Paired, Verdict};
+use super::{Found, Paired, Verdict};
+
+mod figure;
 
 /// Number of looks at the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,32 +17,46 @@ pub(super) struct Names<'a> {
     pub(super) against: &'a str,
 }
 
-pub(super) fn sentence(
-    names: Names<'_>,
-    paired: &Paired,
-    (p_holm, need, comparisons): (Option<f64>, Option<usize>, usize),
-    verdict: Verdict,
-    margin: f64,
-    looks: Looks,
-) -> String {
+/// The certainty of a comparison, and the means that it was made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sure {
+    pub(super) p_holm: Option<f64>,
+    /// The number of blocks that would decide.
+    pub(super) need: Option<usize>,
+    /// The number of comparisons that were made at once.
+    pub(super) comparisons: usize,
+    pub(super) margin: f64,
+    pub(super) looks: Looks,
+}
+
+impl Sure {
+    fn need(&self) -> String {
+        self.need.map_or(String::new(), |need| format!("; about {need} would, were this the true ratio"))
+    }
+}
+
+pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> String {
+    if !found.figure.is_goodput() {
+        return figure::sentence(found, verdict, sure);
+    }
+    let (names, paired) = (found.names, &found.paired);
     let Names { arm, against } = names;
-    let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, looks) };
-    let known = known(paired, p_holm, looks);
+    let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, sure.looks) };
+    let known = known(paired, sure);
     match verdict {
-        Verdict::Faster => format!("{arm} is {} {against} ({known}).", more(ratio)),
-        Verdict::Slower => format!("{arm} is {} slower than {against} ({known}).", percent(1.0 - ratio)),
+        Verdict::Faster | Verdict::Better => format!("{arm} is {} {against} ({known}).", more(ratio)),
+        Verdict::Slower | Verdict::Worse => {
+            format!("{arm} is {} slower than {against} ({known}).", percent(1.0 - ratio))
+        }
         Verdict::NoDifference => {
-            let within = percent(margin);
+            let within = percent(sure.margin);
             format!("{arm} and {against} do not differ by more than {within}: {} ({known}).", change(ratio))
         }
         Verdict::Undecided if paired.blocks == 1 => {
             format!("One block says nothing of chance: {arm} had {} against {against} in it.", change(ratio))
         }
         Verdict::Undecided => {
-            let need =
-                need.map_or(String::new(), |need| format!("; about {need} would, were this the true ratio"));
-            let seen = change(ratio);
-            let corrected = corrected(paired, comparisons);
+            let (need, seen, corrected) = (sure.need(), change(ratio), corrected(paired, sure.comparisons));
             format!(
                 "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}{corrected}).",
                 paired.blocks
@@ -70,7 +86,7 @@ fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, looks: Loo
     }
 }
 
-fn known(paired: &Paired, p_holm: Option<f64>, looks: Looks) -> String {
+fn known(paired: &Paired, sure: &Sure) -> String {
     let mut parts = Vec::new();
     if let Some([low, high]) = paired.ci95 {
         parts.push(format!("95 % interval {} to {}", change(low), change(high)));
@@ -78,10 +94,10 @@ fn known(paired: &Paired, p_holm: Option<f64>, looks: Looks) -> String {
         parts.push("interval without an end".to_owned());
     }
     parts.push(blocks(paired.blocks));
-    if let Some(p) = p_holm {
+    if let Some(p) = sure.p_holm {
         parts.push(if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") });
     }
-    if looks == Looks::AfterEveryBlock {
+    if sure.looks == Looks::AfterEveryBlock {
         parts.push("valid after every block".to_owned());
     }
     parts.join(", ")

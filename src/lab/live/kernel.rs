@@ -15,7 +15,7 @@ use hopwise_core::tcp::{CloseReason, TcpConfig};
 use hopwise_host::{Clock, Interest, KernelInfo, KernelTcp, Poller};
 use hopwise_lab::live::LOOK_EVERY;
 use hopwise_lab::live::part::Ended;
-use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Sockets};
+use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Sockets, start_of};
 use hopwise_lab::sim::{Plan, address_of};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
@@ -426,13 +426,14 @@ impl Sockets for Kernel {
     }
 
     fn udp_send(&mut self, socket: Number, to: SocketAddr, payload: &[u8]) -> bool {
-        let Some(Open::Datagrams(socket)) = self.all.get(socket.0) else { return false };
-        socket.send_to(payload, to).is_ok()
+        matches!(self.all.get(socket.0), Some(Open::Datagrams(socket)) if socket.send_to(payload, to).is_ok())
     }
 
-    fn udp_recv(&mut self, socket: Number) -> Option<usize> {
+    fn udp_recv(&mut self, socket: Number, start: &mut [u8]) -> Option<usize> {
         let Some(Open::Datagrams(socket)) = self.all.get(socket.0) else { return None };
-        socket.recv(&mut [0; LARGEST_DATAGRAM]).ok()
+        let mut payload = [0; LARGEST_DATAGRAM];
+        let bytes = socket.recv(&mut payload).ok()?;
+        Some(start_of(&payload[..bytes], start))
     }
 }
 

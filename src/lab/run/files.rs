@@ -8,7 +8,7 @@ use hopwise_air::airtime;
 use hopwise_lab::cost::{Cost, Spent, host};
 use hopwise_lab::result::{FlowRow, RunResult};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::{NodeResult, Results};
+use hopwise_lab::sim::{NodeResult, QueueWait, Results};
 use serde_json::Value;
 
 use super::report;
@@ -109,13 +109,13 @@ fn air(results: &Results, prepared: &Prepared) -> String {
     for spent in airtime::Spent::ALL {
         let _ = write!(text, ",{}_s", spent.name().replace('-', "_"));
     }
-    text.push('\n');
+    text.push_str(",data_wait_ms,data_wait_p95_ms,ack_wait_ms,ack_wait_p95_ms\n");
     for (node, nodes) in results.nodes.iter().zip(0..) {
         let (stats, name) = (&node.stats, prepared.name_of(nodes));
         let sent = &stats.frames_sent;
         let _ = writeln!(
             text,
-            "{name},{},{},{},{},{:.6},{},{},{}{}",
+            "{name},{},{},{},{},{:.6},{},{},{}{}{}",
             sent.rts,
             sent.cts,
             sent.data,
@@ -124,10 +124,20 @@ fn air(results: &Results, prepared: &Prepared) -> String {
             stats.collisions,
             stats.retry_drops,
             node.queue_drops,
-            spent(node)
+            spent(node),
+            waits(node)
         );
     }
     text
+}
+
+/// The mean wait and the 95 % quantile, of data and of ACKs.
+fn waits(node: &NodeResult) -> String {
+    let cells = [node.waits.data, node.waits.acks].map(|wait| match wait {
+        Some(QueueWait { mean_ms, p95_ms, .. }) => format!(",{mean_ms:.3},{p95_ms:.3}"),
+        None => ",,".to_owned(),
+    });
+    cells.concat()
 }
 
 fn spent(node: &NodeResult) -> String {

@@ -44,6 +44,8 @@ pub(super) struct Runs<'a> {
     store: &'a Store,
     /// By their index in the campaign.
     goodputs: Vec<Option<f64>>,
+    /// The figures that decide, of each run.
+    figures: Vec<Vec<Option<f64>>>,
     /// The trial ends with this block: it is sure after it, or out of time.
     last: Option<u32>,
     is_out_of_time: bool,
@@ -52,17 +54,40 @@ pub(super) struct Runs<'a> {
 }
 
 /// The result of one run, with its index.
-type Ran = (usize, Result<f64, Unmade>);
+type Ran = (usize, Result<Made, Unmade>);
+
+/// The figures of a run that its trial needs while it goes on.
+struct Made {
+    goodput: f64,
+    /// Those that decide.
+    figures: Vec<Option<f64>>,
+}
 
 impl<'a> Runs<'a> {
     /// The results that the store already has.
     pub(super) fn new(scenario: &'a Scenario, campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
-        let known = |run: &Planned| Some(store.find(&run.id)?.result.total.goodput_kbps);
-        let goodputs = campaign.runs.iter().map(known).collect();
-        let mut runs =
-            Runs { scenario, campaign, store, goodputs, last: None, is_out_of_time: false, looked: 1 };
+        let mut runs = Runs {
+            scenario,
+            campaign,
+            store,
+            goodputs: vec![None; campaign.runs.len()],
+            figures: vec![Vec::new(); campaign.runs.len()],
+            last: None,
+            is_out_of_time: false,
+            looked: 1,
+        };
+        for (nth, run) in campaign.runs.iter().enumerate() {
+            if let Some(record) = store.find(&run.id) {
+                runs.take(nth, Made::of(campaign, &record.result));
+            }
+        }
         runs.look();
         runs
+    }
+
+    fn take(&mut self, nth: usize, Made { goodput, figures }: Made) {
+        self.goodputs[nth] = Some(goodput);
+        self.figures[nth] = figures;
     }
 
     pub(super) fn goodputs(&self) -> &[Option<f64>] {
@@ -96,7 +121,8 @@ impl<'a> Runs<'a> {
             && self.campaign.is_complete(self.looked + 1, &goodput)
         {
             self.looked += 1;
-            self.last = self.campaign.is_sure(self.looked, &goodput).then_some(self.looked);
+            let known = |nth: usize, figure: usize| self.figures[nth].get(figure).copied().flatten();
+            self.last = self.campaign.is_sure(self.looked, &known).then_some(self.looked);
         }
     }
 
@@ -167,8 +193,9 @@ impl<'a> Runs<'a> {
             drop(say);
             for (nth, ran) in hear {
                 match ran {
-                    Ok(goodput) => {
-                        self.goodputs[nth] = Some(goodput);
+                    Ok(made) => {
+                        let goodput = made.goodput;
+                        self.take(nth, made);
                         on_run(nth, goodput);
                         self.look();
                         budget.on_run();
@@ -182,6 +209,12 @@ impl<'a> Runs<'a> {
             }
         });
         failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Made {
+    fn of(campaign: &Campaign, result: &RunResult) -> Made {
+        Made { goodput: result.total.goodput_kbps, figures: campaign.figures_of(result) }
     }
 }
 
@@ -256,8 +289,8 @@ impl Work<'_> {
         }
     }
 
-    /// Makes one run, from its plan to its record. Returns its goodput.
-    fn one(&self, run: &Planned, director: Option<&mut Director<'_>>) -> Result<f64, Unmade> {
+    /// Makes one run, from its plan to its record.
+    fn one(&self, run: &Planned, director: Option<&mut Director<'_>>) -> Result<Made, Unmade> {
         let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
         match director {
             Some(director) => self.live(run, &prepared, director),
@@ -269,7 +302,7 @@ impl Work<'_> {
     }
 
     /// Makes one run in real time.
-    fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<f64, Unmade> {
+    fn live(&self, run: &Planned, prepared: &Prepared, director: &mut Director<'_>) -> Result<Made, Unmade> {
         let trial = &self.campaign.trial;
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
         let folder = self.store.folder().join("captures").join(&run.id);
@@ -280,14 +313,14 @@ impl Work<'_> {
             prepared,
             capture: self.how.capture.then_some(folder.as_path()),
         })?;
-        let goodput = result.total.goodput_kbps;
+        let made = Made::of(self.campaign, &result);
         let record = self.campaign.record(run, result, None);
         self.store.keep(&record, &meter.stop(0), None).map_err(Failure::from)?;
-        Ok(goodput)
+        Ok(made)
     }
 
     /// Makes one run in virtual time.
-    fn simulated(&self, run: &Planned, prepared: &Prepared) -> Result<f64, Failure> {
+    fn simulated(&self, run: &Planned, prepared: &Prepared) -> Result<Made, Failure> {
         let unbuilt = |error| Failure::failed("building the world", error);
         if self.how.capture {
             self.capture(run, prepared)?;
@@ -300,12 +333,12 @@ impl Work<'_> {
         let results = simulation.results();
         let trial = &self.campaign.trial;
         let result = RunResult::new(&trial.scenario, &trial.world, prepared, &results);
-        let goodput = result.total.goodput_kbps;
+        let made = Made::of(self.campaign, &result);
         let name = Store::series_of(&run.id);
         let of_file = series.as_deref().map(|text| (name.as_str(), text));
         let record = self.campaign.record(run, result, of_file);
         self.store.keep(&record, &meter.stop(results.events), series.as_deref())?;
-        Ok(goodput)
+        Ok(made)
     }
 
     /// Repeats the run, so that a capture changes nothing in the kept results.

@@ -28,6 +28,8 @@ pub enum Arp {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) id: u64,
+    /// When it came into its machine's queue, where that is known.
+    pub(crate) queued_at: Option<u64>,
     pub(crate) packet: Vec<u8>,
 }
 
@@ -152,7 +154,7 @@ mod tests {
     }
 
     fn packet(id: u64) -> Waiting {
-        Waiting { id, packet: Vec::new() }
+        Waiting { id, queued_at: None, packet: Vec::new() }
     }
 
     fn ids(waiting: &VecDeque<Waiting>) -> Vec<u64> {

@@ -39,6 +39,7 @@ use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
 use crate::phy::{Phy, Rate};
 use crate::random::{Purpose, Stream};
+use crate::waits::QueueWaits;
 use station::{Service, Station, Wait};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,7 @@ pub struct Dcf {
     medium: Medium,
     stations: Vec<Station>,
     stats: Vec<StationStats>,
+    waits: Vec<QueueWaits>,
     deadlines: Deadlines,
     news: VecDeque<News>,
     /// True if the channel changes with time.
@@ -145,6 +147,7 @@ impl Dcf {
             times: times(&phy, mac.rules),
             stations: stations.collect(),
             stats: vec![StationStats::default(); medium.stations()],
+            waits: vec![QueueWaits::default(); medium.stations()],
             deadlines: Deadlines::new(medium.stations()),
             news: VecDeque::new(),
             is_lively: channel.is_lively(),
@@ -207,9 +210,18 @@ impl Dcf {
             is_announced,
             is_cleared: false,
             has_left: false,
+            queued_at: NEVER,
             unanswered: 0,
         });
         self.contend_for_new(now, n);
+    }
+
+    /// Tells since when the packet that was just offered has waited. Its wait then ends with its first frame.
+    #[inline]
+    pub fn waits_since(&mut self, station: u32, queued_at: u64) {
+        if let Some(service) = &mut self.stations[station as usize].service {
+            service.queued_at = queued_at;
+        }
     }
 
     /// When the next event happens; `u64::MAX` without any.
@@ -275,6 +287,11 @@ impl Dcf {
 
     pub fn stats(&self, station: u32) -> &StationStats {
         &self.stats[station as usize]
+    }
+
+    /// The waits of a station's packets whose beginning was told.
+    pub fn waits(&self, station: u32) -> &QueueWaits {
+        &self.waits[station as usize]
     }
 
     /// The profile's own rate.

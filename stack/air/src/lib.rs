@@ -22,6 +22,7 @@ pub mod radiotap;
 pub mod random;
 pub mod rules;
 pub mod saturated;
+pub mod waits;
 mod whole;
 mod wire;
 mod world;

@@ -30,8 +30,10 @@ const AD_HOC: u8 = 2;
 #[derive(Debug)]
 pub struct Whole {
     most: usize,
-    /// With their ids.
-    waiting: VecDeque<(u64, Vec<u8>)>,
+    /// With the times at which they came, and their ids.
+    waiting: VecDeque<(Instant, u64, Vec<u8>)>,
+    /// When the frame that left last had come.
+    queued_at: Option<Instant>,
     /// A beacon, and when it may leave.
     beacon: Option<(Instant, u64, Vec<u8>)>,
     not_sent: Vec<u64>,
@@ -51,6 +53,7 @@ impl Whole {
         Whole {
             most: most.max(1),
             waiting: VecDeque::new(),
+            queued_at: None,
             beacon: None,
             not_sent: Vec::new(),
             slot: Duration::from_nanos(phy.slot_ns),
@@ -78,7 +81,7 @@ impl Whole {
             self.leave_beacon();
             self.beacon = Some((now + self.slot * self.stream.below(self.slots), id, kept));
         } else {
-            self.waiting.push_back((id, kept));
+            self.waiting.push_back((now, id, kept));
         }
         Ok(())
     }
@@ -86,6 +89,11 @@ impl Whole {
     /// Hands out the ids of beacons that are not sent, since another station's came first.
     pub fn take_not_sent(&mut self) -> std::vec::Drain<'_, u64> {
         self.not_sent.drain(..)
+    }
+
+    /// When the frame that left last had come; none before the first.
+    pub fn queued_at(&self) -> Option<Instant> {
+        self.queued_at
     }
 
     pub fn has_not_sent(&self) -> bool {
@@ -109,12 +117,13 @@ impl Machine for Whole {
 
     fn handle_timeout(&mut self, now: Instant) {
         if let Some((_, id, frame)) = self.beacon.take_if(|(due, ..)| *due <= now) {
-            self.waiting.push_front((id, frame));
+            self.waiting.push_front((now, id, frame));
         }
     }
 
     fn poll_transmit(&mut self, _: Instant, _: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (id, frame) = self.waiting.pop_front()?;
+        let (at, id, frame) = self.waiting.pop_front()?;
+        self.queued_at = Some(at);
         out.extend_from_slice(&frame);
         let to = match frame[4..10] {
             [a, b, c, d, e, f] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),

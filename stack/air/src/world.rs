@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, LinkId, Machine, NextHop, Payload, Rx};
 
-use crate::airtime::{Airtime, Load};
+use crate::airtime::Load;
 use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
@@ -81,6 +81,8 @@ struct Held {
     /// The station with that address.
     station: Option<u32>,
     id: u64,
+    /// When it came into the machine's queue, where that is known.
+    queued_at: Option<u64>,
     /// An ARP packet, which is the link's own.
     is_arp: bool,
 }
@@ -109,6 +111,7 @@ pub struct World<M: Machine> {
     endings: Option<EndingSink>,
     radio: Option<RadioSink>,
     loads: fn(&[u8]) -> Load,
+    queued_at: fn(&M) -> Option<Instant>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -152,6 +155,7 @@ impl<M: Machine> World<M> {
             endings: None,
             radio: None,
             loads: |_| Load::Other,
+            queued_at: |_| None,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -162,16 +166,6 @@ impl<M: Machine> World<M> {
     pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
         let positions: Vec<_> = self.stations.iter().map(|station| station.position).collect();
         self.dcf.set_motion(&positions, tracks);
-    }
-
-    /// Books where the time of every station goes. Call it before anything has happened.
-    pub fn keep_ledgers(&mut self) {
-        self.dcf.keep_ledgers();
-    }
-
-    /// The uses of a station's time until now, if they are booked.
-    pub fn airtime(&self, station: u32) -> Option<Airtime> {
-        self.dcf.airtime(self.now, station)
     }
 
     /// Keeps the facts of every link from now on. It changes nothing in the world.
@@ -356,7 +350,11 @@ impl<M: Machine> World<M> {
             let load = if held.is_arp { Load::Other } else { (self.loads)(payload) };
             let bytes = payload.len() as u32;
             match held.station {
-                Some(to) => self.dcf.offer_as(self.now, n as u32, to, bytes, load),
+                Some(to) => {
+                    let queued_at = held.queued_at;
+                    self.dcf.offer_as(self.now, n as u32, to, bytes, load);
+                    queued_at.into_iter().for_each(|at| self.dcf.waits_since(n as u32, at));
+                }
                 None => self.refuse(n),
             }
         }
@@ -372,6 +370,7 @@ impl<M: Machine> World<M> {
             return false;
         };
         (held.id, held.is_arp) = (transmit.id, false);
+        held.queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
         match transmit.to {
             // Most packets go to the neighbour of the one before.
             NextHop::Neighbour(address) if held.to == Some(address) => {}

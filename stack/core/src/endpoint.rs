@@ -18,6 +18,7 @@ mod ids;
 mod input;
 mod links;
 mod listen;
+mod newest;
 mod options;
 mod path_seam;
 mod rules;

@@ -60,6 +60,8 @@ pub struct Node {
     trace: TraceRing,
     spare: Vec<Vec<u8>>,
     forwarded: u64,
+    /// When the packet that left last had come into its queue.
+    queued_at: Option<Instant>,
     observed: Option<Observed>,
 }
 
@@ -75,6 +77,7 @@ impl Node {
             trace: TraceRing::new(config.trace_events),
             spare: Vec::new(),
             forwarded: 0,
+            queued_at: None,
             observed: None,
         }
     }
@@ -94,6 +97,11 @@ impl Node {
     /// The next event for a program on this node.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.endpoint.poll_event()
+    }
+
+    /// When the packet that left last had come into its interface's queue; none before the first.
+    pub fn queued_at(&self) -> Option<Instant> {
+        self.queued_at
     }
 
     pub fn routing(&self) -> &dyn Routing {
@@ -179,11 +187,15 @@ impl Node {
         let routed = Routed { src, dst, from, hop_limit, id, packet: &packet };
         match self.routing.route(&Cx { now, endpoint: &self.endpoint }, &routed) {
             Verdict::Forward { link, via } => {
-                self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet });
+                self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, at: now, packet });
             }
             Verdict::Wrapped { link, via, packet: wrapped } => {
                 self.keep_buffer(packet);
-                self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet: wrapped });
+                self.enqueue(
+                    now,
+                    link,
+                    Queued { to: via, class: QueueClass::Data, id, at: now, packet: wrapped },
+                );
             }
             Verdict::Keep => self.keep_buffer(packet),
             Verdict::Drop(reason) => {
@@ -250,7 +262,8 @@ impl Node {
             self.interfaces.iter().filter(|(i, _)| i.is_shared).map(|(i, _)| i.link).collect();
         for link in shared {
             let copy = packet.clone();
-            let queued = Queued { to: NextHop::All, class: transmit.class, id: transmit.id, packet: copy };
+            let queued =
+                Queued { to: NextHop::All, class: transmit.class, id: transmit.id, at: now, packet: copy };
             self.enqueue(now, link, queued);
         }
     }
@@ -318,6 +331,7 @@ impl Machine for Node {
         let (interface, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
         let mut queued = queue.pop()?;
         let is_held = interface.when_full == WhenFull::Hold;
+        self.queued_at = Some(queued.at);
         std::mem::swap(out, &mut queued.packet);
         self.keep_buffer(queued.packet);
         if is_held {

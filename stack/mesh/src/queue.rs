@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopwise_core::{NextHop, QueueClass};
+use hopwise_core::{Instant, NextHop, QueueClass};
 
 use crate::routing::Purged;
 
@@ -23,6 +23,8 @@ pub struct Queued {
     pub to: NextHop,
     pub class: QueueClass,
     pub id: u64,
+    /// When it came here.
+    pub at: Instant,
     pub packet: Vec<u8>,
 }
 
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     fn queued(id: u64, class: QueueClass, via: [u8; 4]) -> Queued {
-        Queued { to: NextHop::Neighbour(via.into()), class, id, packet: vec![id as u8] }
+        Queued { to: NextHop::Neighbour(via.into()), class, id, at: Instant::ZERO, packet: vec![id as u8] }
     }
 
     fn data(id: u64) -> Queued {

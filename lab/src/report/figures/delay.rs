@@ -73,7 +73,7 @@ fn known_by<'a>(view: &'a View<'_>, measure: &Measure) -> Vec<AtPoint<'a>> {
 }
 
 fn at<'a>(view: &View<'_>, point: &Point, arm: &'a ArmFindings, rtt: &Metric) -> Option<At<'a>> {
-    let each: Vec<f64> = view.runs(point, &arm.samples.arm).filter_map(|run| (rtt.of)(&run.result)).collect();
+    let each: Vec<f64> = view.runs(point, &arm.arm).filter_map(|run| (rtt.of)(&run.result)).collect();
     Some(At { arm, kbps: arm.summary?, rtt_ms: summarize(&each)? })
 }
 
@@ -81,7 +81,7 @@ fn chart(view: &View<'_>, arms: &[At<'_>], (across, upward): (Axis<'_>, Axis<'_>
     let mut chart = Chart::new((WIDTH, 260.0), across, upward);
     let mut dots = Vec::new();
     for At { arm, kbps, rtt_ms } in arms {
-        let name = &arm.samples.arm;
+        let name = &arm.arm;
         let class = view.class(name);
         let (x, y) = (rtt_ms.mean, kbps.mean);
         if let Some([low, high]) = rtt_ms.ci95 {

@@ -4,23 +4,29 @@ use super::super::chart::{Axis, Chart, number};
 use super::super::{Row, View, figure};
 use crate::metric::acks_per_segment;
 use crate::record::Record;
-use crate::statistics::{Summary, change, summarize};
+use crate::statistics::{Figure, Summary, change, summarize};
 
 pub(super) const WIDTH: f64 = 440.0;
 const ROW: f64 = 24.0;
 /// A ratio beyond this is drawn at the edge.
 const MOST_RATIO: f64 = 10.0;
 
-/// Each arm's ratio to the baseline, with its interval and the margin.
+/// Each arm's ratio to the baseline in the figures that decide.
 pub(super) fn ratios(view: &View<'_>) -> String {
+    view.bundle.trial.figures().iter().map(|of| ratios_of(view, of)).collect()
+}
+
+/// Each arm's ratio in a figure, with its interval and the margin.
+fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let rows = view.rows();
+    let compared = |row: &'_ Row<'_>| {
+        let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
+        let comparison = found.comparison(row.arm, of)?;
+        Some((comparison.ratio?, comparison.ci95, comparison.verdict))
+    };
     let found: Vec<_> = rows
         .iter()
-        .filter_map(|row| {
-            let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
-            let comparison = found.comparison(row.arm)?;
-            Some((row, comparison.ratio?, comparison.ci95, comparison.verdict))
-        })
+        .filter_map(|row| compared(row).map(|(ratio, ci95, verdict)| (row, ratio, ci95, verdict)))
         .collect();
     if found.is_empty() {
         return String::new();
@@ -31,7 +37,9 @@ pub(super) fn ratios(view: &View<'_>) -> String {
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(0.0, f64::max).min(MOST_RATIO);
     let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
-    let axis = Axis { label: "goodput over the baseline's", low: (low - 0.02).max(0.0), high: high + 0.02 };
+    let what = if of.is_goodput() { "goodput" } else { of.name };
+    let label = format!("{what} over the baseline's");
+    let axis = Axis { label: &label, low: (low - 0.02).max(0.0), high: high + 0.02 };
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     let height = chart.inner_height();
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
@@ -45,13 +53,21 @@ pub(super) fn ratios(view: &View<'_>) -> String {
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
         chart.spot((chart.across(*ratio), middle), 5.0, &format!("mark {class}"), &title);
     }
-    let reading = format!(
-        "Right of 1 an arm carried more than {}, left of it less; whiskers are 95 % intervals of the ratio, and an arm \
+    let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
+    figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading(view, of))
+}
+
+fn reading(view: &View<'_>, of: &Figure) -> String {
+    let right = match of.is_goodput() {
+        true => "an arm carried more than".to_owned(),
+        false => format!("an arm has more {}, of which {} is better, than", of.name, of.better.name()),
+    };
+    format!(
+        "Right of 1 {right} {}, left of it less; whiskers are 95 % intervals of the ratio, and an arm \
          whose whisker lies inside the shaded margin of {} % surely makes no difference.",
         view.bundle.trial.arms[0],
-        number(margin * 100.0)
-    );
-    figure("fig-ratios", "Against the baseline", &chart.finish("ratios with intervals"), &reading)
+        number(view.bundle.trial.margin * 100.0)
+    )
 }
 
 fn one_line(x: f64, height: f64) -> String {

@@ -72,7 +72,7 @@ fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: 
     for arm in &view.bundle.trial.arms {
         let class = view.class(arm);
         let of = |found: &PointFindings| {
-            found.arms.iter().find(|known| known.samples.arm == *arm).and_then(|known| known.summary)
+            found.arms.iter().find(|known| known.arm == *arm).and_then(|known| known.summary)
         };
         let known: Vec<_> = points.iter().filter_map(|(x, found)| Some((*x, of(found)?))).collect();
         let ends = |nth: usize| -> Vec<(f64, f64)> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Checked, LONGEST_S};
 use crate::located::{Document, Refusal, YamlPath};
+use crate::programs::NUMBER_BYTES;
 use crate::scenario::schema::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 use crate::units::{Size, Time};
 
@@ -36,6 +37,7 @@ pub(super) fn check(document: &Document, at: &YamlPath, traffic: &Traffic) -> Ch
         TrafficKind::Request => keys.request(),
         TrafficKind::Cbr => keys.cbr(),
         TrafficKind::Saturated => Ok(()),
+        TrafficKind::Probe => keys.probe(),
     }
 }
 
@@ -53,6 +55,7 @@ impl Keys<'_> {
                 (keys, "kind: request takes request, response, think and repeat")
             }
             TrafficKind::Cbr => (&["every", "rate"][..], "kind: cbr takes every or rate"),
+            TrafficKind::Probe => (&["every"][..], "kind: probe takes every"),
             TrafficKind::Saturated => (&[][..], "kind: saturated sends as much as leaves"),
         };
         let given = [
@@ -178,6 +181,26 @@ impl Keys<'_> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Keys<'_> {
+    fn probe(&self) -> Checked {
+        let Traffic { every, segment_bytes, .. } = self.traffic;
+        let Some(every) = *every else {
+            return Err(self.missing("`kind: probe` needs `every`".to_owned(), "every: 100ms"));
+        };
+        self.sound("every", Some(every))?;
+        if most(every).0 < SHORTEST_GAP {
+            let problem = "no time between probes";
+            return Err(self.document.refuse(&self.at.key("every"), problem, "1us or more"));
+        }
+        if segment_bytes.is_some_and(|bytes| usize::from(bytes) < NUMBER_BYTES) {
+            let problem = "a probe has no room for its number";
+            let accepted = format!("{NUMBER_BYTES} bytes or more");
+            return Err(self.document.refuse(&self.at.key("segment_bytes"), problem, &accepted));
+        }
+        Ok(())
     }
 }
 

@@ -1,12 +1,15 @@
 //! `run:` and `matrix:`, the length and number of runs and the values that a trial varies.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::de::{Error, SeqAccess, Visitor, value::SeqAccessDeserializer};
+use serde::{Deserialize, Deserializer};
 
 use crate::scenario::point::Stop;
+use crate::statistics::GOODPUT;
 use crate::units::{Share, Time};
 
 /// Length of a run, number of seeds, and condition that ends the trial.
@@ -30,6 +33,56 @@ pub(in crate::scenario) struct RunConfig {
     pub(in crate::scenario) stop: Stop,
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
+    /// Figure that decides the verdicts, or a list of them, such as completion-p95: columns of records.csv of which
+    /// more or less is better (default goodput-kbps).
+    #[serde(default = "goodput")]
+    pub(in crate::scenario) figure: Figures,
+}
+
+/// Names of figures, as the file has them.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) struct Figures(pub(in crate::scenario) Vec<String>);
+
+fn goodput() -> Figures {
+    Figures(vec![GOODPUT.name.to_owned()])
+}
+
+impl<'de> Deserialize<'de> for Figures {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
+        struct OneOrSeveral;
+
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = Figures;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a figure such as completion-p95, or a list of them")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Figures, E> {
+                Ok(Figures(vec![name.to_owned()]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Figures, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(names)).map(Figures)
+            }
+        }
+
+        from.deserialize_any(OneOrSeveral)
+    }
+}
+
+impl JsonSchema for Figures {
+    fn schema_name() -> Cow<'static, str> {
+        "FigureNames".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = json_schema!({ "type": "string" });
+        json_schema!({
+            "description": "A figure, or a list of them.",
+            "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }],
+        })
+    }
 }
 
 fn no_time() -> Time {

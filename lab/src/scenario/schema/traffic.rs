@@ -22,8 +22,8 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments,
-    /// otherwise 1000).
+    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments, 64 for
+    /// a probe, otherwise 1000).
     pub(in crate::scenario) segment_bytes: Option<u16>,
     /// Number of equal flows that this entry starts, 1 or more; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
@@ -37,7 +37,7 @@ pub(in crate::scenario) struct Traffic {
     /// Time, from time 0 of the simulation, at which endless data ends. No transfer, request or datagram starts after
     /// it (default: end of the run).
     pub(in crate::scenario) stop: Option<Time>,
-    /// Reports list these flows separately and leave them out of all totals (default false).
+    /// Reports list these flows separately and leave them out of all totals (default false; a probe always is).
     #[serde(default)]
     pub(in crate::scenario) background: bool,
     /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
@@ -53,7 +53,8 @@ pub(in crate::scenario) struct Traffic {
     /// Number of transfers (kind: bulk with bytes; default 1) or of requests (kind: request; default: as many as fit
     /// into the run).
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate).
+    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate; kind: probe, which requires
+    /// it).
     pub(in crate::scenario) every: Option<Drawn<Time>>,
     /// Rate of payload (kind: cbr, in place of every).
     pub(in crate::scenario) rate: Option<Rate>,
@@ -71,6 +72,8 @@ pub(in crate::scenario) enum TrafficKind {
     Cbr,
     /// UDP datagrams as fast as they leave.
     Saturated,
+    /// UDP datagrams at intervals, each of which the other end sends back: their round trips show the delay under load.
+    Probe,
 }
 
 /// A fixed value or a random one: `2s`, `{ mean: 2s }` (exponential), `{ from: 1s, to: 3s }` (uniform).
@@ -131,12 +134,21 @@ impl<T: JsonSchema> JsonSchema for Drawn<T> {
 /// Payload of a full segment or of a datagram where the file gives no other.
 pub(in crate::scenario) const SEGMENT_BYTES: u16 = 1000;
 
+/// Payload of a probe where the file gives no other.
+const PROBE_BYTES: u16 = 64;
+
 impl Traffic {
+    /// True if its flows stand in no total.
+    pub(in crate::scenario) fn is_background(&self) -> bool {
+        self.background || self.kind == TrafficKind::Probe
+    }
+
     /// Payload of a full segment or of a datagram.
     pub(in crate::scenario) fn segment_bytes_under(&self, tcp: &Tcp) -> u16 {
         let of_tcp = match self.kind {
             TrafficKind::Bulk | TrafficKind::Request => tcp.segment_bytes,
             TrafficKind::Cbr | TrafficKind::Saturated => None,
+            TrafficKind::Probe => Some(PROBE_BYTES),
         };
         self.segment_bytes.or(of_tcp).unwrap_or(SEGMENT_BYTES)
     }

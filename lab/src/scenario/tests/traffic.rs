@@ -359,3 +359,18 @@ fn a_saturated_flow_sends_also_while_its_datagrams_find_no_place_in_the_queue() 
         assert!(results.flows[0].bytes_delivered > 100_000, "{set}: {:?}", results.flows);
     }
 }
+
+#[test]
+fn a_probe_needs_its_interval_room_for_a_number_and_a_load_beside_it() {
+    let probe = |keys: &str| {
+        let flow = "{ from: first, to: last, kind: bulk }";
+        refused(&[&format!("traffic=[{flow}, {{ from: first, to: last, kind: probe{keys} }}]")])
+    };
+    assert!(probe("").contains("`kind: probe` needs `every`"), "{}", probe(""));
+    assert!(probe(", every: 0s").contains("no time between probes"), "{}", probe(", every: 0s"));
+    let small = probe(", every: 1s, segment_bytes: 7");
+    assert!(small.contains("no room for its number") && small.contains("8 bytes or more"), "{small}");
+    assert!(probe(", rate: 1kbit").contains("`rate` belongs to another kind"), "{}", probe(", rate: 1kbit"));
+    let alone = refused(&["traffic=[{ from: first, to: last, kind: probe, every: 1s }]"]);
+    assert!(alone.contains("all flows are in the background"), "{alone}");
+}

@@ -81,7 +81,11 @@ impl Dcf {
         let st = &mut self.stations[n];
         st.backoff = Backoff::None;
         st.is_undrawn = false;
-        let Some(service) = st.service else { return };
+        let Some(service) = &mut st.service else { return };
+        if service.queued_at != NEVER {
+            let queued_at = std::mem::replace(&mut service.queued_at, NEVER);
+            self.waits[n].add(service.load, now - queued_at);
+        }
         if service.is_announced && !service.is_cleared {
             self.send_rts(now, n);
         } else {

@@ -85,6 +85,8 @@ pub(super) struct Service {
     pub(super) is_cleared: bool,
     /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
     pub(super) has_left: bool,
+    /// When it came into its machine's queue, until its first frame; [`NEVER`] where that is not known.
+    pub(super) queued_at: u64,
     /// The RTSs and data frames with it that no answer followed.
     pub(super) unanswered: u32,
 }

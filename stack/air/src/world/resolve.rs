@@ -51,7 +51,9 @@ impl<M: Machine> World<M> {
     pub(super) fn ask_for(&mut self, n: usize, who: IpAddr) {
         let now = self.now;
         let Some(resolver) = &mut self.resolver else { return };
-        let packet = Waiting { id: self.held[n].id, packet: std::mem::take(&mut self.held[n].packet) };
+        let held = &mut self.held[n];
+        let (id, queued_at) = (held.id, held.queued_at);
+        let packet = Waiting { id, queued_at, packet: std::mem::take(&mut held.packet) };
         let (found, lost) = resolver.tables[n].hold(now, who, packet, resolver.most_held);
         resolver.lost += lost;
         if found == Found::Ask {
@@ -65,7 +67,7 @@ impl<M: Machine> World<M> {
         let mut packet = Vec::new();
         arp::write(&Said { operation, sender, target }, n as u32, station, &mut packet);
         let station = Some(station.unwrap_or(EVERYONE));
-        let held = Held { packet, to: None, station, id: 0, is_arp: true };
+        let held = Held { packet, to: None, station, id: 0, queued_at: None, is_arp: true };
         if let Some(resolver) = &mut self.resolver {
             resolver.outboxes[n].push_back(held);
         }
@@ -77,8 +79,8 @@ impl<M: Machine> World<M> {
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
         let is_for_us = target == self.stations[n].address;
-        for Waiting { id, packet } in resolver.tables[n].learn(sender, is_for_us) {
-            let held = Held { packet, to: Some(sender), station: Some(from), id, is_arp: false };
+        for Waiting { id, queued_at, packet } in resolver.tables[n].learn(sender, is_for_us) {
+            let held = Held { packet, to: Some(sender), station: Some(from), id, queued_at, is_arp: false };
             resolver.outboxes[n].push_back(held);
         }
         if is_for_us && said.operation == Operation::Request {
@@ -97,7 +99,7 @@ impl<M: Machine> World<M> {
             self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: n as u32 });
         }
         for (to, waiting) in lost {
-            for Waiting { id, packet } in waiting {
+            for Waiting { id, packet, .. } in waiting {
                 self.unresolved += 1;
                 let event = LinkEvent::NotDelivered { to, id, packet: &packet };
                 self.machines[n].handle_link_event(Instant(now), self.stations[n].radio, &event);

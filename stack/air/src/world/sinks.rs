@@ -1,13 +1,14 @@
 //! The sinks that watch a world: its trace, its frames, and what became of them.
 
-use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, Machine};
 
 use super::World;
-use crate::airtime::Load;
+use crate::airtime::{Airtime, Load};
 use crate::dcf::{FrameKind, News, Outcome};
 use crate::frames::{Ending, FrameEvent};
 use crate::phy::Rate;
+use crate::waits::QueueWaits;
 
 /// Sees every trace event, with its machine.
 pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
@@ -55,6 +56,27 @@ impl<M: Machine> World<M> {
     /// Sets the function that classifies packets; airtime is booked by its result. It changes nothing in the world.
     pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
         self.loads = load_of;
+    }
+
+    /// Sets the function that tells when the packet that a machine gave last had come into its queue. It changes
+    /// nothing in the world.
+    pub fn set_queued_at(&mut self, queued_at: fn(&M) -> Option<Instant>) {
+        self.queued_at = queued_at;
+    }
+
+    /// Books where the time of every station goes. Call it before anything has happened.
+    pub fn keep_ledgers(&mut self) {
+        self.dcf.keep_ledgers();
+    }
+
+    /// The uses of a station's time until now, if they are booked.
+    pub fn airtime(&self, station: u32) -> Option<Airtime> {
+        self.dcf.airtime(self.now, station)
+    }
+
+    /// The waits of a station's packets before their first frames, where machines know when packets came.
+    pub fn waits(&self, station: u32) -> &QueueWaits {
+        self.dcf.waits(station)
     }
 
     pub fn set_frames(&mut self, sink: FrameSink) {

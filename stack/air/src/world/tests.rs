@@ -182,3 +182,42 @@ fn who_asks_hears_packets_between_others_and_nobody_else_does() {
     assert_eq!(world.machines()[2].heard, [(6, Cast::Overheard)], "n0 is 400 m away");
     assert_eq!((world.machines()[1].heard.as_slice(), heard(&world, 3).len()), (&[(5, Cast::ToUs)][..], 0));
 }
+
+#[test]
+fn a_wait_begins_in_the_machines_queue_and_ends_with_the_first_frame() {
+    let waits = |receiver: u32, packets: u64| {
+        let mut world = chain(3, Arp::Known, MacRules::Standard, None);
+        world.set_loads(|_| Load::TcpData);
+        world.set_queued_at(|_| Some(Instant::ZERO));
+        let sent: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
+        let sink = Rc::clone(&sent);
+        world.set_frames(Box::new(move |event, _| {
+            if event.sees == Sees::Sends && event.frame.kind == FrameKind::Rts {
+                sink.borrow_mut().push((event.frame.number, event.from_ns));
+            }
+        }));
+        say(&mut world, 0, &(0..packets).map(|id| (to(receiver), id)).collect::<Vec<_>>());
+        world.run_until(Instant(2_000_000_000));
+        let mut first = sent.borrow().clone();
+        let all = first.len();
+        first.dedup_by_key(|(number, _)| *number);
+        let sum: u64 = first.iter().map(|(_, at)| at).sum();
+        let waits = world.waits(0);
+        assert_eq!(waits.of(Load::TcpData).count(), packets);
+        assert_eq!(waits.of(Load::TcpData).mean_ns(), Some(sum as f64 / packets as f64));
+        assert_eq!((waits.of(Load::TcpAck).count(), world.waits(1).of(Load::TcpData).count()), (0, 0));
+        (first.len() as u64, all)
+    };
+    assert_eq!(waits(1, 3).0, 3);
+    // A station out of reach never answers: all tries but the first are no wait.
+    let (packets, tries) = waits(2, 1);
+    assert!(packets == 1 && tries > 3, "{tries}");
+}
+
+#[test]
+fn a_machine_that_does_not_know_its_queue_has_no_waits() {
+    let mut world = chain(2, Arp::Known, MacRules::Standard, None);
+    say(&mut world, 0, &[(to(1), 1)]);
+    world.run_until(Instant(1_000_000_000));
+    assert_eq!(Load::ALL.map(|load| world.waits(0).of(load).count()), [0; 3]);
+}

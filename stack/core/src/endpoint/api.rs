@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::bounds::ListNode;
 use super::errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
@@ -328,12 +327,6 @@ impl Endpoint {
         Ok(entry.conn.info(now, &entry.chosen.specs))
     }
 
-    /// The newest round trip that the connection has measured, and its number modulo 256. A caller that looks after
-    /// each packet sees every one of them. None before the first.
-    pub fn newest_rtt(&self, id: ConnId) -> Option<(Duration, u8)> {
-        self.conn(id)?.newest_rtt()
-    }
-
     /// The two ends of a connection that has not been forgotten.
     pub fn flow(&self, id: ConnId) -> Option<Flow> {
         self.conn(id).map(Connection::flow)
@@ -372,7 +365,7 @@ impl Endpoint {
         numbered.next().map(|(slot, entry)| ConnId { slot, generation: entry.generation })
     }
 
-    fn conn(&self, id: ConnId) -> Option<&Connection> {
+    pub(super) fn conn(&self, id: ConnId) -> Option<&Connection> {
         self.table.resolve(id).and_then(|slot| self.table.get(slot)).map(|entry| &entry.conn)
     }
 

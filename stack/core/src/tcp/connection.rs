@@ -464,6 +464,10 @@ impl Connection {
         self.loss.rtt().rto()
     }
 
+    pub(crate) fn segments_sent(&self) -> u64 {
+        self.stats.segments_sent
+    }
+
     /// The newest round trip and its number modulo 256.
     pub(crate) fn newest_rtt(&self) -> Option<(std::time::Duration, u8)> {
         self.loss.rtt().newest()

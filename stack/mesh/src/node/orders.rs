@@ -32,7 +32,7 @@ impl Node {
             Order::Send { link, to, class, packet } => {
                 self.forwarded += 1;
                 let id = FORWARDED | self.forwarded;
-                self.enqueue(now, link, Queued { to, class, id, packet });
+                self.enqueue(now, link, Queued { to, class, id, at: now, packet });
             }
             Order::Purge { link, via, dst, what } => {
                 for gone in self.take_out(link, via, dst, what) {

@@ -1,0 +1,98 @@
+//! Agreement as tables and sentences.
+
+use std::fmt::Write as _;
+
+use super::{AtPoint, Contradiction, HEADS, Measured, OfArm, Order};
+use crate::findings::{cells, cells_of, columns, heading};
+use crate::statistics::{Figure, Verdict, change};
+
+impl AtPoint {
+    /// A table for each figure that decides, and one of what was measured beside them.
+    pub(super) fn table(&self) -> String {
+        let mut text = String::new();
+        for figure in &self.figures {
+            if !figure.is_goodput() {
+                let _ = writeln!(text, "{}", heading(figure));
+            }
+            let _ = writeln!(text, "{}", self.table_of(figure));
+        }
+        let mut beside = vec![["arm", "world"].iter().chain(&HEADS).map(|head| (*head).to_owned()).collect()];
+        for of_arm in &self.arms {
+            beside.extend(of_arm.worlds.iter().map(|measured| of_arm.row_beside(measured)));
+        }
+        format!("{text}Means of what was measured beside it:\n{}\n", columns(&beside))
+    }
+
+    fn table_of(&self, figure: &Figure) -> String {
+        let reference = self.orders.first().map_or("", |order| order.world.as_str());
+        let against = format!("against {reference}");
+        let unit = if figure.unit.is_empty() { "mean" } else { figure.unit };
+        let heads = ["arm", "world", unit, "95 % interval", "runs", &against, "95 % interval", "verdict"];
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        for of_arm in &self.arms {
+            rows.extend(of_arm.worlds.iter().map(|measured| of_arm.row(figure, measured)));
+        }
+        columns(&rows)
+    }
+
+    pub(super) fn sentences(&self, text: &mut String) {
+        for comparison in self.arms.iter().flat_map(|arm| &arm.comparisons) {
+            let _ = writeln!(text, "{}", comparison.sentence);
+        }
+        for Order { world, figure, arms } in self.orders.iter().filter(|order| order.arms.len() > 1) {
+            let of = figure.map_or(String::new(), |name| format!(" of {name}"));
+            let _ = writeln!(text, "Order in {world}, by means{of}: {}.", arms.join(", "));
+        }
+        for Contradiction { figure, faster, slower, world, elsewhere } in &self.contradictions {
+            let _ = match figure {
+                None => {
+                    writeln!(text, "{faster} is faster than {slower} in {world}, and slower in {elsewhere}.")
+                }
+                Some(name) => writeln!(
+                    text,
+                    "By {name} {faster} is better than {slower} in {world}, and worse in {elsewhere}."
+                ),
+            };
+        }
+        if self.orders.len() > 1 && self.contradictions.is_empty() {
+            let _ = writeln!(text, "No two arms are surely in another order.");
+        }
+    }
+}
+
+impl OfArm {
+    fn row(&self, figure: &Figure, measured: &Measured) -> Vec<String> {
+        let place = self.worlds.iter().position(|other| other.world == measured.world);
+        let mut of_figure = self.comparisons.iter().filter(|comparison| comparison.is_of(figure));
+        let comparison = place.and_then(|place| of_figure.nth(place.checked_sub(1)?));
+        let known = measured.figures.iter().find(|(name, _)| *name == figure.name);
+        let (mean, interval, runs) = match known {
+            Some((_, summary)) => cells_of(summary.as_ref()),
+            None => cells(measured.goodput_kbps.as_ref()),
+        };
+        let ends = comparison.and_then(|found| found.ci95);
+        let mut row = vec![self.arm.clone(), measured.world.clone(), mean, interval, runs];
+        row.push(comparison.and_then(|found| found.ratio).map_or(String::new(), change));
+        row.push(ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high))));
+        row.push(comparison.map_or(String::new(), |found| agrees(found.verdict).to_owned()));
+        row
+    }
+
+    fn row_beside(&self, measured: &Measured) -> Vec<String> {
+        let shown = |mean: Option<f64>| mean.map_or(String::new(), |mean| format!("{mean:.1}"));
+        let means = measured.beside.iter().map(|(_, mean)| shown(*mean));
+        [self.arm.clone(), measured.world.clone()].into_iter().chain(means).collect()
+    }
+}
+
+/// The verdict between two worlds.
+fn agrees(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoDifference => "agrees",
+        Verdict::Undecided => "undecided",
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+    }
+}

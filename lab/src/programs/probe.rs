@@ -1,0 +1,153 @@
+//! A probe beside the load: small datagrams at intervals, each of which the other end sends back.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::amount::Amount;
+use super::delays::{Delays, Spread};
+use super::seen::Tally;
+use super::sockets::{Platform, Sockets};
+
+/// A probe begins with its number.
+pub(crate) const NUMBER_BYTES: usize = 8;
+/// A probe that left so short before the end may still be on its way: it counts if its echo came, and is no loss else.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
+
+/// The probes of the counted time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Those that were answered, or had the time for it.
+    pub sent: u64,
+    pub answered: u64,
+    /// The round trips of those that were answered.
+    pub spread: Option<Spread>,
+}
+
+#[derive(Debug)]
+pub(super) struct Probe<S: Sockets> {
+    to: SocketAddr,
+    hop_limit: u8,
+    every: Amount,
+    gaps: Stream,
+    next: Instant,
+    stop: Instant,
+    counts_from: Instant,
+    socket: Option<S::Udp>,
+    sent: u64,
+    payload: Vec<u8>,
+    /// The numbers of probes without an echo, and when they left.
+    open: VecDeque<(u64, Instant)>,
+    round_trips: Delays,
+}
+
+impl<S: Sockets> Probe<S> {
+    pub(super) fn new(
+        to: SocketAddr,
+        (bytes, hop_limit): (u16, u8),
+        every: Amount,
+        (start, stop, counts_from): (Instant, Instant, Instant),
+        (seed, index): (u64, u16),
+    ) -> Probe<S> {
+        Probe {
+            to,
+            hop_limit,
+            every,
+            gaps: Stream::new(seed, u32::from(index), Purpose::ThinkTime),
+            next: start,
+            stop,
+            counts_from,
+            socket: None,
+            sent: 0,
+            payload: vec![0; usize::from(bytes).max(NUMBER_BYTES)],
+            open: VecDeque::new(),
+            round_trips: Delays::default(),
+        }
+    }
+
+    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.hop_limit)));
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        if self.socket.is_some() { self.next } else { Instant::FAR }
+    }
+
+    pub(super) fn begin<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        self.next = now + Duration::from_nanos(self.every.draw(&mut self.gaps));
+        if now >= self.stop {
+            self.next = Instant::FAR;
+            return;
+        }
+        let Some(socket) = self.socket else { return };
+        self.payload[..NUMBER_BYTES].copy_from_slice(&self.sent.to_be_bytes());
+        self.open.push_back((self.sent, now));
+        self.sent += 1;
+        // One that finds no room is lost, as anywhere else on its way.
+        node.with(now, |sockets| sockets.udp_send(socket, self.to, &self.payload));
+    }
+
+    pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        let Some(socket) = self.socket else { return };
+        let mut number = [0; NUMBER_BYTES];
+        while let Some(bytes) = node.with(now, |sockets| sockets.udp_recv(socket, &mut number)) {
+            let number = u64::from_be_bytes(number);
+            let place = self.open.binary_search_by_key(&number, |(number, _)| *number);
+            // A copy of an echo finds no open probe.
+            let found =
+                place.ok().filter(|_| bytes >= NUMBER_BYTES).and_then(|place| self.open.remove(place));
+            if let Some((_, at)) = found.filter(|(_, at)| *at >= self.counts_from) {
+                self.round_trips.add(now.since(at));
+            }
+        }
+    }
+
+    pub(super) fn probed(&self, now: Instant) -> Probed {
+        let had_time = |at: Instant| at >= self.counts_from && at + ON_ITS_WAY <= now;
+        let lost = self.open.iter().filter(|(_, at)| had_time(*at)).count() as u64;
+        let answered = self.round_trips.count();
+        Probed { sent: answered + lost, answered, spread: self.round_trips.spread() }
+    }
+}
+
+/// The other end, which sends each probe back.
+#[derive(Debug)]
+pub(super) struct Echo<S: Sockets> {
+    to: SocketAddr,
+    hop_limit: u8,
+    socket: Option<S::Udp>,
+    payload: Vec<u8>,
+    pub(super) tally: Tally,
+}
+
+impl<S: Sockets> Echo<S> {
+    pub(super) fn new(to: SocketAddr, hop_limit: u8, tally: Tally) -> Echo<S> {
+        Echo { to, hop_limit, socket: None, payload: Vec::new(), tally }
+    }
+
+    pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.hop_limit)));
+    }
+
+    pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+        let Some(socket) = self.socket else { return };
+        let mut number = [0; NUMBER_BYTES];
+        node.with(now, |sockets| {
+            while let Some(bytes) = sockets.udp_recv(socket, &mut number) {
+                self.tally.add(now, bytes as u64);
+                self.payload.clear();
+                self.payload.extend_from_slice(&number);
+                self.payload.resize(bytes, 0);
+                sockets.udp_send(socket, self.to, &self.payload);
+            }
+        });
+    }
+}

@@ -1,0 +1,78 @@
+//! The waits in the queues, hop by hop.
+
+use std::fmt::Write as _;
+
+use super::View;
+use super::chart::escape;
+use crate::findings::label;
+use crate::result::{QueueRow, RunResult};
+use crate::scenario::point::Point;
+use crate::sim::QueueWait;
+use crate::statistics::{shown, summarize};
+
+/// Nodes beyond these stand in the records alone.
+const MOST_NODES: usize = 64;
+
+/// A row for each node and a cell for each arm; nothing where no run knows its waits.
+pub(super) fn table(view: &View<'_>) -> String {
+    let records = &view.bundle.records;
+    if records.iter().all(|record| record.result.queues.is_empty()) {
+        return String::new();
+    }
+    let arms = &view.bundle.trial.arms;
+    let heads: String = arms
+        .iter()
+        .map(|arm| format!("<th class=\"{}\">{}<br>data</th><th>ACKs</th>", view.class(arm), escape(arm)))
+        .collect();
+    let mut html = format!(
+        "<section id=\"queues\"><h2>Waits in queues</h2><p class=\"lead\">Milliseconds from the interface queue of a \
+         node to a packet's first frame, and in brackets the time that 95 % did not exceed: means over the runs.</p>\
+         <div class=\"scroll\"><table class=\"queues\"><thead><tr><th>node</th>{heads}</tr></thead>"
+    );
+    for point in &view.bundle.trial.points {
+        html.push_str("<tbody>");
+        if !point.is_empty() {
+            let (label, count) = (escape(&label(point)), 2 * arms.len() + 1);
+            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
+        }
+        for node in nodes(view, point) {
+            let _ = write!(html, "<tr><th>{}</th>", escape(node));
+            for arm in arms {
+                let of = |of: fn(&QueueRow) -> Option<QueueWait>| cell(&waits(view, (point, arm), node, of));
+                let _ = write!(html, "<td>{}</td><td>{}</td>", of(|row| row.data), of(|row| row.acks));
+            }
+            html.push_str("</tr>");
+        }
+        html.push_str("</tbody>");
+    }
+    html + "</table></div></section>\n"
+}
+
+/// The nodes that sent in some run, as the runs have them.
+fn nodes<'a>(view: &'a View<'_>, point: &'a Point) -> Vec<&'a str> {
+    let mut nodes: Vec<&str> = Vec::new();
+    let at_point = view.bundle.records.iter().filter(|record| record.point == *point);
+    for QueueRow { node, .. } in at_point.flat_map(|record| &record.result.queues) {
+        if !nodes.contains(&node.as_str()) && nodes.len() < MOST_NODES {
+            nodes.push(node);
+        }
+    }
+    nodes
+}
+
+/// The waits at a node in the runs of an arm.
+fn waits(
+    view: &View<'_>,
+    (point, arm): (&Point, &str),
+    node: &str,
+    of: fn(&QueueRow) -> Option<QueueWait>,
+) -> Vec<QueueWait> {
+    let at = |result: &RunResult| result.queues.iter().find(|row| row.node == node).and_then(of);
+    view.runs(point, arm).filter_map(|record| at(&record.result)).collect()
+}
+
+fn cell(waits: &[QueueWait]) -> String {
+    let mean = |of: fn(&QueueWait) -> f64| Some(summarize(&waits.iter().map(of).collect::<Vec<_>>())?.mean);
+    let both = mean(|wait| wait.mean_ms).zip(mean(|wait| wait.p95_ms));
+    both.map_or(String::new(), |(mean, p95)| format!("{} ({})", shown(mean), shown(p95)))
+}
