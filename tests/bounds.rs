@@ -135,6 +135,34 @@ fn syns_whose_senders_never_answer_are_kept_or_answered_with_cookies_within_boun
     }
 }
 
+/// The stated ceiling of a node whose file has no bounds, beside the program itself.
+const MOST_WITH_DEFAULTS: u64 = 400 << 20;
+/// The buffers of all connections, by default.
+const DEFAULT_BUFFERS: u64 = 256 << 20;
+const CROWD: u32 = 12_000;
+
+#[test]
+fn a_crowd_whose_data_nobody_reads_fills_the_default_bounds_and_no_more() {
+    let mut siege = Besieged::new(Cookies::Never);
+    let data = [7; 1400];
+    let used = measure(|| {
+        for nth in 0..CROWD {
+            siege.now = Instant::from_millis(u64::from(nth));
+            let from = sender(nth);
+            siege.hand_in(&segment(from, Seq(1), NONE, Flags::SYN, b""));
+            let Some((ours, next)) = siege.sent() else { continue };
+            siege.hand_in(&segment(from, next, ours + 1, Flags::ACK, b""));
+            let _ = siege.host.accept(siege.now, siege.listener);
+            for at in (0..64_000).step_by(data.len()) {
+                siege.hand_in(&segment(from, next + at, ours + 1, Flags::ACK, &data));
+            }
+            while siege.sent().is_some() {}
+        }
+    });
+    println!("{} MiB for {CROWD} peers", used.bytes_max >> 20);
+    assert!((DEFAULT_BUFFERS / 4 * 3..MOST_WITH_DEFAULTS).contains(&used.bytes_max), "{}", used.bytes_max);
+}
+
 #[test]
 fn data_with_holes_is_kept_within_the_window() {
     let mut siege = Besieged::new(Cookies::Never);

@@ -77,11 +77,13 @@ fn prepare(local: &TcpStream, mesh: &MeshStream) {
     let _ = local.set_nodelay(true);
     // Probes cost nothing here; over a mesh they take airtime.
     let _ = ask_soon(local);
-    // The file's `keep_alive` takes precedence.
-    set_options(mesh, |options| {
-        let keep_alive = options.keep_alive.or(Some(MESH));
-        Options { nagle: false, keep_alive, ..options }
-    });
+    set_options(mesh, of_relay);
+}
+
+/// The options over the mesh; the file's `keep_alive` takes precedence.
+fn of_relay(options: Options) -> Options {
+    let keep_alive = options.keep_alive.or(Some(MESH));
+    Options { nagle: false, keep_alive, ..options }
 }
 
 fn ask_soon(local: &TcpStream) -> rustix::io::Result<()> {
@@ -394,6 +396,25 @@ mod tests {
         fn has_it_all(_: &Self::Out) -> bool {
             true
         }
+    }
+
+    #[test]
+    fn a_vanished_peer_over_the_mesh_keeps_its_seat_for_minutes_unless_the_file_says_otherwise() {
+        let plain = Options {
+            nagle: true,
+            keep_alive: None,
+            user_timeout: Duration::from_secs(300),
+            hop_limit: 64,
+            dscp: 0,
+            report_errors: true,
+        };
+        let asked = of_relay(plain).keep_alive.expect("it asks by itself");
+        let gone_after = asked.idle + asked.interval * u32::from(asked.probes);
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        assert!((minutes(2)..=minutes(7)).contains(&gone_after), "{gone_after:?}");
+        let of_file = KeepAlive { idle: minutes(60), ..asked };
+        let kept = of_relay(Options { keep_alive: Some(of_file), ..plain });
+        assert_eq!((kept.keep_alive, kept.nagle), (Some(of_file), false));
     }
 
     async fn seat() -> Seat {
