@@ -45,9 +45,10 @@ pub struct Live {
     /// The share of all processors that other programs used; absent where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_elsewhere: Option<f64>,
-    /// Frames and packets that no program or processor of the machine took in time. A run with one does not count.
-    #[serde(default)]
-    pub lost: u64,
+    /// Frames and packets that no program or processor of the machine took in time; absent where the system does not
+    /// tell. A run with one does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
     /// Runs before this one that do not count.
     pub repeated: u32,
     /// The release of the nodes' kernel, as `uname -r` prints it.
@@ -234,7 +235,7 @@ impl From<&AirTotals> for Air {
             frames_sent: Some(air.frames_sent),
             collisions: Some(air.collisions),
             retry_drops: Some(air.retry_drops),
-            queue_drops: Some(air.queue_drops),
+            queue_drops: air.queue_drops,
             airtime_s: Some(air.airtime_s),
             data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
             ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use hopwise_core::narrow::as_u32;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
@@ -65,6 +66,8 @@ pub(super) const RECORDS: &str = "records.jsonl";
 pub(super) const RUNS: &str = "runs";
 const COSTS: &str = "costs";
 const SERIES: &str = "series";
+/// A file for each run in real time that was repeated: the reason of each try that does not count, a line each.
+const SPOILT: &str = "spoilt";
 /// Suffix of a file that is not complete yet.
 const UNFINISHED: &str = ".part";
 
@@ -260,6 +263,23 @@ impl Store {
         let spent = Spent { id: Some(&record.id), host: host(), cost };
         self.write(&format!("{COSTS}/{}.json", record.id), &line(&spent))?;
         self.write(&format!("{RUNS}/{}.json", record.id), record.line().as_bytes())
+    }
+
+    /// The number of the run's tries that do not count.
+    pub fn spoilt(&self, id: &str) -> u32 {
+        fs::read_to_string(self.spoilt_of(id)).map_or(0, |text| as_u32(text.lines().count()))
+    }
+
+    /// A try of the run does not count; the reason is one line.
+    pub fn note_spoilt(&self, id: &str, why: &str) -> Result<(), StoreError> {
+        let path = self.spoilt_of(id);
+        let file = fs::create_dir_all(self.folder.join(SPOILT))
+            .and_then(|()| File::options().create(true).append(true).open(&path));
+        file.and_then(|mut file| writeln!(file, "{why}")).map_err(|error| failed(&path, error))
+    }
+
+    fn spoilt_of(&self, id: &str) -> PathBuf {
+        self.folder.join(SPOILT).join(format!("{id}.txt"))
     }
 
     /// Path of a run's series.

@@ -9,6 +9,7 @@ mod captured;
 mod children;
 mod director;
 mod field;
+mod in_time;
 mod kernel;
 mod lost;
 mod play;

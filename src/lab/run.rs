@@ -92,9 +92,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let out = arguments.of.folder(&scenario, arm.name());
     let _reserved = reserve(&out)?;
     let meter = Meter::start();
-    let results = simulate(arguments, &prepared, &out)?;
+    let (results, events) = simulate(arguments, &prepared, &out)?;
     let result = RunResult::new(&scenario.name, scenario.world().name(), &prepared, &results);
-    let cost = meter.stop(results.events);
+    let cost = meter.stop(events);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
     files::write_air(&out, &results, &prepared)?;
     if arguments.json {
@@ -135,9 +135,10 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         part: scenario.part(&scenario.only_point().map_err(Failure::Located)?, arm.name(), seed),
         world: scenario.world(),
         prepared: &prepared,
+        repeated: 0,
         capture: arguments.capture.then_some(out.as_path()),
     };
-    let result = Director::new(out.clone(), arguments.keeps.bounds(), &ends).direct(&run)?;
+    let result = Director::new(out.clone(), arguments.keeps.bounds(), &ends).direct(&run, &mut |_| Ok(()))?;
     let cost = meter.stop(0);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
     if arguments.json {
@@ -146,7 +147,8 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     printed(report::print_text(&result, &cost, &out))
 }
 
-fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Results, Failure> {
+/// Returns also the number of events that the simulation took.
+fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<(Results, u64), Failure> {
     let unbuilt = |error| Failure::failed("building the world", error);
     let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
     simulation.world().keep_ledgers();
@@ -166,5 +168,5 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
         simulation.run_until(prepared.plan.end());
     }
     watch.end()?;
-    Ok(simulation.results())
+    Ok((simulation.results(), simulation.world().events()))
 }

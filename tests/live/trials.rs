@@ -184,6 +184,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("radio.when_full=hold", "--set", "a kernel's queue does not hold packets back"),
     ("arms.kernel.receiver=delayed", "--set", "the kernel's TCP has both ends of a connection"),
     ("arms.kernel.sender=kernel:../x", "--set", "`../x` is no name of an algorithm"),
+    ("arms.kernel.sender=kernel:none-such", "kernel:none-such", "expected one of: "),
     ("world=sim", "yaml:9", "the simulation has no kernel"),
 ];
 
@@ -222,6 +223,31 @@ fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
     assert_eq!(said.matches("the run does not count").count(), 1, "{said}");
     assert!(said.contains("--for leaves no time to repeat it"), "{said}");
     assert!(said.contains("with --resume goes on"), "{said}");
+    let output = scenario.trial(&["--resume"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        scenario.records()[0]["result"]["live"]["repeated"],
+        1,
+        "tries of the earlier command count, too"
+    );
+}
+
+/// A trial without `--for` waits for such a process, and then says that nothing came from it.
+#[test]
+fn a_run_that_hangs_is_ended_with_the_time_of_its_trial() {
+    if !can_run("a_run_that_hangs_is_ended_with_the_time_of_its_trial", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("hangs", "netns", TEXT);
+    let trial = scenario.command(&["--for", "12s"]).stderr(Stdio::piped()).spawn();
+    let trial = trial.expect("it starts");
+    within_patience(until(|| children(&trial, "part").len() == 3));
+    kill_process(children(&trial, "part")[0], Signal::STOP).expect("it lives");
+    let output = trial.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the time of --for is over"), "{said}");
+    assert_eq!(scenario.namespaces(), [""; 0]);
 }
 
 /// Short runs of both arms.
@@ -329,14 +355,19 @@ fn kill_one(scenario: &Scenario, nth: u32, random: &mut SplitMix64) {
     }
 }
 
+/// Chance for kills, of a printed seed.
+pub(crate) fn random_kills(test: &str) -> SplitMix64 {
+    let drawn = || u64::from(hopwise_host::random_key().expect("the kernel has random bytes")[0]);
+    let seed = env::var("HOPWISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(drawn);
+    println!("{test}: the kills of HOPWISE_SEED={seed}");
+    SplitMix64::new(seed)
+}
+
 /// Kills processes of a trial that many times. The next start removes what they left.
 fn kills(test: &str, count: u32) {
     let (scenario, next) =
         (Scenario::new(test, "netns", TEXT), Scenario::new(&format!("{test}-next"), "netns", TEXT));
-    let drawn = || u64::from(hopwise_host::random_key().expect("the kernel has random bytes")[0]);
-    let seed = env::var("HOPWISE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(drawn);
-    println!("{test}: the kills of HOPWISE_SEED={seed}");
-    let mut random = SplitMix64::new(seed);
+    let mut random = random_kills(test);
     for nth in 0..count {
         kill_one(&scenario, nth, &mut random);
     }

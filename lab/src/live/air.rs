@@ -93,8 +93,9 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     Live::new(world)
 }
 
-/// The counters of all radios together; the kernels' queues have dropped that many packets.
-pub fn totals<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
+/// The counters of all radios together; the kernels' queues have dropped that many packets, if they
+/// tell.
+pub fn totals<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> AirTotals {
     results::air(world, queue_drops)
 }
 

@@ -49,8 +49,8 @@ pub struct Ended {
     pub ends: Vec<EndResult>,
     /// The longest time by which a timer of the node was late, in microseconds.
     pub late_us: u64,
-    /// Packets for its programs that they did not take in time.
-    pub lost: u64,
+    /// Packets for its programs that they did not take in time; absent where the system does not tell.
+    pub lost: Option<u64>,
 }
 
 /// The counts of a node's routing at the run's end.

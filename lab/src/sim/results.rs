@@ -24,7 +24,6 @@ pub struct Results {
     /// The numbers of route discoveries, and of routes that broke.
     pub discoveries: u64,
     pub route_failures: u64,
-    pub events: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,7 +117,8 @@ pub struct AirTotals {
     pub frames_sent: u64,
     pub collisions: u64,
     pub retry_drops: u64,
-    pub queue_drops: u64,
+    /// Absent where a world's kernels do not tell.
+    pub queue_drops: Option<u64>,
     pub airtime_s: f64,
     /// The parts of `airtime_s` for segments with payload, for those without, and for the rest, each with its RTS, CTS
     /// and ACK.
@@ -228,11 +228,10 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     Results {
         counted_s: plan.counted_s(),
         flows: plan.flow_results(&end),
-        air: air(world, world.machines().iter().map(|host| host.node().queue_drops()).sum()),
+        air: air(world, Some(world.machines().iter().map(|host| host.node().queue_drops()).sum())),
         nodes: world.machines().iter().zip(0..).map(node).collect(),
         discoveries,
         route_failures,
-        events: world.events(),
     }
 }
 
@@ -278,7 +277,7 @@ impl FlowResult {
 }
 
 /// The counters of all radios together.
-pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: u64) -> AirTotals {
+pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
     totals.queue_drops = queue_drops;
     for station in 0..world.machines().len() as u32 {

@@ -3,8 +3,21 @@
 use std::fs;
 use std::path::Path;
 
+use hopwise_host::KernelTcp;
+
+use crate::failure::Failure;
+
+/// Refuses an algorithm that this kernel does not let us use.
+pub(super) fn check(algorithm: &str) -> Result<(), Failure> {
+    let refused = |error| {
+        let problem = format_args!("{error}; expected one of: {}", known().join(", "));
+        Failure::refused(format!("kernel:{algorithm}"), problem)
+    };
+    KernelTcp { algorithm, segment_bytes: None, nagle: true }.check().map_err(refused)
+}
+
 /// Those that are there, and those that come as modules when they are asked for.
-pub(super) fn known() -> Vec<String> {
+fn known() -> Vec<String> {
     let there = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let folder = Path::new("/lib/modules").join(release().unwrap_or_default()).join("kernel/net/ipv4");
     let modules = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -9,7 +9,9 @@ use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::world::World;
 
+use super::algorithms;
 use super::field::Netns;
+use super::in_time::in_time;
 use super::play::{Run, play};
 use crate::failure::{self, Failure};
 use crate::mesh::air::stations;
@@ -46,7 +48,7 @@ pub(crate) struct Director<'a> {
     bounds: Bounds,
     /// Readable once the user ends the trial.
     ends: &'a OwnedFd,
-    /// No run is repeated that would end after this.
+    /// Each run ends by then, and none is repeated that would end later.
     until: Option<Instant>,
     guest: Option<Session>,
 }
@@ -61,7 +63,10 @@ const MOST_LETTERS: usize = 60;
 pub(crate) fn check(world: World, scenario: &str, prepared: &Prepared) -> Result<(), Failure> {
     match world {
         World::Sim => Ok(()),
-        World::Netns => stations::check(&prefix_of(scenario), prepared),
+        World::Netns => {
+            stations::check(&prefix_of(scenario), prepared)?;
+            prepared.plan.arm.algorithm().map_or(Ok(()), algorithms::check)
+        }
         World::Hwsim => hwsim::check(prepared, None),
     }
 }
@@ -94,19 +99,25 @@ impl Director<'_> {
         Director { until, ..self }
     }
 
-    /// Makes runs until one keeps its time. Its nodes are gone when it returns.
-    pub(crate) fn direct(&mut self, run: &Run<'_>) -> Result<RunResult, Unmade> {
+    /// Makes runs until one keeps its time. Its nodes are gone when it returns. `on_spoilt` takes the reason why a run
+    /// does not count.
+    pub(crate) fn direct(
+        &mut self,
+        run: &Run<'_>,
+        on_spoilt: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<RunResult, Unmade> {
         check(run.world, &run.part.scenario, run.prepared)?;
         let mut problem = String::new();
         for repeated in 0..MOST_TRIES {
-            let mut result = self.once(run)?;
+            let mut result = in_time((self.ends, self.until), |ends| self.once(run, ends))?;
             let Some(live) = &mut result.live else { return Ok(result) };
-            live.repeated = repeated;
+            live.repeated = run.repeated + repeated;
             let Some(spoilt) = spoilt(live, self.bounds) else { return Ok(result) };
             failure::remark(&format!(
                 "{}, seed {}: {spoilt}; the run does not count",
                 run.part.arm, run.part.seed
             ));
+            on_spoilt(&spoilt)?;
             if !self.has_time_for(run) {
                 let problem = format_args!(
                     "{spoilt}; --for leaves no time to repeat it, and the same command with --resume goes on"
@@ -129,27 +140,27 @@ impl Director<'_> {
         self.until.is_none_or(|until| Instant::now() + lasts <= until)
     }
 
-    fn once(&mut self, run: &Run<'_>) -> Result<RunResult, Failure> {
+    fn once(&mut self, run: &Run<'_>, ends: &OwnedFd) -> Result<RunResult, Failure> {
         match run.world {
-            World::Hwsim => self.in_the_guest(run),
+            World::Hwsim => self.in_the_guest(run, ends),
             _ => {
                 let prefix = prefix_of(&run.part.scenario);
-                play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, self.ends))
+                play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, ends))
             }
         }
     }
 
     /// The first run boots the guest.
-    fn in_the_guest(&mut self, run: &Run<'_>) -> Result<RunResult, Failure> {
+    fn in_the_guest(&mut self, run: &Run<'_>, ends: &OwnedFd) -> Result<RunResult, Failure> {
         let failed = |problem: String| Failure::failed("make a run in the guest", problem);
         let guest = match &mut self.guest {
             Some(guest) => guest,
-            none => none.insert(Session::start(&self.out, "guest", self.ends)?),
+            none => none.insert(Session::start(&self.out, "guest", ends)?),
         };
         let capture = run.capture.map(|folder| folder.strip_prefix(&self.out).unwrap_or(folder).to_owned());
         let order = Order { part: run.part.clone(), capture };
         let order = serde_json::to_string(&order).map_err(|error| failed(error.to_string()))?;
-        let answer = guest.ask(&order, self.ends)?;
+        let answer = guest.ask(&order, ends)?;
         match serde_json::from_str(&answer) {
             Ok(Answer::Played(result)) => Ok(*result),
             Ok(Answer::Failed { problem }) => Err(failed(problem)),
@@ -166,11 +177,8 @@ fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
             return Some(format!("{what} {late_ms:.1} ms late, expected at most {most_ms:.1} ms"));
         }
     }
-    if live.lost > 0 {
-        return Some(format!(
-            "the machine lost {} packets that nothing took in time, expected none",
-            live.lost
-        ));
+    if let Some(lost @ 1..) = live.lost {
+        return Some(format!("the machine lost {lost} packets that nothing took in time, expected none"));
     }
     let elsewhere = live.busy_elsewhere.filter(|elsewhere| *elsewhere > bounds.busy)?;
     let (used, most) = (elsewhere * 100.0, bounds.busy * 100.0);
@@ -206,16 +214,16 @@ mod tests {
             air_late_ms: 5.0,
             programs_late_ms: 0.1,
             busy_elsewhere: Some(0.25),
-            lost: 0,
+            lost: Some(0),
             repeated: 0,
             kernel: None,
         };
         assert_eq!(spoilt(&kept, bounds), None);
-        assert_eq!(spoilt(&Live { busy_elsewhere: None, ..kept.clone() }, bounds), None);
+        assert_eq!(spoilt(&Live { busy_elsewhere: None, lost: None, ..kept.clone() }, bounds), None);
         for (live, word) in [
             (Live { air_late_ms: 5.1, ..kept.clone() }, "the radios were 5.1 ms late"),
             (Live { programs_late_ms: 7.0, ..kept.clone() }, "a program was 7.0 ms late"),
-            (Live { lost: 3, ..kept.clone() }, "the machine lost 3 packets"),
+            (Live { lost: Some(3), ..kept.clone() }, "the machine lost 3 packets"),
             (
                 Live { busy_elsewhere: Some(0.5), ..kept.clone() },
                 "other programs used 50 % of the processors",

@@ -51,7 +51,7 @@ impl Field for Network<'_> {
     ) -> Result<(T, Heard), Failure> {
         let (done, carried) = self.on_the_air(capture, ends, work)?;
         let Carried { mut live, dropped, refusals } = carried;
-        let queue_drops = dropped.by_queue.iter().sum();
+        let queue_drops = Some(dropped.by_queue.iter().sum());
         let (air, lateness) = (air::totals(live.world(), queue_drops), live.lateness());
         Ok((done, Heard { air, lateness, lost: refusals.overruns }))
     }

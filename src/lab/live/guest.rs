@@ -49,7 +49,8 @@ fn make(order: &Order, out: &Path, ends: &OwnedFd) -> Result<RunResult, Failure>
     // The host's folders answer by another clock: captures come there when the run is over.
     let kept = std::env::temp_dir().join("capture");
     let capture = order.capture.is_some().then_some(kept.as_path());
-    let run = Run { part: order.part.clone(), world: World::Hwsim, prepared: &prepared, capture };
+    let run =
+        Run { part: order.part.clone(), world: World::Hwsim, prepared: &prepared, repeated: 0, capture };
     let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, (out, ends))?;
     if let Some(live) = &mut result.live {
         // Other programs of the host do not take time from the guest, which has none of its own.

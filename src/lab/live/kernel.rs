@@ -83,7 +83,6 @@ impl Connection {
 
 impl Kernel {
     pub(super) fn new(algorithm: &str) -> io::Result<Kernel> {
-        KernelTcp { algorithm, segment_bytes: None, nagle: true }.check()?;
         let poller = Poller::new()?;
         Ok(Kernel { algorithm: algorithm.to_owned(), poller, all: Vec::new(), events: VecDeque::new() })
     }
@@ -121,7 +120,7 @@ impl Kernel {
         let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         // Between the kernel's TCP and its devices nothing waits for a program.
-        Ok(Ended { ends, late_us, lost: 0 })
+        Ok(Ended { ends, late_us, lost: Some(0) })
     }
 
     fn add(&mut self, open: Open) -> Number {

@@ -3,9 +3,10 @@
 use std::fs;
 
 /// Packets that this network namespace's devices did not send because their queues were full. `is_counted` takes a
-/// device's name.
-pub(super) fn by_devices(is_counted: impl Fn(&str) -> bool) -> u64 {
-    fs::read_to_string("/proc/thread-self/net/dev").map_or(0, |table| in_devices(&table, is_counted))
+/// device's name. None if the system does not tell.
+pub(super) fn by_devices(is_counted: impl Fn(&str) -> bool) -> Option<u64> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+    Some(in_devices(&table, is_counted))
 }
 
 fn in_devices(table: &str, is_counted: impl Fn(&str) -> bool) -> u64 {
@@ -16,9 +17,10 @@ fn in_devices(table: &str, is_counted: impl Fn(&str) -> bool) -> u64 {
     table.lines().filter_map(of_device).sum()
 }
 
-/// Packets that waited for a processor of this machine, and found its queue full.
-pub(super) fn by_processors() -> u64 {
-    fs::read_to_string("/proc/net/softnet_stat").map_or(0, |table| in_processors(&table))
+/// Packets that waited for a processor of this machine, and found its queue full. None if the system does not tell.
+pub(super) fn by_processors() -> Option<u64> {
+    let table = fs::read_to_string("/proc/net/softnet_stat").ok()?;
+    Some(in_processors(&table))
 }
 
 fn in_processors(table: &str) -> u64 {

@@ -75,15 +75,12 @@ fn wait_for_beginning() -> Result<(), Failure> {
     Ok(())
 }
 
-fn lacks(algorithm: &str, error: &io::Error) -> Failure {
-    let known = algorithms::known().join(", ");
-    Failure::failed("use the kernel's TCP", format_args!("{algorithm}: {error}; expected one of: {known}"))
-}
-
 fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
     let (plan, node) = (&prepared.plan, part.node);
     if let Some(algorithm) = plan.arm.algorithm() {
-        let kernel = Kernel::new(algorithm).map_err(|error| lacks(algorithm, &error))?;
+        algorithms::check(algorithm)?;
+        let kernel =
+            Kernel::new(algorithm).map_err(|error| Failure::failed("use the kernel's TCP", error))?;
         return kernel.play(plan, node, wait_for_beginning);
     }
     let captured = part.capture.as_deref().map(Captured::new);

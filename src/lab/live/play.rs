@@ -31,6 +31,8 @@ pub(crate) struct Run<'a> {
     pub(crate) part: Part,
     pub(crate) world: World,
     pub(crate) prepared: &'a Prepared,
+    /// Tries of an earlier command that do not count.
+    pub(crate) repeated: u32,
     /// The folder for captures.
     pub(crate) capture: Option<&'a Path>,
 }
@@ -52,8 +54,9 @@ pub(super) fn play(
     }
     let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
     drop(children);
-    let by_programs: u64 = ended.iter().map(|(_, ended)| ended.lost).sum();
-    let lost = heard.lost + by_programs + lost::by_processors().saturating_sub(before);
+    let by_programs: Option<u64> = ended.iter().map(|(_, ended)| ended.lost).sum();
+    let by_processors = before.and_then(|before| Some(lost::by_processors()?.saturating_sub(before)));
+    let lost = [Some(heard.lost), by_programs, by_processors].into_iter().sum();
     let elsewhere = busy.elsewhere();
     let end_of = |node: u32, flow: u16| {
         let (_, ended) = ended.iter().find(|(of, _)| *of == node)?;
@@ -67,7 +70,6 @@ pub(super) fn play(
         // Without daemons nothing is searched for, and no route breaks.
         discoveries: routed.iter().map(|routed| routed.discoveries).sum(),
         route_failures: routed.iter().map(|routed| routed.route_failures).sum(),
-        events: 0,
     };
     let late = ended.iter().map(|(_, ended)| ended.late_us).chain(routed.iter().map(|routed| routed.late_us));
     let live = Live {

@@ -307,12 +307,15 @@ impl Work<'_> {
         let (point, arm) = (&trial.points[run.point], &trial.arms[run.arm]);
         let folder = self.store.folder().join("captures").join(&run.id);
         let meter = Meter::start();
-        let result = director.direct(&Run {
+        let asked = Run {
             part: self.scenario.part(point, arm, run.seed),
             world: self.campaign.world,
             prepared,
+            repeated: self.store.spoilt(&run.id),
             capture: self.how.capture.then_some(folder.as_path()),
-        })?;
+        };
+        let mut on_spoilt = |why: &str| Ok(self.store.note_spoilt(&run.id, why)?);
+        let result = director.direct(&asked, &mut on_spoilt)?;
         let made = Made::of(self.campaign, &result);
         let record = self.campaign.record(run, result, None);
         self.store.keep(&record, &meter.stop(0), None).map_err(Failure::from)?;
@@ -337,7 +340,7 @@ impl Work<'_> {
         let name = Store::series_of(&run.id);
         let of_file = series.as_deref().map(|text| (name.as_str(), text));
         let record = self.campaign.record(run, result, of_file);
-        self.store.keep(&record, &meter.stop(results.events), series.as_deref())?;
+        self.store.keep(&record, &meter.stop(simulation.world().events()), series.as_deref())?;
         Ok(made)
     }
 

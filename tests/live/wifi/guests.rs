@@ -6,9 +6,10 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use hopwise_core::random::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own};
+use crate::trials::{Scenario, TEXT, each_tcp_tells_its_own, random_kills};
 use crate::world::{is_long, until, within_patience};
 
 use super::hwsim::can_run;
@@ -146,12 +147,12 @@ fn what_simulated_radios_of_a_kernel_cannot_carry_is_refused_before_there_is_a_g
 
 /// Starts a trial, and a while later kills it, or its guest.
 #[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
-fn kill_one(guests: &Guests, nth: u32) {
+fn kill_one(guests: &Guests, nth: u32, random: &mut SplitMix64) {
     let _ = fs::remove_dir_all(&guests.scenario.out);
     let mut command = guests.command(&["--set", "run.duration=1h"]);
     let trial = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     within_patience(until(|| guests.running().len() == 1));
-    thread::sleep(Duration::from_millis(u64::from(nth) * 3_700 % 20_000));
+    thread::sleep(Duration::from_millis(random.below(20_000)));
     let kills_trial = nth.is_multiple_of(2);
     let victim = if kills_trial { Pid::from_child(&trial) } else { guests.running()[0] };
     kill_process(victim, Signal::KILL).expect("it lives");
@@ -171,8 +172,9 @@ fn kill_one(guests: &Guests, nth: u32) {
 /// Kills trials or their guests that many times. The next start removes what they left.
 fn kills(test: &str, count: u32) {
     let guests = Guests::new(test);
+    let mut random = random_kills(test);
     for nth in 0..count {
-        kill_one(&guests, nth);
+        kill_one(&guests, nth, &mut random);
     }
     let _ = fs::remove_dir_all(&guests.scenario.out);
     let output = guests.trial(&["--set", "run.duration=1500ms", "--set", "run.warmup=1s"]);

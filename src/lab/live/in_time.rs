@@ -1,0 +1,91 @@
+//! The end of a run whose trial has no more time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::Instant;
+
+use hopwise_host::wait_for;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+
+use super::director::Unmade;
+use crate::failure::Failure;
+use crate::signals::{Over, ring};
+
+/// Does the work with a descriptor that becomes readable with `ends`, or at that instant.
+pub(super) fn in_time<T>(
+    (ends, until): (&OwnedFd, Option<Instant>),
+    work: impl FnOnce(&OwnedFd) -> Result<T, Failure>,
+) -> Result<T, Unmade> {
+    let Some(until) = until else { return Ok(work(ends)?) };
+    let bell = || eventfd(0, EventfdFlags::CLOEXEC);
+    let failed = |error| Failure::failed("make an eventfd", error);
+    let (stop, done) = (bell().map_err(failed)?, bell().map_err(failed)?);
+    thread::scope(|scope| {
+        let watch = || {
+            let is_late = is_late(ends, &done, until);
+            ring(&stop);
+            is_late
+        };
+        let watch = scope.spawn(watch);
+        // Ends the watch, also after a panic of the work.
+        let over = Over(&done);
+        let worked = work(&stop);
+        drop(over);
+        let is_late = watch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        worked.map_err(|failure| match is_late {
+            true => Unmade::OutOfTime(no_time()),
+            false => Unmade::Failed(failure),
+        })
+    })
+}
+
+fn no_time() -> Failure {
+    let problem = "the time of --for is over, and the same command with --resume goes on";
+    Failure::failed("end a run", problem)
+}
+
+/// Waits for either descriptor. True if the instant came first.
+#[expect(clippy::disallowed_methods, reason = "a trial that ends in time needs real time")]
+fn is_late(ends: &OwnedFd, done: &OwnedFd, until: Instant) -> bool {
+    loop {
+        let mut both = [ends, done].map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
+        match wait_for(&mut both, until.saturating_duration_since(Instant::now())) {
+            Ok(0) => return true,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hopwise_host::wait_to_read;
+
+    use super::*;
+
+    fn bell() -> OwnedFd {
+        eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor is left")
+    }
+
+    /// Waits as a run does until it is ended, which is a failure of its own.
+    fn endless(ends: &OwnedFd) -> Result<(), Failure> {
+        wait_to_read(ends.as_fd(), Duration::from_secs(60)).expect("it is ended");
+        Err(Failure::failed("run in real time", "interrupted"))
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the end of a trial's time is in real time")]
+    fn a_run_ends_with_the_time_of_its_trial_and_the_users_end_is_none_of_it() {
+        let ends = bell();
+        assert!(matches!(in_time((&ends, Some(Instant::now())), endless), Err(Unmade::OutOfTime(_))));
+        let later = Instant::now() + Duration::from_secs(3600);
+        assert!(in_time((&ends, Some(later)), |_| Ok(())).is_ok(), "the watch ends with the work");
+        ring(&ends);
+        for until in [None, Some(later)] {
+            assert!(matches!(in_time((&ends, until), endless), Err(Unmade::Failed(_))));
+        }
+    }
+}
