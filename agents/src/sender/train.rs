@@ -4,43 +4,37 @@
 //!
 //! Rule: a train has as many segments as leave in `span` at the gap, at most `most`. In the beginning it has at most
 //! twice those of the last train. Each segment carries the number of segments that are still to come, itself included.
-//! The last one carries 1, which requests an ACK; if the peer knows only ACK-rate requests, R=0 does. The next train
-//! leaves when that ACK is in, so that ACKs never meet data and every train finds an empty path. There is no other
-//! limit: one train is in flight.
-//! The gap begins at 0.6 of the handshake's round trip, with four segments, or else at the first segment's round trip.
-//! Each train is then a quarter quicker, until more than 4.4 segments queue or something is lost. After that the gap
-//! follows the round trip of each train's last segment. It is compared with the least of all, or 2.5 handshakes if that
-//! is less. A queue of q = (2.2 gap/least)² segments may stand, between 0.5 (or an 80th of the train) and 6. Each train
-//! makes good 0.3 of the difference, shared out over its segments. A step up is at most 15 %. A step down is at most
-//! 2 %, and 1 % more for each segment that q exceeds 0.5. A loss beside a long round trip adds 3 %. All flows of a path
-//! see one queue, and so come to one gap. Lost segments leave again within their train, at the gap. After a timeout one
-//! segment leaves and requests an ACK, which shows what else is lost.
-//! Most trains may find no empty path, because frames are lost or others send. Over more than three hops trains are
-//! then tried without a pause for a while: two are in flight, and 24 segments may queue. This mode stays while it
-//! brings 2 % more and hardly any train loses segments. Up to three hops it is tried with a queue of 4 segments. The
-//! least round trip must be above 0.9 gaps for that, as where no other flow sends. This mode stays if it brings more,
-//! until that trip is below 0.7 gaps. A path that holds more than 8 segments, as only wires do, has no pause from the
-//! beginning. Up to three hops this bound is 5, once the beginning is over. There 1.25 times what the path holds may be
-//! in flight besides a train, or another train if that is more. Trains are short enough for that to fit into the peer's
-//! window, but not below a third of it. The more trains are in flight, the less the gap moves. A loss there brings no
-//! pause back, but leaves room for 0.7 of the queued segments. Each train without a loss adds a tenth of a segment to
-//! that.
-//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040).
-//! Gap, train and pause are those of one flow that sent them all, and a new flow begins with them. The next flow's
-//! train leaves when the ACK of this one's is in. Without a pause it leaves a gap after this one's last segment. The
-//! trains of all flows under way are then no more than a lone flow may have, the last one counted whole. Flows with
-//! other parameters take turns, too, but know their own path. Some flows wait for no turn, no flow waits for them, and
-//! they share no findings. They have at most four segments, unsent ones and those of this train together. Or they take
-//! a share by force, or probe after a timeout. Others have a peer that takes no requests, or can send no more while
-//! there is no pause.
-//! With `compete`, five trains in a row that meet more than 16 segments of others show flows that fill the queue. Until
-//! fewer than 8 are left, the sender makes no pause, and keeps 0.8 times as many segments in flight as the others have
-//! queued. A queued segment counts as the least round trip, or from five hops on as four hops' part of it.
+//! The last one carries 1, which requests an ACK; if the peer knows only ACK-rate requests, R=0 does. A loss takes no
+//! window: lost segments leave again within their train, at the gap.
+//! Least is the least round trip of a train's last segment, or 2.5 handshakes if that is less. A queue is what this
+//! round trip has above least, counted in gaps. The first train has four segments at 0.6 handshakes; if there was none,
+//! one segment, whose round trip is the gap. Each train multiplies the gap by 0.75, or by 0.5 if least is above 8 gaps.
+//! A queue above 4 or a loss ends the beginning, and adds the queue's time, shared out over the train's segments. From
+//! then on each train adds 0.3 of what the queue has above q, shared out likewise, but 15 % at the most. A loss beside
+//! such a queue adds 3 %, any other loss nothing. Four regimes say when the next train leaves, what q is, and how much
+//! a train may take away:
+//! Waiting: when the ACK is in. Q is (2.2 gap/least)², at least 0.5 or an 80th of the train, at most 6; 1.5 % and q %.
+//! Flowing: at once, with two trains in flight. Q is 16; 10 %. A block of trains (8 and 2 s) tries it after 6 blocks,
+//! and it stays if it brings 2 % more. A trial that fails doubles the blocks, up to 96. Over more than three hops it is
+//! tried if most of some 8 trains meet a queue above 0.5, over fewer if least is above 0.9 gaps. There it stays if it
+//! brings anything; else waiting is tried likewise, and comes back once more than a fifth of some 8 trains lose
+//! something.
+//! Filling: flowing while least is above 8 gaps, from the beginning on; up to three hops 6 after it. Q is 16, after
+//! a loss what was queued, and 0.1 more for each train without one. Beside a train 1.25 times the path's content is in
+//! flight, or another train if that is more. A train is at most a third of the peer's window. If it is the part p of
+//! what a round trip holds, it adds p² of the step above and p of the queue's growth, and p of a step in the beginning.
+//! Sharing, with `compete`: once 8 trains in a row meet more than 16 segments of others, until 8 meet fewer than 8. In
+//! flight are 0.8 times as many as the others have queued. A segment there counts as least, or from five hops on as
+//! four hops' part of it.
+//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040), as
+//! one flow would. The next flow's train leaves when this one would send its own. Flows with other parameters take
+//! turns, too, but know their own path. A flow waits for no turn, and no flow for it, if it has four segments or fewer,
+//! takes a share, probes after a timeout, has a peer that takes no requests, or can send no more without a pause.
 //!
 //! Deviations: a peer that takes no requests acknowledges by its own rule. A window of one train then slides over the
-//! data, at the same gap. When routing reports another number of hops, the path is learnt anew. The retransmission
-//! timer doubles from the fourth timeout in a row on (RFC 6298 §5.5: from the first). It is as long as a train and its
-//! ACK already, and a link that fades takes several segments in a row.
+//! data, at the same gap. After a timeout one segment leaves and requests an ACK, which shows what else is lost. The
+//! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5: from the first). It is as long as a
+//! train and its ACK already, and a link that fades takes several segments in a row.
 
 mod constants;
 mod crowd;
@@ -53,15 +47,14 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, Count, DataNote, EnsembleMember, Loss,
-    LossKind, Needs, PathEvent, PathReaction, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind,
-    Tunables, Turn,
+    LossKind, Needs, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
 use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
-use constants::{Constants, Part};
+use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part, WORTH};
 use gap::{Gap, Outcome};
 use pause::{Mode, Pause};
 pub(crate) use together::SharedPath;
@@ -96,13 +89,10 @@ const MOST_AHEAD: u32 = 1 << 30;
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
-/// The first train after a handshake has this many segments. A flow with no more needs no turn.
-const FIRST_SEGMENTS: u32 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Train {
     without: Part,
-    set: &'static Constants,
     span_s: f64,
     most: u32,
     takes_turns: bool,
@@ -132,15 +122,13 @@ pub(crate) struct Train {
 impl Train {
     fn new(args: &Args, shared: SharedPath) -> Train {
         let set = Params::of(args);
-        let constants = set.without.constants();
         Train {
             span_s: set.span.as_secs_f64(),
             most: set.most,
             takes_turns: set.turns == Switch::On,
             without: set.without,
-            set: constants,
-            gap: Gap::new(constants, set.compete == Switch::On),
-            pause: Pause::new(constants),
+            gap: Gap::new(set.without, set.compete == Switch::On),
+            pause: Pause::new(set.without),
             segments: 1,
             began: None,
             sent: Count::default(),
@@ -207,17 +195,8 @@ impl Train {
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
-            self.pause.begin(if self.gap.is_long() && self.set.flows {
-                Mode::Flowing
-            } else {
-                Mode::Waiting
-            });
-        } else if before == Mode::Flowing
-            && self.set.minds_others
-            && self.gap.is_short()
-            && !self.gap.is_alone()
-        {
-            self.pause.begin(Mode::Waiting);
+            let flows = self.gap.is_long() && self.without != Part::Flowing;
+            self.pause.begin(if flows { Mode::Flowing } else { Mode::Waiting });
         } else if let Some(bytes) = news.bytes {
             // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
@@ -232,19 +211,16 @@ impl Train {
     }
 
     /// The ratio of goodput that leaving the pause out must bring; `None` if the answer is known. A calm path keeps its
-    /// pause unless it is short. A long path has none for good, and a short one has none while no other flow sends.
+    /// pause unless it is short: nothing overloads that. A long path has none for good, and a short one keeps none.
     fn worth(&self) -> Option<f64> {
-        let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
+        let is_short = self.gap.is_short();
+        let (worth, left_out) = if is_short { (1.0, Part::ShortTrials) } else { (WORTH, Part::Trials) };
         let is_open = match self.pause.mode() {
-            Mode::Waiting if is_short => is_alone && self.set.tries_short,
+            Mode::Waiting if is_short => self.gap.is_alone(),
             Mode::Waiting => self.gap.is_long() || self.gap.is_noisy(),
             Mode::Flowing => !self.gap.is_long() && !is_short,
         };
-        (is_open && self.set.flows && (is_short || self.set.tries)).then_some(if is_short {
-            self.set.short_worth
-        } else {
-            self.set.worth
-        })
+        (is_open && self.without != Part::Flowing && self.without != left_out).then_some(worth)
     }
 
     /// Returns whether a flow without pauses has sent its last train. It lacks data or window for more, and no flow
@@ -271,12 +247,12 @@ fn takes_turns(view: &SendView<'_>) -> bool {
 }
 
 impl SenderAgent for Train {
-    ignores!(on_dup_ack);
+    ignores!(on_dup_ack, on_path);
 
     /// Trains are held for half a second, so the timer is long already. Doubled, it outlasts what it waits for. It does
     /// double in the end, so that a dead path is not flooded.
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.rto_held = tunables.rto_held.max(self.set.stubborn);
+        tunables.rto_held = tunables.rto_held.max(HELD_TIMEOUTS);
     }
 
     fn needs(&self) -> Needs {
@@ -297,8 +273,8 @@ impl SenderAgent for Train {
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
         if let (None, Some(handshake)) = (self.began, view.path.rtt.latest) {
             self.segments = self.length(view);
-            if self.set.begins_by_handshake && self.gap.seconds() == 0.0 {
-                self.gap.begin(self.set.first_gap * handshake.as_secs_f64());
+            if self.without != Part::HandshakeGap && self.gap.seconds() == 0.0 {
+                self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
                 self.together.is_newer |= view.turn != Turn::Free;
             }
         }
@@ -342,13 +318,6 @@ impl SenderAgent for Train {
         if end == Recovered::Undone {
             (self.lost, self.is_probing) = (false, false);
         }
-    }
-
-    fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
-        if *event == PathEvent::HopsChanged {
-            self.together.is_newer |= self.gap.hear_change(hops_of(view)) && view.turn != Turn::Free;
-        }
-        PathReaction::None
     }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {

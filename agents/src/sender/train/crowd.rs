@@ -5,16 +5,9 @@
 //! While the crowd lasts, the flow keeps in flight a part of what the others have queued. This is less than theirs, so
 //! it ends with them: flows that take such shares beside each other lower them with each train.
 
-/// Segments of others in the queue from which on it is crowded, and below which it no longer is.
-const CROWDED: f64 = 16.0;
-const EMPTIED: f64 = 8.0;
-/// Trains in a row that must show it.
-const CROWDED_TRAINS: u32 = 5;
-const EMPTIED_TRAINS: u32 = 3;
-/// The part of the others' queue to keep in flight.
-const SHARE: f64 = 0.8;
-const LEAST_SHARE: f64 = 2.0;
-/// The share is no more than the longest train.
+use super::constants::{FLOWING_QUEUE, SHARE, TRAINS};
+
+/// The share is no more than the longest train, and never nothing.
 const MOST_SHARE: f64 = 64.0;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,13 +28,13 @@ impl Crowd {
     /// A train found `queued` segments in the queue, of which `own` could be its own.
     pub(super) fn take(&mut self, queued: f64, own: f64) {
         let others = (queued - self.share.unwrap_or(own)).max(0.0);
-        self.others += (others - self.others) / 4.0;
-        let (is_contrary, trains) = match self.share {
-            None => (others > CROWDED, CROWDED_TRAINS),
-            Some(_) => (others < EMPTIED, EMPTIED_TRAINS),
+        self.others += (others - self.others) / f64::from(TRAINS);
+        let is_contrary = match self.share {
+            None => others > FLOWING_QUEUE,
+            Some(_) => others < 0.5 * FLOWING_QUEUE,
         };
         self.contrary = if is_contrary { self.contrary + 1 } else { 0 };
-        if self.contrary == trains {
+        if self.contrary == TRAINS {
             self.contrary = 0;
             if self.share.take().is_some() {
                 return;
@@ -50,7 +43,7 @@ impl Crowd {
         } else if self.share.is_none() {
             return;
         }
-        self.share = Some((SHARE * self.others).clamp(LEAST_SHARE, MOST_SHARE));
+        self.share = Some((SHARE * self.others).clamp(1.0, MOST_SHARE));
     }
 }
 
@@ -59,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_taken_after_five_trains_that_met_a_queue_of_others() {
+    fn a_share_is_taken_after_eight_trains_that_met_a_queue_of_others() {
         let mut crowd = Crowd::default();
-        (0..4).for_each(|_| crowd.take(43.0, 3.0));
+        (0..7).for_each(|_| crowd.take(43.0, 3.0));
         assert_eq!(crowd.share(), None);
         crowd.take(15.0, 3.0);
-        (0..4).for_each(|_| crowd.take(43.0, 3.0));
-        assert_eq!(crowd.share(), None, "five in a row");
+        (0..7).for_each(|_| crowd.take(43.0, 3.0));
+        assert_eq!(crowd.share(), None, "eight in a row");
         crowd.take(43.0, 3.0);
         assert_eq!(crowd.share(), Some(32.0), "0.8 of the forty that are not its own");
     }
@@ -74,9 +67,9 @@ mod tests {
     #[test]
     fn a_share_ends_when_the_others_have_gone() {
         let mut crowd = Crowd::default();
-        (0..5).for_each(|_| crowd.take(43.0, 3.0));
+        (0..8).for_each(|_| crowd.take(43.0, 3.0));
         (0..50).for_each(|_| crowd.take(40.0 + crowd.share().expect("a share"), 3.0));
-        (0..3).for_each(|_| crowd.take(2.0 + crowd.share().expect("a share"), 3.0));
+        (0..8).for_each(|_| crowd.take(2.0 + crowd.share().expect("a share"), 3.0));
         assert_eq!(crowd.share(), None);
     }
 
@@ -84,9 +77,9 @@ mod tests {
     fn flows_that_took_shares_beside_others_let_each_other_go() {
         let mut crowds = [Crowd::default(); 2];
         for crowd in &mut crowds {
-            (0..5).for_each(|_| crowd.take(63.0, 3.0));
+            (0..8).for_each(|_| crowd.take(63.0, 3.0));
         }
-        for _ in 0..60 {
+        for _ in 0..120 {
             let queued = crowds.iter().map(|crowd| crowd.share().unwrap_or(4.0)).sum();
             crowds.iter_mut().for_each(|crowd| crowd.take(queued, 4.0));
         }
@@ -96,7 +89,7 @@ mod tests {
     #[test]
     fn a_share_is_never_more_than_a_train() {
         let mut crowd = Crowd::default();
-        (0..9).for_each(|_| crowd.take(1e12, 3.0));
+        (0..12).for_each(|_| crowd.take(1e12, 3.0));
         assert_eq!(crowd.share(), Some(MOST_SHARE));
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::constants::Constants;
+use super::constants::{
+    ALONE, FIRST_SEGMENTS, FLOWING_QUEUE, FLOWING_STEP, GAIN, HANDSHAKES, HELD, LEAST_QUEUE, LONG,
+    MOST_QUEUE, MOST_STEP, MUCH_QUICKER, Part, QUEUE_FACTOR, QUICKER, SHORT_HOPS, STEP, TOO_SHORT, TRAINS,
+};
 use super::crowd::Crowd;
 use super::pause::Mode;
 
@@ -11,11 +14,6 @@ const LEAST_S: f64 = 0.00005;
 const MOST_S: f64 = 2.0;
 /// A path without delay would lead to a division by zero.
 const LEAST_BASE_S: f64 = 1e-6;
-/// Without pauses ACKs meet data, and round trips show less of the queue. More of it is therefore accepted.
-const FLOWING_QUEUE: f64 = 24.0;
-const LEAST_ROOM: f64 = 2.0;
-/// On a path of this many hops every station hears every other.
-const SHORT_HOPS: u8 = 3;
 
 /// The outcome of a train.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +22,19 @@ pub(super) struct Outcome {
     pub(super) rtt_s: Option<f64>,
     pub(super) segments: f64,
     pub(super) lost: bool,
+}
+
+/// The way in which trains follow each other. `docs/train.md` has a table of what leads from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Regime {
+    /// A train, its ACK, the next train.
+    Waiting,
+    /// The next train follows at once; the one after it waits.
+    Flowing,
+    /// Trains follow until the path is full, as it is longer than radios make it.
+    Filling,
+    /// A share of the queue is in flight, beside flows that fill it.
+    Sharing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +48,7 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
-    set: &'static Constants,
+    without: Part,
     phase: Phase,
     seconds: f64,
     /// The least round trip of all trains.
@@ -60,9 +71,9 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    pub(super) fn new(set: &'static Constants, competes: bool) -> Gap {
+    pub(super) fn new(without: Part, competes: bool) -> Gap {
         Gap {
-            set,
+            without,
             phase: Phase::Unknown,
             seconds: 0.0,
             base_s: 0.0,
@@ -81,17 +92,15 @@ impl Gap {
 
     /// Returns whether hardly any train finds the path as empty as it can be, however slow the trains are.
     pub(super) fn is_noisy(&self) -> bool {
-        self.calm < 0.5 || !self.set.hears_noise
+        self.calm < 0.5 || self.without == Part::Noise
     }
 
     /// Returns whether the path is longer than radios alone make it.
     pub(super) fn is_long(&self) -> bool {
+        // The beginning tries gaps that no radio serves.
         let is_known = self.phase == Phase::Steady && self.has_few_hops();
-        self.ratio() > if is_known { self.set.long_for_few_hops } else { self.set.long }
-    }
-
-    fn has_few_hops(&self) -> bool {
-        self.hops.is_some_and(|hops| hops <= SHORT_HOPS)
+        let hops = if is_known { SHORT_HOPS } else { SHORT_HOPS + 1 };
+        self.ratio() > LONG * f64::from(hops) && self.without != Part::Long
     }
 
     /// Returns whether the path is so short that a pause costs a lone flow more than it brings.
@@ -99,19 +108,23 @@ impl Gap {
         self.has_few_hops() && !self.is_long()
     }
 
+    fn has_few_hops(&self) -> bool {
+        self.hops.is_some_and(|hops| hops <= SHORT_HOPS)
+    }
+
     /// Returns whether no other flow sends: the gap is what the empty path takes. Beside other flows it is longer.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > if self.mode == Mode::Waiting { self.set.alone } else { self.set.not_alone }
+        self.ratio() > ALONE
     }
 
     /// Segments that the empty path holds.
-    pub(super) fn ratio(&self) -> f64 {
+    fn ratio(&self) -> f64 {
         self.base_s / self.seconds.max(LEAST_S)
     }
 
-    /// Segments that may queue on a long path without pauses.
-    pub(super) fn room(&self) -> f64 {
-        self.room
+    /// Segments that keep a long path full.
+    pub(super) fn holds(&self) -> u32 {
+        (HELD * self.ratio()) as u32
     }
 
     /// Switches the mode. Each mode has its own gap, except on a long path, where the narrowest part sets the gap.
@@ -119,7 +132,7 @@ impl Gap {
         if self.mode != mode {
             let is_long = self.is_long();
             self.mode = mode;
-            if is_long || !self.set.has_two_gaps {
+            if is_long || self.without == Part::TwoGaps {
                 return;
             }
             let seconds = self.others_s.replace(self.seconds).unwrap_or(self.seconds);
@@ -161,38 +174,29 @@ impl Gap {
         self.crowd.is_some()
     }
 
-    /// Another number of hops means another path. The gap holds until that path is measured. Routing reports the old
-    /// number again whenever another flow connects to the peer.
-    pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
-        let is_another = self.set.hears_change && hops.is_some() && self.hops.is_some() && hops != self.hops;
-        if is_another {
-            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.set, self.competes()) };
-        }
-        is_another
-    }
-
     pub(super) fn on_train(&mut self, train: &Outcome) {
         if let Some(rtt_s) = train.rtt_s {
             let is_first = self.phase == Phase::Unknown;
             self.base_s = if is_first { rtt_s } else { self.base_s.min(rtt_s) }.max(LEAST_BASE_S);
-            self.smoothed_s =
-                if is_first { rtt_s } else { self.smoothed_s + (rtt_s - self.smoothed_s) / 8.0 };
+            self.smoothed_s = if is_first {
+                rtt_s
+            } else {
+                self.smoothed_s + (rtt_s - self.smoothed_s) / f64::from(TRAINS)
+            };
         }
         // The flow's own least round trip may include a queue of others, or its own.
-        if let Some(least_s) = self.least_s {
-            self.base_s = self.base_s.min(self.set.handshakes * least_s).max(LEAST_BASE_S);
+        if let Some(least_s) = self.least_s.filter(|_| self.without != Part::HandshakeBase) {
+            self.base_s = self.base_s.min(HANDSHAKES * least_s).max(LEAST_BASE_S);
         }
         self.hear_noise(train);
         match (self.phase, train.rtt_s) {
             (Phase::Unknown, None) => return,
             (Phase::Unknown, Some(rtt_s)) => {
-                self.seconds =
-                    if self.is_guessed { self.seconds.min(rtt_s) * self.set.quicker } else { rtt_s };
+                self.seconds = if self.is_guessed { self.seconds.min(rtt_s) * QUICKER } else { rtt_s };
                 self.phase = Phase::Start;
             }
             (Phase::Start, _) => self.start(train),
-            (Phase::Steady, _) if self.share().is_none() => self.steer(train),
-            (Phase::Steady, _) => {}
+            (Phase::Steady, _) => self.steer(train),
         }
         self.last_s = train.rtt_s;
         self.look_at_others(train);
@@ -203,9 +207,8 @@ impl Gap {
         let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) else {
             return;
         };
-        let part = self
-            .hops
-            .map_or(self.set.part_served, |hops| (self.set.reuse_hops / f64::from(hops.max(1))).min(1.0));
+        // A segment comes out of the path each time the air of its first hops is free again.
+        let part = self.hops.map_or(0.5, |hops| f64::from(SHORT_HOPS + 1) / f64::from(hops.max(1))).min(1.0);
         let trains = if self.mode == Mode::Waiting { 1.0 } else { 2.0 };
         let own = (rtt_s / self.seconds).min(trains * train.segments);
         crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
@@ -216,92 +219,99 @@ impl Gap {
 
     fn hear_noise(&mut self, train: &Outcome) {
         if let (Some(rtt_s), Phase::Steady, Mode::Waiting) = (train.rtt_s, self.phase, self.mode) {
-            let is_calm = !train.lost && rtt_s - self.base_s < self.set.calm * self.seconds;
-            self.calm += (f64::from(u8::from(is_calm)) - self.calm) / 16.0;
-        }
-    }
-
-    /// The weight of a train. A train that ends before its round trip is over shows only part of its effect.
-    fn weight(&self, train: &Outcome) -> f64 {
-        let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
-        match self.mode {
-            _ if !self.set.weighs => 1.0,
-            Mode::Waiting => 1.0,
-            Mode::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
-        }
-    }
-
-    /// Without pauses each train stands behind the one before. The growth of the queue between them shows how much too
-    /// quick they were.
-    fn growth_s(&self, rtt_s: f64) -> f64 {
-        match (self.mode, self.last_s) {
-            (Mode::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
-            _ => 0.0,
+            let is_calm = !train.lost && rtt_s - self.base_s < LEAST_QUEUE * self.seconds;
+            self.calm += (f64::from(u8::from(is_calm)) - self.calm) / f64::from(TRAINS);
         }
     }
 
     fn start(&mut self, train: &Outcome) {
         let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
-        let weight = self.weight(train);
-        if !train.lost && queued_s <= self.set.full_segments * self.seconds && self.seconds > LEAST_S {
+        let part = self.part(train);
+        if !train.lost && queued_s <= f64::from(FIRST_SEGMENTS) * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                let quicker = if self.is_long() { self.set.much_quicker } else { self.set.quicker };
-                self.seconds *= 1.0 - weight * (1.0 - quicker);
+                let quicker = if self.is_long() { MUCH_QUICKER } else { QUICKER };
+                self.seconds *= 1.0 - part * (1.0 - quicker);
             }
             return;
         }
         self.phase = Phase::Steady;
-        self.seconds += weight * queued_s / train.segments;
-        if train.lost {
-            self.seconds *= self.set.loss_slows;
+        self.seconds += part * queued_s / train.segments;
+    }
+
+    pub(super) fn regime(&self) -> Regime {
+        match self.mode {
+            _ if self.share().is_some() => Regime::Sharing,
+            Mode::Waiting => Regime::Waiting,
+            Mode::Flowing if self.is_long() => Regime::Filling,
+            Mode::Flowing => Regime::Flowing,
         }
     }
 
-    fn make_room(&mut self, train: &Outcome, weight: f64) {
+    /// Segments that may queue at the end of a train with a pause behind it: more where no cliff is near.
+    fn may_queue(&self, segments: f64) -> f64 {
+        let ratio = if self.without == Part::QueueByGap { 0.0 } else { QUEUE_FACTOR / self.ratio() };
+        let of_train = if self.without == Part::TooShort { 0.0 } else { TOO_SHORT * segments };
+        (ratio * ratio).max(LEAST_QUEUE).max(of_train).min(MOST_QUEUE)
+    }
+
+    /// The part of what a round trip holds that this train is. On a long path others are under way with it, of this
+    /// flow or of those in turn with it, and all of them together move the gap once in a round trip.
+    fn part(&self, train: &Outcome) -> f64 {
+        if self.regime() != Regime::Filling || self.without == Part::Steadied {
+            return 1.0;
+        }
+        let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s);
+        (train.segments * self.seconds / rtt_s.max(LEAST_S)).min(1.0)
+    }
+
+    fn make_room(&mut self, train: &Outcome) {
         if train.lost {
             let queued = train.rtt_s.map_or(self.room, |rtt_s| (rtt_s - self.base_s) / self.seconds);
-            self.room = (self.set.loss_leaves * self.room.min(queued)).max(LEAST_ROOM);
+            self.room = self.room.min(queued).max(1.0);
         } else {
-            self.room = (self.room + self.set.room_grows * weight).min(FLOWING_QUEUE);
+            self.room = (self.room + FLOWING_STEP).min(FLOWING_QUEUE);
         }
     }
 
     /// All flows of a path see the same queue, and the gap decides how much of it they accept. They all come to the
     /// same gap.
     fn steer(&mut self, train: &Outcome) {
-        let gap_s = self.seconds;
-        let weight = self.weight(train);
-        if self.mode == Mode::Flowing && self.is_long() {
-            self.make_room(train, weight);
-        }
-        let ratio = self.set.queue_factor * gap_s / self.base_s;
-        let (may_queue, most_down) = match self.mode {
-            Mode::Waiting => {
-                let least = self.set.least_queue.max(self.set.too_short * train.segments);
-                let queue = (if self.set.queue_by_gap { ratio * ratio } else { 0.0 })
-                    .max(least)
-                    .min(self.set.most_queue);
-                (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
+        let (gap_s, regime) = (self.seconds, self.regime());
+        let (may_queue, most_down) = match regime {
+            Regime::Sharing => return,
+            Regime::Waiting => {
+                let queue = self.may_queue(train.segments);
+                let more = if self.without == Part::DownByQueue { LEAST_QUEUE } else { queue };
+                (queue, STEP * (1.5 + more))
             }
-            Mode::Flowing if self.is_short() && self.set.has_short_queue => {
-                (self.set.short_queue, self.set.flowing_down)
+            Regime::Flowing => (FLOWING_QUEUE, FLOWING_STEP),
+            Regime::Filling => {
+                self.make_room(train);
+                (self.room, FLOWING_STEP)
             }
-            Mode::Flowing if self.is_long() => (self.room, self.set.flowing_down),
-            Mode::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
         };
-        // The queue answers after a round trip. If every train until then made good as much, the gap would swing.
-        let (of_queue, of_growth) =
-            if self.is_long() && self.set.squares { (weight * weight, weight) } else { (weight, 1.0) };
         let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
-            let off_s = self.set.gain * of_queue * (rtt_s - self.base_s - may_queue * gap_s);
-            (off_s + of_growth * self.growth_s(rtt_s)) / train.segments
+            let error_s = GAIN * (rtt_s - self.base_s - may_queue * gap_s);
+            let error_s = if regime == Regime::Filling && self.without != Part::Steadied {
+                self.steadied(error_s, rtt_s, train)
+            } else {
+                error_s
+            };
+            error_s / train.segments
         });
         if train.lost {
             // A loss beside a short round trip came from the air, not from a queue. Without a round trip nothing is
             // known.
-            change = if change > 0.0 { change + self.set.loss_adds * gap_s } else { 0.0 };
+            change = if change > 0.0 { change + 3.0 * STEP * gap_s } else { 0.0 };
         }
-        self.seconds += change.clamp(-most_down * weight * gap_s, self.set.most_up * gap_s);
+        self.seconds += change.clamp(-most_down * gap_s, MOST_STEP * gap_s);
+    }
+
+    /// On a long path the queue answers only when other trains are under way. Its error counts by the square of the
+    /// part of them that this train is, and its growth since the train before counts too. The gap would swing else.
+    fn steadied(&self, error_s: f64, rtt_s: f64, train: &Outcome) -> f64 {
+        let part = self.part(train);
+        part * (part * error_s + rtt_s - self.last_s.unwrap_or(rtt_s))
     }
 }
 

@@ -3,8 +3,9 @@
 use hopwise_core::Seq;
 use hopwise_core::agent::SendView;
 
-use super::pause::Mode;
-use super::{FIRST_SEGMENTS, Train};
+use super::Train;
+use super::constants::{FIRST_SEGMENTS, Part};
+use super::gap::Regime;
 use crate::sender::window::mss_of;
 
 impl Train {
@@ -15,12 +16,11 @@ impl Train {
 
     /// Segments that may follow a train before its ACK is in: none, another train, or what the path holds.
     pub(super) fn ahead(&self) -> u32 {
-        if let Some(share) = self.gap.share() {
-            return (share as u32).min(self.most);
-        }
-        match self.pause.mode() {
-            Mode::Waiting => 0,
-            Mode::Flowing => self.segments.max((self.set.held * self.gap.ratio()) as u32),
+        match self.gap.regime() {
+            Regime::Sharing => self.gap.share().map_or(0, |share| share as u32).min(self.most),
+            Regime::Waiting => 0,
+            Regime::Flowing => self.segments,
+            Regime::Filling => self.segments.max(self.gap.holds()),
         }
     }
 
@@ -32,7 +32,7 @@ impl Train {
     /// The length in segments of the train under way, or of the first one.
     pub(super) fn length(&self, view: &SendView<'_>) -> u32 {
         match (self.began, view.path.rtt.latest) {
-            (None, Some(_)) if self.set.begins_by_handshake && self.gap.seconds() == 0.0 => {
+            (None, Some(_)) if self.without != Part::HandshakeGap && self.gap.seconds() == 0.0 => {
                 FIRST_SEGMENTS.min(self.most)
             }
             _ => self.segments,
@@ -44,7 +44,7 @@ impl Train {
     pub(super) fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
         let end = self.end_of(began, view);
         let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
-        let is_filled = self.set.most_is_all && self.pause.mode() == Mode::Flowing && self.gap.is_long();
+        let is_filled = self.gap.regime() == Regime::Filling && self.without != Part::MostIsAll;
         if is_filled && is_most { end.min(view.snd_una) } else { end }
     }
 
@@ -72,14 +72,12 @@ impl Train {
         fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))
     }
 
-    /// A train that follows another one must fit into the peer's window, beside what a long path holds. A train that
-    /// fills the window alone would wait for its ACK after all.
+    /// Three trains fit into the peer's window on a long path: one is acknowledged, another follows it, and the path
+    /// holds the third. A train that fills the window alone would wait for its ACK after all.
     pub(super) fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
-        if self.pause.mode() == Mode::Waiting || !self.gap.is_long() || !self.set.fits_window {
+        if self.gap.regime() != Regime::Filling || self.without == Part::WindowFit {
             return u32::MAX;
         }
-        let window = view.snd_wnd / view.mss.max(1);
-        let held = (self.set.held * self.gap.ratio() + self.gap.room()) as u32;
-        window.saturating_sub(held).max(window / 3).max(1)
+        (view.snd_wnd / view.mss.max(1) / 3).max(1)
     }
 }

@@ -6,14 +6,9 @@
 //! trains tries the other mode. A mode that brought less is tried again after twice the time. If trains lose segments
 //! without the pause, the pause stays: losses are a MAC's sign of overload.
 
-use std::time::Duration;
-
 use hopwise_core::Instant;
 
-use super::constants::Constants;
-
-const BLOCK_TRAINS: u32 = 8;
-const BLOCK_TIME: Duration = Duration::from_secs(2);
+use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS};
 
 /// The mode of sending: with a pause after each train, or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +31,12 @@ impl Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Kept,
-    /// The gap finds its place, and no train counts.
-    Warming,
     Tried,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
-    set: &'static Constants,
+    without: Part,
     mode: Mode,
     stage: Stage,
     /// The goodput of the kept mode, in bytes per second.
@@ -58,19 +51,18 @@ pub(super) struct Pause {
 struct Block {
     began: Option<Instant>,
     trains: u32,
-    lossy: u32,
     bytes: u64,
 }
 
 impl Pause {
-    pub(super) fn new(set: &'static Constants) -> Pause {
+    pub(super) fn new(without: Part) -> Pause {
         Pause {
-            set,
+            without,
             mode: Mode::Waiting,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
-            interval: set.first_interval,
+            interval: INTERVAL,
             lossy_share: 0.0,
             block: Block::default(),
         }
@@ -82,7 +74,7 @@ impl Pause {
 
     /// Begins with the mode that suits what is known of the path.
     pub(super) fn begin(&mut self, mode: Mode) {
-        *self = Pause { mode, ..Pause::new(self.set) };
+        *self = Pause { mode, ..Pause::new(self.without) };
     }
 
     /// A train had too little data: the block that holds it proves nothing.
@@ -98,36 +90,25 @@ impl Pause {
             return;
         };
         self.block.trains += 1;
-        self.block.lossy += u32::from(is_lossy);
         self.block.bytes += bytes;
-        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / 16.0;
-        if self.mode == Mode::Flowing && self.is_too_lossy() {
+        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / f64::from(TRAINS);
+        if self.mode == Mode::Flowing && self.lossy_share > LOSSY && self.without != Part::Lossy {
             return self.turn_back();
         }
-        if self.stage == Stage::Warming && self.block.trains >= self.set.warm_trains {
-            self.stage = Stage::Tried;
-            self.block = Block { began: Some(now), lossy: self.block.lossy, ..Block::default() };
-        } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
+        if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
             self.on_block(rate, worth);
         }
     }
 
-    fn is_too_lossy(&self) -> bool {
-        match self.stage {
-            Stage::Kept => self.lossy_share > self.set.most_lossy_share,
-            Stage::Warming | Stage::Tried => self.block.lossy >= self.set.most_lossy,
-        }
-    }
-
     fn on_block(&mut self, rate: f64, worth: Option<f64>) {
         if self.stage == Stage::Kept {
-            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / 4.0));
+            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / f64::from(TRAINS)));
             self.blocks += 1;
             if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
-                self.turn(Stage::Warming);
+                self.turn(Stage::Tried);
             }
             return;
         }
@@ -138,7 +119,7 @@ impl Pause {
             Mode::Waiting => rate * worth > kept,
         };
         if is_better {
-            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), self.set.first_interval);
+            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
         } else {
             self.turn_back();
         }
@@ -148,7 +129,8 @@ impl Pause {
         if self.stage == Stage::Kept {
             self.rate = None;
         }
-        self.interval = (2 * self.interval).min(self.set.most_interval);
+        self.interval =
+            if self.without == Part::Interval { INTERVAL } else { (2 * self.interval).min(MOST_INTERVAL) };
         self.blocks = 0;
         self.turn(Stage::Kept);
     }
@@ -161,7 +143,8 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
-    use super::super::constants::FITTED;
+    use std::time::Duration;
+
     use super::*;
 
     const OPEN: Option<f64> = Some(1.02);
@@ -175,7 +158,7 @@ mod tests {
 
     impl Road {
         fn new(flowing: u64) -> Road {
-            Road { pause: Pause::new(&FITTED), now: Instant::ZERO, flowing }
+            Road { pause: Pause::new(Part::Nothing), now: Instant::ZERO, flowing }
         }
 
         fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
@@ -206,11 +189,11 @@ mod tests {
         for nth in 0..600 {
             let mode = road.train(false, OPEN);
             if (before, mode) == (Mode::Waiting, Mode::Flowing) {
-                began.push(nth / BLOCK_TRAINS);
+                began.push(nth / TRAINS);
             }
             before = mode;
         }
-        assert_eq!(began, [6, 19, 45]);
+        assert_eq!(began, [6, 19, 44]);
     }
 
     #[test]
