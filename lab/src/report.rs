@@ -16,6 +16,7 @@ pub use bundle::{Bundle, ReadError};
 pub use series::{FrameRow, Points, Series};
 
 use super::findings::{Findings, label};
+use super::kernel_tcp;
 use super::record::Record;
 use crate::scenario::point::Point;
 use chart::{RowName, escape};
@@ -58,6 +59,12 @@ impl View<'_> {
     fn class(&self, arm: &str) -> String {
         let nth = self.bundle.trial.arms.iter().position(|known| known == arm).unwrap_or(0);
         format!("a{nth}")
+    }
+
+    /// True if the kernel's TCP carried the arm's flows.
+    fn is_kernels(&self, arm: &str) -> bool {
+        let mut runs = self.bundle.records.iter().filter(|record| record.arm == arm);
+        runs.any(|run| run.result.flows.iter().any(|flow| kernel_tcp::is_receiver(&flow.receiver)))
     }
 
     /// Arms at points, in the order of the tables.

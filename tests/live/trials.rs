@@ -203,6 +203,32 @@ fn a_live_world_refuses_what_it_cannot_run_at_its_place() {
     }
 }
 
+/// Transfers of one size, a flow that is over before anything counts, and one that starts late.
+const TIMED: &str = "traffic=[\
+    { from: first, to: last, kind: bulk, bytes: 20kB, repeat: 3, think: 100ms, start: 1100ms }, \
+    { from: first, to: last, kind: cbr, every: 20ms, segment_bytes: 200, stop: 500ms, background: true }, \
+    { from: last, to: first, kind: bulk, start: 2500ms, background: true }]";
+
+#[test]
+fn flows_between_namespaces_start_stop_and_have_their_size() {
+    if !can_run("flows_between_namespaces_start_stop_and_have_their_size", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("timed", "netns", TEXT);
+    let output = scenario.trial(&["--set", TIMED]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let records = scenario.records();
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let flows = &record["result"]["flows"];
+        assert_eq!((&flows[0]["id"], &flows[0]["completed"]["count"]), (&"f0".into(), &3.into()), "{flows}");
+        assert_eq!(flows[1]["bytes_delivered"], 0, "{flows}");
+        // Half a second of a link that carries 11 Mbit/s at the most.
+        let late = flows[2]["bytes_delivered"].as_u64().expect("it is counted");
+        assert!((1..11_000_000 / 8 / 2).contains(&late), "{flows}");
+    }
+}
+
 /// No radio is less than a nanosecond late, so that no run counts.
 #[test]
 fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {

@@ -75,16 +75,19 @@ fn table(
             let label = escape(&label(&point.point));
             let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">{label}</th></tr>");
         }
-        for arm in &point.arms {
+        // The kernel's TCP has no agents: its arms stand apart, below ours.
+        let (kernels, ours): (Vec<_>, Vec<_>) = point.arms.iter().partition(|arm| view.is_kernels(&arm.arm));
+        let row = |arm: &ArmFindings| {
             let ((mean, interval, runs), rest) = of(point, arm);
-            let _ = write!(
-                html,
-                "<tr class=\"{}\"><th>{SWATCH}{}</th><td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{rest}\
-                 </tr>",
-                view.class(&arm.arm),
-                escape(&arm.arm)
-            );
+            let (class, name) = (view.class(&arm.arm), escape(&arm.arm));
+            let cells = format!("<td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{rest}");
+            format!("<tr class=\"{class}\"><th>{SWATCH}{name}</th>{cells}</tr>")
+        };
+        html.extend(ours.into_iter().map(row));
+        if !kernels.is_empty() {
+            let _ = write!(html, "<tr><th colspan=\"{count}\" class=\"point\">the kernel's TCP</th></tr>");
         }
+        html.extend(kernels.into_iter().map(row));
         html.push_str("</tbody>");
     }
     html + "</table></div>\n"

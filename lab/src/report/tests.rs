@@ -318,6 +318,17 @@ fn all_arms_of_a_figure_have_one_measure_of_round_trips() {
 }
 
 #[test]
+fn arms_of_the_kernels_tcp_stand_below_ours() {
+    let arms = ["kernel", "every"];
+    let records = arms.map(|arm| record(8, arm, 1, 200.0));
+    let html = html(&Bundle::new(trial(&arms, &[8]), records.to_vec(), BTreeMap::new()));
+    let (_, table) = html.split_once("<table class=\"results\">").expect("it has results");
+    let (_, rows) = table.split_once("<tbody>").expect("it has rows");
+    let places = ["every</th>", ">the kernel's TCP</th>", "</i>kernel</th>"].map(|mark| rows.find(mark));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+}
+
+#[test]
 fn what_was_run_stands_above_all() {
     let html = html(&bundle());
     assert!(html.contains("<p>What was run: 4, 8 or 12 hops.</p>"), "{html}");
