@@ -121,8 +121,8 @@ fn kernels_reach_over_three_hops_see_losses_as_retries_and_an_outage_as_failures
 }
 
 #[test]
-fn a_routing_daemon_and_the_doctor_read_the_stations_of_a_real_nl80211() {
-    let test = "a_routing_daemon_and_the_doctor_read_the_stations_of_a_real_nl80211";
+fn a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211() {
+    let test = "a_routing_daemon_a_proxy_and_the_doctor_read_the_stations_of_a_real_nl80211";
     if !can_run(test) {
         return;
     }
@@ -137,21 +137,31 @@ fn a_routing_daemon_and_the_doctor_read_the_stations_of_a_real_nl80211() {
         told() { /program/hopwise status --control /run/route.sock; }\n\
         for n in $(seq 100); do told | grep -q -e -60 && break; sleep 0.2; done\n\
         echo mark status; told\n\
+        p=/run/proxy.yaml\n\
+        printf 'fixed: { name: hopf }\nmobile: { name: hopm }\nuser: root\nwatchdog: off\n' > $p\n\
+        printf 'control: /run/proxy.sock\nstations: [{ interface: air0, mobiles: ' >> $p\n\
+        printf '[{ address: 10.0.0.2, station: \"02:00:00:00:00:01\" }] }]\n' >> $p\n\
+        ip netns exec n0 /program/hopwise proxy $p & proxy=$!\n\
+        told() { /program/hopwise proxy status --text --control /run/proxy.sock; }\n\
+        for n in $(seq 100); do told | grep -q -e -60 && break; sleep 0.2; done\n\
+        echo mark proxy; told\n\
         echo mark doctor; on n0 /program/hopwise doctor\n\
-        kill $daemon; wait $daemon; echo ended $?";
+        for one in $daemon $proxy; do kill $one; wait $one; echo ended $?; done";
     let done = folder.world(1, LIMIT, &[], script).output().expect("it starts");
     let all = said(&done);
     let (_, told) = all.split_once("mark status\n").unwrap_or_else(|| panic!("{all}"));
-    let (status, doctor) = told.split_once("mark doctor\n").unwrap_or_else(|| panic!("{all}"));
-    for wanted in ["air0: 1 station", "10.0.0.2", "02:00:00:00:00:01", "-60"] {
-        assert!(status.contains(wanted), "{wanted}: {all}");
+    let (told, doctor) = told.split_once("mark doctor\n").unwrap_or_else(|| panic!("{all}"));
+    let (route, proxy) = told.split_once("mark proxy\n").unwrap_or_else(|| panic!("{all}"));
+    assert!(route.contains("air0: 1 station"), "{all}");
+    for wanted in ["10.0.0.2", "02:00:00:00:00:01", "-60"] {
+        assert!(route.contains(wanted) && proxy.contains(wanted), "{wanted}: {all}");
     }
     let row = doctor.lines().find(|line| line.contains("stations     air0: "));
     assert!(
         row.is_some_and(|row| row.contains("1 station is odd") || row.contains("airtime-never-counts")),
         "{all}"
     );
-    assert!(doctor.contains("ended 0"), "{all}");
+    assert_eq!(doctor.matches("ended 0").count(), 2, "{all}");
 }
 
 #[test]
