@@ -1,4 +1,4 @@
-//! Rows of text in columns.
+//! Rows of text in columns. By hand: columns are left out where a terminal is narrow, which crates for tables wrap.
 
 use std::io::{self, IsTerminal};
 

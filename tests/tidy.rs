@@ -115,6 +115,21 @@ fn at_most_five_files_implement_a_connection() {
     assert!(found.len() <= 5, "give a part the step, or put it into one of these: {found:?}");
 }
 
+/// A signal's handler may not use the poller.
+const HANDLER: &str = "stack/host/src/confine/refused.rs";
+
+#[test]
+fn one_file_waits_for_descriptors() {
+    let words = ["poll(&mut [", "rustix::event::poll", "libc::poll(", "epoll::create", "epoll::wait"];
+    let waits = |line: &str| words.iter().any(|word| line.contains(word)).then(String::new);
+    let is_other = |file: &File| {
+        !file.path.ends_with("stack/host/src/poller.rs")
+            && !file.path.ends_with(HANDLER)
+            && file.path.contains("src/")
+    };
+    nothing(lines_where(is_other, waits));
+}
+
 #[test]
 fn no_circle_of_files_is_larger_than_three() {
     nothing(circles::findings(&files()));

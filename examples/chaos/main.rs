@@ -1,6 +1,18 @@
 //! Chaos: daemons of Hopwise are killed, stopped, flooded and lied to at random, while honest programs transfer bytes
 //! through them. `--soak` leaves the daemons alone and watches their use of the machine.
 //!
+//! Three sites share nothing: a mesh with AODV, one with DYMO, and a base station with a proxy. Each has a radio world
+//! of its own (`hopwise air`), and honest programs that transfer random bytes both ways. Both ends compare SHA-256. A
+//! seed draws the events and their order: kills, stops, full disks, clocks that jump, links that flap, floods and
+//! forged messages. Real processes meet them at other instants each time, so the list of events is printed.
+//!
+//! A transfer may be cut. Only the death of a daemon may end one early and cleanly, since the kernel closes its
+//! sockets. After the events all is quiet, and each program has to succeed. Then daemons end in order, and each station
+//! has to be as it was: devices, routes, rules, nft, switches, sockets, processes. The test runs in namespaces of
+//! network, mounts and processes of its own. It may know the daemons by their command, files, signals and what the
+//! kernel reports of them, but not by their code. It may not set the machine's clock: libfaketime moves what single
+//! daemons read.
+//!
 //! Exit status: 0 when no rule was violated, 1 when one was or a signal ended the run early. It is 2 when the arguments
 //! are refused, and 77 when it cannot run here.
 

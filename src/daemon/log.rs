@@ -13,10 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_host::Clock;
+use hopwise_host::{Clock, wait_for};
 use lines::Lines;
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -117,7 +117,7 @@ impl Write for Stderr {
             match rustix::io::write(io::stderr(), bytes) {
                 // Another program that shares it has made it non-blocking.
                 Err(rustix::io::Errno::AGAIN) => {
-                    poll(&mut [PollFd::new(&io::stderr(), PollFlags::OUT)], None)?;
+                    wait_for(&mut [PollFd::new(&io::stderr(), PollFlags::OUT)], Duration::MAX)?;
                 }
                 written => return Ok(written?),
             }

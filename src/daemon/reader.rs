@@ -130,7 +130,10 @@ impl Drop for Other {
         drop(self.asks.take());
         if !ends_soon(&mut self.process) {
             let process = self.process.id();
-            tracing::warn!(process, "what reads the keys or rules anew does not end, and is left to itself");
+            tracing::warn!(
+                process,
+                "the program that reads the keys or rules anew does not end, and is left to itself"
+            );
         }
     }
 }

@@ -267,7 +267,7 @@ impl Daemon {
             stopped
         });
         let Ok(stopped) = timeout(left + LAST_WRITES, stopped).await else {
-            tracing::error!("what was captured could not be written in time");
+            tracing::error!("the last packets of a capture could not be written in time");
             return;
         };
         match stopped {

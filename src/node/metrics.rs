@@ -112,10 +112,15 @@ fn bounds(page: &mut Page, snapshot: &Snapshot) {
         (
             "hopwise_held",
             "gauge",
-            "What peers and clients make the node hold: connections, fragments, seats, bytes of memory.",
+            "Connections, fragments, seats and bytes of memory that the node holds for peers and clients.",
             &bounds.held,
         ),
-        ("hopwise_held_most", "gauge", "The most that the node may hold of it.", &bounds.most),
+        (
+            "hopwise_held_most",
+            "gauge",
+            "The most connections, fragments, seats and bytes of memory that the node may hold.",
+            &bounds.most,
+        ),
         (
             "hopwise_gave_way_total",
             "counter",
@@ -131,7 +136,7 @@ fn bounds(page: &mut Page, snapshot: &Snapshot) {
 }
 
 fn relays(page: &mut Page, snapshot: &Snapshot) {
-    page.family("hopwise_relay_total", "counter", "What SOCKS5 and forwards counted.");
+    page.family("hopwise_relay_total", "counter", "Events of SOCKS5 and of forwards, by name.");
     for (what, count) in snapshot.relays.iter().filter(|(what, _)| !what.ends_with(OPEN)) {
         page.line("hopwise_relay_total", format_args!("what=\"{what}\""), *count);
     }

@@ -18,7 +18,7 @@ use crate::descriptor::{Descriptor, Make};
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "ack-filter",
-    rule: "of a flow's pure ACKs that wait for a link, lets only the newest go",
+    rule: "lets only the newest go of a flow's pure ACKs that wait for a link",
     source: "RFC 3449 §5.2.1",
     params: &[],
     shorthand: None,

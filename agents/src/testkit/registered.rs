@@ -91,12 +91,17 @@ fn the_book_has_a_table_of_each_kind_of_agent() {
     assert!(made == page, "`{WRITE}=1 cargo test -p hopwise-agents the_book` mends the tables: {lacking:#?}");
 }
 
+/// The tables of agents have each one's source. The page tells more of papers.
 #[test]
-fn the_bibliography_names_every_agent() {
+fn the_bibliography_tells_of_agents_that_there_are() {
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/bibliography.md");
     let papers = fs::read_to_string(&place).expect("the page");
-    for agent in registry::all() {
-        assert!(papers.contains(&format!("`{}`", agent.name)), "docs/bibliography.md lacks {}", agent.name);
+    let rows = papers.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let names = rows.flat_map(|(cell, _)| cell.split(", ").map(|name| name.trim_matches('`').to_owned()));
+    let names: Vec<_> = names.collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(registry::all().iter().any(|agent| agent.name == name), "docs/bibliography.md has {name}");
     }
 }
 

@@ -13,7 +13,7 @@ const WORDS: [&str; 5] = ["passw", "passphrase", "secret", "psk", "token"];
 const FEWEST_DIGITS: usize = 32;
 
 /// Said in place of an error that quotes a secret.
-pub(super) const PROBLEM: &str = "what stands here does not fit, and is not shown: it may be a secret";
+pub(super) const PROBLEM: &str = "the value does not fit, and is not shown: it may be a secret";
 pub(super) const ACCEPTED: &str = "in quotes where it could be read as a number";
 
 pub(super) fn is_secret(path: &YamlPath) -> bool {

@@ -1,4 +1,6 @@
 //! Charts as SVG text. The caller fixes the scales: charts of several arms lie over each other.
+//!
+//! By hand: crates for charts bring fonts and renderers, and none keeps two themes and a printed page in one file.
 
 mod axis;
 

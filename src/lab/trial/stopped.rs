@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_host::wait_to_read;
-use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::failure::{self, Failure};
 use crate::signals::Caught;
@@ -52,7 +51,7 @@ impl Drop for Stopped {
 }
 
 fn end_with(ends: &OwnedFd, is_over: &AtomicBool, said: impl FnOnce() -> String) {
-    while poll(&mut [PollFd::new(ends, PollFlags::IN)], None).is_err() {}
+    while wait_to_read(ends.as_fd(), Duration::MAX).is_err() {}
     if !is_over.load(Ordering::Relaxed) {
         failure::remark(&said());
         process::exit(INTERRUPTED);

@@ -1,4 +1,4 @@
-//! HTTP for the page of metrics, one request for each connection.
+//! HTTP for the page of metrics, one request for each connection. By hand: it reads one request line and two headers.
 //!
 //! A stranger's page in a browser may send requests to this server under a name of its own that leads here (DNS
 //! rebinding). A request is answered if it names this server by its address, as `localhost`, or by a name from the

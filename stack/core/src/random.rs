@@ -1,4 +1,6 @@
 //! Random numbers for worlds, faults and tests. The machines of this crate use none.
+//!
+//! By hand: a seed must draw the same numbers for ever, and the generators of `rand` may change with its versions.
 
 /// SplitMix64: small, and the same on every platform. Unsuitable for secrets.
 #[derive(Clone, Debug)]

@@ -93,7 +93,8 @@ fn say(call: usize) {
     write_if_it_takes_it(libc::STDERR_FILENO, &line.bytes[..line.len]);
 }
 
-/// Writes only if there is room: a reader that has stopped must not stop the thread, too.
+/// Writes only if there is room: a reader that has stopped must not stop the thread, too. A signal's handler may call
+/// little, so this one does not wait as all else does (`poller.rs`).
 fn write_if_it_takes_it(fd: libc::c_int, text: &[u8]) {
     let mut watched = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one descriptor is watched, and nobody else has the bytes.
