@@ -101,8 +101,7 @@ impl InterfaceSnapshot {
             count => format!("{interface}: {count} stations"),
         }];
         if !stations.is_empty() {
-            let rows: Vec<_> = stations.iter().map(StationSnapshot::cells).collect();
-            lines.extend(table::lines(&COLUMNS, &rows));
+            lines.extend(table_of(stations.iter()));
         }
         let told = not_believed.iter();
         lines.extend(told.map(|BrokenRule { rule, drops, station }| {
@@ -110,6 +109,10 @@ impl InterfaceSnapshot {
         }));
         lines
     }
+}
+
+pub(crate) fn table_of<'a>(stations: impl Iterator<Item = &'a StationSnapshot>) -> Vec<String> {
+    table::lines(&COLUMNS, &stations.map(StationSnapshot::cells).collect::<Vec<_>>())
 }
 
 const COLUMNS: [&str; 11] = [

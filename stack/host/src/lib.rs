@@ -16,6 +16,7 @@ mod counters;
 mod driver;
 mod fault;
 pub mod firewall;
+mod first_links;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -56,6 +57,7 @@ pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
+pub use first_links::{FirstLinks, LinkTeller};
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};

@@ -1,0 +1,103 @@
+//! Tells connections the facts about our own link on the way to their peers.
+//!
+//! A thread finds the station that gets the packets for a peer first: a link that finds neighbours itself names it, and
+//! for a TUN device the kernel does, by its route and its neighbours. The facts about that station come from the
+//! [`StationSource`](crate::nl80211::StationSource) of the interface, as they are believed. A capture that runs gets
+//! the same ones.
+
+mod stations;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkFacts, StationAddress};
+
+use crate::capture::Capture;
+use crate::nl80211::EVERY;
+use crate::stack::Stack;
+use stations::Stations;
+
+/// The pause between two looks for the ways to peers.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The same where no way has stations: an interface may come to have some.
+const LOOK_SELDOM: Duration = Duration::from_secs(1);
+/// The peers whose ways are known. Connections to others have no facts.
+const MOST_PEERS: usize = 256;
+/// Telling more connections takes longer than is worth 20 times a second.
+const MANY: usize = 2_000;
+
+/// The facts about our own link on the way to each peer.
+pub type FirstLinks = BTreeMap<IpAddr, Arc<LinkFacts>>;
+
+/// The beginning of the way to a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The kernel routes.
+    ByKernel,
+    /// The station that gets the packets, on the device of a link.
+    To(String, StationAddress),
+}
+
+/// The thread that tells; it ends when this is dropped.
+#[derive(Debug)]
+pub struct LinkTeller {
+    is_ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LinkTeller {
+    /// Tells the connections of these stacks, which share a clock, and the capture.
+    pub fn start(stacks: Vec<Stack>, capture: Capture) -> io::Result<LinkTeller> {
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_ending);
+        let tell = move || tell(&stacks, &capture, &ends);
+        let thread = thread::Builder::new().name("first-links".into()).spawn(tell)?;
+        Ok(LinkTeller { is_ending, thread: Some(thread) })
+    }
+}
+
+impl Drop for LinkTeller {
+    fn drop(&mut self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has panicked, and has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tell(stacks: &[Stack], capture: &Capture, is_ending: &AtomicBool) {
+    let Some(first) = stacks.first() else { return };
+    let clock = first.clock();
+    let mut stations = Stations::default();
+    let mut look_at = Instant::ZERO;
+    let mut are_many = false;
+    let mut told = Arc::new(FirstLinks::new());
+    while !is_ending.load(Ordering::Relaxed) {
+        let now = clock.now();
+        if look_at <= now {
+            let mut ways = BTreeMap::new();
+            let connections = stacks.iter().map(|stack| stack.shared().add_ways(&mut ways, MOST_PEERS));
+            are_many = connections.sum::<usize>() > MANY;
+            stations.look(now, &ways);
+            look_at = now + if stations.has_any() { LOOK_EVERY } else { LOOK_SELDOM };
+        }
+        stations.poll(now);
+        let known = stations.facts(now);
+        if known != *told {
+            told = Arc::new(known);
+            for stack in stacks {
+                stack.with(|_, endpoint| endpoint.set_links(&mut |peer| told.get(&peer).cloned()));
+            }
+            capture.tell_links(&told);
+        }
+        let until_look = look_at.since(clock.now());
+        thread::park_timeout(if stations.has_any() && !are_many { EVERY } else { until_look });
+    }
+}
