@@ -18,6 +18,7 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
 use crate::capture::Capture;
+use crate::clock::Clock;
 use crate::nl80211::EVERY;
 use crate::stack::Stack;
 use stations::Stations;
@@ -53,9 +54,18 @@ pub struct LinkTeller {
 impl LinkTeller {
     /// Tells the connections of these stacks, which share a clock, and the capture.
     pub fn start(stacks: Vec<Stack>, capture: Capture) -> io::Result<LinkTeller> {
+        LinkTeller::tell(stacks, capture)
+    }
+
+    /// Tells the capture alone about the links to these peers, to which the kernel routes. Times are those of `clock`.
+    pub fn for_capture(peers: Vec<IpAddr>, clock: Clock, capture: Capture) -> io::Result<LinkTeller> {
+        LinkTeller::tell(Routed { peers, clock }, capture)
+    }
+
+    fn tell(told: impl Told, capture: Capture) -> io::Result<LinkTeller> {
         let is_ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_ending);
-        let tell = move || tell(&stacks, &capture, &ends);
+        let tell = move || tell(&told, &capture, &ends);
         let thread = thread::Builder::new().name("first-links".into()).spawn(tell)?;
         Ok(LinkTeller { is_ending, thread: Some(thread) })
     }
@@ -72,9 +82,51 @@ impl Drop for LinkTeller {
     }
 }
 
-fn tell(stacks: &[Stack], capture: &Capture, is_ending: &AtomicBool) {
-    let Some(first) = stacks.first() else { return };
-    let clock = first.clock();
+/// Those who get the facts beside a capture.
+trait Told: Send + 'static {
+    fn clock(&self) -> Option<Clock>;
+    /// Adds the ways to peers, and returns the number of connections.
+    fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>) -> usize;
+    fn take(&self, links: &FirstLinks);
+}
+
+impl Told for Vec<Stack> {
+    fn clock(&self) -> Option<Clock> {
+        self.first().map(Stack::clock)
+    }
+
+    fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>) -> usize {
+        self.iter().map(|stack| stack.shared().add_ways(ways, MOST_PEERS)).sum()
+    }
+
+    fn take(&self, links: &FirstLinks) {
+        for stack in self {
+            stack.with(|_, endpoint| endpoint.set_links(&mut |peer| links.get(&peer).cloned()));
+        }
+    }
+}
+
+/// Peers to which the kernel routes, and no connections.
+struct Routed {
+    peers: Vec<IpAddr>,
+    clock: Clock,
+}
+
+impl Told for Routed {
+    fn clock(&self) -> Option<Clock> {
+        Some(self.clock)
+    }
+
+    fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>) -> usize {
+        ways.extend(self.peers.iter().take(MOST_PEERS).map(|peer| (*peer, Way::ByKernel)));
+        0
+    }
+
+    fn take(&self, _: &FirstLinks) {}
+}
+
+fn tell(to: &impl Told, capture: &Capture, is_ending: &AtomicBool) {
+    let Some(clock) = to.clock() else { return };
     let mut stations = Stations::default();
     let mut look_at = Instant::ZERO;
     let mut are_many = false;
@@ -83,8 +135,7 @@ fn tell(stacks: &[Stack], capture: &Capture, is_ending: &AtomicBool) {
         let now = clock.now();
         if look_at <= now {
             let mut ways = BTreeMap::new();
-            let connections = stacks.iter().map(|stack| stack.shared().add_ways(&mut ways, MOST_PEERS));
-            are_many = connections.sum::<usize>() > MANY;
+            are_many = to.add_ways(&mut ways) > MANY;
             stations.look(now, &ways);
             look_at = now + if stations.has_any() { LOOK_EVERY } else { LOOK_SELDOM };
         }
@@ -92,9 +143,7 @@ fn tell(stacks: &[Stack], capture: &Capture, is_ending: &AtomicBool) {
         let known = stations.facts(now);
         if known != *told {
             told = Arc::new(known);
-            for stack in stacks {
-                stack.with(|_, endpoint| endpoint.set_links(&mut |peer| told.get(&peer).cloned()));
-            }
+            to.take(&told);
             capture.tell_links(&told);
         }
         let until_look = look_at.since(clock.now());
