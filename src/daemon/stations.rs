@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use hopwise_core::agent::Path;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 use hopwise_host::nl80211::Report;
 use serde::{Deserialize, Serialize};
@@ -149,6 +150,11 @@ impl StationSnapshot {
             tx_duration_us: facts.tx_duration.map(micros),
             rx_duration_us: facts.rx_duration.map(micros),
         }
+    }
+
+    /// The first link of a path, if a driver tells of it.
+    pub(crate) fn of_path(path: &Path, now: Instant) -> Option<StationSnapshot> {
+        path.link.as_deref().map(|facts| StationSnapshot::of(facts, now, None))
     }
 
     fn cells(&self) -> Vec<String> {

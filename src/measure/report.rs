@@ -99,7 +99,7 @@ impl SideReport {
             acks_sent: stats.acks_sent,
             acks_repeated: stats.acks_repeated,
             shadows: Shadow::of(info),
-            link: info.path.link.as_deref().map(|facts| StationSnapshot::of(facts, now, None)),
+            link: StationSnapshot::of_path(&info.path, now),
         };
         let (local, remote) = (info.flow.local.to_string(), info.flow.remote.to_string());
         SideReport { local, remote, tcp: Some(tcp) }

@@ -386,7 +386,7 @@ impl ConnSnapshot {
             acks_sent: stats.acks_sent,
             acks_repeated: stats.acks_repeated,
             acks_per_segment: share(stats.acks_sent, data_segments),
-            link: info.path.link.as_deref().map(|facts| StationSnapshot::of(facts, now, None)),
+            link: StationSnapshot::of_path(&info.path, now),
         }
     }
 }

@@ -38,7 +38,7 @@ fn a_drivers_bit_rate_goes_before_that_of_routing_and_its_absence_too() {
     assert_eq!(seen(&mut pair), (None, None), "nobody has told anything");
     routing_says(&mut pair, Some(1_000_000));
     assert_eq!(seen(&mut pair), (Some(1_000_000), None));
-    // Nothing is known of this link, which changes nothing about the rate of routing.
+    // A link of which no driver tells keeps the rate of routing.
     tell(&mut pair, B, None);
     assert_eq!(seen(&mut pair), (Some(1_000_000), None));
     let fast = facts(Some(11_000_000));

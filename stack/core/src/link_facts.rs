@@ -101,8 +101,8 @@ impl LinkFacts {
         }
     }
 
-    /// What happened on the link between an earlier report and this one. None if they are of two stations, or if
-    /// no time lies between them. A count that either lacks, or that began anew, is absent.
+    /// The change from an earlier report to this one. None if they are of two stations, or if no time lies between
+    /// them. A count that either lacks, or that began anew, is absent.
     pub fn since(&self, earlier: &LinkFacts) -> Option<LinkChange> {
         if self.station != earlier.station || self.at <= earlier.at {
             return None;
@@ -125,7 +125,7 @@ impl LinkFacts {
     }
 }
 
-/// What happened on a link between two reports, in the words of [`LinkFacts`].
+/// The change of a link between two reports, in the words of [`LinkFacts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkChange {
     /// The time between the reports.
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((change.over, change.tx_packets, change.rx_duration), (ms(200), Some(40), None));
         let shares = (change.retries_permille(), change.lost_permille(), change.airtime_permille());
         assert_eq!(shares, (Some(200), Some(25), Some(100)));
-        // Nothing was sent: no share is known, and none is zero.
+        // A station that got nothing has no shares, and no share is zero.
         let silent = LinkFacts { tx_packets: Some(100), tx_retries: Some(10), tx_failed: Some(3), ..now };
         let change = silent.since(&then).expect("of one station");
         assert_eq!((change.retries_permille(), change.lost_permille()), (None, None));

@@ -29,9 +29,9 @@ use hopwise_core::trace::TraceEvent;
 pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
 
-use crate::first_links::FirstLinks;
 use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
+use crate::way::FirstLinks;
 
 pub use checksum::finish_checksum;
 pub use explainer::Explainer;
@@ -212,7 +212,7 @@ impl Capture {
         Ok((path, counts))
     }
 
-    /// Takes what the drivers tell of our own links, at the time when connections are told the same.
+    /// Takes the facts about our own links, at the time when connections are told the same.
     pub fn tell_links(&self, links: &Arc<FirstLinks>) {
         if self.queue.is_open() {
             self.queue.push_links(links);

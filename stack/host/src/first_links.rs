@@ -15,12 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hopwise_core::{Instant, LinkFacts, StationAddress};
+use hopwise_core::Instant;
 
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::nl80211::EVERY;
 use crate::stack::Stack;
+use crate::way::{FirstLinks, Way, add_ways};
 use stations::Stations;
 
 /// The pause between two looks for the ways to peers.
@@ -31,18 +32,6 @@ const LOOK_SELDOM: Duration = Duration::from_secs(1);
 const MOST_PEERS: usize = 256;
 /// Telling more connections takes longer than is worth 20 times a second.
 const MANY: usize = 2_000;
-
-/// The facts about our own link on the way to each peer.
-pub type FirstLinks = BTreeMap<IpAddr, Arc<LinkFacts>>;
-
-/// The beginning of the way to a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// The kernel routes.
-    ByKernel,
-    /// The station that gets the packets, on the device of a link.
-    To(String, StationAddress),
-}
 
 /// The thread that tells; it ends when this is dropped.
 #[derive(Debug)]
@@ -82,7 +71,7 @@ impl Drop for LinkTeller {
     }
 }
 
-/// Those who get the facts beside a capture.
+/// The receivers of the facts, beside a capture.
 trait Told: Send + 'static {
     fn clock(&self) -> Option<Clock>;
     /// Adds the ways to peers, and returns the number of connections.
@@ -96,7 +85,8 @@ impl Told for Vec<Stack> {
     }
 
     fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>) -> usize {
-        self.iter().map(|stack| stack.shared().add_ways(ways, MOST_PEERS)).sum()
+        let add = |stack: &Stack| stack.shared().look_at_driver(|driver| add_ways(driver, ways, MOST_PEERS));
+        self.iter().map(add).sum()
     }
 
     fn take(&self, links: &FirstLinks) {

@@ -1,5 +1,5 @@
-//! Comments on our own link, from the facts that its driver tells: each report that says something new is in the comment
-//! of the next packet over that link.
+//! Comments on our own link, from the facts that its driver tells: the next packet over that link has what is new in a
+//! report.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -10,9 +10,9 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
 use super::queue::Head;
-use crate::first_links::FirstLinks;
 use crate::nl80211::EVERY;
 use crate::observer::Direction;
+use crate::way::FirstLinks;
 
 /// The facts of each link, and what the file has of them.
 #[derive(Debug, Default)]
@@ -64,8 +64,8 @@ fn is_same(one: &LinkFacts, other: &LinkFacts) -> bool {
     ageless(one) == ageless(other)
 }
 
-/// For example "link to 02:00:00:00:00:01; signal -61 dBm; 2.0 Mbit/s; 40 packets, 12 retries, 1 lost, airtime 18.2 % in
-/// 51 ms; heard 9.000 ms ago; told 7.000 ms ago". Facts that are not known are left out.
+/// For example "link to 02:00:00:00:00:01; signal -61 dBm; 2.0 Mbit/s; 40 packets, 12 retries, 1 lost, airtime 18.2 %
+/// in 51 ms; heard 9.000 ms ago; told 7.000 ms ago". Facts that are not known are left out.
 struct Said<'a> {
     /// The report in the last comment.
     before: Option<&'a LinkFacts>,
@@ -94,7 +94,7 @@ impl fmt::Display for Said<'_> {
     }
 }
 
-/// What happened since the last comment.
+/// The counts since the last comment.
 fn happened(before: &LinkFacts, facts: &LinkFacts) -> Option<String> {
     let change = facts.since(before)?;
     let counts = [(change.tx_packets, "packets"), (change.tx_retries, "retries"), (change.tx_failed, "lost")];

@@ -9,8 +9,8 @@ use parking_lot::{Condvar, Mutex};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
 
-use crate::first_links::FirstLinks;
 use crate::observer::{Direction, SeenPacket};
+use crate::way::FirstLinks;
 
 /// The bound of each of the two buffers.
 const MOST_BYTES: usize = 16 << 20;
@@ -76,7 +76,7 @@ pub(super) enum Record<'a> {
     Packet(Head, &'a [u8]),
     Event(TraceEvent),
     Decisions(&'a [u8]),
-    /// What the drivers tell of our own links.
+    /// The facts about our own links.
     Links(&'a Arc<FirstLinks>),
 }
 

@@ -1,8 +1,8 @@
 mod decisions;
+mod links;
 mod rotation;
 
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 
 use hopwise_core::agent::{AckRule, By, Why};
 use hopwise_core::trace::{DropReason, SentWhat, TraceKind};
-use hopwise_core::{Instant, LinkFacts, Seq, StationAddress};
+use hopwise_core::{Instant, Seq};
 
 use super::*;
 use crate::observer::Direction;
@@ -96,31 +96,21 @@ fn ack_sent(number: u32) -> TraceKind {
 }
 
 /// The packets of a file with their comments.
-fn read_all(path: &Path) -> Vec<(Vec<u8>, Vec<String>)> {
+pub(super) fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
     let bytes = fs::read(path).expect("the file is there");
     let mut reader = PcapNgReader::new(&bytes[..]).expect("it begins with a section");
     let mut packets = Vec::new();
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(EnhancedPacketBlock { data, options, .. }) = block.expect("whole blocks")
         {
-            let comments = options.iter().filter_map(|option| match option {
+            let comment = options.iter().find_map(|option| match option {
                 EnhancedPacketOption::Comment(text) => Some(text.to_string()),
                 _ => None,
             });
-            packets.push((data.to_vec(), comments.collect()));
+            packets.push((data.to_vec(), comment.unwrap_or_default()));
         }
     }
     packets
-}
-
-/// The packets of a file with the first comment of each.
-pub(super) fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
-    let first = |comments: Vec<String>| comments.into_iter().next().unwrap_or_default();
-    read_all(path).into_iter().map(|(packet, comments)| (packet, first(comments))).collect()
-}
-
-fn comments(path: &Path) -> Vec<Vec<String>> {
-    read_all(path).into_iter().map(|(_, comments)| comments).collect()
 }
 
 #[test]
@@ -219,32 +209,6 @@ fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
     let left = "ACK 3: delayed:d=3 decided it, count 3 of 3, in place of 2 more that were decided before it could \
                 leave; 2 hops; agents by rules.4; answers frame 3";
     assert_eq!(comments, [decided(1), decided(2), decided(3), left.to_owned()]);
-}
-
-#[test]
-fn a_packet_has_a_comment_on_its_link_beside_its_reason() {
-    let folder = Folder::new("capture-links");
-    let (capture, mut tap) = new();
-    let tell = |ns| {
-        let station = StationAddress([2, 0, 0, 0, 0, 1]);
-        let facts = LinkFacts { signal_dbm: Some(-61), ..LinkFacts::new(station, Instant(ns)) };
-        let peer = IpAddr::from([10, 0, 0, 2]);
-        capture.tell_links(&Arc::new([(peer, Arc::new(facts))].into()));
-    };
-    tell(1);
-    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
-    let ip = [[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 6], [0, 0, 10, 0, 0, 1, 10, 0, 0, 2]].concat();
-    packet(&mut tap, Direction::Out, 0, 1, &ip);
-    tell(2);
-    event(&mut tap, 10, 2, ack_sent(9));
-    packet(&mut tap, Direction::Out, 0, 2, &ip);
-    packet(&mut tap, Direction::Out, 0, 3, b"no IP");
-    capture.stop().expect("it runs");
-    let told = comments(&folder.file("a.pcapng"));
-    let of_link = "link to 02:00:00:00:00:01; signal -61 dBm; told 0.000 ms ago";
-    assert!(told[0].is_empty(), "what was told before the capture is no news of it: {told:?}");
-    assert!(told[1].len() == 2 && told[1][0].starts_with("ACK 1") && told[1][1] == of_link, "{told:?}");
-    assert!(told[2].is_empty(), "{told:?}");
 }
 
 /// The rest of a bundle that a full link refused leaves after other packets have left by other links.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use super::{FirstLinks, Way};
 use crate::netlink::name_of;
 use crate::netlink::way::Ways;
 use crate::nl80211::StationSource;
+use crate::way::{FirstLinks, Way};
 
 /// A report that is older says nothing of the link as it is.
 const FRESH: Duration = Duration::from_secs(1);

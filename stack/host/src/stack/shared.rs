@@ -2,10 +2,8 @@
 
 mod unpushed;
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +16,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use hopwise_core::endpoint::{ConnId, SendError};
 use hopwise_core::trace::StateName;
-use hopwise_core::{Endpoint, Instant, NextHop};
+use hopwise_core::{Endpoint, Instant};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::driver::{Driver, Iteration};
-use crate::first_links::Way;
 use crate::poller::Poller;
 use crate::stack::{Drives, Waiting};
 use crate::sys;
@@ -84,17 +81,6 @@ impl Inner {
     }
 }
 
-/// None while the station is unknown.
-fn way_to(driver: &Driver<Endpoint>, peer: IpAddr) -> Option<Way> {
-    let (link, hop) = driver.machine().way_to(peer)?;
-    let link = driver.link(link)?;
-    match hop {
-        NextHop::Neighbour(hop) => Some(Way::To(link.name().to_owned(), link.station_of(hop)?)),
-        NextHop::Link if link.is_routed() => Some(Way::ByKernel),
-        NextHop::Link | NextHop::All => None,
-    }
-}
-
 impl Shared {
     pub(crate) fn new(driver: Driver<Endpoint>) -> Shared {
         let (poller, clock) = (driver.poller(), driver.clock());
@@ -121,19 +107,9 @@ impl Shared {
         self.inner.lock().driver.counters()
     }
 
-    /// Adds the beginnings of the ways to the peers of connections, up to `most`. Returns the number of connections.
-    pub(crate) fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>, most: usize) -> usize {
-        let inner = self.inner.lock();
-        let endpoint = inner.driver.machine();
-        for peer in endpoint.peers() {
-            if ways.len() < most
-                && !ways.contains_key(&peer)
-                && let Some(way) = way_to(&inner.driver, peer)
-            {
-                ways.insert(peer, way);
-            }
-        }
-        endpoint.connections()
+    /// Shows the driver, between two of its turns.
+    pub(crate) fn look_at_driver<R>(&self, look: impl FnOnce(&Driver<Endpoint>) -> R) -> R {
+        look(&self.inner.lock().driver)
     }
 
     /// Reads the endpoint without changing it.
