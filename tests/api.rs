@@ -15,6 +15,8 @@ mod endings;
 mod events;
 #[path = "api/facts.rs"]
 mod facts;
+#[path = "api/first_link.rs"]
+mod first_link;
 #[path = "api/flows.rs"]
 mod flows;
 #[path = "api/fragments.rs"]

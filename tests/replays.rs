@@ -216,7 +216,7 @@ fn files_without_decisions_are_refused_with_what_they_are() {
         (written("short", b"ab"), "it is no capture"),
         (written("text", b"what is this"), "it is no capture"),
         (written("classic.pcap", &classic), "it is a classic pcap, which has no decisions"),
-        (written("version.pcapng", &version), "a decision log of version 9: this program reads version 1"),
+        (written("version.pcapng", &version), "a decision log of version 9: this program reads version 2"),
         (written("other.pcapng", &other), "another 0.1.0 wrote it, and it has no decision log"),
         (radio, "it has no decision log, as the capture of a radio"),
         (folder().join("absent").to_string_lossy().into_owned(), "No such file"),

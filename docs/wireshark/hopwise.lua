@@ -5,6 +5,7 @@
 --   bits of the octet, as in Wireshark's own TARR field;
 -- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held;
 -- * the comments of radios' captures: which try of the MAC a frame is, after which backoff, and what it was lost to;
+-- * what drivers tell of our own links;
 -- * GPSR's header (IP protocol 254), with what follows it.
 --
 --   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y 'hopwise.held_ms > 50' -T fields -e hopwise.agent
@@ -76,6 +77,16 @@ local said = {
     mac_backoff = ProtoField.uint32("hopwise.mac.backoff", "Backoff in slots"),
     mac_lost_to = ProtoField.string("hopwise.mac.lost_to", "Lost to"),
     mac_given_up = ProtoField.bool("hopwise.mac.given_up", "The packet is given up"),
+    link_to = ProtoField.string("hopwise.link.to", "Link to"),
+    link_signal = ProtoField.int32("hopwise.link.signal_dbm", "Signal (dBm)"),
+    link_rate = ProtoField.double("hopwise.link.mbps", "Bit rate (Mbit/s)"),
+    link_packets = ProtoField.uint32("hopwise.link.packets", "Packets since the last comment"),
+    link_retries = ProtoField.uint32("hopwise.link.retries", "Retries since then"),
+    link_lost = ProtoField.uint32("hopwise.link.lost", "Packets given up since then"),
+    link_airtime = ProtoField.double("hopwise.link.airtime", "Airtime since then (%)"),
+    link_over = ProtoField.uint32("hopwise.link.over_ms", "Time since then (ms)"),
+    link_heard = ProtoField.double("hopwise.link.heard_ms", "Last heard before (ms)"),
+    link_told = ProtoField.double("hopwise.link.told_ms", "Told before (ms)"),
 }
 -- A comment may say these more than once.
 local is_repeated = { shadow = true }
@@ -305,6 +316,18 @@ local shapes = {
     { "^no answer: (.*)$", lost_to },
     { "^.- answered, but that was (.*)$", lost_to },
     { "^the packet is given up$", function(add) add("mac_given_up", true) end },
+    { "^link to ([%x:]+)$", function(add, station) add("link_to", station) end },
+    { "^signal (-?%d+) dBm$", function(add, dbm) add("link_signal", tonumber(dbm)) end },
+    { "^([%d.]+) Mbit/s$", function(add, rate) add("link_rate", tonumber(rate)) end },
+    { "^(.*) in (%d+) ms$", function(add, text, over)
+        add("link_over", tonumber(over))
+        add("link_packets", tonumber(text:match("(%d+) packets")))
+        add("link_retries", tonumber(text:match("(%d+) retries")))
+        add("link_lost", tonumber(text:match("(%d+) lost")))
+        add("link_airtime", tonumber(text:match("airtime ([%d.]+) %%")))
+    end },
+    { "^heard ([%d.]+) ms ago$", function(add, ms) add("link_heard", tonumber(ms)) end },
+    { "^told ([%d.]+) ms ago$", function(add, ms) add("link_told", tonumber(ms)) end },
 }
 
 -- Shows each thing that a comment says once: the first counts, but where there may be several.

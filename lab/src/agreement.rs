@@ -3,11 +3,14 @@
 //! The first world is the reference. Runs of one seed share radios, channel and traffic in every world, and are
 //! compared in pairs. An arm that only some worlds can run is compared where it ran.
 
+mod causes;
 mod table;
 
 use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
+
+pub use causes::{Cause, Found};
 
 use crate::findings::{label, samples};
 use crate::metric::{self, acks_per_segment, sum};
@@ -55,6 +58,9 @@ pub struct OfArm {
     pub worlds: Vec<Measured>,
     /// Each of these worlds against the first of them, figure by figure.
     pub comparisons: Vec<Comparison>,
+    /// The most likely cause of each sure difference of more than `within`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
 }
 
 /// The figures of an arm in one world, as means over its runs; absent where the world does not know one.
@@ -67,6 +73,9 @@ pub struct Measured {
     pub figures: Vec<(&'static str, Option<Summary>)>,
     #[serde(serialize_with = "as_object")]
     pub beside: Vec<(&'static str, Option<f64>)>,
+    /// The same with their intervals.
+    #[serde(skip)]
+    summaries: Vec<Option<Summary>>,
 }
 
 /// The arms of a world from the best to the worst, by their means. Only arms that every world ran are in it.
@@ -96,23 +105,44 @@ pub struct Contradiction {
 struct Counter {
     name: &'static str,
     of: fn(&RunResult) -> Option<f64>,
+    /// The words for something that costs goodput and time; none for what rather follows from them.
+    cost: Option<&'static str>,
+}
+
+impl Counter {
+    const fn new(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> Counter {
+        Counter { name, of, cost: None }
+    }
+
+    const fn costing(self, words: &'static str) -> Counter {
+        Counter { cost: Some(words), ..self }
+    }
 }
 
 /// Figures that may explain a difference. Queues that are full, frames that are given up and needless waits all cost
-/// goodput; `other_airtime_s` is that of ARP, routing and beacons. Our TCP has
-/// `rtt_median_ms` in every world; the kernel's has `rtt_ms` alone.
-const BESIDE: [Counter; 11] = [
-    Counter { name: "acks_per_segment", of: acks_per_segment },
-    Counter { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
-    Counter { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.map(u64::from)) },
-    Counter { name: "queue_drops", of: |run| run.air.queue_drops.map(|drops| drops as f64) },
-    Counter { name: "retry_drops", of: |run| run.air.retry_drops.map(|drops| drops as f64) },
-    Counter { name: "collisions", of: |run| run.air.collisions.map(|collisions| collisions as f64) },
-    Counter { name: "other_airtime_s", of: other_airtime_s },
-    Counter { name: "rtt_median_ms", of: |run| of_metric(run, "rtt_median_ms") },
-    Counter { name: "rtt_ms", of: |run| of_metric(run, "rtt_ms") },
-    Counter { name: "air_late_ms", of: |run| run.live.as_ref().map(|live| live.air_late_ms) },
-    Counter { name: "programs_late_ms", of: |run| run.live.as_ref().map(|live| live.programs_late_ms) },
+/// goodput, as does the airtime of all but TCP: `other_airtime_s` is the part that is none of those before it. Our TCP
+/// has `rtt_median_ms` in every world; the kernel's has `rtt_ms` alone.
+const BESIDE: [Counter; 14] = [
+    Counter::new("acks_per_segment", acks_per_segment).costing("ACKs for each segment"),
+    Counter::new("segments_retransmitted", |run| sum(run, |flow| flow.segments_retransmitted))
+        .costing("segments sent again"),
+    Counter::new("timeouts", |run| sum(run, |flow| flow.timeouts.map(u64::from))).costing("timeouts"),
+    Counter::new("queue_drops", |run| run.air.queue_drops.map(|drops| drops as f64))
+        .costing("packets lost to full queues"),
+    Counter::new("retry_drops", |run| run.air.retry_drops.map(|drops| drops as f64))
+        .costing("packets given up"),
+    Counter::new("collisions", |run| run.air.collisions.map(|collisions| collisions as f64))
+        .costing("collisions"),
+    Counter::new("beacon_airtime_s", |run| run.air.beacon_airtime_s).costing("seconds of beacons"),
+    Counter::new("arp_airtime_s", |run| run.air.arp_airtime_s).costing("seconds of ARP"),
+    Counter::new("routing_airtime_s", |run| run.air.routing_airtime_s).costing("seconds of routing messages"),
+    Counter::new("other_airtime_s", other_airtime_s).costing("seconds of other packets"),
+    Counter::new("rtt_median_ms", |run| of_metric(run, "rtt_median_ms")),
+    Counter::new("rtt_ms", |run| of_metric(run, "rtt_ms")),
+    Counter::new("air_late_ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
+        .costing("milliseconds by which radios were late"),
+    Counter::new("programs_late_ms", |run| run.live.as_ref().map(|live| live.programs_late_ms))
+        .costing("milliseconds by which programs were late"),
 ];
 
 /// The same figures, as the heads of a table.
@@ -123,6 +153,9 @@ const HEADS: [&str; BESIDE.len()] = [
     "queue drops",
     "given up",
     "collisions",
+    "beacons, s",
+    "ARP, s",
+    "routing, s",
     "other air, s",
     "median RTT, ms",
     "mean RTT, ms",
@@ -143,10 +176,12 @@ fn told(figure: &Figure) -> Option<&'static str> {
     (!figure.is_goodput()).then_some(figure.name)
 }
 
-/// The airtime of all but TCP.
+/// The airtime of what is neither TCP nor of a known kind. Older records know no kinds.
 fn other_airtime_s(run: &RunResult) -> Option<f64> {
-    let tcp_s = run.air.data_airtime_s? + run.air.ack_airtime_s?;
-    Some((run.air.airtime_s? - tcp_s).max(0.0))
+    let air = &run.air;
+    let kinds = [air.beacon_airtime_s, air.arp_airtime_s, air.routing_airtime_s];
+    let known_s = air.data_airtime_s? + air.ack_airtime_s? + kinds.into_iter().flatten().sum::<f64>();
+    Some((air.airtime_s? - known_s).max(0.0))
 }
 
 fn of_metric(run: &RunResult, name: &str) -> Option<f64> {
@@ -223,10 +258,18 @@ impl OfArm {
         };
         let of_figure = |figure: &Figure| ran.iter().map(|world| of_world(figure, world)).collect();
         let samples: Vec<Vec<Samples>> = figures.iter().map(of_figure).collect();
-        let measured = ran.iter().map(|world| world.measured((point, figures), arm)).collect();
+        let worlds: Vec<_> = ran.iter().map(|world| world.measured((point, figures), arm)).collect();
         let comparisons = compare_all(&questions(figures, &samples), WITHIN);
-        OfArm { arm: arm.to_owned(), worlds: measured, comparisons }
+        let causes = causes(&comparisons, &worlds);
+        OfArm { arm: arm.to_owned(), worlds, comparisons, causes }
     }
+}
+
+/// Each figure's comparisons are of all worlds but the first, in their order.
+fn causes(comparisons: &[Comparison], worlds: &[Measured]) -> Vec<Cause> {
+    let Some((reference, others)) = worlds.split_first() else { return Vec::new() };
+    let compared = comparisons.iter().zip(others.iter().cycle());
+    compared.filter_map(|(comparison, world)| Cause::of(comparison, world, reference)).collect()
 }
 
 impl InWorld {
@@ -249,14 +292,17 @@ impl InWorld {
             let values: Vec<f64> = self.records(point, arm).filter_map(|record| of(&record.result)).collect();
             summarize(&values)
         };
+        let summaries: Vec<_> = BESIDE.iter().map(|counter| mean(counter.of)).collect();
         Measured {
             world: self.trial.world.clone(),
             goodput_kbps: self.mean(point, &GOODPUT, arm),
             figures: others.map(|figure| (figure.name, self.mean(point, figure, arm))).collect(),
             beside: BESIDE
                 .iter()
-                .map(|metric| (metric.name, mean(metric.of).map(|found| found.mean)))
+                .zip(&summaries)
+                .map(|(counter, found)| (counter.name, found.map(|found| found.mean)))
                 .collect(),
+            summaries,
         }
     }
 

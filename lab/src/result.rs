@@ -196,11 +196,17 @@ pub struct Air {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub airtime_s: Option<f64>,
     /// The parts of `airtime_s` for TCP's data and for its ACKs, each with its RTS, CTS and MAC ACK. The rest is
-    /// routing's and UDP's. Older records have neither.
+    /// that of beacons, ARP, routing, and of all else, such as UDP. Older records have none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_airtime_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_airtime_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beacon_airtime_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arp_airtime_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing_airtime_s: Option<f64>,
     /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the
     /// mean and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,14 +237,18 @@ impl QueueRow {
 
 impl From<&AirTotals> for Air {
     fn from(air: &AirTotals) -> Air {
+        let of = |load: Load| Some(air.airtime_s_by_load[load as usize]);
         Air {
             frames_sent: Some(air.frames_sent),
             collisions: Some(air.collisions),
             retry_drops: Some(air.retry_drops),
             queue_drops: air.queue_drops,
             airtime_s: Some(air.airtime_s),
-            data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
-            ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
+            data_airtime_s: of(Load::TcpData),
+            ack_airtime_s: of(Load::TcpAck),
+            beacon_airtime_s: of(Load::Beacon),
+            arp_airtime_s: of(Load::Arp),
+            routing_airtime_s: of(Load::Routing),
             queue_wait_ms: air.waits.data.map(|wait| wait.mean_ms),
             queue_wait_p95_ms: air.waits.data.map(|wait| wait.p95_ms),
             ack_queue_wait_ms: air.waits.acks.map(|wait| wait.mean_ms),

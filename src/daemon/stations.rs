@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use hopwise_core::agent::Path;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 use hopwise_host::nl80211::Report;
 use serde::{Deserialize, Serialize};
@@ -101,8 +102,7 @@ impl InterfaceSnapshot {
             count => format!("{interface}: {count} stations"),
         }];
         if !stations.is_empty() {
-            let rows: Vec<_> = stations.iter().map(StationSnapshot::cells).collect();
-            lines.extend(table::lines(&COLUMNS, &rows));
+            lines.extend(table_of(stations.iter()));
         }
         let told = not_believed.iter();
         lines.extend(told.map(|BrokenRule { rule, drops, station }| {
@@ -110,6 +110,10 @@ impl InterfaceSnapshot {
         }));
         lines
     }
+}
+
+pub(crate) fn table_of<'a>(stations: impl Iterator<Item = &'a StationSnapshot>) -> Vec<String> {
+    table::lines(&COLUMNS, &stations.map(StationSnapshot::cells).collect::<Vec<_>>())
 }
 
 const COLUMNS: [&str; 11] = [
@@ -146,6 +150,11 @@ impl StationSnapshot {
             tx_duration_us: facts.tx_duration.map(micros),
             rx_duration_us: facts.rx_duration.map(micros),
         }
+    }
+
+    /// The first link of a path, if a driver tells of it.
+    pub(crate) fn of_path(path: &Path, now: Instant) -> Option<StationSnapshot> {
+        path.link.as_deref().map(|facts| StationSnapshot::of(facts, now, None))
     }
 
     fn cells(&self) -> Vec<String> {

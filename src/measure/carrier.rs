@@ -14,7 +14,7 @@ use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, LinkCo
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
-use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe, random_key};
+use hopwise_host::{Capture, Link, LinkTeller, Stack, StackConfig, Tun, TunConfig, describe, random_key};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::sleep;
 
@@ -69,7 +69,12 @@ const SMALLEST_MTU_V6: u16 = 1280;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Carrier {
-    Hopwise { stack: Stack, agents: AgentChoice },
+    Hopwise {
+        stack: Stack,
+        agents: AgentChoice,
+        /// Tells the connections the facts about their first links.
+        _links: Arc<LinkTeller>,
+    },
     Kernel,
 }
 
@@ -105,7 +110,9 @@ impl LinkArguments {
         let endpoint = self.counting_hops(noticing(endpoint));
         let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::new(profile)))
             .map_err(|error| Failure::failed("start the stack", error))?;
-        Ok(Carrier::Hopwise { stack, agents })
+        let links = LinkTeller::start(vec![stack.clone()], Capture::default())
+            .map_err(|error| Failure::failed("start a thread", error))?;
+        Ok(Carrier::Hopwise { stack, agents, _links: Arc::new(links) })
     }
 
     /// The command for the other end.
@@ -225,7 +232,7 @@ impl Carrier {
     pub(crate) async fn connect(&self, to: SocketAddr) -> io::Result<Stream> {
         match self {
             Carrier::Kernel => Ok(Stream::kernel(tokio::net::TcpStream::connect(to).await?)),
-            Carrier::Hopwise { stack, agents } => {
+            Carrier::Hopwise { stack, agents, .. } => {
                 let options = ConnectOptions { agents: agents.clone(), ..ConnectOptions::default() };
                 Ok(Stream::Hopwise(stack.connect(to, &options).await?))
             }
@@ -235,7 +242,7 @@ impl Carrier {
     pub(crate) async fn listen(&self, port: u16) -> io::Result<Listener> {
         match self {
             Carrier::Kernel => Ok(Listener::Kernel(tokio::net::TcpListener::bind((any_v6(), port)).await?)),
-            Carrier::Hopwise { stack, agents } => {
+            Carrier::Hopwise { stack, agents, .. } => {
                 let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
                 let listener = stack.listen(None, port, options);
                 Ok(Listener::Hopwise(listener.map_err(|error| io::Error::other(error.to_string()))?))
@@ -320,7 +327,8 @@ impl Stream {
     pub(crate) fn report(&self) -> SideReport {
         match self {
             Stream::Hopwise(stream) => {
-                stream.info().map_or_else(SideReport::default, |info| SideReport::of(&info))
+                let now = stream.stack().clock().now();
+                stream.info().map_or_else(SideReport::default, |info| SideReport::of(now, &info))
             }
             Stream::Kernel(_, Ends { local, remote }) => {
                 SideReport { local: local.clone(), remote: remote.clone(), ..SideReport::default() }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hopwise_agents::spec::parse_senders;
+use hopwise_core::Instant;
 use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::tcp::Info;
 use hopwise_lab::shadow::Shadow;
@@ -12,6 +13,7 @@ use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{FlowSeen, Work};
+use crate::daemon::stations::StationSnapshot;
 
 /// One end's view of a connection; empty for the kernel's TCP.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -39,6 +41,9 @@ pub(crate) struct TcpReport {
     /// Receiver agents that watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shadows: Vec<Shadow>,
+    /// The facts about this end's own link on the way to the peer, if a driver tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<StationSnapshot>,
 }
 
 /// The hops to the peer and back as an end counts them, and the source: `routing`, `ttl` or `config`. An end of an
@@ -78,7 +83,7 @@ impl Hops {
 }
 
 impl SideReport {
-    pub(crate) fn of(info: &Info) -> SideReport {
+    pub(crate) fn of(now: Instant, info: &Info) -> SideReport {
         let stats = &info.stats;
         let path = Hops::of(&info.path);
         let tcp = TcpReport {
@@ -94,6 +99,7 @@ impl SideReport {
             acks_sent: stats.acks_sent,
             acks_repeated: stats.acks_repeated,
             shadows: Shadow::of(info),
+            link: StationSnapshot::of_path(&info.path, now),
         };
         let (local, remote) = (info.flow.local.to_string(), info.flow.remote.to_string());
         SideReport { local, remote, tcp: Some(tcp) }
@@ -125,6 +131,11 @@ pub(crate) struct FlowReport {
     /// The watching agents of the end that received data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shadows: Vec<Shadow>,
+    /// The first links on the way of the data and of the ACKs, as the drivers there tell of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<StationSnapshot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_back: Option<StationSnapshot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
@@ -171,6 +182,8 @@ impl FlowReport {
             }),
             acked: to.map(|tcp| AckCounts { acks_sent: tcp.acks_sent, acks_repeated: tcp.acks_repeated }),
             shadows: to.map(|tcp| tcp.shadows.clone()).unwrap_or_default(),
+            link: from.and_then(|tcp| tcp.link.clone()),
+            link_back: to.and_then(|tcp| tcp.link.clone()),
             problem: both(source.problem.as_deref(), sink.problem.as_deref()),
         }
     }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_host::{Capture, CaptureError, Link, Observer, Shards, StackConfig, random_key};
+use hopwise_host::{Capture, CaptureError, Link, LinkTeller, Observer, Shards, StackConfig, random_key};
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
@@ -101,6 +101,8 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let shards = start(&config, links, &capture, &sums)?;
     let (user, reader, counts) = (privileges.name(), Mutex::new(reader), Counts::default());
     let services = Services::new(&config, &forwards);
+    let links = LinkTeller::start(shards.stacks().to_vec(), capture.clone());
+    let _links = links.map_err(|error| Failure::failed("start a thread", error))?;
     let daemon = Daemon { config, document, user, reader, shards, capture, sums, counts, services, users };
     let daemon = Arc::new(daemon);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();

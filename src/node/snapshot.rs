@@ -12,6 +12,8 @@ use hopwise_lab::shadow::Shadow;
 use hopwise_lab::units::Size;
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::stations::StationSnapshot;
+
 /// The largest number of connections that a snapshot lists; of more it has the number.
 pub(crate) const MOST_SHOWN: usize = 1000;
 
@@ -209,6 +211,9 @@ pub(crate) struct ConnSnapshot {
     pub(crate) acks_repeated: u64,
     /// Pure ACKs for each received data segment; `None` before the first.
     pub(crate) acks_per_segment: Option<f64>,
+    /// The facts about our own link on the way to the peer, if a driver tells them.
+    #[serde(default)]
+    pub(crate) link: Option<StationSnapshot>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -330,7 +335,7 @@ fn connections(now: Instant, endpoint: &Endpoint, shard: Option<u16>) -> impl It
     endpoint.ids().filter_map(move |id| {
         let info = endpoint.info(now, id).ok()?;
         let number = endpoint.trace_number(id).unwrap_or(0);
-        Some(ConnSnapshot { shard, ..ConnSnapshot::of(number, &info) })
+        Some(ConnSnapshot { shard, ..ConnSnapshot::of(now, number, &info) })
     })
 }
 
@@ -344,7 +349,7 @@ fn kbps(bytes_per_s: u64) -> f64 {
 }
 
 impl ConnSnapshot {
-    pub(crate) fn of(id: u32, info: &Info) -> ConnSnapshot {
+    pub(crate) fn of(now: Instant, id: u32, info: &Info) -> ConnSnapshot {
         let stats = &info.stats;
         let data_segments = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
         ConnSnapshot {
@@ -381,6 +386,7 @@ impl ConnSnapshot {
             acks_sent: stats.acks_sent,
             acks_repeated: stats.acks_repeated,
             acks_per_segment: share(stats.acks_sent, data_segments),
+            link: StationSnapshot::of_path(&info.path, now),
         }
     }
 }

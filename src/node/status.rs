@@ -6,6 +6,7 @@ use std::io::Write;
 use clap::Args;
 use hopwise_lab::units::Size;
 
+use crate::daemon::stations::table_of;
 use crate::failure::Failure;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
@@ -85,10 +86,18 @@ fn page(snapshot: &Snapshot) -> String {
             &snapshot.connections.iter().map(cells).collect::<Vec<_>>(),
         ));
     }
+    lines.extend(stations(&snapshot.connections));
     for conn in &snapshot.connections {
         lines.extend(conn.shadows.iter().map(|shadow| format!("shadow of {}: {shadow}", id_of(conn))));
     }
     lines.join("\n") + "\n"
+}
+
+/// Each station that gets packets of connections first.
+fn stations(connections: &[ConnSnapshot]) -> Vec<String> {
+    let links = connections.iter().filter_map(|conn| conn.link.as_ref());
+    let stations: BTreeMap<_, _> = links.map(|link| (&link.station, link)).collect();
+    if stations.is_empty() { Vec::new() } else { table_of(stations.into_values()) }
 }
 
 fn link(link: &LinkSnapshot) -> String {

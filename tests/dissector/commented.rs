@@ -254,6 +254,39 @@ fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
 }
 
 #[test]
+fn what_is_told_of_a_link_is_shown_in_fields() {
+    let fields = [
+        "to",
+        "signal_dbm",
+        "mbps",
+        "packets",
+        "retries",
+        "lost",
+        "airtime",
+        "over_ms",
+        "heard_ms",
+        "told_ms",
+    ]
+    .map(|field| format!("hopwise.link.{field}"));
+    let comments = [
+        "link to 02:00:00:00:00:01; signal -61 dBm; 5.5 Mbit/s; 40 packets, 12 retries, 1 lost, airtime 18.2 % in 51 \
+         ms; heard 9.250 ms ago; told 7.000 ms ago",
+        "link to 02:00:00:00:00:01; 7 packets in 1060 ms; told 0.500 ms ago",
+        "link to 02:00:00:00:00:01; airtime 3.0 % in 50 ms; told 0.000 ms ago",
+    ];
+    let shown = shown("links", &comments.map(str::to_owned), &fields.each_ref().map(String::as_str));
+    let Some(shown) = shown else { return };
+    assert_eq!(
+        shown,
+        [
+            "02:00:00:00:00:01|-61|5.5|40|12|1|18.2|51|9.25|7",
+            "02:00:00:00:00:01|||7||||1060||0.5",
+            "02:00:00:00:00:01||||||3|50||0",
+        ]
+    );
+}
+
+#[test]
 fn what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields() {
     let comments = [
         "for n1, try 3 of at most 7, contention window 127, backoff 54 slots; no answer: lost at n1 to an RTS of n2; \

@@ -16,6 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::namespace::{Namespace, can_run, prefix};
 use crate::world::{PATIENCE, until, within_patience};
 
+#[path = "air/ends.rs"]
+mod ends;
 #[path = "air/facts.rs"]
 mod facts;
 #[path = "air/left.rs"]

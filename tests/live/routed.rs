@@ -111,6 +111,11 @@ fn captures_at_the_ends_of_a_live_run_say_why_and_replay_to_the_same_decisions()
             let odd = rows.iter().find(|row| !is_sound(row));
             assert_eq!(odd, None, "{node}");
             assert!(text.contains("delayed") || text.contains("newreno"), "the agents are named: {node}");
+            let neighbour = if node == "n0" { "02:00:00:00:00:01" } else { "02:00:00:00:00:02" };
+            assert!(
+                text.contains(&format!("link to {neighbour}; signal -")),
+                "the first link is told: {node}"
+            );
             // The first node gets no data, and decides on none.
             assert_eq!(replayed(&file), usize::from(node == "n3"), "{node}");
         }

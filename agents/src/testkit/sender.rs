@@ -190,7 +190,7 @@ impl Bench {
 
     /// The burst for which the owner wants a turn.
     pub(crate) fn wanted_turn(&mut self) -> Option<Seq> {
-        let (now, path) = (self.now, self.path);
+        let (now, path) = (self.now, self.path.clone());
         let view = self.view(&path);
         let member = self.agents.owner.member()?;
         let wanted = member.wanted_turn(now, &view);
@@ -200,7 +200,7 @@ impl Bench {
 
     /// The owner takes over what the other flows know, and adds its own knowledge.
     pub(crate) fn share(&mut self) -> bool {
-        let path = self.path;
+        let path = self.path.clone();
         let view = self.view(&path);
         self.agents.owner.member_mut().is_some_and(|member| member.share(&view))
     }
@@ -253,7 +253,7 @@ impl Bench {
     }
 
     fn each<T>(&mut self, mut ask: impl FnMut(&mut dyn SenderAgent, &SendView<'_>) -> T) -> Vec<T> {
-        let path = self.path;
+        let path = self.path.clone();
         let view = self.view(&path);
         self.agents.all_mut().map(|agent| ask(agent, &view)).collect()
     }

@@ -39,6 +39,9 @@ impl AtPoint {
         for comparison in self.arms.iter().flat_map(|arm| &arm.comparisons) {
             let _ = writeln!(text, "{}", comparison.sentence);
         }
+        for of_arm in &self.arms {
+            of_arm.causes.iter().for_each(|cause| _ = writeln!(text, "{}", cause.sentence(&of_arm.arm)));
+        }
         for Order { world, figure, arms } in self.orders.iter().filter(|order| order.arms.len() > 1) {
             let of = figure.map_or(String::new(), |name| format!(" of {name}"));
             let _ = writeln!(text, "Order in {world}, by means{of}: {}.", arms.join(", "));

@@ -125,3 +125,73 @@ fn worlds_are_compared_by_the_figures_that_decide() {
     );
     assert_eq!(json["points"][0]["contradictions"][0]["figure"], "completion_s");
 }
+
+/// The worlds with these counts of two costs in each run, and a spread that blocks have in common.
+fn with_costs(worlds: &mut [InWorld], costs: &[[u64; 2]]) {
+    for (world, [collisions, retry_drops]) in worlds.iter_mut().zip(costs) {
+        for record in &mut world.records {
+            let spread = u64::from(record.block % 3);
+            record.result.air.collisions = Some(collisions + spread);
+            record.result.air.retry_drops = Some(retry_drops + spread);
+        }
+    }
+}
+
+#[test]
+fn a_difference_has_the_cause_that_differs_most_or_none_that_was_measured() {
+    let means = |netns| [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", netns)])];
+    let last = |worlds: &[InWorld]| {
+        let text = Agreement::of(worlds).text();
+        let lines = text.lines().filter(|line| line.contains("cause")).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    let mut slower = means(240.0);
+    with_costs(&mut slower, &[[40, 100], [130, 150]]);
+    assert_eq!(
+        last(&slower),
+        ["The most likely cause for dca: more collisions in netns (131.2 against 41.2 in sim)."]
+    );
+    // The world that is better has more of both: that costs it something, and explains nothing.
+    with_costs(&mut slower, &[[130, 150], [40, 100]]);
+    assert_eq!(last(&slower), ["The cause for dca: nothing that was measured explains it."]);
+    // They differ less than their spread.
+    with_costs(&mut slower, &[[40, 100], [41, 101]]);
+    assert_eq!(last(&slower), ["The cause for dca: nothing that was measured explains it."]);
+    // The later world is faster: the cost is the first one's.
+    let mut faster = means(360.0);
+    with_costs(&mut faster, &[[40, 200], [39, 100]]);
+    assert_eq!(
+        last(&faster),
+        ["The most likely cause for dca: more packets given up in sim (201.2 against 101.2 in netns)."]
+    );
+    let json: serde_json::Value = serde_json::from_str(&Agreement::of(&faster).json()).expect("JSON");
+    let cause = &json["points"][0]["arms"][0]["causes"][0];
+    assert_eq!((&cause["world"], &cause["found"]["measured"]), (&"sim".into(), &"retry_drops".into()));
+    let mut alike = means(303.0);
+    with_costs(&mut alike, &[[40, 100], [130, 150]]);
+    assert!(last(&alike).is_empty(), "worlds that agree need no cause");
+}
+
+#[test]
+fn airtime_of_no_tcp_is_told_by_its_kind_and_in_older_records_as_one() {
+    let mut worlds = [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 300.0)])];
+    for (nth, world) in worlds.iter_mut().enumerate() {
+        for record in &mut world.records {
+            let air = &mut record.result.air;
+            (air.airtime_s, air.data_airtime_s, air.ack_airtime_s) = (Some(60.0), Some(40.0), Some(10.0));
+            if nth == 1 {
+                air.beacon_airtime_s = Some(4.0);
+                air.arp_airtime_s = Some(1.0);
+                air.routing_airtime_s = Some(3.0);
+            }
+        }
+    }
+    let found = Agreement::of(&worlds);
+    let known = |world: usize, name: &str| {
+        let beside = &found.points[0].arms[0].worlds[world].beside;
+        beside.iter().find(|(metric, _)| *metric == name).and_then(|(_, mean)| *mean)
+    };
+    let names = ["beacon_airtime_s", "arp_airtime_s", "routing_airtime_s", "other_airtime_s"];
+    assert_eq!(names.map(|name| known(0, name)), [None, None, None, Some(10.0)]);
+    assert_eq!(names.map(|name| known(1, name)), [Some(4.0), Some(1.0), Some(3.0), Some(2.0)]);
+}

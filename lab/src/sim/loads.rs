@@ -2,15 +2,22 @@
 
 use hopwise_air::airtime::Load;
 use hopwise_core::wire::{IpView, protocol};
-use hopwise_mesh::behind_routing;
+use hopwise_mesh::{aodv, behind_routing, rfc5444};
 
-/// The load of a packet: a TCP's data, or its pure segments. The first fragment of a packet decides; later fragments
-/// are data.
+/// The load of a packet: a TCP's data, or its pure segments, ARP, or a message of a routing protocol. The first
+/// fragment of a packet decides; later fragments are data.
 pub(crate) fn of(packet: &[u8]) -> Load {
+    if packet.starts_with(&ARP) {
+        return Load::Arp;
+    }
     let Ok(ip) = IpView::parse(packet) else { return Load::Other };
     let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
-    if protocol != protocol::TCP {
-        return Load::Other;
+    match protocol {
+        protocol::TCP => {}
+        protocol::UDP if ip.fragment.is_none() && is_of_routing(payload) => return Load::Routing,
+        // A header of DSR's or GPSR's with nothing behind it.
+        protocol::NO_NEXT_HEADER if protocol != ip.protocol => return Load::Routing,
+        _ => return Load::Other,
     }
     if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
         return Load::TcpData;
@@ -19,11 +26,22 @@ pub(crate) fn of(packet: &[u8]) -> Load {
     if payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
 }
 
-/// The load of a whole frame of 802.11. Management frames, such as beacons, and ARP are the rest.
+/// The beginning of ARP for IPv4 over Ethernet (RFC 826): the kinds of addresses, and their lengths.
+const ARP: [u8; 6] = [0, 1, 8, 0, 6, 4];
+
+/// True for a datagram to or from the port of AODV, or of DYMO.
+fn is_of_routing(udp: &[u8]) -> bool {
+    let port = |at: usize| udp.get(at..at + 2).map(|port| u16::from_be_bytes([port[0], port[1]]));
+    [port(0), port(2)].iter().flatten().any(|port| [aodv::PORT, rfc5444::PORT].contains(port))
+}
+
+/// The load of a whole frame of 802.11. Management frames that are no beacons are the rest.
 pub(crate) fn of_frame(frame: &[u8]) -> Load {
     const DATA: u8 = 0x08;
     const QOS: u8 = 0x80;
+    const BEACON: u8 = 0x80;
     let header_len = match frame.first() {
+        Some(kind) if kind & 0xfc == BEACON => return Load::Beacon,
         Some(kind) if kind & 0x0c == DATA => 24 + if kind & QOS != 0 { 2 } else { 0 },
         _ => return Load::Other,
     };
@@ -61,6 +79,22 @@ mod tests {
     }
 
     #[test]
+    fn arp_and_messages_of_routing_are_told_from_other_packets() {
+        for port in [654_u16, 269] {
+            for at in [20, 22] {
+                let mut message = packet(17, 100);
+                message[at..at + 2].copy_from_slice(&port.to_be_bytes());
+                assert_eq!(of(&message), Load::Routing, "{port}");
+            }
+        }
+        let arp = [&ARP[..], &[0; 22]].concat();
+        assert_eq!(of(&arp), Load::Arp);
+        let mut frame = vec![0; 24 + LLC_BYTES];
+        frame[0] = 0x08;
+        assert_eq!(of_frame(&[frame, arp].concat()), Load::Arp);
+    }
+
+    #[test]
     fn a_frame_of_data_is_what_its_packet_is_and_any_other_is_neither() {
         let frame = |kind: u8, header: usize| {
             let mut frame = vec![0; header + LLC_BYTES];
@@ -69,7 +103,8 @@ mod tests {
         };
         assert_eq!(of_frame(&frame(0x08, 24)), Load::TcpData);
         assert_eq!(of_frame(&frame(0x88, 26)), Load::TcpData, "with QoS");
-        assert_eq!(of_frame(&frame(0x80, 24)), Load::Other, "a beacon");
+        assert_eq!(of_frame(&frame(0x80, 24)), Load::Beacon);
+        assert_eq!(of_frame(&frame(0x40, 24)), Load::Other, "a probe request");
         assert_eq!((of_frame(&[0x08; 20]), of_frame(&[])), (Load::Other, Load::Other));
     }
 
@@ -86,8 +121,8 @@ mod tests {
     #[test]
     fn airtime_is_told_by_what_it_was_for_with_all_frames_that_it_took() {
         let (results, plan) = air("kind: bulk", "static");
-        let [data_s, ack_s, rest_s] = results.air.airtime_s_by_load;
-        assert!((data_s + ack_s + rest_s - results.air.airtime_s).abs() < 1e-6);
+        let [data_s, ack_s, _, _, _, rest_s] = results.air.airtime_s_by_load;
+        assert!((results.air.airtime_s_by_load.iter().sum::<f64>() - results.air.airtime_s).abs() < 1e-6);
         let phy = &plan.phy;
         let exchange_s = |bytes: u32| {
             let control = phy.rts_ns() + phy.cts_ns() + phy.ack_ns();
@@ -102,15 +137,29 @@ mod tests {
         assert!((1.0..1.1).contains(&(ack_s / least_ack_s)), "{ack_s} {least_ack_s}");
         assert!((1.0..1.1).contains(&(data_s / least_data_s)), "{data_s} {least_data_s}");
         assert_eq!(rest_s, 0.0, "static routes say nothing");
-        let [data_s, ack_s, rest_s] = air("kind: cbr, every: 20ms", "static").0.air.airtime_s_by_load;
+        let [data_s, ack_s, _, _, _, rest_s] =
+            air("kind: cbr, every: 20ms", "static").0.air.airtime_s_by_load;
         assert!(data_s == 0.0 && ack_s == 0.0 && rest_s > 0.1);
     }
 
     #[test]
-    fn what_has_a_header_of_routings_own_is_what_it_carries() {
+    fn what_has_a_header_of_routings_own_is_what_it_carries_and_the_rest_is_routing() {
         for protocol in ["dsr", "gpsr"] {
-            let [data_s, ack_s, rest_s] = air("kind: bulk", protocol).0.air.airtime_s_by_load;
-            assert!(data_s > 2.0 * ack_s && ack_s > 10.0 * rest_s && rest_s > 0.0, "{protocol}");
+            let [data_s, ack_s, beacon_s, _, routing_s, rest_s] =
+                air("kind: bulk", protocol).0.air.airtime_s_by_load;
+            assert!(data_s > 2.0 * ack_s && ack_s > 10.0 * routing_s && routing_s > 0.0, "{protocol}");
+            assert_eq!((beacon_s, rest_s), (0.0, 0.0), "{protocol}");
+        }
+    }
+
+    #[test]
+    fn messages_of_aodv_and_dymo_are_routing() {
+        for protocol in ["aodv", "dymo"] {
+            let [_, ack_s, _, _, routing_s, rest_s] = air("kind: bulk", protocol).0.air.airtime_s_by_load;
+            assert!(
+                ack_s > routing_s && routing_s > 0.0 && rest_s == 0.0,
+                "{protocol}: {routing_s} {rest_s}"
+            );
         }
     }
 }

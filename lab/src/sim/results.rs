@@ -120,7 +120,7 @@ pub struct AirTotals {
     /// Absent where a world's kernels do not tell.
     pub queue_drops: Option<u64>,
     pub airtime_s: f64,
-    /// The parts of `airtime_s` for segments with payload, for those without, and for the rest, each with its RTS, CTS
+    /// The parts of `airtime_s` by what the frames carried, in the order of [`Load::ALL`], each with its RTS, CTS
     /// and ACK.
     pub airtime_s_by_load: [f64; Load::ALL.len()],
     /// Over all radios.

@@ -89,7 +89,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, packet: &Packet<'_>) {
         self.frames += 1;
-        let Said { is_inbound, comment: Some(comment) } = said(packet.block) else { return };
+        let Said { is_inbound, comment: Some(comment), .. } = said(packet.block) else { return };
         // The comment on a received frame is about its sender.
         let frame = packet.radio_frame().filter(|_| !is_inbound);
         if let Some(frame) = &frame {

@@ -77,22 +77,33 @@ const WANTED: &str =
 /// Data about a packet in a capture, beside its bytes.
 pub(super) struct Said {
     pub(super) is_inbound: bool,
-    /// All its comments.
+    /// All its comments about the packet.
     pub(super) comment: Option<String>,
+    /// The comment on its link, without the first words.
+    link: Option<String>,
 }
+
+/// The first words of a comment on a link.
+const OF_LINK: &str = "link to ";
 
 pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
     const INBOUND: u32 = 1;
     let mut comments = Vec::new();
-    let mut is_inbound = false;
+    let (mut is_inbound, mut link) = (false, None);
     for option in &packet.options {
         match option {
-            EnhancedPacketOption::Comment(text) => comments.push(plain::line(text)),
+            EnhancedPacketOption::Comment(text) => {
+                let text = plain::line(text);
+                match text.strip_prefix(OF_LINK) {
+                    Some(told) => link = Some(told.to_owned()),
+                    None => comments.push(text),
+                }
+            }
             EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == INBOUND,
             _ => {}
         }
     }
-    Said { is_inbound, comment: (!comments.is_empty()).then(|| comments.join("; ")) }
+    Said { is_inbound, comment: (!comments.is_empty()).then(|| comments.join("; ")), link }
 }
 
 /// The address and port of this end, then of the peer; empty if the packet is no TCP.
@@ -113,7 +124,8 @@ pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
 }
 
 fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>) -> String {
-    let Said { is_inbound, comment } = said(packet);
+    let Said { is_inbound, comment, link: told } = said(packet);
+    let told = told.map_or(String::new(), |told| format!(" The link to {told}."));
     if link == Some(DataLink::IEEE802_11_RADIOTAP) {
         return describe_radio(frame, is_inbound, comment, packet);
     }
@@ -127,14 +139,15 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
         }
         _ => what(&packet.data),
     };
-    match (is_inbound, comment) {
+    let packet = match (is_inbound, comment) {
         (false, Some(comment)) => format!("Frame {frame} ({what}) left because: {comment}."),
         (false, None) => format!(
             "Frame {frame} ({what}) left; the trace says nothing of it (no TCP, or events were lost)."
         ),
         (true, Some(comment)) => format!("Frame {frame} ({what}) came in. {comment}."),
         (true, None) => format!("Frame {frame} ({what}) came in, and was taken without a word."),
-    }
+    };
+    packet + &told
 }
 
 /// The MAC's comment describes how a frame left, not only why.
@@ -189,6 +202,19 @@ mod tests {
         let comment = EnhancedPacketOption::Comment("ACK 9: delayed decided it, count 2 of 2".into());
         let text = describe(3, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(2), comment]));
         assert_eq!(text, "Frame 3 (2 bytes) left because: ACK 9: delayed decided it, count 2 of 2.");
+    }
+
+    #[test]
+    fn what_is_told_of_a_link_is_no_reason_of_the_packet() {
+        let told = || EnhancedPacketOption::Comment("link to 02:00:00:00:00:01; signal -61 dBm".into());
+        let because = EnhancedPacketOption::Comment("10 bytes, new".into());
+        let text = |options| describe(3, Some(DataLink::RAW), &packet(options));
+        assert_eq!(
+            text(vec![EnhancedPacketOption::Flags(2), because, told()]),
+            "Frame 3 (2 bytes) left because: 10 bytes, new. The link to 02:00:00:00:00:01; signal -61 dBm."
+        );
+        let alone = text(vec![EnhancedPacketOption::Flags(1), told()]);
+        assert!(alone.contains("taken without a word. The link to 02:00:00:00:00:01; signal"), "{alone}");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The capture of a node's endpoint: each packet with its reason, and the decision log.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use hopwise_core::LinkId;
-use hopwise_host::{Capture, CaptureSettings, CapturedLink, Clock, Framing, Observer};
+use hopwise_host::{Capture, CaptureSettings, CapturedLink, Clock, Framing, LinkTeller, Observer};
 use hopwise_lab::live::LiveNode;
 
 use crate::failure::{self, Failure};
@@ -19,11 +20,13 @@ pub(super) struct Captured<'a> {
     path: &'a Path,
     capture: Capture,
     names: KnownNames,
+    /// Tells the capture the facts about the first links, while it runs.
+    links: Option<LinkTeller>,
 }
 
 impl Captured<'_> {
     pub(super) fn new(path: &Path) -> Captured<'_> {
-        Captured { path, capture: Capture::default(), names: KnownNames::default() }
+        Captured { path, capture: Capture::default(), names: KnownNames::default(), links: None }
     }
 
     /// Makes the machine tell its connections' names. Its driver needs the observer.
@@ -33,7 +36,8 @@ impl Captured<'_> {
         Box::new(self.capture.tap(SHARD))
     }
 
-    pub(super) fn begin(&self, node: &str, clock: Clock) -> Result<(), Failure> {
+    /// The node's kernel routes to the peers.
+    pub(super) fn begin(&mut self, node: &str, clock: Clock, peers: Vec<IpAddr>) -> Result<(), Failure> {
         let settings = CaptureSettings {
             path: self.path.to_owned(),
             rotate_bytes: None,
@@ -43,11 +47,15 @@ impl Captured<'_> {
             wall_clock_offset: clock.wall_offset(),
             names: vec![self.names.namer()],
         };
-        self.capture.start(settings).map_err(|error| Failure::failed("begin a capture", error))
+        self.capture.start(settings).map_err(|error| Failure::failed("begin a capture", error))?;
+        let links = LinkTeller::for_capture(peers, clock, self.capture.clone());
+        self.links = Some(links.map_err(|error| Failure::failed("start a thread", error))?);
+        Ok(())
     }
 
     /// Writes what is left, and tells what the file lacks.
-    pub(super) fn end(&self, node: &str) -> Result<(), Failure> {
+    pub(super) fn end(&mut self, node: &str) -> Result<(), Failure> {
+        self.links = None;
         let (path, counts) = self.capture.stop().map_err(|error| Failure::failed("end a capture", error))?;
         if let Some(error) = counts.last_error {
             return Err(Failure::failed("write a capture", format_args!("{}: {error}", path.display())));

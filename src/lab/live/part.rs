@@ -83,20 +83,30 @@ fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
             Kernel::new(algorithm).map_err(|error| Failure::failed("use the kernel's TCP", error))?;
         return kernel.play(plan, node, wait_for_beginning);
     }
-    let captured = part.capture.as_deref().map(Captured::new);
+    let mut captured = part.capture.as_deref().map(Captured::new);
     let mut driver = open(plan, node, captured.as_ref())?;
     wait_for_beginning()?;
     driver = driver.with_clock(Clock::start());
-    if let Some(captured) = &captured {
-        captured.begin(prepared.name_of(node), driver.clock())?;
+    if let Some(captured) = &mut captured {
+        captured.begin(prepared.name_of(node), driver.clock(), peers(plan, node))?;
     }
     driver.act(|_, _| ());
     let late_us = drive(&mut driver).map_err(|error| Failure::failed("wait for packets", error))?;
-    if let Some(captured) = &captured {
+    if let Some(captured) = &mut captured {
         captured.end(prepared.name_of(node))?;
     }
     let lost = lost::by_devices(|name| name == DEVICE);
     Ok(Ended { ends: driver.machine().results(), late_us, lost })
+}
+
+/// The programs at the other ends of the node's flows.
+fn peers(plan: &Plan, node: u32) -> Vec<IpAddr> {
+    let ends = plan.flows.iter().filter_map(|flow| match node {
+        _ if flow.from == node => Some(flow.to),
+        _ if flow.to == node => Some(flow.from),
+        _ => None,
+    });
+    ends.map(address_of_programs).collect()
 }
 
 fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Driver<LiveNode>, Failure> {

@@ -7,12 +7,18 @@ pub enum Load {
     TcpData,
     /// A segment without.
     TcpAck,
+    /// A beacon of 802.11.
+    Beacon,
+    Arp,
+    /// A message of a routing protocol.
+    Routing,
     #[default]
     Other,
 }
 
 impl Load {
-    pub const ALL: [Load; 3] = [Load::TcpData, Load::TcpAck, Load::Other];
+    pub const ALL: [Load; 6] =
+        [Load::TcpData, Load::TcpAck, Load::Beacon, Load::Arp, Load::Routing, Load::Other];
 }
 
 /// A use of a station's time; the first that claims a moment has it.

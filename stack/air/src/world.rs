@@ -347,7 +347,7 @@ impl<M: Machine> World<M> {
             }
             let held = &self.held[n];
             let payload = self.stations[n].framing.payload(&held.packet);
-            let load = if held.is_arp { Load::Other } else { (self.loads)(payload) };
+            let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
             let bytes = payload.len() as u32;
             match held.station {
                 Some(to) => {

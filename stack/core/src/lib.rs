@@ -26,7 +26,7 @@ pub mod trace;
 pub mod wire;
 
 pub use endpoint::Endpoint;
-pub use link_facts::{LinkFacts, NoStationAddress, StationAddress};
+pub use link_facts::{LinkChange, LinkFacts, NoStationAddress, StationAddress};
 pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 pub use seq::Seq;
 pub use time::Instant;

@@ -101,15 +101,109 @@ impl LinkFacts {
         }
     }
 
+    /// The change from an earlier report to this one. None if they are of two stations, or if no time lies between
+    /// them. A count that either lacks, or that began anew, is absent.
+    pub fn since(&self, earlier: &LinkFacts) -> Option<LinkChange> {
+        if self.station != earlier.station || self.at <= earlier.at {
+            return None;
+        }
+        let more = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        let longer = |now: Option<Duration>, then: Option<Duration>| now?.checked_sub(then?);
+        Some(LinkChange {
+            over: self.at.since(earlier.at),
+            tx_packets: more(self.tx_packets, earlier.tx_packets),
+            tx_retries: more(self.tx_retries, earlier.tx_retries),
+            tx_failed: more(self.tx_failed, earlier.tx_failed),
+            tx_duration: longer(self.tx_duration, earlier.tx_duration),
+            rx_duration: longer(self.rx_duration, earlier.rx_duration),
+        })
+    }
+
     /// The time of its last frame or acknowledgement.
     pub fn heard_at(&self) -> Option<Instant> {
         self.inactive.map(|inactive| self.at - inactive)
     }
 }
 
+/// The change of a link between two reports, in the words of [`LinkFacts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkChange {
+    /// The time between the reports.
+    pub over: Duration,
+    /// Packets to the station, failed ones included.
+    pub tx_packets: Option<u64>,
+    /// Transmissions of those packets after each one's first.
+    pub tx_retries: Option<u64>,
+    /// Packets that were given up.
+    pub tx_failed: Option<u64>,
+    /// The airtime of frames to it.
+    pub tx_duration: Option<Duration>,
+    /// The airtime of frames from it.
+    pub rx_duration: Option<Duration>,
+}
+
+impl LinkChange {
+    /// Packets that were given up, of a thousand; None if none was sent.
+    pub fn lost_permille(&self) -> Option<u64> {
+        self.tx_failed?.saturating_mul(1_000).checked_div(self.tx_packets?)
+    }
+
+    /// Retries, of a thousand transmissions; None if there was none.
+    pub fn retries_permille(&self) -> Option<u64> {
+        let retries = self.tx_retries?;
+        retries.saturating_mul(1_000).checked_div(retries.saturating_add(self.tx_packets?))
+    }
+
+    /// The share of the time in which one of the two sent to the other, in thousandths. One way alone is known for
+    /// drivers that count no other.
+    pub fn airtime_permille(&self) -> Option<u64> {
+        let both = self.tx_duration.into_iter().chain(self.rx_duration).reduce(|one, other| one + other)?;
+        u64::try_from((both.as_nanos() * 1_000).checked_div(self.over.as_nanos())?).ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_happened_between_two_reports_is_known_where_both_know_it() {
+        let ms = Duration::from_millis;
+        let station = StationAddress([2; 6]);
+        let then = LinkFacts {
+            tx_packets: Some(100),
+            tx_retries: Some(10),
+            tx_failed: Some(3),
+            tx_duration: Some(ms(50)),
+            ..LinkFacts::new(station, Instant::from_millis(1_000))
+        };
+        let now = LinkFacts {
+            at: Instant::from_millis(1_200),
+            tx_packets: Some(140),
+            tx_retries: Some(20),
+            tx_failed: Some(4),
+            tx_duration: Some(ms(70)),
+            rx_duration: Some(ms(9)),
+            ..then
+        };
+        let change = now.since(&then).expect("of one station");
+        assert_eq!((change.over, change.tx_packets, change.rx_duration), (ms(200), Some(40), None));
+        let shares = (change.retries_permille(), change.lost_permille(), change.airtime_permille());
+        assert_eq!(shares, (Some(200), Some(25), Some(100)));
+        // A station that got nothing has no shares, and no share is zero.
+        let silent = LinkFacts { tx_packets: Some(100), tx_retries: Some(10), tx_failed: Some(3), ..now };
+        let change = silent.since(&then).expect("of one station");
+        assert_eq!((change.retries_permille(), change.lost_permille()), (None, None));
+        // A station that came anew counts from zero, and a driver that is not believed not at all.
+        let anew = LinkFacts { tx_packets: Some(7), tx_failed: None, tx_duration: None, ..now };
+        let change = anew.since(&then).expect("of one station");
+        assert_eq!(
+            (change.tx_packets, change.lost_permille(), change.airtime_permille()),
+            (None, None, None)
+        );
+        assert_eq!(now.since(&now), None, "no time has passed");
+        assert_eq!(now.since(&LinkFacts { station: StationAddress([4; 6]), ..then }), None);
+    }
 
     #[test]
     fn addresses_are_written_as_they_are_read() {

@@ -9,6 +9,7 @@ mod explainer;
 mod file;
 mod frames;
 mod joiner;
+mod links;
 mod order;
 mod packet_id;
 mod queue;
@@ -30,12 +31,14 @@ use hopwise_core::{Instant, LinkId};
 
 use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
+use crate::way::FirstLinks;
 
 pub use checksum::finish_checksum;
 pub use explainer::Explainer;
 use file::CaptureFile;
 pub use frames::Frames;
 use joiner::{Commented, Joiner};
+use links::Links;
 use order::Order;
 pub use packet_id::add_packet_id;
 use queue::{Queue, Record};
@@ -209,6 +212,13 @@ impl Capture {
         Ok((path, counts))
     }
 
+    /// Takes the facts about our own links, at the time when connections are told the same.
+    pub fn tell_links(&self, links: &Arc<FirstLinks>) {
+        if self.queue.is_open() {
+            self.queue.push_links(links);
+        }
+    }
+
     /// The path and counts of the capture that is running.
     pub fn running(&self) -> Option<(PathBuf, CaptureCounts)> {
         let captures = self.captures.lock();
@@ -257,20 +267,37 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
 struct Shards {
     joiners: Vec<Joiner>,
     logs: Vec<BlockWriter>,
+    out: Out,
+}
+
+/// The way of commented packets into the file.
+struct Out {
+    links: Links,
     /// `None` with one shard, whose packets are in order.
     order: Option<Order>,
+}
+
+impl Out {
+    fn push(&mut self, shard: u16, packet: &Commented<'_>, file: &mut CaptureFile) {
+        let of_link = self.links.comment(&packet.head, packet.packet);
+        match &mut self.order {
+            Some(order) => order.push(shard, packet, of_link),
+            None => file.push(shard, packet, of_link.as_deref()),
+        }
+    }
 }
 
 impl Shards {
     fn new(names: Vec<Names>) -> Shards {
         let order = (names.len() > 1).then(Order::default);
         let logs = (0..).zip(&names).map(|(shard, _)| BlockWriter::new(shard)).collect();
-        Shards { joiners: names.into_iter().map(Joiner::new).collect(), logs, order }
+        let out = Out { links: Links::default(), order };
+        Shards { joiners: names.into_iter().map(Joiner::new).collect(), logs, out }
     }
 
     fn take(&mut self, batch: &queue::Batch, is_over: bool, file: &mut CaptureFile) {
         let is_silent = is_over || batch.is_empty();
-        let Shards { joiners, logs, order } = self;
+        let Shards { joiners, logs, out } = self;
         let mut now = if is_silent { Instant::FAR } else { Instant::ZERO };
         for (shard, record) in batch.records() {
             if let (Record::Decisions(entries), Some(log)) = (record, logs.get_mut(usize::from(shard))) {
@@ -280,9 +307,13 @@ impl Shards {
                 }
                 continue;
             }
+            if let Record::Links(links) = record {
+                out.links.hear(links);
+                continue;
+            }
             now = record.at().map_or(now, |at| now.max(at));
             if let Some(joiner) = joiners.get_mut(usize::from(shard)) {
-                joiner.take(record, &mut |packet| hand_on(shard, packet, order, file));
+                joiner.take(record, &mut |packet| out.push(shard, packet, file));
             }
         }
         for (shard, log) in (0..).zip(logs) {
@@ -294,19 +325,15 @@ impl Shards {
         // An arrival of a silent shard gets no more events.
         for (shard, joiner) in (0..).zip(joiners) {
             if joiner.waits_since().is_some_and(|since| now.since(since) >= WRITE_EVERY) {
-                joiner.finish(&mut |packet| hand_on(shard, packet, order, file));
+                joiner.finish(&mut |packet| out.push(shard, packet, file));
             }
         }
-        if let Some(order) = order {
-            order.release(is_silent, &mut |shard, packet| file.push(shard, packet));
+        if let Some(order) = &mut out.order {
+            let push = &mut |shard, packet: &Commented<'_>, of_link: Option<String>| {
+                file.push(shard, packet, of_link.as_deref());
+            };
+            order.release(is_silent, push);
         }
-    }
-}
-
-fn hand_on(shard: u16, packet: &Commented<'_>, order: &mut Option<Order>, file: &mut CaptureFile) {
-    match order {
-        Some(order) => order.push(shard, packet),
-        None => file.push(shard, packet),
     }
 }
 

@@ -182,6 +182,10 @@ impl<M: Machine> Driver<M> {
         self.ports.iter().map(|port| port.link.counters()).collect()
     }
 
+    pub(crate) fn link(&self, id: LinkId) -> Option<&dyn Link> {
+        self.ports.get(usize::from(id.0)).map(|port| &*port.link)
+    }
+
     /// Runs one mutation of the machine for a program, and sends the resulting packets.
     pub fn act<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
         self.ask_observers();

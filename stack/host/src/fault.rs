@@ -6,6 +6,7 @@
 
 mod impaired;
 
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::impairment::{Impairment, Passage, turn_over};
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Instant, LinkEvent, Transmit};
+use hopwise_core::{Instant, LinkEvent, StationAddress, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
 use crate::frames::{EthernetHeader, Framing, KeptFrame};
@@ -196,6 +197,14 @@ impl Link for Fault {
 
     fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
         self.inner.ethernet_of(transmit, packet)
+    }
+
+    fn is_routed(&self) -> bool {
+        self.inner.is_routed()
+    }
+
+    fn station_of(&self, neighbour: IpAddr) -> Option<StationAddress> {
+        self.inner.station_of(neighbour)
     }
 
     fn keep_frames(&mut self, are_kept: bool) {

@@ -16,6 +16,7 @@ mod counters;
 mod driver;
 mod fault;
 pub mod firewall;
+mod first_links;
 mod frames;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -46,6 +47,7 @@ mod tun;
 mod tun_fast;
 mod undo;
 mod vnet;
+mod way;
 
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
@@ -56,6 +58,7 @@ pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Iteration};
 pub use fault::Fault;
+pub use first_links::LinkTeller;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use kernel_tcp::{KernelInfo, KernelTcp};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
@@ -72,6 +75,7 @@ pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use tap::{TapConfig, TapDevice};
 pub use tun::{Tun, TunConfig};
 pub use tun_fast::TunFast;
+pub use way::FirstLinks;
 
 /// Random bytes for a key, from the kernel.
 pub fn random_key() -> std::io::Result<[u8; 32]> {

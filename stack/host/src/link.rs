@@ -10,7 +10,7 @@ use hopwise_core::endpoint::{LinkConfig, Neighbours, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, StationAddress, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
 use crate::frames::{EthernetHeader, Framing, KeptFrame};
@@ -66,6 +66,14 @@ pub trait Link: Send + Debug {
     }
     /// The header that a packet would get now, on a link that frames.
     fn ethernet_of(&self, _transmit: &Transmit, _packet: &[u8]) -> Option<EthernetHeader> {
+        None
+    }
+    /// Returns whether the kernel routes its packets, to the machine itself or on.
+    fn is_routed(&self) -> bool {
+        false
+    }
+    /// The station that gets packets for a neighbour, on a link that finds neighbours itself.
+    fn station_of(&self, _neighbour: IpAddr) -> Option<StationAddress> {
         None
     }
     /// Sets whether frames are kept for [`drain_frames`](Link::drain_frames).

@@ -13,6 +13,7 @@ mod own;
 mod routes;
 mod sockets;
 mod table;
+pub(crate) mod way;
 
 use std::error::Error;
 use std::fmt;

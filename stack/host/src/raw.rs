@@ -24,7 +24,7 @@ use hopwise_core::endpoint::{Neighbours as Finding, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u16;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Cast, Instant, LinkEvent, NextHop, Transmit};
+use hopwise_core::{Cast, Instant, LinkEvent, NextHop, StationAddress, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
@@ -369,6 +369,10 @@ impl Link for Raw {
             NextHop::Link => Mac::default(),
         };
         Some(self.header_to(to, Protocol::of(packet)))
+    }
+
+    fn station_of(&self, neighbour: IpAddr) -> Option<StationAddress> {
+        self.neighbours.address_of(neighbour).map(StationAddress)
     }
 
     fn keep_frames(&mut self, are_kept: bool) {

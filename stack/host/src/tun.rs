@@ -199,6 +199,10 @@ impl Link for Tun {
         self.on_loan.is_some()
     }
 
+    fn is_routed(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
     }

@@ -245,6 +245,10 @@ impl Link for TunFast {
         self.offloads.on_loan.is_some()
     }
 
+    fn is_routed(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
     }

@@ -219,5 +219,5 @@ fn a_machine_that_does_not_know_its_queue_has_no_waits() {
     let mut world = chain(2, Arp::Known, MacRules::Standard, None);
     say(&mut world, 0, &[(to(1), 1)]);
     world.run_until(Instant(1_000_000_000));
-    assert_eq!(Load::ALL.map(|load| world.waits(0).of(load).count()), [0; 3]);
+    assert_eq!(Load::ALL.map(|load| world.waits(0).of(load).count()), [0; 6]);
 }

@@ -1,18 +1,23 @@
 //! A connection's knowledge of its path, and the events of routing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Seq;
+use crate::{LinkFacts, Seq};
 
 /// Kept by the connection, read by both kinds of agents. A hop is a link: neighbours are 1 apart.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Path {
     /// The number of links of the way there, and its source; None while unknown.
     pub hops_to_peer: Option<(u8, HopSource)>,
     /// The same of the way back. The hop limit of arriving segments gives this one alone.
     pub hops_from_peer: Option<(u8, HopSource)>,
-    /// The bit rate of our own link on the way there, if routing knows it.
+    /// The bit rate of our own link on the way there, if a driver tells it or routing knows it.
     pub link_bps: Option<u64>,
+    /// The facts about that link, if a driver tells them; connections over one link share them. They are of `at`, which
+    /// lies up to a second back. [`LinkFacts::since`] shows what has happened since an earlier one: retries, losses,
+    /// airtime.
+    pub link: Option<Arc<LinkFacts>>,
     /// The round trip over both ways.
     pub rtt: Rtt,
 }

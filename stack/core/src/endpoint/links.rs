@@ -97,7 +97,7 @@ impl Links {
         in_subnet.or_else(|| same_family.clone().next()).map(Prefix::address)
     }
 
-    fn next_hop(&self, link: usize, to: IpAddr) -> NextHop {
+    pub(super) fn next_hop(&self, link: usize, to: IpAddr) -> NextHop {
         let config = &self.links[link].config;
         if config.neighbours == Neighbours::Implied {
             return NextHop::Link;

@@ -2,11 +2,12 @@
 //! reports its own arrivals.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Endpoint;
 use crate::agent::{Path, PathEvent};
-use crate::{Instant, Seq};
+use crate::{Instant, LinkFacts, LinkId, NextHop, Seq};
 
 /// Implemented by [`Endpoint`], called by the node that routes for it.
 pub trait PathSeam {
@@ -28,6 +29,30 @@ pub trait PathSeam {
 const MOST_HINTS: usize = 8;
 /// A flow that has been silent longer has no data in flight worth a hint.
 const LATELY: Duration = Duration::from_secs(10);
+
+impl Endpoint {
+    /// Gives each connection the facts about our own link on the way to its peer, as `facts_of` knows them for a peer.
+    /// `None` means that they are unknown. Agents see them in their next view.
+    pub fn set_links(&mut self, facts_of: &mut dyn FnMut(IpAddr) -> Option<Arc<LinkFacts>>) {
+        let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if let Some(entry) = self.table.get_mut(slot) {
+                entry.conn.set_link(facts_of(entry.conn.ends().remote.ip()));
+            }
+        }
+    }
+
+    /// The peer of each connection; some come more than once.
+    pub fn peers(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.table.iter().map(|(_, entry)| entry.conn.ends().remote.ip())
+    }
+
+    /// The link by which packets to an address leave, and the neighbour that gets them.
+    pub fn way_to(&self, peer: IpAddr) -> Option<(LinkId, NextHop)> {
+        let link = self.links.towards(peer)?;
+        Some((self.links.config(link).id, self.links.next_hop(link, peer)))
+    }
+}
 
 impl PathSeam for Endpoint {
     fn handle_path(

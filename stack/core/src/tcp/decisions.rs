@@ -28,4 +28,4 @@ pub use reader::{Damaged, LogReader, News};
 pub use replay::{Difference, Replay, Tally};
 
 /// The version of the entries. A reader accepts its own version alone.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;

@@ -97,11 +97,11 @@ impl CaptureFile {
     }
 
     /// Adds a packet. A packet that would make the file too large begins the next file, unless it would be the first of
-    /// this one.
-    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>) {
+    /// this one. A comment on its link stands beside its own.
+    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>, of_link: Option<&str>) {
         let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
-        self.write_block(shard, at, commented);
+        self.write_block(shard, at, commented, of_link);
         let end = self.written + self.blocks.get_mut().len() as u64 + self.end_bytes();
         if self.has_more_than_headers(start) && end > self.rotate_bytes {
             self.blocks.get_mut().truncate(start);
@@ -111,7 +111,7 @@ impl CaptureFile {
                 return;
             }
             // Frame numbers begin anew.
-            self.write_block(shard, at, commented);
+            self.write_block(shard, at, commented, of_link);
         }
         self.waiting += 1;
         if commented.head.direction == Direction::In && commented.head.id > 0 {
@@ -143,7 +143,7 @@ impl CaptureFile {
         self.blocks.get_mut().extend_from_slice(&block);
     }
 
-    fn write_block(&mut self, shard: u16, at: Duration, commented: &Commented<'_>) {
+    fn write_block(&mut self, shard: u16, at: Duration, commented: &Commented<'_>, of_link: Option<&str>) {
         let Commented { head, packet, comment } = commented;
         let way = if head.direction == Direction::In { INBOUND } else { OUTBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(way)];
@@ -151,6 +151,7 @@ impl CaptureFile {
             let text = comment.with_frames(|id| self.frames.of(shard, id));
             options.push(EnhancedPacketOption::Comment(Cow::Owned(text)));
         }
+        options.extend(of_link.map(|text| EnhancedPacketOption::Comment(Cow::Borrowed(text))));
         let block = EnhancedPacketBlock {
             interface_id: number(head.link),
             timestamp: at,
@@ -373,7 +374,7 @@ mod tests {
 
     fn push(file: &mut CaptureFile, id: u64, packet: &[u8]) {
         let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id, header_len: 0 };
-        file.push(0, &Commented { head, packet, comment: &Comment::default() });
+        file.push(0, &Commented { head, packet, comment: &Comment::default() }, None);
     }
 
     fn packets(path: &Path) -> Vec<Vec<u8>> {

@@ -48,7 +48,7 @@ impl Joiner {
     pub(super) fn take(&mut self, record: Record<'_>, sink: &mut dyn FnMut(&Commented<'_>)) {
         match record {
             Record::Event(event) => self.hear(&event),
-            Record::Decisions(_) => {}
+            Record::Decisions(_) | Record::Links(_) => {}
             Record::Packet(head, packet) => {
                 self.finish(sink);
                 if head.id == 0 {

@@ -32,6 +32,7 @@ struct Waiting {
     head: Head,
     packet: Vec<u8>,
     comment: Comment,
+    of_link: Option<String>,
 }
 
 impl Waiting {
@@ -42,25 +43,31 @@ impl Waiting {
 }
 
 impl Order {
-    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>) {
+    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>, of_link: Option<String>) {
         let Commented { head, packet, comment } = commented;
         self.newest = self.newest.max(head.at);
         self.bytes += packet.len();
         self.count += 1;
         let (packet, comment) = (packet.to_vec(), (*comment).clone());
-        self.waiting.push(Waiting { nth: self.count, shard, head: *head, packet, comment });
+        self.waiting.push(Waiting { nth: self.count, shard, head: *head, packet, comment, of_link });
     }
 
     /// Hands on packets that have waited long enough, or all.
-    pub(super) fn release(&mut self, is_everything: bool, sink: &mut dyn FnMut(u16, &Commented<'_>)) {
+    pub(super) fn release(
+        &mut self,
+        is_everything: bool,
+        sink: &mut dyn FnMut(u16, &Commented<'_>, Option<String>),
+    ) {
         while let Some(oldest) = self.waiting.peek() {
             let is_due = oldest.head.at + LAG <= self.newest || self.bytes > MOST_BYTES;
             if !is_everything && !is_due {
                 return;
             }
-            let Some(Waiting { shard, head, packet, comment, .. }) = self.waiting.pop() else { return };
+            let Some(Waiting { shard, head, packet, comment, of_link, .. }) = self.waiting.pop() else {
+                return;
+            };
             self.bytes -= packet.len();
-            sink(shard, &Commented { head, packet: &packet, comment: &comment });
+            sink(shard, &Commented { head, packet: &packet, comment: &comment }, of_link);
         }
     }
 }
@@ -101,12 +108,12 @@ mod tests {
             id: ms,
             header_len: 0,
         };
-        order.push(0, &Commented { head, packet, comment: &Comment::default() });
+        order.push(0, &Commented { head, packet, comment: &Comment::default() }, None);
     }
 
     fn released(order: &mut Order, is_everything: bool) -> Vec<u64> {
         let mut released = Vec::new();
-        order.release(is_everything, &mut |_, packet| released.push(packet.head.id));
+        order.release(is_everything, &mut |_, packet, _| released.push(packet.head.id));
         released
     }
 

@@ -1,5 +1,6 @@
 //! The bounded queue between a driver and a capture's writer: two buffers that change places.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
 
 use crate::observer::{Direction, SeenPacket};
+use crate::way::FirstLinks;
 
 /// The bound of each of the two buffers.
 const MOST_BYTES: usize = 16 << 20;
@@ -39,13 +41,13 @@ pub(super) struct Batch {
     lost: Vec<u16>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Stored {
     shard: u16,
     what: What,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum What {
     Packet {
         head: Head,
@@ -54,6 +56,7 @@ enum What {
     Event(TraceEvent),
     /// Whole entries of the decision log, up to this end.
     Decisions(usize),
+    Links(Arc<FirstLinks>),
 }
 
 /// The facts about a packet besides its bytes.
@@ -73,6 +76,8 @@ pub(super) enum Record<'a> {
     Packet(Head, &'a [u8]),
     Event(TraceEvent),
     Decisions(&'a [u8]),
+    /// The facts about our own links.
+    Links(&'a Arc<FirstLinks>),
 }
 
 impl Record<'_> {
@@ -80,7 +85,7 @@ impl Record<'_> {
         match self {
             Record::Packet(head, _) => Some(head.at),
             Record::Event(event) => Some(event.now),
-            Record::Decisions(_) => None,
+            Record::Decisions(_) | Record::Links(_) => None,
         }
     }
 }
@@ -176,6 +181,15 @@ impl Queue {
         self.tell(&filling);
     }
 
+    /// Facts that find no room are followed by newer ones.
+    pub(super) fn push_links(&self, links: &Arc<FirstLinks>) {
+        let mut filling = self.filling.lock();
+        if filling.records.len() < MOST_RECORDS {
+            filling.records.push(Stored { shard: 0, what: What::Links(Arc::clone(links)) });
+            self.tell(&filling);
+        }
+    }
+
     /// Notifies at the first record alone, because the writer waits for no other.
     fn tell(&self, filling: &Batch) {
         if filling.records.len() == 1 {
@@ -224,16 +238,17 @@ impl Batch {
     /// Each record with its shard.
     pub(super) fn records(&self) -> impl Iterator<Item = (u16, Record<'_>)> {
         let mut start = 0;
-        self.records.iter().map(move |stored| match stored.what {
+        self.records.iter().map(move |stored| match &stored.what {
             What::Packet { head, end } => {
-                let packet = &self.bytes[start..end];
-                start = end;
-                (stored.shard, Record::Packet(head, packet))
+                let packet = &self.bytes[start..*end];
+                start = *end;
+                (stored.shard, Record::Packet(*head, packet))
             }
-            What::Event(event) => (stored.shard, Record::Event(event)),
+            What::Event(event) => (stored.shard, Record::Event(*event)),
+            What::Links(links) => (stored.shard, Record::Links(links)),
             What::Decisions(end) => {
-                let entries = &self.bytes[start..end];
-                start = end;
+                let entries = &self.bytes[start..*end];
+                start = *end;
                 (stored.shard, Record::Decisions(entries))
             }
         })

@@ -1,4 +1,5 @@
 mod decisions;
+mod links;
 mod rotation;
 
 use std::fs;

@@ -14,7 +14,7 @@ pub(super) const GET_ROUTE: u16 = 26;
 const ROUTE_TYPE: usize = 7;
 const LOCAL: u8 = 2;
 /// The attribute for a route's destination.
-const DESTINATION: u16 = 1;
+pub(super) const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 

@@ -107,6 +107,11 @@ impl Shared {
         self.inner.lock().driver.counters()
     }
 
+    /// Shows the driver, between two of its turns.
+    pub(crate) fn look_at_driver<R>(&self, look: impl FnOnce(&Driver<Endpoint>) -> R) -> R {
+        look(&self.inner.lock().driver)
+    }
+
     /// Reads the endpoint without changing it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(Instant, &Endpoint) -> R) -> R {
         let inner = self.inner.lock();

@@ -182,7 +182,7 @@ impl Info {
                 .stats
                 .bytes_sent
                 .saturating_sub(connection.stats.bytes_acked + u64::from(connection.sending.outstanding())),
-            path: connection.path,
+            path: connection.path.clone(),
             rto: connection.loss.rtt().rto(),
             backoff: connection.loss.rtt().backoff(),
             snd_una: connection.sending.una(),

@@ -4,6 +4,7 @@
 //! A deadline may come early, late or twice; a timer that is not due does nothing. News of the path never ends an
 //! established connection, and never moves `snd_una`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::acks::{AckNews, micros};
@@ -17,7 +18,7 @@ use crate::tcp::recovery::Phase;
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
-use crate::{Instant, Moment, Seq};
+use crate::{Instant, LinkFacts, Moment, Seq};
 
 /// The longest interval of probes of a closed window (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
@@ -304,7 +305,9 @@ impl Connection {
         if hops::route(cx, path, &mut self.path) == hops::Known::Nothing {
             self.receiving.forget_hop_limit(); // The next segment counts hops anew.
         }
-        self.path.link_bps = path.link_bps;
+        if self.path.link.is_none() {
+            self.path.link_bps = path.link_bps;
+        }
         if !self.state.is_synchronized() {
             return;
         }
@@ -319,6 +322,15 @@ impl Connection {
         if *event == PathEvent::RouteFound && self.timers.is_armed(Timer::Frozen) {
             self.urges.set_frozen_probe(true);
         }
+    }
+
+    /// Takes the facts about our own link on the way to the peer. While they are known, their bit rate takes precedence
+    /// over that of routing, also where it is absent.
+    pub(crate) fn set_link(&mut self, link: Option<Arc<LinkFacts>>) {
+        if self.path.link.is_some() || link.is_some() {
+            self.path.link_bps = link.as_ref().and_then(|facts| facts.tx_bitrate_bps);
+        }
+        self.path.link = link;
     }
 
     fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {

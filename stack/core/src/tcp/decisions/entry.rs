@@ -48,7 +48,7 @@ pub struct Call {
 }
 
 /// The state of a connection at a call.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) facts: FactsOf<Path>,
     pub(crate) has_sack: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::entry::{Begun, Call, Entry, Outcome, What};
 use super::numbers::{put, put_change, put_row, put_text};
-use super::row::{self, CallRow, DecidedRow, HeldRow, LeftRow, MergedRow, WhyRow};
+use super::row::{self, CALL_FIELDS, CallRow, DecidedRow, HeldRow, LeftRow, MergedRow, WhyRow};
 
 /// Connections that the log follows at a time.
 pub(super) const MOST_CONNECTIONS: usize = 1 << 16;
@@ -32,7 +32,7 @@ pub(super) mod tag {
 }
 
 /// The last rows of one connection. An entry holds the differences from them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rows {
     pub(super) at: u64,
     /// The last packet that arrived, and the last that left.
@@ -43,6 +43,21 @@ pub(super) struct Rows {
     pub(super) decided: DecidedRow,
     pub(super) merged: MergedRow,
     pub(super) left: LeftRow,
+}
+
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows {
+            at: 0,
+            packets: [0; 2],
+            call: [0; CALL_FIELDS],
+            forced: WhyRow::default(),
+            held: HeldRow::default(),
+            decided: DecidedRow::default(),
+            merged: MergedRow::default(),
+            left: LeftRow::default(),
+        }
+    }
 }
 
 /// The log of one machine.

@@ -196,13 +196,33 @@ fn is_of_leaving(tag: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::entry::Seen;
     use super::super::log::DecisionLog;
     use super::*;
     use crate::agent::{AckRequest, AckRule, By, Class, HopSource, Path, Rtt, Why};
     use crate::tcp::decisions::LeftAck;
     use crate::tcp::ledger::{AckKind, FactsOf, Heard};
-    use crate::{Instant, Seq};
+    use crate::{Instant, LinkFacts, Seq, StationAddress};
+
+    fn link() -> LinkFacts {
+        LinkFacts {
+            inactive: Some(Duration::from_millis(51)),
+            signal_dbm: Some(-61),
+            signal_average_dbm: Some(-62),
+            tx_packets: Some(63),
+            tx_retries: Some(64),
+            tx_failed: Some(65),
+            rx_packets: Some(66),
+            rx_bytes: Some(67),
+            tx_bitrate_bps: Some(68),
+            expected_throughput_bps: Some(69),
+            tx_duration: Some(Duration::from_millis(70)),
+            rx_duration: Some(Duration::from_millis(71)),
+            ..LinkFacts::new(StationAddress([0xfe, 1, 2, 3, 4, 5]), Instant(4))
+        }
+    }
 
     /// A state in which no two fields are the same, and none is the default.
     fn seen() -> Seen {
@@ -212,6 +232,7 @@ mod tests {
                 hops_to_peer: Some((3, HopSource::Config)),
                 hops_from_peer: Some((4, HopSource::Routing)),
                 link_bps: Some(2_000_000),
+                link: Some(Arc::new(link())),
                 rtt: Rtt {
                     latest: ms(31),
                     smoothed: ms(32),

@@ -1,16 +1,23 @@
 //! Entries as rows of numbers. The order of the fields and the numbers of names are the format: they only grow with a
 //! new version.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::ledger::{AckKind, FactsOf, Heard, Stretch};
 use super::entry::{LeftAck, Outcome, Seen, What};
 use crate::agent::{AckRequest, AckRule, By, Class, HopSource, Path, Rtt, Why};
 use crate::narrow::{low_u8, low_u32};
-use crate::{Instant, Seq};
+use crate::{Instant, LinkFacts, Seq, StationAddress};
 
-/// The state, then the arrival. Fields that change often come first: the mask then has one byte.
-pub(super) type CallRow = [u64; 26];
+/// The state, the arrival, and the facts about the first link. Fields that change often come first: the mask then has
+/// one byte.
+pub(super) type CallRow = [u64; CALL_FIELDS];
+pub(super) const CALL_FIELDS: usize = 40;
+/// The place of the facts about the first link.
+const LINK: Range<usize> = 26..CALL_FIELDS;
+type LinkRow = [u64; 14];
 pub(super) type WhyRow = [u64; 4];
 pub(super) type HeldRow = [u64; 3];
 pub(super) type DecidedRow = [u64; 6];
@@ -77,31 +84,77 @@ fn to_hops(field: u64) -> Option<Option<(u8, HopSource)>> {
 }
 
 pub(super) fn of_seen(seen: &Seen) -> CallRow {
-    let mut row = [0; 26];
+    let mut row = [0; CALL_FIELDS];
     set_seen(&mut row, seen);
     row
 }
 
 pub(super) fn set_seen(row: &mut CallRow, seen: &Seen) {
-    let Seen { facts, has_sack, twice } = *seen;
+    let Seen { facts, has_sack, twice } = seen;
     let FactsOf { path, peer_cwnd, mss, advertised, holes, rcv_nxt, last_decided, ts_recent } = facts;
-    let Path { hops_to_peer, hops_from_peer, link_bps, rtt } = path;
+    let Path { hops_to_peer, hops_from_peer, link_bps, link, rtt } = path;
     row[0] = rcv_nxt.0.into();
-    row[1] = advertised.into();
+    row[1] = (*advertised).into();
     row[2] = last_decided.0.into();
-    row[3] = ts_recent.into();
-    row[7] = holes.into();
-    row[8] = stretch(twice);
-    row[9] = opt(peer_cwnd);
-    row[10] = mss.into();
+    row[3] = (*ts_recent).into();
+    row[7] = (*holes).into();
+    row[8] = stretch(*twice);
+    row[9] = opt(*peer_cwnd);
+    row[10] = (*mss).into();
     row[11] = opt(rtt.latest.map(nanos));
     row[12] = opt(rtt.smoothed.map(nanos));
     row[13] = nanos(rtt.variance);
     row[14] = opt(rtt.min.map(nanos));
-    row[15] = hops(hops_to_peer);
-    row[16] = hops(hops_from_peer);
-    row[17] = opt(link_bps);
-    row[18] = has_sack.into();
+    row[15] = hops(*hops_to_peer);
+    row[16] = hops(*hops_from_peer);
+    row[17] = opt(*link_bps);
+    row[18] = (*has_sack).into();
+    row[LINK].copy_from_slice(&of_link(link.as_deref()));
+}
+
+/// Zeroes if the facts are unknown.
+fn of_link(link: Option<&LinkFacts>) -> LinkRow {
+    let Some(facts) = link else { return LinkRow::default() };
+    let LinkFacts { station: StationAddress([a, b, c, d, e, f]), at, .. } = *facts;
+    let dbm = |power: Option<i8>| opt(power.map(i8::cast_unsigned));
+    let time = |time: Option<Duration>| opt(time.map(nanos));
+    [
+        1 + u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
+        at.0,
+        time(facts.inactive),
+        dbm(facts.signal_dbm),
+        dbm(facts.signal_average_dbm),
+        opt(facts.tx_packets),
+        opt(facts.tx_retries),
+        opt(facts.tx_failed),
+        opt(facts.rx_packets),
+        opt(facts.rx_bytes),
+        opt(facts.tx_bitrate_bps),
+        opt(facts.expected_throughput_bps),
+        time(facts.tx_duration),
+        time(facts.rx_duration),
+    ]
+}
+
+fn to_link(row: &LinkRow) -> Option<Option<LinkFacts>> {
+    let Some(station) = row[0].checked_sub(1) else { return Some(None) };
+    let [0, 0, station @ ..] = station.to_be_bytes() else { return None };
+    let dbm = |field| from_opt::<u8>(field).map(|power| power.map(u8::cast_signed));
+    Some(Some(LinkFacts {
+        inactive: opt_duration(row[2])?,
+        signal_dbm: dbm(row[3])?,
+        signal_average_dbm: dbm(row[4])?,
+        tx_packets: from_opt(row[5])?,
+        tx_retries: from_opt(row[6])?,
+        tx_failed: from_opt(row[7])?,
+        rx_packets: from_opt(row[8])?,
+        rx_bytes: from_opt(row[9])?,
+        tx_bitrate_bps: from_opt(row[10])?,
+        expected_throughput_bps: from_opt(row[11])?,
+        tx_duration: opt_duration(row[12])?,
+        rx_duration: opt_duration(row[13])?,
+        ..LinkFacts::new(StationAddress(station), to_instant(row[1])?)
+    }))
 }
 
 pub(super) fn set_heard(row: &mut CallRow, heard: &Heard, segments: u16) {
@@ -142,6 +195,7 @@ pub(super) fn to_seen(row: &CallRow) -> Option<Seen> {
             hops_to_peer: to_hops(row[15])?,
             hops_from_peer: to_hops(row[16])?,
             link_bps: from_opt(row[17])?,
+            link: to_link(row[LINK].try_into().ok()?)?.map(Arc::new),
         },
     };
     Some(Seen { facts, has_sack: row[18] != 0, twice: to_stretch(row[8]) })

@@ -44,7 +44,7 @@ impl AckLedger {
 
     #[cold]
     fn log_with_all_seen(&self, cx: &mut Cx<'_>, what: What, facts: &Facts<'_>) {
-        let facts = facts.with_path(*facts.path);
+        let facts = facts.with_path(facts.path.clone());
         let seen = Seen { facts, has_sack: self.merging.has_sack, twice: self.twice };
         cx.log(Entry::Call(Call { at: cx.now, packet: cx.packet, seen, what }));
     }

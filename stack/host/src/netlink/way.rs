@@ -1,0 +1,153 @@
+//! The kernel's way to an address: the interface by which packets leave, and the Ethernet address that gets them first
+//! (linux/rtnetlink.h, linux/neighbour.h).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use hopwise_core::StationAddress;
+use hopwise_core::narrow::as_u8;
+
+use super::ask::{ask, open};
+use super::message::{Message, attribute, word};
+use super::own::{DESTINATION, GET_ROUTE, NEW_ROUTE};
+
+/// The size of a struct rtmsg, and of a struct ndmsg.
+const HEADER: usize = 12;
+/// Attributes of a route: the interface, the next hop, and a next hop of another family than the destination's.
+const INTERFACE: u16 = 4;
+const GATEWAY: u16 = 5;
+const VIA: u16 = 18;
+const NEW_NEIGHBOUR: u16 = 28;
+const GET_NEIGHBOUR: u16 = 30;
+/// Attributes of a neighbour: its address, and that on the link.
+const ADDRESS: u16 = 1;
+const LINK_ADDRESS: u16 = 2;
+
+/// A socket for questions about ways. It takes no privileges.
+#[derive(Debug)]
+pub(crate) struct Ways(OwnedFd);
+
+/// The first link of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    pub(crate) interface: u32,
+    pub(crate) next_hop: IpAddr,
+}
+
+impl Ways {
+    pub(crate) fn open() -> io::Result<Ways> {
+        open(None).map(Ways)
+    }
+
+    /// The first link to an address; None if the kernel knows no way.
+    pub(crate) fn first(&self, to: IpAddr) -> Option<First> {
+        let bytes = octets(to);
+        let mut header = [0; HEADER];
+        (header[0], header[1]) = (family(to), as_u8(bytes.len() * 8));
+        let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
+        let mut first = None;
+        let asked = ask(self.0.as_fd(), question, |heard| {
+            if heard.kind == NEW_ROUTE {
+                first = read_route(heard.body, to);
+            }
+        });
+        asked.ok().and(first)
+    }
+
+    /// The Ethernet address of a neighbour, if the kernel has found it.
+    pub(crate) fn station(&self, at: First) -> Option<StationAddress> {
+        let mut header = [0; HEADER];
+        header[0] = family(at.next_hop);
+        header[4..8].copy_from_slice(&at.interface.to_ne_bytes());
+        let question =
+            Message::new(GET_NEIGHBOUR, 0, 0).fixed(&header).attribute(ADDRESS, &octets(at.next_hop));
+        let mut station = None;
+        let asked = ask(self.0.as_fd(), question, |heard| {
+            if heard.kind == NEW_NEIGHBOUR {
+                station = read_neighbour(heard.body);
+            }
+        });
+        asked.ok().and(station)
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    as_u8(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 } as usize)
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(|octets| Ipv4Addr::from(octets).into());
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|octets| Ipv6Addr::from(octets).into())).ok()
+}
+
+/// A host on the link is its own next hop.
+fn read_route(body: &[u8], to: IpAddr) -> Option<First> {
+    let attributes = body.get(HEADER..)?;
+    let via = attribute(attributes, VIA).and_then(|via| via.get(2..));
+    let next_hop = match attribute(attributes, GATEWAY).or(via) {
+        Some(bytes) => read_address(bytes)?,
+        None => to,
+    };
+    Some(First { interface: word(attribute(attributes, INTERFACE)?, 0)?, next_hop })
+}
+
+fn read_neighbour(body: &[u8]) -> Option<StationAddress> {
+    let address = attribute(body.get(HEADER..)?, LINK_ADDRESS)?;
+    address.try_into().ok().map(StationAddress)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body of a message with these attributes.
+    fn body(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let message = Message::new(0, 0, 0).fixed(&[0; HEADER]);
+        let message =
+            attributes.iter().fold(message, |message, (kind, value)| message.attribute(*kind, value));
+        message.finish()[super::super::message::HEADER..].to_vec()
+    }
+
+    #[test]
+    fn a_way_leads_over_its_gateway_and_without_one_to_the_host_itself() {
+        let to = IpAddr::from([10, 0, 0, 9]);
+        let interface = 7_u32.to_ne_bytes();
+        let first = |next_hop: IpAddr| Some(First { interface: 7, next_hop });
+        assert_eq!(read_route(&body(&[(INTERFACE, &interface)]), to), first(to));
+        let over = [(INTERFACE, &interface[..]), (GATEWAY, &[10, 0, 0, 2])];
+        assert_eq!(read_route(&body(&over), to), first([10, 0, 0, 2].into()));
+        let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2);
+        let via = [&[10, 0][..], &link_local.octets()].concat();
+        assert_eq!(read_route(&body(&[(INTERFACE, &interface), (VIA, &via)]), to), first(link_local.into()));
+        assert_eq!(read_route(&body(&[]), to), None, "a route to nowhere has no interface");
+        assert_eq!(read_route(&[0; 3], to), None);
+    }
+
+    #[test]
+    fn a_neighbour_that_is_still_sought_has_no_station() {
+        let found = body(&[(ADDRESS, &[10, 0, 0, 2]), (LINK_ADDRESS, &[2, 0, 0, 0, 0, 1])]);
+        assert_eq!(read_neighbour(&found), Some(StationAddress([2, 0, 0, 0, 0, 1])));
+        assert_eq!(read_neighbour(&body(&[(ADDRESS, &[10, 0, 0, 2])])), None);
+    }
+
+    #[test]
+    fn the_kernel_leads_to_its_own_addresses_over_the_loopback() {
+        let ways = Ways::open().expect("a socket");
+        let own = IpAddr::from([127, 9, 9, 9]);
+        let of_loopback = rustix::fs::stat("/sys/class/net/lo").is_ok();
+        let first = ways.first(own);
+        assert!(!of_loopback || first == Some(First { interface: 1, next_hop: own }), "{first:?}");
+        assert_eq!(
+            first.and_then(|first| ways.station(First { next_hop: [127, 0, 0, 77].into(), ..first })),
+            None
+        );
+    }
+}
