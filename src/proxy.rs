@@ -11,7 +11,7 @@ use hopwise_lab::units::Time;
 use crate::failure::{self, Failure};
 
 mod calibrate;
-mod config;
+pub(crate) mod config;
 mod control;
 mod devices;
 mod firewall;
@@ -183,8 +183,9 @@ fn status(at: &Path, is_text: bool) -> Result<(), Failure> {
 
 fn ask(at: &Path, request: Request) -> Result<Option<Box<Status>>, Failure> {
     let shown = at.display();
-    let answer = crate::daemon::control::ask(at, &request)
-        .map_err(|error| Failure::failed("ask the proxy", format_args!("{shown}: {error}")))?;
+    let answer = crate::daemon::control::ask(at, &request).map_err(|error| {
+        Failure::failed("ask the proxy", format_args!("{shown}: {error}"))
+    })?;
     match answer {
         Response::Done => Ok(None),
         Response::Status(status) => Ok(Some(status)),

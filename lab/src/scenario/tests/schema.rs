@@ -15,7 +15,7 @@ fn problem(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     for (word, wanted) in schema {
         let found = match word.as_str() {
             "$schema" | "$defs" | "title" | "description" | "default" | "format" | "writeOnly" => None,
-            "additionalProperties" | "required" | "maxItems" => None,
+            "additionalProperties" | "required" | "maxItems" | "x-range" | "x-unit" => None,
             "$ref" => {
                 let name =
                     wanted.as_str().and_then(|name| name.strip_prefix("#/$defs/")).expect("a definition");
