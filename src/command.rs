@@ -10,7 +10,7 @@ use crate::{daemon, inspect, keys, lab, measure, mesh, node, proxy};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version = hopwise_lab::version::of_program(), arg_required_else_help = true)]
+#[command(version = hopwise_lab::version::told(), arg_required_else_help = true)]
 struct Command {
     #[command(subcommand)]
     subcommand: Sub,
@@ -50,6 +50,9 @@ enum Sub {
 
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
+    if let Some(commit) = option_env!("HOPWISE_COMMIT") {
+        hopwise_lab::version::of_commit(commit);
+    }
     let Command { subcommand } = Command::parse();
     // Dropped last, so that the failure is in the log.
     let _flushed = daemon::log::Flushed;

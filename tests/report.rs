@@ -59,6 +59,7 @@ fn bundle() -> Bundle {
     }
     let trial = Trial {
         version: env!("CARGO_PKG_VERSION").into(),
+        commit: None,
         certificate: "of a test".into(),
         scenario: "chain".into(),
         title: Some("ACK thinning on chains".into()),
