@@ -204,6 +204,13 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
 }
 
 #[test]
+fn a_proxy_that_does_not_run_is_said_to_be_missing() {
+    let done = hopwise(&["proxy", "status", "--control", "no-such-socket"], "");
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("is `hopwise proxy` running?"), "{}", text(&done.stderr));
+}
+
+#[test]
 fn a_key_is_explained_for_people_and_for_programs_and_a_wrong_one_is_refused() {
     let done = hopwise(&["explain-key", "links.0.mtu", "--json"], "");
     let list: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
