@@ -9,7 +9,7 @@ mod time;
 
 use super::View;
 
-pub(super) use map::data as map_data;
+pub(super) use map::{data as map_data, topology};
 
 /// The figures of the whole trial.
 pub(super) fn overall(view: &View<'_>) -> String {
