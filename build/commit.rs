@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Letters of a hash that are shown.
 const SHOWN: usize = 12;
 
-/// What is checked out, and the files that change when that changes.
+/// The commit that is checked out, and the files that change with it.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) hash: Option<String>,

@@ -1,5 +1,5 @@
-//! The keys of a file, from its JSON Schema: ranges, units, defaults and meanings each stand there once. Checks, errors,
-//! pages and explanations read them from it.
+//! The keys of a file, from its JSON Schema: ranges, units, defaults and meanings each stand there once. Checks,
+//! errors, pages and explanations read them from it.
 //!
 //! Two words of ours stand beside those of JSON Schema: `x-range`, such as `1 to 9999` or `100ms or more`, and `x-unit`
 //! of a number.
@@ -16,7 +16,7 @@ pub use form::Choice;
 pub use list::{Key, keys};
 pub use range::Range;
 
-/// What the schema says about a value, beside references to definitions.
+/// A part of a schema, beside all definitions that it may refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Sub<'a> {
     pub(crate) root: &'a Json,

@@ -43,9 +43,10 @@ fn head(kind: FileKind) -> String {
     };
     let command = if kind == FileKind::default() { String::new() } else { format!(" {}", kind.name()) };
     let paragraph = format!(
-        "Written by a test from the schema, as `hopwise schema{command} --markdown` prints it. `hopwise schema{command}` \
-         prints the schema itself, with which editors complete and check files. `hopwise explain-key KEY` prints one \
-         key. {of}; `NAME` stands for any name. A time, size, rate or share has its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%."
+        "Written by a test from the schema, as `hopwise schema{command} --markdown` prints it. \
+         `hopwise schema{command}` prints the schema itself, with which editors complete and check files. \
+         `hopwise explain-key KEY` prints one key. {of}; `NAME` stands for any name. A time, size, rate or share has \
+         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%."
     );
     format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, 120))
 }

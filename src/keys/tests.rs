@@ -57,7 +57,7 @@ fn lacks(kind: FileKind, key: &Key) -> Option<&'static str> {
     let Key { value, unit, range, default, meaning, .. } = key;
     let is_quantity = ["time", "size", "rate", "share"].iter().any(|one| value.starts_with(one));
     let is_number = key.is_number || is_quantity;
-    // What only some kinds have, they require or do without; its meaning says which.
+    // A key that only some kinds have is required there, or has no default; its meaning says which.
     let is_of_kind = meaning.contains("(kind") || meaning.contains("(required by");
     let example = kind.example(&key.path);
     [

@@ -26,8 +26,10 @@ fn a_range_in_words_refuses_what_lies_outside_and_nothing_of_another_kind() {
 fn keys_have_what_their_schema_says_and_words_give_up_their_default() {
     let schema = json!({
         "properties": {
-            "hops": { "type": "integer", "x-range": "1 to 9", "x-unit": "hops", "description": "Hops (kind: a; default 3)." },
-            "list": { "type": "array", "items": { "properties": { "mtu": { "type": "integer", "description": "MTU." } } } },
+            "hops": {
+                "type": "integer", "x-range": "1 to 9", "x-unit": "hops", "description": "Hops (kind: a; default 3).",
+            },
+            "list": { "items": { "properties": { "mtu": { "type": "integer", "description": "MTU." } } } },
         },
     });
     let list = keys(&schema);

@@ -267,7 +267,7 @@ impl Chart {
     }
 
     /// Keeps the numbers of a shape.
-    fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
+    pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
         let cell =
             |number: f64| format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned();
         let title = title.replace(['"', '\n', '|'], " ");

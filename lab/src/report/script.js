@@ -170,7 +170,8 @@
     let height = 12;
     const words = (text, size) => {
       height += size + 6;
-      const line = shape("text", { x: 12, y: height, "font-size": size, "font-family": "sans-serif", fill: card.color });
+      const style = { "font-size": size, "font-family": "sans-serif", fill: card.color };
+      const line = shape("text", { x: 12, y: height, ...style });
       line.textContent = text;
       whole.append(line);
       height += 6;

@@ -1,4 +1,4 @@
-//! What is found for a key, and what is said where there is none.
+//! The explanation of a key, and the answer where there is none.
 
 use super::{find, text};
 

@@ -52,7 +52,7 @@ struct File {
     /// believed).
     #[schemars(with = "Option<String>")]
     keys: Option<PathBuf>,
-    /// Largest difference between the clocks of nodes; it needs `keys` (default: any difference, as long as times grow).
+    /// Largest difference between the clocks of nodes; it needs `keys` (default: any, as long as times grow).
     clock_within: Option<Time>,
     /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
     /// such user).
