@@ -271,8 +271,8 @@ pub(crate) struct Forward {
     /// Other end: 127.0.0.1:22 on this machine, or mesh:10.7.0.2:80 over Hopwise. Exactly one of the two ends is over
     /// Hopwise.
     pub(crate) to: Side,
-    /// Number of connections at the same time: seats. Where none is free, a quiet client or the source with the most
-    /// makes room.
+    /// Number of connections at the same time: seats. A quiet client, or the source with the most, makes room for
+    /// another one.
     #[serde(default = "connections")]
     #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,

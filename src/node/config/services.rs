@@ -15,8 +15,8 @@ use serde::Deserialize;
 pub(crate) struct Socks5 {
     /// Address and port at which programs of this machine find it.
     pub(crate) listen: SocketAddr,
-    /// Number of connections at the same time: seats. Where none is free, a quiet client or the source with the most
-    /// makes room.
+    /// Number of connections at the same time: seats. A quiet client, or the source with the most, makes room for
+    /// another one.
     #[serde(default = "connections")]
     #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,
