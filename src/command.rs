@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{daemon, inspect, lab, measure, mesh, node, proxy};
+use crate::{daemon, inspect, keys, lab, measure, mesh, node, proxy};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version = hopwise_lab::version::of_program(), arg_required_else_help = true)]
+#[command(version = hopwise_lab::version::told(), arg_required_else_help = true)]
 struct Command {
     #[command(subcommand)]
     subcommand: Sub,
@@ -35,7 +35,8 @@ enum Sub {
     Report(lab::report::Arguments),
     Explain(lab::explain::Arguments),
     Agents(lab::agents::Arguments),
-    Schema(lab::schema::Arguments),
+    Schema(keys::schema::Arguments),
+    ExplainKey(keys::explain::Arguments),
     Doctor(inspect::doctor::Arguments),
     Trace(inspect::trace::Arguments),
     Replay(inspect::replay::Arguments),
@@ -49,6 +50,9 @@ enum Sub {
 
 /// Does what the command line asks for.
 pub(crate) fn run() -> ExitCode {
+    if let Some(commit) = option_env!("HOPWISE_COMMIT") {
+        hopwise_lab::version::of_commit(commit);
+    }
     let Command { subcommand } = Command::parse();
     // Dropped last, so that the failure is in the log.
     let _flushed = daemon::log::Flushed;
@@ -73,7 +77,8 @@ pub(crate) fn run() -> ExitCode {
         Sub::Report(arguments) => lab::report::run(&arguments),
         Sub::Explain(arguments) => lab::explain::run(&arguments),
         Sub::Agents(arguments) => lab::agents::run(&arguments),
-        Sub::Schema(arguments) => lab::schema::run(&arguments),
+        Sub::Schema(arguments) => keys::schema::run(&arguments),
+        Sub::ExplainKey(arguments) => keys::explain::run(&arguments),
         Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
         Sub::Trace(arguments) => inspect::trace::run(&arguments),
         Sub::Guest(arguments) => lab::live::guest::run(&arguments),

@@ -7,5 +7,4 @@ pub(crate) mod explain;
 pub(crate) mod live;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod schema;
 pub(crate) mod trial;

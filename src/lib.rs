@@ -28,6 +28,7 @@ mod command;
 mod daemon;
 mod failure;
 mod inspect;
+mod keys;
 mod lab;
 mod measure;
 mod mesh;

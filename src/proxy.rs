@@ -1,5 +1,6 @@
 //! `hopwise proxy`: a base station for a link that fades.
 
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use hopwise_lab::units::Time;
 use crate::failure::{self, Failure};
 
 mod calibrate;
-mod config;
+pub(crate) mod config;
 mod control;
 mod devices;
 mod firewall;
@@ -181,10 +182,22 @@ fn status(at: &Path, is_text: bool) -> Result<(), Failure> {
     failure::say(&text)
 }
 
+/// The likely reason why no proxy answers.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ": is `hopwise proxy` running? --control names the socket of its file's `control:`"
+        }
+        io::ErrorKind::PermissionDenied => ": only root and the proxy's user may ask",
+        _ => "",
+    }
+}
+
 fn ask(at: &Path, request: Request) -> Result<Option<Box<Status>>, Failure> {
     let shown = at.display();
-    let answer = crate::daemon::control::ask(at, &request)
-        .map_err(|error| Failure::failed("ask the proxy", format_args!("{shown}: {error}")))?;
+    let answer = crate::daemon::control::ask(at, &request).map_err(|error| {
+        Failure::failed("ask the proxy", format_args!("{shown}: {error}{}", hint(&error)))
+    })?;
     match answer {
         Response::Done => Ok(None),
         Response::Status(status) => Ok(Some(status)),

@@ -1,6 +1,7 @@
 //! Rows of text in columns. By hand: columns are left out where a terminal is narrow, which crates for tables wrap.
 
-use std::io::{self, IsTerminal};
+use std::env;
+use std::io::{self, IsTerminal, Write};
 
 use hopwise_lab::plain;
 use ratatui::crossterm::terminal;
@@ -31,6 +32,38 @@ pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(head).chain(rows.iter().map(|row| line(&mut row.iter().map(String::as_str)))).collect()
 }
 
+/// Colours of verdicts on a terminal: good ones green, bad ones red, open ones faint.
+const COLOURS: [(&str, &str); 5] =
+    [("faster", "32"), ("better", "32"), ("slower", "31"), ("worse", "31"), ("undecided", "2")];
+
+/// Prints a table of findings. On a terminal verdicts have colours, unless `NO_COLOR` is set.
+pub(crate) fn print_verdicts(text: &str) -> io::Result<()> {
+    let text = plain::text(text);
+    let is_wanted =
+        io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let text = if is_wanted { coloured(&text) } else { text };
+    io::stdout().write_all(text.as_bytes())
+}
+
+/// The text with colours for verdicts that are cells of a table.
+fn coloured(text: &str) -> String {
+    let in_line = |line: &str| {
+        let found = COLOURS.iter().find_map(|(word, code)| {
+            let at = line.rfind(&format!("  {word}"))? + 2;
+            let end = at + word.len();
+            let is_whole = line[end..].is_empty() || line[end..].starts_with([' ', ',', '\n']);
+            is_whole.then_some((at, end, code))
+        });
+        found.map_or_else(
+            || line.to_owned(),
+            |(at, end, code)| {
+                format!("{}\u{1b}[{code}m{}\u{1b}[0m{}", &line[..at], &line[at..end], &line[end..])
+            },
+        )
+    };
+    text.split_inclusive('\n').map(in_line).collect()
+}
+
 /// A cell of a fact that may be absent, which is no zero.
 pub(crate) fn known(fact: Option<impl ToString>) -> String {
     fact.map_or_else(|| "-".to_owned(), |fact| fact.to_string())
@@ -51,5 +84,16 @@ mod tests {
         assert_eq!(lines[0].len(), LONGEST_CELL + "  short".len());
         assert_eq!(lines[1], format!("{}…  b", "é".repeat(LONGEST_CELL - 1)));
         assert!(lines[2].starts_with("x?y ") && lines[2].ends_with(" b"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn verdicts_that_are_cells_have_colours_and_words_in_sentences_have_none() {
+        let told = coloured(
+            "arm  mean  verdict\ndca  371   faster\ntda  330   undecided, p = 0.060\na faster arm\n",
+        );
+        let lines: Vec<_> = told.lines().collect();
+        assert_eq!(lines[1], "dca  371   \u{1b}[32mfaster\u{1b}[0m");
+        assert_eq!(lines[2], "tda  330   \u{1b}[2mundecided\u{1b}[0m, p = 0.060");
+        assert_eq!((lines[0], lines[3]), ("arm  mean  verdict", "a faster arm"));
     }
 }

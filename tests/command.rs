@@ -203,6 +203,29 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
     assert!(text(&done.stderr).contains("is `hopwise node` running?"), "{}", text(&done.stderr));
 }
 
+#[test]
+fn a_proxy_that_does_not_run_is_said_to_be_missing() {
+    let done = hopwise(&["proxy", "status", "--control", "no-such-socket"], "");
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("is `hopwise proxy` running?"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn a_key_is_explained_for_people_and_for_programs_and_a_wrong_one_is_refused() {
+    let done = hopwise(&["explain-key", "links.0.mtu", "--json"], "");
+    let list: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!((&list[0]["file"], &list[0]["range"]), (&"node".into(), &"576 to 65535".into()), "{list}");
+    assert_eq!(list[0]["example"]["line"], "links: [{ mtu: 1500 }]");
+    let done = hopwise(&["explain-key", "radio.rts_treshold"], "");
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).contains("did you mean `radio.rts_threshold`?"), "{}", text(&done.stderr));
+    for kind in ["scenario", "node", "route", "proxy"] {
+        let done = hopwise(&["schema", kind], "");
+        let schema: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        assert!(schema["properties"].is_object(), "{kind}");
+    }
+}
+
 /// A change of the radio world changes the worth of its results: the file must then be written anew, and read.
 #[test]
 fn the_certificate_that_results_name_is_the_one_that_certify_prints() {

@@ -58,6 +58,8 @@ mod proxy;
 mod queue;
 #[path = "live/raw.rs"]
 mod raw;
+#[path = "live/readme.rs"]
+mod readme;
 #[path = "live/relays.rs"]
 mod relays;
 #[path = "live/routed.rs"]

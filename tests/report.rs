@@ -59,6 +59,7 @@ fn bundle() -> Bundle {
     }
     let trial = Trial {
         version: env!("CARGO_PKG_VERSION").into(),
+        commit: None,
         certificate: "of a test".into(),
         scenario: "chain".into(),
         title: Some("ACK thinning on chains".into()),
@@ -193,4 +194,40 @@ fn the_quickstarts_report_can_be_made_again_to_the_byte_and_every_arm_has_its_re
         assert!(reasons.contains(&format!("{arm} was faster than immediate")), "{reasons}");
     }
     let _ = std::fs::remove_dir_all(&root);
+}
+
+/// Asks the page for a figure as it would save it, and puts it into the title.
+const TAKEN: &str = "
+    const { picture, numbers } = window.hopwiseReport;
+    const of = (id) => document.getElementById(id);
+    const sound = (id) => {
+        const { text } = picture(of(id));
+        const read = new DOMParser().parseFromString(text, 'image/svg+xml');
+        return !read.querySelector('parsererror') && read.querySelectorAll('text').length > 3 && !/var\\(/.test(text);
+    };
+    const all = Array.from(document.querySelectorAll('figure'), (figure) => figure.id);
+    const wrong = all.filter((id) => !sound(id));
+    const bare = all.filter((id) => numbers(of(id)).split('\\n').length < 3);
+    document.title = 'wrong: ' + wrong + '; bare: ' + bare + '; ' + numbers(of('fig-goodput')).split('\\n')[1];
+";
+
+#[test]
+fn every_figure_can_be_taken_away_as_a_picture_and_as_numbers() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("taken");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("report.html");
+    let page = html(&bundle());
+    assert!(page.contains("<figure id=\"fig-topology\">"), "the nodes are drawn on top");
+    let page = page.replace("</body>", &format!("<script>{TAKEN}</script></body>"));
+    std::fs::write(&file, page).expect("a file");
+    let Some(browser) = browser() else {
+        println!("skipped: figures to take away: no chromium (on Debian: apt-get install chromium)");
+        return;
+    };
+    let (dom, log) = run_browser(browser, &folder.join("profile"), &["--dump-dom"], &file);
+    let buttons = dom.matches("class=\"take\"").count();
+    assert_eq!(buttons, dom.matches("<figure id=").count(), "each has its buttons");
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).expect("a title");
+    assert!(title.starts_with("wrong: ; bare: ; every,"), "{title}: {log}");
+    let _ = std::fs::remove_dir_all(folder.join("profile"));
 }

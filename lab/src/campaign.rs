@@ -87,6 +87,7 @@ impl Campaign {
         let points = cells.iter().map(|cell| cell.point.clone()).collect();
         let trial = Trial {
             version: version::of_program().to_owned(),
+            commit: version::commit().map(str::to_owned),
             certificate: certificate_hash(),
             scenario: scenario.name.clone(),
             title,

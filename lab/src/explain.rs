@@ -187,6 +187,17 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
     trial.points.iter().zip(&findings.points).zip(&of_goodput.points).map(at).collect()
 }
 
+/// Two figures as they are printed, if they are apart, and also as they are printed: 21 packets instead of 20 are no
+/// reason. A figure that one of the arms does not tell is NaN, and apart from none.
+fn apart([this, that]: [f64; 2], quantity: &Quantity) -> Option<[String; 2]> {
+    let moved = |this: f64, that: f64| (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
+    let digits = quantity.digits;
+    let shown = [this, that].map(|figure| format!("{figure:.digits$}"));
+    let [first, second] = shown.each_ref().map(|figure| figure.parse().unwrap_or(f64::NAN));
+    let is_apart = moved(this, that) >= LEAST && moved(first, second) >= LEAST;
+    (is_apart && this.max(that) >= quantity.floor).then_some(shown)
+}
+
 fn sentence(comparison: &Comparison, decides: bool, this: &Totals, that: &Totals) -> String {
     let Comparison { arm, against, ratio, verdict, .. } = comparison;
     let Some(ratio) = ratio else { return comparison.sentence.clone() };
@@ -194,16 +205,7 @@ fn sentence(comparison: &Comparison, decides: bool, this: &Totals, that: &Totals
     let (mut along, mut across) = (Vec::new(), Vec::new());
     for quantity in &QUANTITIES {
         let (this, that) = ((quantity.of)(this), (quantity.of)(that));
-        let moved = (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
-        // A quantity that one of the arms does not tell is NaN: it has not moved.
-        if moved.is_nan() || moved < LEAST || this.max(that) < quantity.floor {
-            continue;
-        }
-        let digits = quantity.digits;
-        let shown = [this, that].map(|figure| format!("{figure:.digits$}"));
-        if shown[0] == shown[1] {
-            continue;
-        }
+        let Some(shown) = apart([this, that], quantity) else { continue };
         let words = (quantity.words)(&shown[0], &shown[1]);
         let is_good = (this < that) == quantity.less;
         if is_good == is_faster { along.push(words) } else { across.push(words) }

@@ -17,6 +17,7 @@ pub mod explain;
 pub mod findings;
 mod hex;
 pub mod kernel_tcp;
+pub mod keys;
 pub mod live;
 pub mod located;
 pub mod metric;

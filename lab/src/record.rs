@@ -14,6 +14,9 @@ use crate::scenario::point::{Point, Stop};
 pub struct Trial {
     /// Version of the program that made it; records of another version are not mixed with ours.
     pub version: String,
+    /// Commit that the program was built from. Other commits with the same sources are the same version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
     /// The file's stem.

@@ -70,8 +70,9 @@ impl Words for Direction {
     ];
 }
 
-/// A network, or a single address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A network such as 10.7.0.0/16, or a single address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub struct Network(pub Prefix);
 
 impl FromStr for Network {

@@ -16,10 +16,11 @@ mod schema;
 mod settings;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
+use crate::keys;
 use crate::live::part::Part;
 use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::routing::{Protocol, RoutingConfig};
@@ -53,6 +54,7 @@ struct Read {
 
 impl Read {
     fn of(document: Document) -> Result<Arc<Read>, Box<Refusal>> {
+        keys::check(&document, json_schema())?;
         let file = document.read()?;
         Ok(Arc::new(Read { document, file }))
     }
@@ -106,9 +108,10 @@ impl From<Box<Refusal>> for NoPlan {
     }
 }
 
-/// The JSON Schema of scenarios, for editors.
-pub fn json_schema() -> Value {
-    schemars::schema_for!(ScenarioFile).to_value()
+/// The JSON Schema of scenarios.
+pub fn json_schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| schemars::schema_for!(ScenarioFile).to_value());
+    &SCHEMA
 }
 
 /// The files of daemons: two keys that each has, and the command that takes it.
@@ -214,9 +217,6 @@ impl Scenario {
                     let problem = format!("no arm is called `{arm}`");
                     return Err(document.refuse(&path.key(key), problem, &arms.join(", ")));
                 }
-            }
-            if !claim.ratio.is_finite() || claim.ratio <= 0.0 {
-                return Err(document.refuse(&path.key("ratio"), "no ratio", "a number above 0"));
             }
         }
         Ok(&file.claims)

@@ -1,6 +1,5 @@
 //! `tcp:` of nodes and scenarios, one block for both: a deployed block can be put on trial as it stands.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hopwise_agents::Profile;
@@ -8,19 +7,14 @@ use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, TcpConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::located::{Document, Refusal, YamlPath};
 use crate::units::{Size, Time};
 use crate::words::{Word, Words};
 
 /// Payload of a segment of the profile `ns2`, unless `segment_bytes` gives another size.
 const NS2_SEGMENT_BYTES: u16 = 1000;
 
-const SEGMENT_BYTES: RangeInclusive<u64> = 64..=65_495;
-const PATH_MTUS: RangeInclusive<u64> = 68..=1500;
-const BUFFER_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 30;
-/// The bounds of times, in nanoseconds.
-const TIMES: RangeInclusive<u64> = 1_000_000..=u64::MAX;
-const HOPS: RangeInclusive<u64> = 1..=255;
+/// Sizes of buffers.
+const BUFFERS: &str = "4KiB to 1GiB";
 
 /// TCP settings of a node, or of all nodes of a scenario: a profile, and keys that replace single settings of it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -28,11 +22,12 @@ const HOPS: RangeInclusive<u64> = 1..=255;
 pub struct Tcp {
     /// Profile, which sets the defaults of the other TCP settings and of the agents' parameters (default modern).
     pub profile: Word<Profile>,
-    /// Largest payload of a segment in bytes, 64 to 65495; a packet on the link may hold less (default: 1000 in a
-    /// scenario and under profile ns2, otherwise as much as the link takes). The `segment_bytes` of a flow replaces it.
+    /// Largest payload of a segment; a packet on the link may hold less (default: 1000 in a scenario and under profile
+    /// ns2, otherwise as much as the link takes). The `segment_bytes` of a flow replaces it.
+    #[schemars(extend("x-range" = "64 to 65495"))]
     pub segment_bytes: Option<u16>,
-    /// Smallest path MTU in bytes, 68 to 1500, that an ICMP message can set over IPv4 (default 552). It has no effect
-    /// in a scenario.
+    /// Smallest path MTU that an ICMP message can set over IPv4 (default 552). It has no effect in a scenario.
+    #[schemars(extend("x-range" = "68 to 1500"))]
     pub least_path_mtu: Option<u16>,
     /// Selective acknowledgements (RFC 2018; default: true under profile modern, false under ns2).
     pub sack: Option<bool>,
@@ -44,29 +39,34 @@ pub struct Tcp {
     pub ecn: Option<bool>,
     /// Nagle's algorithm (RFC 9293; default: true under profile modern, false under ns2).
     pub nagle: Option<bool>,
-    /// Largest amount of data that a connection keeps until it is acknowledged, 4KiB to 1GiB (default: 4MiB under
-    /// profile modern, 4000 segments under ns2).
+    /// Largest amount of data that a connection keeps until it is acknowledged (default: 4MiB under profile modern,
+    /// 4000 segments under ns2).
+    #[schemars(extend("x-range" = BUFFERS))]
     pub send_buffer: Option<Size>,
-    /// Largest amount of received data that waits for the program, 4KiB to 1GiB; it bounds the window (default: 6MiB
-    /// under profile modern, 2000 segments under ns2).
+    /// Largest amount of received data that waits for the program; it bounds the window (default: 6MiB under profile
+    /// modern, 2000 segments under ns2).
+    #[schemars(extend("x-range" = BUFFERS))]
     pub recv_buffer: Option<Size>,
     /// Lower bound of the retransmission timeout (RFC 6298; default 200ms).
     pub rto_min: Option<Time>,
-    /// Idle time before the first keep-alive probe, 1ms or more (RFC 9293; default: no probes). More probes follow,
-    /// with an eighth of this time between them. Nine unanswered probes end the connection.
+    /// Idle time before the first keep-alive probe (RFC 9293; default: no probes). More probes follow, with an eighth
+    /// of this time between them. Nine unanswered probes end the connection.
+    #[schemars(extend("x-range" = "1ms or more"))]
     pub keep_alive: Option<Time>,
-    /// Longest time that sent data may stay unacknowledged, 1ms or more; then the connection ends (RFC 9293; default
-    /// 15min).
+    /// Longest time that sent data may stay unacknowledged; then the connection ends (RFC 9293; default 15min).
+    #[schemars(extend("x-range" = "1ms or more"))]
     pub user_timeout: Option<Time>,
     /// Treatment of an ACK that still waits for the link when the next one is due (default: `read` for a node whose
     /// links are all TUN devices, otherwise `off`). In a scenario ACKs wait only under `radio.when_full: hold`, while
     /// the queue is full.
     pub ack_merge: Option<Word<AckMerge>>,
-    /// Number of hops to peers, 1 to 255, for agents that use it (default: counted from the hop limit of the peers'
-    /// packets). The hops of known routes replace it in a scenario.
+    /// Number of hops to peers, for agents that use it (default: counted from the hop limit of the peers' packets). The
+    /// hops of known routes replace it in a scenario.
+    #[schemars(extend("x-range" = "1 to 255", "x-unit" = "hops"))]
     pub hops: Option<u8>,
-    /// Initial hop limit of the peers' packets, 1 to 255, from which hops are counted (default 64). It has no effect in
-    /// a scenario.
+    /// Initial hop limit of the peers' packets, from which hops are counted (default 64). It has no effect in a
+    /// scenario.
+    #[schemars(extend("x-range" = "1 to 255", "x-unit" = "hops"))]
     pub peers_hop_limit: Option<u8>,
 }
 
@@ -101,41 +101,6 @@ impl Words for AckMerge {
 }
 
 impl Tcp {
-    /// Refuses values out of their range.
-    pub fn check(&self, document: &Document, at: &YamlPath) -> Result<(), Box<Refusal>> {
-        let number = |number: Option<u16>| number.map(u64::from);
-        let hops = |hops: Option<u8>| hops.map(u64::from);
-        let size = |size: Option<Size>| size.map(|size| size.0);
-        let time = |time: Option<Time>| time.map(|time| time.nanos());
-        let buffer = ("the buffer is out of bounds", "4KiB to 1GiB");
-        let (short, far) = (("too short", "1ms or more"), ("no packet would arrive", "1 to 255"));
-        for (key, value, range, (problem, accepted)) in [
-            (
-                "segment_bytes",
-                number(self.segment_bytes),
-                SEGMENT_BYTES,
-                ("out of bounds", "64 to 65495 bytes"),
-            ),
-            (
-                "least_path_mtu",
-                number(self.least_path_mtu),
-                PATH_MTUS,
-                ("the path MTU is out of bounds", "68 to 1500 bytes"),
-            ),
-            ("send_buffer", size(self.send_buffer), BUFFER_BYTES, buffer),
-            ("recv_buffer", size(self.recv_buffer), BUFFER_BYTES, buffer),
-            ("keep_alive", time(self.keep_alive), TIMES, short),
-            ("user_timeout", time(self.user_timeout), TIMES, short),
-            ("hops", hops(self.hops), HOPS, far),
-            ("peers_hop_limit", hops(self.peers_hop_limit), HOPS, far),
-        ] {
-            if value.is_some_and(|value| !range.contains(&value)) {
-                return Err(document.refuse(&at.key(key), problem, accepted));
-            }
-        }
-        Ok(())
-    }
-
     /// The settings of a connection.
     pub fn config(&self) -> TcpConfig {
         let mut config = match self.profile.0 {

@@ -1,6 +1,6 @@
 //! The version of a program: results of two builds are never taken for each other's.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use hopwise_agents::registry::{self, Listed};
 use sha2::{Digest, Sha256};
@@ -14,6 +14,30 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_
 pub fn of_program() -> &'static str {
     static OF_PROGRAM: LazyLock<String> = LazyLock::new(|| with(registry::in_force().own()));
     &OF_PROGRAM
+}
+
+static COMMIT: OnceLock<&'static str> = OnceLock::new();
+
+/// Tells the commit that the program was built from: the program knows it, and says it once at its start. Two builds of
+/// the same sources are one version, whatever their commits.
+pub fn of_commit(commit: &'static str) {
+    let _ = COMMIT.set(commit);
+}
+
+/// The commit that this program was built from, if it was built in a clone.
+pub fn commit() -> Option<&'static str> {
+    COMMIT.get().copied()
+}
+
+/// The version for people: with the commit.
+pub fn told() -> &'static str {
+    static TOLD: LazyLock<String> = LazyLock::new(|| beside(of_program(), commit()));
+    &TOLD
+}
+
+/// A version with its commit.
+pub(crate) fn beside(version: &str, commit: Option<&str>) -> String {
+    commit.map_or_else(|| version.to_owned(), |commit| format!("{version} (commit {commit})"))
 }
 
 fn with(own: &[Listed]) -> String {
@@ -33,6 +57,12 @@ fn with(own: &[Listed]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_are_told_the_commit_beside_the_version() {
+        assert_eq!(beside("0.1.0+a", Some("0123456789ab")), "0.1.0+a (commit 0123456789ab)");
+        assert_eq!(beside("0.1.0+a", None), "0.1.0+a");
+    }
 
     #[test]
     fn a_changed_agent_of_ones_own_makes_another_version() {

@@ -1,5 +1,6 @@
 //! The last step of a daemon's start: it gives up all that it no longer needs, for good.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use hopwise_host::confine::{
     Calls, Enforced, Paths, Refusal, give_up_calls, give_up_files, try_a_refused_call,
 };
 use hopwise_host::own_file::folder_of;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use super::log;
@@ -46,6 +48,16 @@ impl FromStr for Confine {
             "off" => Ok(Confine::Off),
             _ => Err("expected on, log or off"),
         }
+    }
+}
+
+impl JsonSchema for Confine {
+    fn schema_name() -> Cow<'static, str> {
+        "Confine".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": ["on", "log", "off", true, false] })
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (planned, there) = bundle.runs();
     let missing =
         if there < planned { format!("{there} of {planned} runs are there\n") } else { String::new() };
-    printed(writeln!(hopwise_lab::plain::out(), "{text}{missing}The report is {}", out.display()))
+    printed(table::print_verdicts(&text))?;
+    printed(writeln!(hopwise_lab::plain::out(), "{missing}The report is {}", out.display()))
 }
 
 /// Reads trial folders back, and prints remarks on them. A folder without a trial is refused.

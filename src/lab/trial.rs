@@ -282,7 +282,9 @@ fn print(trial: &Trial, made: &Made) -> io::Result<()> {
         let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
         writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
-    write!(out, "\n{}", findings.text(table::width()))?;
+    writeln!(out)?;
+    out.flush()?;
+    table::print_verdicts(&findings.text(table::width()))?;
     writeln!(
         out,
         "{} shows it all; tables and the records, with every setting in force, are beside it",

@@ -1,17 +1,21 @@
 //! Configuration of `hopwise node`: the keys, their meaning, and the checks that need several keys.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
 use hopwise_host::{CapturedLink, Framing};
+use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal};
 use hopwise_lab::rules::{self, Network};
 use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -21,47 +25,66 @@ mod check;
 mod endpoint;
 mod here;
 mod listeners;
+mod services;
 
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
 pub(crate) use here::shown_passwords;
 pub(crate) use listeners::{path_at, ports};
+pub(crate) use services::{Allow, Bounds, Metrics, Socks5};
+use services::{connections, idle, reads_within};
 
-/// A node's configuration as it stands in the file; [`load`] has made the checks that serde cannot.
-#[derive(Clone, Debug, Deserialize)]
+/// A node: its address, its links, and what runs over them.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeConfig {
+    /// Name and addresses of the node.
     pub(crate) node: Node,
+    /// Links of the node, at least one.
     pub(crate) links: Vec<Link>,
+    /// Routes beyond the subnets of the links (default: none).
     #[serde(default)]
     pub(crate) routes: Vec<Route>,
+    /// Rules that choose the agents of a connection; the first one that matches applies (default: none, and all
+    /// connections have the default agents). SIGHUP reads them anew.
     #[serde(default)]
     pub(crate) rules: Vec<Rule>,
-    /// Names that SOCKS5 and forwards know before the system's.
+    /// Names that SOCKS5 and forwards know before those of the system, each with its address (default: none).
     #[serde(default)]
     pub(crate) hosts: BTreeMap<String, IpAddr>,
+    /// Ports that are handed on between this machine and the mesh (default: none).
     #[serde(default)]
     pub(crate) forwards: Vec<Forward>,
+    /// SOCKS5 proxy for programs of this machine (default: none).
     pub(crate) socks5: Option<Socks5>,
+    /// Figures for Prometheus (default: none).
     pub(crate) metrics: Option<Metrics>,
+    /// Capture from the start of the node on (default: none).
     pub(crate) capture: Option<Capture>,
-    /// Path of the control socket.
+    /// Path of the control socket, for `hopwise status`, `top` and `capture` (default: no socket).
+    #[schemars(with = "Option<String>")]
     pub(crate) control: Option<PathBuf>,
-    /// User that the daemon becomes.
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
+    /// such user).
     pub(crate) user: Option<String>,
-    /// Confinement of files and system calls.
+    /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]
     pub(crate) confine: Confine,
-    /// Folders in which captures may begin while it runs.
+    /// Folders in which `hopwise capture start` may write, besides /tmp and those of the capture and of the socket
+    /// (default: none).
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub(crate) captures: Vec<PathBuf>,
+    /// TCP settings of the node.
     #[serde(default)]
     pub(crate) tcp: Tcp,
+    /// The most that the stacks of the node hold together because of their peers.
     #[serde(default)]
     pub(crate) bounds: Bounds,
-    /// Time for which a stack polls for more packets before it sleeps: less delay for a processor core.
+    /// Time for which a stack polls for more packets before it sleeps: less delay for a processor core (default: it
+    /// sleeps at once).
     pub(crate) busy_poll: Option<Time>,
-    /// Time that connections have to finish at the daemon's end.
+    /// Time that connections have to finish at the end of the daemon.
     #[serde(default = "stop_within")]
     pub(crate) stop_within: Time,
 }
@@ -78,17 +101,21 @@ fn stop_within() -> Time {
     Time(Duration::from_secs(5))
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// The node itself.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Node {
+    /// Name of the node, as `hopwise status` and metrics show it.
     pub(crate) name: String,
-    /// Our own address with its subnet, or a list of them.
+    /// Own address with its subnet, or a list of them.
     #[serde(deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub(crate) address: Vec<Address>,
 }
 
-/// An address with the length of its subnet: `10.7.0.2/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An address with its subnet, such as 10.7.0.2/24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub(crate) struct Address(pub(crate) Prefix);
 
 const ADDRESS: &str = "an address with its subnet, such as 10.7.0.2/24";
@@ -102,15 +129,19 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Kind of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LinkKind {
+    /// A TUN device, with the kernel at its other end.
     Tun,
+    /// The same with segmentation offload.
     TunFast,
+    /// An interface beside the kernel.
     Raw,
-    /// Live capture of an interface, without taking part.
+    /// Packets that pass an interface, without taking part; in a build with the feature pcap.
     Pcap,
-    /// A capture played again.
+    /// A capture played again; in a build with the feature pcap.
     Replay,
 }
 
@@ -123,49 +154,66 @@ impl Link {
     }
 }
 
-/// One link; which keys it needs and takes depends on its kind.
-#[derive(Clone, Debug, Deserialize)]
+/// One link; its kind decides which keys apply.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Link {
+    /// Kind of the link.
     pub(crate) kind: LinkKind,
-    /// The TUN device to make, or the interface to use, or the name of a replay.
+    /// Name of the TUN device that is made, of the interface that is used, or of the replay: 1 to 15 bytes.
     pub(crate) name: String,
-    /// MTU of a TUN; an interface has its own.
+    /// MTU of the device, at least 1280 where the link has an IPv6 address (kinds: tun, tun-fast; default 1500).
+    #[schemars(extend("x-range" = "576 to 65535", "x-unit" = "bytes"))]
     pub(crate) mtu: Option<u16>,
-    /// Number of queues (kind: tun-fast), each a shard that shares nothing with the others.
+    /// Number of queues, each with a stack of its own that shares nothing with the others; the link is then the only
+    /// one (kind: tun-fast; default 1).
+    #[schemars(extend("x-range" = "1 to 256", "x-unit" = "queues"))]
     pub(crate) queues: Option<u16>,
-    /// Segmentation offload: an interface may be handed several segments at once.
+    /// The interface may be handed several segments at once (kind: raw; default true).
     pub(crate) offload: Option<bool>,
-    /// Filter in libpcap's language (kind: pcap).
+    /// Filter in the language of libpcap (kind: pcap; default: none).
     pub(crate) filter: Option<String>,
-    /// Capture to replay (kind: replay).
+    /// Capture to replay (kind: replay, which requires it).
+    #[schemars(with = "Option<String>")]
     pub(crate) file: Option<PathBuf>,
-    /// Pace (kind: replay; default as-recorded).
+    /// Pace of the packets (kind: replay; default as-recorded).
     pub(crate) pace: Option<PaceName>,
-    /// Checksums (kinds: pcap, replay); packets captured at their sender may have none yet.
+    /// Treatment of checksums; packets captured at their sender may have none yet (kinds: pcap, replay; default
+    /// verify).
     pub(crate) checksums: Option<ChecksumsName>,
-    /// Routers on the path to peers that are no hops: a kernel between a TUN and the radio, at either end.
+    /// Routers on the path to peers that are no hops: a kernel between a TUN and the radio, at either end (default: 2
+    /// for a TUN, otherwise 0).
+    #[schemars(extend("x-range" = "0 to 2", "x-unit" = "routers"))]
     pub(crate) crossings: Option<u8>,
-    /// The addresses that the kernel has on its end of a TUN.
+    /// Addresses of the kernel on its end of a TUN, one or a list (kinds: tun, tun-fast; default: none).
     #[serde(default, deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub(crate) kernel: Vec<Address>,
-    /// Our addresses on this link, if they differ from the node's.
+    /// Own addresses on this link, one or a list (default: those of the node).
     #[serde(default, deserialize_with = "one_or_more")]
+    #[schemars(with = "OneOrMore")]
     pub(crate) address: Vec<Address>,
+    /// Faults that the link applies to packets in each direction, for tests (default: none).
     pub(crate) fault: Option<Fault>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Pace of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PaceName {
+    /// With the times of the capture.
     AsRecorded,
+    /// Without pauses.
     AtOnce,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Treatment of checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ChecksumsName {
+    /// A packet with a wrong checksum is dropped.
     Verify,
+    /// Checksums are not looked at.
     Trust,
 }
 
@@ -174,54 +222,76 @@ pub(crate) const TUN_CROSSINGS: u8 = 2;
 /// The default for a TUN.
 pub(crate) const MTU: u16 = 1500;
 
-/// Faults that a link applies to packets in each direction; for tests.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Faults that a link applies to packets in each direction, for tests.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Fault {
+    /// Seed of the random numbers.
+    #[schemars(extend("x-range" = "0 or more", "x-unit" = "no unit"))]
     pub(crate) seed: u64,
+    /// Share of packets that are lost.
     pub(crate) drop: Share,
+    /// Share of packets that arrive twice.
     pub(crate) duplicate: Share,
+    /// Share of packets in which a bit is wrong.
     pub(crate) corrupt: Share,
+    /// Share of packets that others overtake.
     pub(crate) reorder: Share,
-    /// Delay of a packet that others overtake.
+    /// Delay of a packet that others overtake (default 5ms).
     pub(crate) reorder_by: Option<Time>,
+    /// Delay of every packet (default: none).
     pub(crate) delay: Option<Time>,
+    /// Rate of the link (default: no bound).
     pub(crate) rate: Option<Rate>,
-    /// Packets that may wait for the rate or be on their way.
+    /// Number of packets that may wait for the rate or be on their way (default 1000).
+    #[schemars(extend("x-range" = "1 or more", "x-unit" = "packets"))]
     pub(crate) queue_packets: Option<usize>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// A route beyond the subnets of the links.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Route {
+    /// Network that the route leads to.
     pub(crate) to: Address,
+    /// Name of the link that the route leaves by.
     pub(crate) link: String,
-    /// The neighbour that forwards packets; a TUN needs none.
+    /// Neighbour that forwards packets (kind of the link: raw; default: the link itself).
     pub(crate) via: Option<IpAddr>,
 }
 
 pub(crate) type Rule = rules::Rule<Network>;
 
-#[derive(Clone, Debug, Deserialize)]
+/// A port that is handed on, from this machine to the mesh or back.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forward {
+    /// End at which connections arrive: an address of this machine such as 127.0.0.1:8080, or mesh:8022 over Hopwise.
     pub(crate) listen: Side,
+    /// Other end: 127.0.0.1:22 on this machine, or mesh:10.7.0.2:80 over Hopwise. Exactly one of the two ends is over
+    /// Hopwise.
     pub(crate) to: Side,
-    /// Number of connections at the same time.
+    /// Number of connections at the same time: seats. A quiet client, or the source with the most, makes room for
+    /// another one.
     #[serde(default = "connections")]
+    #[schemars(extend("x-range" = "1 to 65536", "x-unit" = "connections"))]
     pub(crate) connections: usize,
     /// Least time that a client keeps its seat while it is quiet or leaves data unread and no other seat is free.
     #[serde(default = "reads_within")]
+    #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) reads_within: Time,
     /// Time without data after which a connection is closed.
     #[serde(default = "idle")]
+    #[schemars(extend("x-range" = "100ms or more"))]
     pub(crate) idle: Time,
-    /// Seats up to which a source takes some from the source with the most; by default half of them.
+    /// Seats up to which a source takes some from the source with the most (default: half of them).
+    #[schemars(extend("x-range" = "1 or more", "x-unit" = "connections"))]
     pub(crate) per_source: Option<usize>,
 }
 
 /// One end of a forward: on this machine's own TCP, or over Hopwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
 pub(crate) enum Side {
     Local(HostPort),
     Mesh(HostPort),
@@ -284,104 +354,43 @@ impl<'de> Deserialize<'de> for Side {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Socks5 {
-    pub(crate) listen: SocketAddr,
-    /// As for a forward.
-    #[serde(default = "connections")]
-    pub(crate) connections: usize,
-    /// Time that a client has to name its target.
-    #[serde(default = "handshake_within")]
-    pub(crate) handshake_within: Time,
-    /// As for a forward.
-    #[serde(default = "reads_within")]
-    pub(crate) reads_within: Time,
-    #[serde(default = "idle")]
-    pub(crate) idle: Time,
-    pub(crate) per_source: Option<usize>,
-    /// Passwords by name; without any, clients need no login.
-    #[serde(default)]
-    pub(crate) users: BTreeMap<String, String>,
-    #[serde(default)]
-    pub(crate) allow: Allow,
-}
-
-/// The accepted clients, and their allowed targets; an absent list has no effect.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Allow {
-    pub(crate) clients: Option<Vec<Network>>,
-    pub(crate) targets: Option<Vec<Network>>,
-}
-
-/// The most that the node's stacks hold together because of their peers.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Bounds {
-    pub(crate) connections: Option<usize>,
-    pub(crate) orphans: Option<usize>,
-    pub(crate) orphan_memory: Option<Size>,
-    pub(crate) time_waits: Option<usize>,
-    pub(crate) memory: Option<Size>,
-}
-
-/// A quiet session is not wrong, and if seats are scarce the quietest makes room anyhow; Envoy has the same value.
-fn idle() -> Time {
-    Time(Duration::from_secs(3600))
-}
-
-fn connections() -> usize {
-    1024
-}
-
-fn handshake_within() -> Time {
-    Time(Duration::from_secs(10))
-}
-
-fn reads_within() -> Time {
-    Time(Duration::from_secs(30))
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Metrics {
-    #[serde(default = "metrics_listen")]
-    pub(crate) listen: SocketAddr,
-    /// Names in scrapers' requests, beside the node's, `localhost` and addresses.
-    #[serde(default)]
-    pub(crate) names: Vec<String>,
-}
-
-fn metrics_listen() -> SocketAddr {
-    SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 9184))
-}
-
 /// Nearly every packet fits into a capture file of this size, with its comments.
-const LEAST_ROTATION: u64 = 64 << 10;
+const ROTATIONS: &str = "64KiB or more";
 
 /// Checks the size for a capture without a configuration file.
 pub(crate) fn check_rotation(bytes: u64) -> Result<(), String> {
-    let is_enough = bytes >= LEAST_ROTATION;
-    is_enough.then_some(()).ok_or_else(|| "too small for a file: expected 64KiB or more".to_owned())
+    let is_enough = keys::Range::of(ROTATIONS).holds(bytes as f64);
+    is_enough.then_some(()).ok_or_else(|| format!("too small for a file: expected {ROTATIONS}"))
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// Capture of the packets of the links in a file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Capture {
+    /// File of the capture in the format pcapng.
+    #[schemars(with = "String")]
     pub(crate) file: PathBuf,
-    /// The captured links; all of them if none is named.
+    /// Names of the captured links (default: all).
     #[serde(default)]
     pub(crate) links: Vec<String>,
-    /// A new file begins before this one is larger.
+    /// Size before which a new file begins (default: one file of any size).
+    #[schemars(extend("x-range" = ROTATIONS))]
     pub(crate) rotate: Option<Size>,
-    /// Number of rotated files to keep.
+    /// Number of rotated files that are kept.
     #[serde(default = "capture_files")]
+    #[schemars(extend("x-range" = "1 or more", "x-unit" = "files"))]
     pub(crate) files: u32,
 }
 
 fn capture_files() -> u32 {
     8
+}
+
+/// The JSON Schema of the file of a node.
+pub(crate) fn json_schema() -> &'static serde_json::Value {
+    static SCHEMA: LazyLock<serde_json::Value> =
+        LazyLock::new(|| schemars::schema_for!(NodeConfig).to_value());
+    &SCHEMA
 }
 
 /// Reads and checks a configuration.
@@ -402,7 +411,14 @@ pub(crate) fn load_for_here(path: &Path) -> Result<(Document, NodeConfig), LoadE
     Ok((document, config))
 }
 
+/// Checks a file without its machine.
+#[cfg(test)]
+pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+    read(document).map(drop)
+}
+
 fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+    keys::check(document, json_schema())?;
     let config: NodeConfig = document.read()?;
     check::all(document, &config)?;
     Ok(config)
@@ -414,11 +430,25 @@ fn read_for_here(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
     Ok(config)
 }
 
+/// The schema of [`one_or_more`].
+struct OneOrMore;
+
+impl JsonSchema for OneOrMore {
+    fn schema_name() -> Cow<'static, str> {
+        "Addresses".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<Address>();
+        json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
+    }
+}
+
 /// One address, or a list of them, each refused at its own place.
 fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
-    struct OneOrMore;
+    struct Addresses;
 
-    impl<'de> Visitor<'de> for OneOrMore {
+    impl<'de> Visitor<'de> for Addresses {
         type Value = Vec<Address>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -438,7 +468,7 @@ fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Er
         }
     }
 
-    from.deserialize_any(OneOrMore)
+    from.deserialize_any(Addresses)
 }
 
 #[cfg(test)]

@@ -2,20 +2,22 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::{LinkId, StationAddress};
-use hopwise_host::nl80211::EVERY;
+use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal, YamlPath};
 use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time};
 use hopwise_mesh::{ProxyConfig, ProxyRule};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::watchdog::{self, Patience};
+use super::watchdog::Patience;
 use crate::daemon::confine::Confine;
 use crate::node::config::Fault;
 
@@ -23,54 +25,65 @@ use crate::node::config::Fault;
 pub(super) const FIXED: LinkId = LinkId(0);
 pub(super) const MOBILE: LinkId = LinkId(1);
 
-#[derive(Clone, Debug, Deserialize)]
+/// A proxy of a base station, on a router between a wire and a radio.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// TUN device of the fixed side, through which packets pass.
+    /// TUN device of the fixed side, through which packets pass (default `{ name: hopf }`).
     #[serde(default = "fixed")]
     pub(super) fixed: Device,
-    /// TUN device of the mobile side.
+    /// TUN device of the mobile side (default `{ name: hopm }`).
     #[serde(default = "mobile")]
     pub(super) mobile: Device,
-    /// Leads a router's traffic through the proxy.
+    /// Path on which the traffic of a router reaches the proxy (default: none, and the administrator leads it there).
     pub(super) steer: Option<Steer>,
-    /// Agent of every flow without a rule of its own.
+    /// Base-station agent of every flow without a rule of its own, such as `ack-hold` (default none).
     pub(super) agent: Option<String>,
+    /// Rules that choose the agents of single flows; the first one that matches applies (default: none).
     #[serde(default)]
     pub(super) rules: Vec<Rule>,
+    /// The most that flows take.
     #[serde(default)]
     pub(super) limits: Limits,
-    /// Path of the control socket.
+    /// Path of the control socket, for `hopwise proxy status` and `event`.
     #[serde(default = "control")]
+    #[schemars(with = "String")]
     pub(super) control: PathBuf,
-    /// Interfaces whose carrier shows whether their mobiles can be reached.
+    /// Interfaces whose carrier shows whether their mobiles can be reached (default: none).
     #[serde(default)]
     pub(super) carriers: Vec<Carrier>,
-    /// Wi-Fi interfaces whose stations are polled.
+    /// Wi-Fi interfaces whose stations are polled (default: none).
     #[serde(default)]
     pub(super) stations: Vec<Stations>,
-    /// Fades that are known before they come.
+    /// Fades that are known before they come (default: none).
     #[serde(default)]
     pub(super) schedule: Vec<Fade>,
-    /// Forecasts fades from the strength of mobiles' signals, as `hopwise proxy event signal` reports it.
+    /// Forecast of fades from the strength of the signals of mobiles, which `stations` or `hopwise proxy event signal`
+    /// report (default: none).
     pub(super) forecast: Option<Forecast>,
-    /// Time without commands after which a proxy is killed; its traffic continues without it.
+    /// Time without commands after which a proxy is killed, so that its traffic continues without it; off: never
+    /// (default 1s).
     #[serde(default)]
+    #[schemars(extend("x-range" = "600ms or more"))]
     pub(super) watchdog: Patience,
-    /// File for the trace.
+    /// File for the trace (default: none).
+    #[schemars(with = "Option<String>")]
     pub(super) trace: Option<PathBuf>,
-    /// User that the daemon becomes.
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
+    /// such user).
     pub(super) user: Option<String>,
-    /// Confinement of files and system calls.
+    /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]
     pub(super) confine: Confine,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// A TUN device.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Device {
+    /// Name of the device.
     pub(super) name: String,
-    /// Faults that the device applies to packets; for tests.
+    /// Faults that the device applies to packets, for tests (default: none).
     pub(super) fault: Option<Fault>,
 }
 
@@ -87,23 +100,32 @@ pub(super) fn control() -> PathBuf {
 }
 
 /// A router with an interface to the wire and one to the radio.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Steer {
+    /// Interface to the wire.
     pub(super) wire: String,
+    /// Interface to the radio.
     pub(super) radio: String,
+    /// Networks of the mobiles, at least one.
     pub(super) mobiles: Vec<Network>,
+    /// Path of the packets (default tun).
     #[serde(default)]
     pub(super) by: By,
-    /// With `tun`: the first of two routing tables for the proxy alone, and the priority of the rules that lead there.
+    // The kernel's own tables end at 255, and the second table is the next one.
+    /// First of two routing tables for the proxy alone (by: tun; default 7100).
+    #[schemars(extend("x-range" = "256 to 4294967294", "x-unit" = "no unit"))]
     table: Option<u32>,
+    /// Priority of the routing rules that lead there (by: tun; default 7100).
+    #[schemars(extend("x-unit" = "no unit"))]
     priority: Option<u32>,
-    /// With `nfqueue`: the first of two queues for the proxy alone.
+    /// First of two queues for the proxy alone (by: nfqueue; default 7100).
+    #[schemars(extend("x-range" = "0 to 65534", "x-unit" = "no unit"))]
     queue: Option<u16>,
 }
 
 /// The path on which the router's traffic reaches the proxy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum By {
     /// Routing rules lead through the devices `fixed` and `mobile`.
@@ -132,30 +154,39 @@ impl Steer {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// A rule that chooses the agent of a flow. The first rule that matches applies.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rule {
+    /// Flows that the rule applies to (default: all).
     #[serde(default, rename = "match")]
     pub(super) matches: Match,
+    /// Base-station agent of the flow, or none.
     pub(super) agent: String,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+/// Conditions on a flow. A rule applies if all conditions given here hold.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Match {
+    /// Network or address of the mobile (default: any).
     pub(super) mobile: Option<Network>,
+    /// Network or address of the other end (default: any).
     pub(super) fixed: Option<Network>,
-    /// Port of either end.
+    /// Port of either end (default: any).
     pub(super) port: Option<u16>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// The most that flows take.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
+    /// Number of flows.
+    #[schemars(extend("x-range" = "1 or more", "x-unit" = "flows"))]
     pub(super) flows: usize,
-    /// Memory for waiting packets of all flows, and for the buffers of flows that are cut in two.
+    /// Memory for the waiting packets of all flows, and for the buffers of flows that are cut in two.
     pub(super) kept: Size,
-    /// Memory for waiting packets of one flow.
+    /// Memory for the waiting packets of one flow.
     pub(super) kept_a_flow: Size,
 }
 
@@ -165,21 +196,31 @@ impl Default for Limits {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// An interface whose carrier shows whether its mobiles can be reached.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Carrier {
+    /// Name of the interface.
     pub(super) interface: String,
+    /// Addresses of its mobiles.
     pub(super) mobiles: Vec<IpAddr>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// Forecast of fades from the strength of the signals of mobiles.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Forecast {
+    /// Signal below which a link is lost.
+    #[schemars(extend("x-range" = "-150 to 0"))]
     pub(super) threshold_dbm: f64,
+    /// Rise above the threshold from which a link is back.
+    #[schemars(extend("x-range" = "0 to 50"))]
     pub(super) hysteresis_db: f64,
+    /// Time before a fade at which it is foretold.
     pub(super) lead: Time,
-    /// The time span of the samples that the trend is fitted to.
+    /// Time span of the samples that the trend is fitted to.
     pub(super) window: Time,
+    /// Time without a sample after which a mobile is gone.
     pub(super) silence: Time,
     /// Expected length of the first fade.
     pub(super) first: Time,
@@ -208,13 +249,16 @@ impl Forecast {
 }
 
 /// A Wi-Fi interface, and the mobiles among its stations.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stations {
+    /// Name of the Wi-Fi interface.
     pub(super) interface: String,
+    /// Mobiles among its stations.
     pub(super) mobiles: Vec<StationOf>,
     /// Time between two looks at the mobiles; the driver reports every 50 ms.
     #[serde(default = "every")]
+    #[schemars(extend("x-range" = "50ms or more"))]
     pub(super) every: Time,
     /// Age beyond which a signal is ignored.
     #[serde(default = "stale")]
@@ -222,20 +266,25 @@ pub(super) struct Stations {
     /// Time without a frame after which a station is gone.
     #[serde(default = "silence")]
     pub(super) silence: Time,
-    /// Consecutive undelivered frames after which a station is gone.
+    /// Number of consecutive undelivered frames after which a station is gone.
     #[serde(default = "failures")]
+    #[schemars(extend("x-range" = "0 or more", "x-unit" = "frames"))]
     pub(super) failures: u32,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// A mobile, and its station.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StationOf {
+    /// Address of the mobile.
     pub(super) address: IpAddr,
+    /// Its Ethernet address, as `iw dev wlan0 station dump` writes it.
     pub(super) station: Hardware,
 }
 
 /// An address as `iw dev wlan0 station dump` writes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, JsonSchema)]
+#[schemars(with = "String")]
 pub(super) struct Hardware(pub(super) StationAddress);
 
 impl<'de> Deserialize<'de> for Hardware {
@@ -262,13 +311,17 @@ fn failures() -> u32 {
     50
 }
 
-/// A fade, with times from the proxy's start.
-#[derive(Clone, Debug, Deserialize)]
+/// A fade that is known, with times from the start of the proxy.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fade {
+    /// Address of the mobile.
     pub(super) mobile: IpAddr,
+    /// Start of the fade.
     pub(super) begins: Time,
+    /// End of the fade, after its start.
     pub(super) ends: Time,
+    /// Time before the fade at which the proxy is told.
     #[serde(default = "lead")]
     pub(super) lead: Time,
 }
@@ -277,12 +330,25 @@ fn lead() -> Time {
     Time(Duration::from_millis(200))
 }
 
+/// The JSON Schema of the file.
+pub(crate) fn json_schema() -> &'static serde_json::Value {
+    static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(|| schemars::schema_for!(Config).to_value());
+    &SCHEMA
+}
+
 pub(super) fn load(path: &Path) -> Result<Config, LoadError> {
     let document = Document::load(path)?;
     read(&document).map_err(LoadError::Refused)
 }
 
+/// Checks a file.
+#[cfg(test)]
+pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {
+    read(document).map(drop)
+}
+
 fn read(document: &Document) -> Result<Config, Box<Refusal>> {
+    keys::check(document, json_schema())?;
     let config: Config = document.read()?;
     let spec = |at: &YamlPath, spec: &str| {
         validate_base_station(spec).map_err(|error| document.refuse_spec(at, Kind::BaseStation, &error))
@@ -300,23 +366,6 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
     if let Some(steer) = &config.steer {
         check_steer(document, steer)?;
     }
-    if config.limits.flows == 0 {
-        let at = YamlPath::root().key("limits").key("flows");
-        return Err(document.refuse(&at, "zero flows leave no work", "1 or more"));
-    }
-    if config.watchdog.0.is_some_and(|patience| patience < watchdog::LEAST) {
-        let at = YamlPath::root().key("watchdog");
-        return Err(document.refuse(&at, "a busy proxy would be taken for a hanging one", "600ms or more"));
-    }
-    if let Some(forecast) = &config.forecast {
-        check_forecast(document, forecast)?;
-    }
-    for (nth, stations) in config.stations.iter().enumerate() {
-        if stations.every.0 < EVERY {
-            let at = YamlPath::root().key("stations").index(nth).key("every");
-            return Err(document.refuse(&at, "the interval is too short", "50ms or more"));
-        }
-    }
     for (nth, fade) in config.schedule.iter().enumerate() {
         if fade.ends.0 <= fade.begins.0 {
             let at = YamlPath::root().key("schedule").index(nth).key("ends");
@@ -324,19 +373,6 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         }
     }
     Ok(config)
-}
-
-fn check_forecast(document: &Document, forecast: &Forecast) -> Result<(), Box<Refusal>> {
-    let at = YamlPath::root().key("forecast");
-    if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
-        let problem = format!("threshold_dbm: {}", forecast.threshold_dbm);
-        return Err(document.refuse(&at.key("threshold_dbm"), problem, "a number from -150 to 0"));
-    }
-    if !(0.0..=50.0).contains(&forecast.hysteresis_db) {
-        let problem = format!("hysteresis_db: {}", forecast.hysteresis_db);
-        return Err(document.refuse(&at.key("hysteresis_db"), problem, "a number from 0 to 50"));
-    }
-    Ok(())
 }
 
 fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
@@ -351,15 +387,6 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
             "the wire and the radio are the same interface",
             "another interface",
         ));
-    }
-    // The kernel's own tables end at 255, and the second table is the next one.
-    if steer.table() <= 255 || steer.table() == u32::MAX {
-        let accepted = "256 or more";
-        return Err(document.refuse(&at.key("table"), format!("table {}", steer.table()), accepted));
-    }
-    if steer.queue() == u16::MAX {
-        let accepted = "65534 or less";
-        return Err(document.refuse(&at.key("queue"), "there is no second queue", accepted));
     }
     let others = [
         ("table", steer.table.is_some(), By::Tun, "tun"),
@@ -438,7 +465,7 @@ mod tests {
         ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have the same device"),
         ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
         ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
-        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
+        ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 to 4294967294)"),
         ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "the end is before the beginning"),
         ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
         ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
@@ -449,9 +476,9 @@ mod tests {
             "no Ethernet address",
         ),
         ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(50ms or more)"),
-        ("limits: { flows: 0 }\n", "zero flows leave no work"),
-        ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
-        ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
+        ("limits: { flows: 0 }\n", "flows: 0 is out of range"),
+        ("forecast: { threshold_dbm: 3 }\n", "(-150 to 0)"),
+        ("forecast: { hysteresis_db: .nan }\n", "(0 to 50)"),
         ("watchdog: 10ms\n", "(600ms or more)"),
         ("watchdog: maybe\n", ", or off"),
         ("limit: 3\n", "unknown field `limit`"),

@@ -4,6 +4,7 @@
 //! whose end means that the proxy has ended. The watcher holds a descriptor of the proxy's process, so that no other
 //! process can be killed in its place.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -15,6 +16,7 @@ use hopwise_lab::units::Time;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::daemon::log;
@@ -23,8 +25,6 @@ use crate::failure::Failure;
 
 /// The interval at which the proxy's driving thread has to show that it works.
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(200);
-/// The shortest accepted patience: a shorter silence proves nothing.
-pub(super) const LEAST: Duration = Duration::from_millis(600);
 /// The watcher waits for a silence in so many parts, and has to see each: a machine that slept costs one of them.
 const PARTS: u32 = 4;
 
@@ -35,6 +35,16 @@ pub(super) struct Patience(pub(super) Option<Duration>);
 impl Default for Patience {
     fn default() -> Patience {
         Patience(Some(Duration::from_secs(1)))
+    }
+}
+
+impl JsonSchema for Patience {
+    fn schema_name() -> Cow<'static, str> {
+        "Patience".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [generator.subschema_for::<Time>(), { "enum": ["off", false] }] })
     }
 }
 

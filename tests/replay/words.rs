@@ -9,10 +9,11 @@ mod protocol;
 use std::fmt::Debug;
 use std::str::FromStr;
 
+use hopwise_lab::keys;
 use hopwise_lab::located::{Document, Refusal, YamlPath};
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::routing::RoutingConfig;
-use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::{Scenario, json_schema};
 use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time};
 use hopwise_lab::{plain, seal};
@@ -72,11 +73,9 @@ fn sections(text: &str) {
         Ok(document) => document,
         Err(refused) => return check_refusal(text, Some(refused)),
     };
-    match document.read::<Tcp>() {
-        Ok(tcp) => match tcp.check(&document, &YamlPath::root()) {
-            Ok(()) => drop(tcp.config()),
-            Err(refused) => check_refusal(text, Some(refused)),
-        },
+    let in_range = keys::check(&document, &json_schema()["$defs"]["Tcp"]);
+    match in_range.and_then(|()| document.read::<Tcp>()) {
+        Ok(tcp) => drop(tcp.config()),
         Err(refused) => check_refusal(text, Some(refused)),
     }
     match document.read::<RoutingConfig>() {

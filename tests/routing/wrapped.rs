@@ -123,9 +123,9 @@ fn refusal(routing: &str) -> String {
 #[test]
 fn constants_are_checked_and_those_of_another_protocol_refused() {
     for (routing, words) in [
-        ("{ protocol: dsr, dsr: { request_period: 0s } }", "request_period is out of bounds"),
-        ("{ protocol: dsr, dsr: { max_salvage_count: 16 } }", "max_salvage_count is out of bounds"),
-        ("{ protocol: gpsr, gpsr: { beacon_interval: 2h } }", "beacon_interval is out of bounds"),
+        ("{ protocol: dsr, dsr: { request_period: 0s } }", "request_period: 0s is out of range"),
+        ("{ protocol: dsr, dsr: { max_salvage_count: 16 } }", "max_salvage_count: 16 is out of range"),
+        ("{ protocol: gpsr, gpsr: { beacon_interval: 2h } }", "beacon_interval: 2h is out of range"),
         ("{ protocol: dsr, hello: true }", "`hello` changes nothing under protocol: dsr"),
         ("{ protocol: gpsr, dsr: { promiscuous: false } }", "`dsr` changes nothing under protocol: gpsr"),
         ("{ protocol: aodv, gpsr: { planar: rng } }", "`gpsr` changes nothing under protocol: aodv"),

@@ -93,6 +93,15 @@ fn what_is_equal_as_printed_is_no_reason_and_one_thing_is_no_several() {
 }
 
 #[test]
+fn what_is_nearly_equal_as_printed_is_no_reason() {
+    let packets =
+        QUANTITIES.iter().find(|quantity| quantity.digits == 0 && quantity.floor > 4.0).expect("one");
+    assert_eq!(apart([20.6, 19.55], packets), None, "printed as 21 instead of 20");
+    assert_eq!(apart([22.0, 19.55], packets), Some(["22".to_owned(), "20".to_owned()]));
+    assert_eq!((apart([f64::NAN, 19.0], packets), apart([4.0, 2.0], packets)), (None, None));
+}
+
+#[test]
 fn what_an_arm_costs_in_delay_is_said_after_its_reasons() {
     let with = |median_ms: f64| {
         sentences_of(move |arm| {

@@ -131,7 +131,8 @@ impl Joined {
             self.first = Some((folder.to_owned(), trial.clone()));
             return Ok(());
         };
-        let json = |trial: &Trial| serde_json::to_value(trial).unwrap_or_default();
+        let json =
+            |trial: &Trial| serde_json::to_value(Trial { commit: None, ..trial.clone() }).unwrap_or_default();
         let different = || difference(&json(trial), &json(known));
         let of_another = (trial.scenario != known.scenario)
             .then(|| format!("scenario is {} here and {} there", trial.scenario, known.scenario));

@@ -55,6 +55,8 @@ pub(super) struct Chart {
     body: String,
     /// Shapes that lie over all others.
     over: String,
+    /// The numbers of all shapes, for readers who take them away: kind, classes, numbers, title.
+    numbers: String,
 }
 
 impl Chart {
@@ -67,7 +69,15 @@ impl Chart {
     fn bare((width, height): (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
         let across = Scale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
         let up = Scale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart { width, height, x: across, y: up, body: String::new(), over: String::new() };
+        let mut chart = Chart {
+            width,
+            height,
+            x: across,
+            y: up,
+            body: String::new(),
+            over: String::new(),
+            numbers: String::new(),
+        };
         for tick in up.ticks() {
             let at = up.px(tick);
             chart.rule((LEFT, at), (width - RIGHT, at), "grid");
@@ -160,7 +170,15 @@ impl Chart {
         let height = TOP + row * (names.len() + heads) as f64 + BOTTOM;
         let across = Scale { low: x.low, high: x.high, from: left, to: width - RIGHT };
         let up = Scale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart { width, height, x: across, y: up, body: String::new(), over: String::new() };
+        let mut chart = Chart {
+            width,
+            height,
+            x: across,
+            y: up,
+            body: String::new(),
+            over: String::new(),
+            numbers: String::new(),
+        };
         for tick in across.ticks() {
             let at = across.px(tick);
             chart.rule((at, TOP), (at, height - BOTTOM), "grid");
@@ -250,7 +268,16 @@ impl Chart {
         self.x.px(x)
     }
 
+    /// Keeps the numbers of a shape.
+    pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
+        let cell =
+            |number: f64| format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned();
+        let title = title.replace(['"', '\n', '|'], " ");
+        let _ = writeln!(self.numbers, "{kind}|{class}|{}|{}|{title}", cell(x), cell(y));
+    }
+
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
+        points.iter().for_each(|point| self.tell("line", class, *point, ""));
         let path = path(points.iter().map(|point| self.at(*point)));
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
     }
@@ -262,7 +289,9 @@ impl Chart {
             corners.push(*point);
             corners.push((points.get(nth + 1).map_or(until, |next| next.0), point.1));
         }
-        self.line(&corners, class);
+        let path = path(corners.iter().map(|point| self.at(*point)));
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
+        points.iter().for_each(|point| self.tell("step", class, *point, ""));
     }
 
     /// Area between two lines over the same places.
@@ -273,6 +302,7 @@ impl Chart {
     }
 
     pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
+        self.tell("dot", class, at, title);
         let (x, y) = self.at(at);
         self.spot((x, y), radius, class, title);
     }
@@ -295,6 +325,7 @@ impl Chart {
         class: &str,
         title: &str,
     ) {
+        self.tell("bar", class, (from, to), title);
         let (left, right) = (self.x.px(from), self.x.px(to));
         let _ = write!(
             self.body,
@@ -306,6 +337,7 @@ impl Chart {
     }
 
     pub(super) fn whisker(&mut self, (from, to): (f64, f64), middle: f64, class: &str) {
+        self.tell("interval", class, (from, to), "");
         let (left, right) = (self.x.px(from), self.x.px(to));
         self.rule((left, middle), (right, middle), class);
         for end in [left, right] {
@@ -327,10 +359,11 @@ impl Chart {
     /// Ends the chart; screen readers read `what`.
     pub(super) fn finish(self, what: &str) -> String {
         format!(
-            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">{}{}</svg>",
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\" data-numbers=\"{}\">{}{}</svg>",
             self.width,
             self.height,
             escape(what),
+            escape(&self.numbers),
             self.body,
             self.over
         )

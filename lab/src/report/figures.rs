@@ -6,10 +6,12 @@ mod map;
 mod ratios;
 mod sweep;
 mod time;
+mod topology;
 
 use super::View;
 
 pub(super) use map::data as map_data;
+pub(super) use topology::figure_of as topology;
 
 /// The figures of the whole trial.
 pub(super) fn overall(view: &View<'_>) -> String {

@@ -41,7 +41,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{arms}</style>\n\
-         </head>\n<body>\n<header><h1>{title}</h1>{subject}{about}</header>\n{toggles}<main>\n\
+         </head>\n<body>\n<header><h1>{title}</h1>{subject}{topology}{about}</header>\n{toggles}<main>\n\
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
          <section id=\"reasons\"><h2>Why</h2>\
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
@@ -56,6 +56,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         title = escape(title),
         arms = arm_styles(trial.arms.len()),
         subject = subject::sentence(view).map_or(String::new(), |said| format!("<p>{}</p>", escape(&said))),
+        topology = figures::topology(view).unwrap_or_default(),
         about = about(view),
         toggles = toggles(view),
         results = tables::results(view),
@@ -103,7 +104,7 @@ fn about(view: &View<'_>) -> String {
     let drawn_by = if trial.version == version::of_program() {
         String::new()
     } else {
-        format!(", drawn by {}", version::of_program())
+        format!(", drawn by {}", version::told())
     };
     let mut html = String::from("<dl>");
     for (term, text) in [
@@ -116,7 +117,10 @@ fn about(view: &View<'_>) -> String {
     .into_iter()
     .chain(figures)
     .chain([
-        ("made by", format!("hopwise {}{drawn_by}", trial.version)),
+        (
+            "made by",
+            format!("hopwise {}{drawn_by}", version::beside(&trial.version, trial.commit.as_deref())),
+        ),
         ("radio's certificate", trial.certificate.clone()),
     ]) {
         let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&text));

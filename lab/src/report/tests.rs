@@ -9,6 +9,7 @@ use crate::sim::QueueWait;
 pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
     Trial {
         version: "0.1.0".into(),
+        commit: None,
         certificate: "c0ffee".into(),
         scenario: "chain".into(),
         title: Some("A chain <of> radios".into()),

@@ -177,6 +177,17 @@ fn schema_of(constant: &Constant, generator: &mut SchemaGenerator) -> Schema {
         }
         Form::Key => json_schema!({ "type": ["string", "null"], "writeOnly": true }),
     };
+    match constant.form {
+        Form::Time { min } => {
+            schema.insert("x-range".to_owned(), format!("{} to 1h", Value::Time(min)).into());
+        }
+        Form::Count { unit, min, max } => {
+            let range = if max == u32::MAX { format!("{min} or more") } else { format!("{min} to {max}") };
+            schema.insert("x-range".to_owned(), range.into());
+            schema.insert("x-unit".to_owned(), unit.into());
+        }
+        Form::Switch | Form::Choice(_) | Form::Key => {}
+    }
     schema.insert("description".to_owned(), constant.to_string().into());
     if let (Some(default), None) = (constant.default.and_then(written), constant.ns2) {
         schema.insert("default".to_owned(), default);

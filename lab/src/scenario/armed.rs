@@ -50,6 +50,9 @@ impl Armed {
     pub fn settings_of_run(&self) -> Value {
         let mut settings = self.settings();
         settings["hopwise"] = made_by(version::of_program(), &certificate_hash());
+        if let Some(commit) = version::commit() {
+            settings["hopwise"]["commit"] = commit.into();
+        }
         settings
     }
 

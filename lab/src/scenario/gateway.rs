@@ -6,9 +6,6 @@ use super::schema::{GatewayConfig, ScenarioFile, SourceName};
 use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::{Forecast, GatewayPlan, Signal};
 
-/// The most false alarms; a forecast with more is useless.
-const MOST_FALSE_ALARMS: u32 = 10_000;
-
 pub(super) fn read(
     document: &Document,
     file: &ScenarioFile,
@@ -38,11 +35,6 @@ pub(super) fn read(
             None => document.refuse_key(&at, problem, accepted),
         });
     };
-    if config.false_alarms > MOST_FALSE_ALARMS {
-        let problem = format!("{} false alarms", config.false_alarms);
-        let accepted = format!("at most {MOST_FALSE_ALARMS}");
-        return Err(document.refuse(&at.key("false_alarms"), problem, &accepted));
-    }
     let forecast = Forecast {
         lead: config.lead.0,
         error_ppm: config.error.0,

@@ -7,11 +7,11 @@ use std::path::Path;
 use hopwise_air::medium::Position;
 use hopwise_air::motion::{Track, Waypoint};
 
-use super::nodes::FARTHEST_M;
+use super::json_schema;
 use super::schema::{ScenarioFile, Shape};
+use crate::keys;
 use crate::located::{Document, Refusal, YamlPath};
 
-const FASTEST_MPS: f64 = 1_000.0;
 /// The largest file: a device must not fill the memory.
 const LARGEST_FILE: u64 = 256 << 20;
 
@@ -38,20 +38,15 @@ pub(super) fn tracks(
         return Err(document.refuse_key_among(&paths, problem, "one of the two"));
     }
     let [slowest, fastest] = mobility.speed_mps;
-    if !(slowest > 0.0 && slowest <= fastest && fastest <= FASTEST_MPS) {
+    if slowest > fastest {
         let problem = format!("speeds from {slowest} to {fastest} m/s");
-        let accepted = "[lowest, highest] in metres per second, above 0 and at most 1000";
+        let accepted = "[lowest, highest]";
         return Err(document.refuse(&at.key("speed_mps"), problem, accepted));
     }
     let length = |key: &str, own: Option<f64>, of_topology: Option<f64>| {
-        let accepted = "metres, above 0 and at most 10,000 km";
-        match own.or(of_topology) {
-            Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
-            Some(metres) => {
-                Err(document.refuse(&at.key(key), format!("{key}: {metres} is out of range"), accepted))
-            }
-            None => Err(document.refuse_key(&at, format!("`{key}` is missing"), accepted)),
-        }
+        let accepted = || keys::accepted(json_schema(), &["mobility", key]);
+        let missing = || document.refuse_key(&at, format!("`{key}` is missing"), &accepted());
+        own.or(of_topology).ok_or_else(missing)
     };
     let area = Position {
         x: length("width_m", mobility.width_m, file.topology.width_m)?,

@@ -1,20 +1,18 @@
 //! Positions and names of the nodes: chains, crosses, grids, random fields, files.
 
-use std::ops::RangeInclusive;
-use std::time::Duration;
-
 use hopwise_air::medium::Position;
 use hopwise_air::motion::{Movements, Track};
 use hopwise_air::random::{Purpose, Stream};
 
-use super::motion;
 use super::schema::{ScenarioFile, Shape, Topology};
+use super::{json_schema, motion};
+use crate::keys;
 use crate::located::{Document, Refusal, YamlPath};
 use crate::sim::WirePlan;
 
 /// With more nodes a run takes longer than any user waits.
 const MOST_NODES: u32 = 10_000;
-pub(super) const FARTHEST_M: f64 = 1e7;
+const FARTHEST_M: f64 = 1e7;
 /// Default distance between neighbours.
 pub(super) const SPACING_M: f64 = 200.0;
 
@@ -77,11 +75,6 @@ pub(super) fn place(
     }
     let mut nodes = Nodes { names, positions, tracks, wires: Vec::new() };
     if let Some(wired) = topology.wired {
-        let is_none = wired.rate.0 == 0 || wired.queue_packets == Some(0);
-        if is_none || wired.delay.0 > Duration::from_secs(3600) {
-            let accepted = "a rate above 0, a delay up to an hour, and room for a packet";
-            return Err(document.refuse(&keys.at.key("wired"), "the wire is impossible", accepted));
-        }
         nodes.positions.insert(0, None);
         if !nodes.tracks.is_empty() {
             nodes.tracks.insert(0, None);
@@ -132,34 +125,15 @@ impl Keys<'_> {
         }
     }
 
-    fn count(&self, key: &str, given: Option<u32>, range: RangeInclusive<u32>) -> Result<u32, Box<Refusal>> {
-        let accepted = format!("a whole number from {} to {}", range.start(), range.end());
-        match given {
-            Some(count) if range.contains(&count) => Ok(count),
-            Some(count) => Err(self.document.refuse(
-                &self.at.key(key),
-                format!("{key}: {count} is out of range"),
-                &accepted,
-            )),
-            None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), &accepted)),
-        }
+    /// A key that this shape needs.
+    fn needed<T>(&self, key: &str, given: Option<T>) -> Result<T, Box<Refusal>> {
+        let accepted = || keys::accepted(json_schema(), &["topology", key]);
+        let missing = || self.document.refuse_key(&self.at, format!("`{key}` is missing"), &accepted());
+        given.ok_or_else(missing)
     }
 
-    fn length(&self, key: &str, given: Option<f64>, or: Option<f64>) -> Result<f64, Box<Refusal>> {
-        let accepted = "metres, above 0 and at most 10,000 km";
-        match given.or(or) {
-            Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
-            Some(metres) => Err(self.document.refuse(
-                &self.at.key(key),
-                format!("{key}: {metres} is out of range"),
-                accepted,
-            )),
-            None => Err(self.document.refuse_key(&self.at, format!("`{key}` is missing"), accepted)),
-        }
-    }
-
-    fn spacing(&self) -> Result<f64, Box<Refusal>> {
-        self.length("spacing_m", self.topology.spacing_m, Some(SPACING_M))
+    fn spacing(&self) -> f64 {
+        self.topology.spacing_m.unwrap_or(SPACING_M)
     }
 
     fn at_most(&self, key: &str, nodes: u64) -> Result<(), Box<Refusal>> {
@@ -171,16 +145,16 @@ impl Keys<'_> {
     }
 
     fn chain(&self) -> Result<Vec<Position>, Box<Refusal>> {
-        let hops = self.count("hops", self.topology.hops, 1..=MOST_NODES - 1)?;
-        let spacing_m = self.spacing()?;
+        let hops = self.needed("hops", self.topology.hops)?;
+        let spacing_m = self.spacing();
         Ok((0..=hops).map(|n| Position { x: spacing_m * f64::from(n), y: 0.0 }).collect())
     }
 
     /// West to east first, then south to north without the centre, which both share.
     fn cross(&self) -> Result<Vec<Position>, Box<Refusal>> {
-        let arm = self.count("arm", self.topology.arm, 1..=MOST_NODES)?;
+        let arm = self.needed("arm", self.topology.arm)?;
         self.at_most("arm", 4 * u64::from(arm) + 1)?;
-        let spacing_m = self.spacing()?;
+        let spacing_m = self.spacing();
         let steps = |n: u32| spacing_m * (f64::from(n) - f64::from(arm));
         let row = (0..=2 * arm).map(|n| Position { x: steps(n), y: 0.0 });
         let column = (0..=2 * arm).filter(|n| *n != arm).map(|n| Position { x: 0.0, y: steps(n) });
@@ -189,11 +163,11 @@ impl Keys<'_> {
 
     /// Row by row.
     fn grid(&self) -> Result<Vec<Position>, Box<Refusal>> {
-        let rows = self.count("rows", self.topology.rows, 1..=MOST_NODES)?;
-        let columns = self.count("columns", self.topology.columns, 1..=MOST_NODES)?;
+        let rows = self.needed("rows", self.topology.rows)?;
+        let columns = self.needed("columns", self.topology.columns)?;
         let of = if self.document.is_set("topology.columns") { "columns" } else { "rows" };
         self.at_most(of, u64::from(rows) * u64::from(columns))?;
-        let spacing_m = self.spacing()?;
+        let spacing_m = self.spacing();
         let spot = |n: u32| Position {
             x: spacing_m * f64::from(n % columns),
             y: spacing_m * f64::from(n / columns),
@@ -203,9 +177,9 @@ impl Keys<'_> {
 
     /// Evenly over a rectangle, by the seed.
     fn random(&self, seed: u64, draw: u32) -> Result<Vec<Position>, Box<Refusal>> {
-        let nodes = self.count("nodes", self.topology.nodes, 2..=MOST_NODES)?;
-        let width_m = self.length("width_m", self.topology.width_m, None)?;
-        let height_m = self.length("height_m", self.topology.height_m, None)?;
+        let nodes = self.needed("nodes", self.topology.nodes)?;
+        let width_m = self.needed("width_m", self.topology.width_m)?;
+        let height_m = self.needed("height_m", self.topology.height_m)?;
         let spot = |n| {
             let mut stream = Stream::new(seed, n, Purpose::Placement);
             for _ in 0..2 * draw {

@@ -25,7 +25,14 @@ use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, Over};
 pub(super) use run::{MatrixConfig, RunConfig};
-pub(super) use traffic::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
+pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
+
+/// Lengths in metres, at most 10,000 km.
+const METRES: &str = "above 0 to 10000000";
+/// Slopes of signals in dB a second.
+const SLOPES: &str = "0.1 to 1000000";
+/// Errors of signals in dB.
+const ERRORS: &str = "0 to 40";
 
 /// A scenario: positions of nodes, traffic, and the agents on trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -102,22 +109,29 @@ pub(super) enum Shape {
 pub(super) struct Topology {
     /// Shape of the topology.
     pub(super) kind: Shape,
-    /// Number of hops, 1 to 9999 (kind: chain).
+    /// Number of hops (kind: chain).
+    #[schemars(extend("x-range" = "1 to 9999", "x-unit" = "hops"))]
     pub(super) hops: Option<u32>,
-    /// Distance between neighbours in metres, above 0 and at most 10000 km (kinds: chain, cross, grid; default 200).
+    /// Distance between neighbours (kinds: chain, cross, grid; default 200).
+    #[schemars(extend("x-range" = METRES))]
     pub(super) spacing_m: Option<f64>,
-    /// Number of hops from the centre to each end, 1 to 2499 (kind: cross).
+    /// Number of hops from the centre to each end (kind: cross).
+    #[schemars(extend("x-range" = "1 to 2499", "x-unit" = "hops"))]
     pub(super) arm: Option<u32>,
-    /// Number of rows, 1 or more; at most 10000 nodes in all (kind: grid).
+    /// Number of rows; at most 10000 nodes in all (kind: grid).
+    #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "rows"))]
     pub(super) rows: Option<u32>,
-    /// Number of columns, 1 or more; at most 10000 nodes in all (kind: grid).
+    /// Number of columns; at most 10000 nodes in all (kind: grid).
+    #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "columns"))]
     pub(super) columns: Option<u32>,
-    /// Number of nodes, 2 to 10000 (kind: random); positions are drawn again until all nodes are connected, unless
-    /// nodes move.
+    /// Number of nodes (kind: random); positions are drawn again until all nodes are connected, unless nodes move.
+    #[schemars(extend("x-range" = "2 to 10000", "x-unit" = "nodes"))]
     pub(super) nodes: Option<u32>,
-    /// Width of the field in metres, above 0 and at most 10000 km (kind: random, which requires it).
+    /// Width of the field (kind: random, which requires it).
+    #[schemars(extend("x-range" = METRES))]
     pub(super) width_m: Option<f64>,
-    /// Height of the field in metres, above 0 and at most 10000 km (kind: random, which requires it).
+    /// Height of the field (kind: random, which requires it).
+    #[schemars(extend("x-range" = METRES))]
     pub(super) height_m: Option<f64>,
     /// File, relative to the current directory, with a line "x y" in metres for each node (kind: file) or with ns-2
     /// movements (kind: movements).
@@ -130,14 +144,17 @@ pub(super) struct Topology {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
-    /// Lowest and highest speed in metres per second, above 0 and at most 1000.
+    /// Lowest and highest speed.
+    #[schemars(extend("x-range" = "above 0 to 1000"))]
     pub(super) speed_mps: [f64; 2],
     /// Pause at each waypoint (default 0s).
     #[serde(default = "no_time")]
     pub(super) pause: Time,
-    /// Width of the rectangle in metres (default: width_m of topology; required where that is not given).
+    /// Width of the rectangle (default: width_m of topology; required where that is not given).
+    #[schemars(extend("x-range" = METRES))]
     pub(super) width_m: Option<f64>,
-    /// Height of the rectangle in metres (default: height_m of topology; required where that is not given).
+    /// Height of the rectangle (default: height_m of topology; required where that is not given).
+    #[schemars(extend("x-range" = METRES))]
     pub(super) height_m: Option<f64>,
     /// Nodes that do not move: the name of each with its position `[x, y]` in metres (default: none).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -148,11 +165,14 @@ pub(super) struct Mobility {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wired {
-    /// Rate of the wire, in both directions, above 0.
+    /// Rate of the wire, in both directions.
+    #[schemars(extend("x-range" = "above 0bit"))]
     pub(super) rate: Rate,
-    /// One-way delay of the wire, at most 1h.
+    /// One-way delay of the wire.
+    #[schemars(extend("x-range" = "at most 1h"))]
     pub(super) delay: Time,
     /// Largest number of packets in the queue at each end of the wire (default: radio.queue_packets).
+    #[schemars(extend("x-range" = "1 or more"))]
     pub(super) queue_packets: Option<u32>,
 }
 
@@ -164,9 +184,12 @@ pub(super) struct RadioConfig {
     /// the short preamble.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(super) profile: String,
-    /// Largest number of packets in the interface queue, 2 or more (default 50).
+    /// Largest number of packets in the interface queue, where the radio takes one and another must find room (default
+    /// 50).
+    #[schemars(extend("x-range" = "2 or more"))]
     pub(super) queue_packets: u32,
-    /// Size in bytes from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
+    /// Size from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
+    #[schemars(extend("x-unit" = "bytes"))]
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
     pub(super) when_full: Word<WhenFull>,
@@ -237,17 +260,21 @@ impl JsonSchema for Threshold {
 pub(super) struct ChannelConfig {
     /// Model of path loss (default two-ray).
     pub(super) path_loss: PathLossName,
-    /// Path loss exponent, 1 to 8 (required by path_loss: log-distance).
+    /// Path loss exponent (required by path_loss: log-distance).
+    #[schemars(extend("x-range" = "1 to 8", "x-unit" = "no unit"))]
     pub(super) exponent: Option<f64>,
-    /// Standard deviation of log-normal shadowing in dB, from 0 to 20 (default 0).
+    /// Standard deviation of log-normal shadowing (default 0).
+    #[schemars(extend("x-range" = "0 to 20"))]
     pub(super) shadowing_db: f64,
     /// Each direction of a link has shadowing of its own; shadowing_db must be above 0 (default false).
     pub(super) asymmetric: bool,
     /// Model of fading (default none).
     pub(super) fading: FadingName,
-    /// Doppler frequency in Hz, 0.001 to 10000; a higher one fades faster (required by fading: rayleigh or rician).
+    /// Doppler frequency; a higher one fades faster (required by fading: rayleigh or rician).
+    #[schemars(extend("x-range" = "0.001 to 10000"))]
     pub(super) doppler_hz: Option<f64>,
-    /// Rician K factor, 0 to 1000000: power of the direct ray over that of all others (required by fading: rician).
+    /// Rician K factor: power of the direct ray over that of all others (required by fading: rician).
+    #[schemars(extend("x-range" = "0 to 1000000", "x-unit" = "no unit"))]
     pub(super) k: Option<f64>,
     /// Share of frames that the channel loses at random (default 0%).
     pub(super) loss: Share,
@@ -256,8 +283,9 @@ pub(super) struct ChannelConfig {
     /// Sentences about single links: `link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or `link n3->n4 gains
     /// -10 dB`; n3-n4 means both directions (default: none).
     pub(super) links: Vec<String>,
-    /// Noise power in dBm, -150 to 0; the signal-to-noise ratio then decides which frames arrive. Only for OFDM
-    /// profiles (default: no noise).
+    /// Noise power; the signal-to-noise ratio then decides which frames arrive. Only for OFDM profiles (default: no
+    /// noise).
+    #[schemars(extend("x-range" = "-150 to 0"))]
     pub(super) noise_dbm: Option<f64>,
 }
 
@@ -315,21 +343,21 @@ pub(super) struct GatewayConfig {
     pub(super) error: Share,
     /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,
-    /// Number of warnings without a fade in one run, 0 to 10000, over all nodes that have fades (source: truth; default
-    /// 0).
+    /// Number of warnings without a fade in one run, over all nodes that have fades (source: truth; default 0).
+    #[schemars(extend("x-range" = "0 to 10000", "x-unit" = "warnings"))]
     pub(super) false_alarms: u32,
     /// Delay until the gateway notices that a link went down or came back (source: truth; default 0s).
     pub(super) late: Time,
     /// Source of the forecast (default truth).
     pub(super) source: SourceName,
-    /// Fall of the signal before an outage and rise after it, in dB per second, 0.1 to 1000000 (source: predictor;
-    /// default 20).
+    /// Fall of the signal before an outage and rise after it (source: predictor; default 20).
+    #[schemars(extend("x-range" = SLOPES))]
     pub(super) slope_db_s: f64,
-    /// Standard deviation in dB, 0 to 40, of the independent error of each signal sample (source: predictor; default
-    /// 2).
+    /// Standard deviation of the independent error of each signal sample (source: predictor; default 2).
+    #[schemars(extend("x-range" = ERRORS))]
     pub(super) noise_db: f64,
-    /// Standard deviation in dB, 0 to 40, of a signal error that lasts for about half a second (source: predictor;
-    /// default 0).
+    /// Standard deviation of a signal error that lasts for about half a second (source: predictor; default 0).
+    #[schemars(extend("x-range" = ERRORS))]
     pub(super) shadow_db: f64,
 }
 

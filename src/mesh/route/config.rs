@@ -3,12 +3,15 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use hopwise_core::ip::Prefix;
+use hopwise_lab::keys;
 use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
 use hopwise_mesh::{Keys, Trust, aodvv2};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_yaml::Value;
 
@@ -17,36 +20,47 @@ use super::speaks::Speaks;
 use crate::daemon::confine::Confine;
 use crate::failure::Failure;
 
-#[derive(Clone, Debug, Deserialize)]
+/// A node of a mesh with routing.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     /// Address of this machine in the mesh.
+    #[schemars(with = "String")]
     address: Ipv4Addr,
-    /// Other addresses that live on this machine, such as those of nodes on TUN devices.
+    /// Other addresses that live on this machine, such as those of nodes on TUN devices (default: none).
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     serves: Vec<Ipv4Addr>,
-    /// Network whose addresses routing searches for.
+    /// Network whose addresses routing searches for, such as 10.0.0.0/24.
     network: String,
+    /// Interfaces of the mesh, 1 to 64, which are up and need no addresses.
     interfaces: Vec<String>,
-    /// The device to which packets without a route go.
+    /// Name of the device that is made for packets without a route.
     #[serde(default = "tun")]
     tun: String,
-    /// Control sockets of nodes on this machine, which get news of paths.
+    /// Control sockets of nodes on this machine, which get news of paths (default: none).
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     nodes: Vec<PathBuf>,
-    /// File that keeps the time of this node's last routing.
+    /// File that keeps the time of the last routing of this node (default: /run/hopwise/route-ADDRESS).
+    #[schemars(with = "Option<String>")]
     state: Option<PathBuf>,
-    /// Path of the control socket, which `hopwise status` asks.
+    /// Path of the control socket, which `hopwise status` asks (default: no socket).
+    #[schemars(with = "Option<String>")]
     control: Option<PathBuf>,
-    /// The file with the keys that sign messages, here and at all other nodes.
+    /// File with the keys that sign messages, here and at all other nodes (default: none, and everybody in reach is
+    /// believed).
+    #[schemars(with = "Option<String>")]
     keys: Option<PathBuf>,
-    /// Largest difference between the clocks of nodes.
+    /// Largest difference between the clocks of nodes; it needs `keys` (default: any, as long as times grow).
     clock_within: Option<Time>,
-    /// User that the daemon becomes.
+    /// User that a daemon started by root becomes; root: it stays root (default: hopwise, or nobody where there is no
+    /// such user).
     user: Option<String>,
-    /// Confinement of files and system calls.
+    /// Confinement of files and system calls by Landlock and seccomp, once everything is open (default on).
     #[serde(default)]
     confine: Confine,
+    /// Routing protocol, aodv or dymo, and its constants. Hellos are on unless the file turns them off.
     #[serde(default)]
     routing: RoutingConfig,
 }
@@ -107,12 +121,25 @@ impl Config {
 
 const MOST_INTERFACES: usize = 64;
 
+/// The JSON Schema of the file.
+pub(crate) fn json_schema() -> &'static serde_json::Value {
+    static SCHEMA: LazyLock<serde_json::Value> = LazyLock::new(|| schemars::schema_for!(File).to_value());
+    &SCHEMA
+}
+
 pub(super) fn load(path: &Path) -> Result<Config, Failure> {
     let document = Document::load(path).map_err(Failure::from)?;
     read(&document).map_err(Failure::Located)
 }
 
+/// Checks a file.
+#[cfg(test)]
+pub(crate) fn checked(document: &Document) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    read(document).map(drop)
+}
+
 fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
+    keys::check(document, json_schema())?;
     let file: File = document.read()?;
     let root = YamlPath::root();
     let network: Prefix = file.network.parse().map_err(|error| {
@@ -385,11 +412,15 @@ mod tests {
         ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this key is only for simulations"),
         ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this key is only for simulations"),
         ("[wlan0]", "[wlan0]\nclock_within: 10s", "without keys no message carries a time"),
-        ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
-        ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
+        ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter: 0 is out of range"),
+        ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval: 2h is out of range"),
         ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` belongs to another protocol"),
         ("protocol: aodv", "protocol: aodv, rest: 1s", "`rest` changes nothing under rules: rfc3561"),
-        ("protocol: aodv", "protocol: dymo, dymo: { hello_interval: 2h }", "hello_interval is out of bounds"),
+        (
+            "protocol: aodv",
+            "protocol: dymo, dymo: { hello_interval: 2h }",
+            "hello_interval: 2h is out of range",
+        ),
     ];
 
     #[test]

@@ -7,15 +7,10 @@ use std::net::IpAddr;
 
 use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, Refusal, YamlPath};
-use hopwise_lab::units::Time;
 
-use super::{Address, Bounds, HostPort, LEAST_ROTATION, LinkKind, NodeConfig, Side, Socks5, listeners};
+use super::{Address, HostPort, LinkKind, NodeConfig, Side, listeners};
 
 pub(super) type Checked = Result<(), Box<Refusal>>;
-
-/// Each takes a descriptor and a port, and there are no more ports.
-const MOST_CONNECTIONS: usize = 65_536;
-const LEAST_MEMORY: u64 = 1 << 20;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let root = YamlPath::root();
@@ -37,12 +32,10 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
         rule.check(document, &root.key("rules").index(nth))?;
     }
     forwards(document, config)?;
-    bounds(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
-    seats(document, config)?;
+    users(document, config)?;
     scrapers(document, config)?;
-    captured(document, config)?;
-    config.tcp.check(document, &root.key("tcp"))
+    captured(document, config)
 }
 
 /// Returns whether a host may have that address in that subnet.
@@ -143,46 +136,6 @@ fn listen_address(
     }
 }
 
-/// Checks seats and times: clients need time to send and to read, and no client is served without a seat.
-fn seats(document: &Document, config: &NodeConfig) -> Checked {
-    let root = YamlPath::root();
-    let forwards = config.forwards.iter().enumerate();
-    let forwards = forwards
-        .map(|(nth, forward)| (root.key("forwards").index(nth), forward.connections, forward.reads_within));
-    let socks5 =
-        config.socks5.iter().map(|socks5| (root.key("socks5"), socks5.connections, socks5.reads_within));
-    for (at, connections, reads_within) in forwards.chain(socks5) {
-        if !(1..=MOST_CONNECTIONS).contains(&connections) {
-            let problem = format!("{connections} connections at a time");
-            let accepted = format!("1 to {MOST_CONNECTIONS}");
-            return Err(document.refuse(&at.key("connections"), problem, &accepted));
-        }
-        patience(document, &at.key("reads_within"), reads_within, "the time is too short for any reader")?;
-    }
-    shares(document, config)?;
-    config.socks5.as_ref().map_or(Ok(()), |socks5| {
-        let at = root.key("socks5").key("handshake_within");
-        patience(document, &at, socks5.handshake_within, "the time is too short for any client")?;
-        users(document, &root.key("socks5").key("users"), socks5)
-    })
-}
-
-/// Checks each source's share of a service, and the idle time.
-fn shares(document: &Document, config: &NodeConfig) -> Checked {
-    let root = YamlPath::root();
-    let forwards = config.forwards.iter().enumerate();
-    let forwards =
-        forwards.map(|(nth, forward)| (root.key("forwards").index(nth), forward.per_source, forward.idle));
-    let socks5 = config.socks5.iter().map(|socks5| (root.key("socks5"), socks5.per_source, socks5.idle));
-    for (at, per_source, idle) in forwards.chain(socks5) {
-        if per_source == Some(0) {
-            return Err(document.refuse(&at.key("per_source"), "no seat for any source", "1 or more"));
-        }
-        patience(document, &at.key("idle"), idle, "the time is too short for any connection")?;
-    }
-    Ok(())
-}
-
 /// Checks scrapers' names: one with a port or a path never matches.
 fn scrapers(document: &Document, config: &NodeConfig) -> Checked {
     let mut names = config.metrics.iter().flat_map(|metrics| &metrics.names).enumerate();
@@ -194,41 +147,17 @@ fn scrapers(document: &Document, config: &NodeConfig) -> Checked {
 }
 
 /// RFC 1929 counts both in one byte, and neither may be empty.
-fn users(document: &Document, at: &YamlPath, socks5: &Socks5) -> Checked {
+fn users(document: &Document, config: &NodeConfig) -> Checked {
+    let Some(socks5) = &config.socks5 else { return Ok(()) };
     let fits = |text: &str| (1..=255).contains(&text.len());
     match socks5.users.iter().find(|(name, password)| !fits(name) || !fits(password)) {
         Some(_) => Err(document.refuse(
-            at,
+            &YamlPath::root().key("socks5").key("users"),
             "SOCKS5 cannot carry a name or password of this length",
             "1 to 255 bytes",
         )),
         None => Ok(()),
     }
-}
-
-fn bounds(document: &Document, config: &NodeConfig) -> Checked {
-    let at = YamlPath::root().key("bounds");
-    let Bounds { connections, orphans, time_waits, orphan_memory, memory } = &config.bounds;
-    for (key, count) in [("connections", connections), ("orphans", orphans), ("time_waits", time_waits)] {
-        if *count == Some(0) {
-            return Err(document.refuse(&at.key(key), "there is room for none", "1 or more"));
-        }
-    }
-    for (key, size) in [("orphan_memory", orphan_memory), ("memory", memory)] {
-        if size.is_some_and(|size| size.0 < LEAST_MEMORY) {
-            return Err(document.refuse(
-                &at.key(key),
-                "the memory is too small for any connection",
-                "1MiB or more",
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn patience(document: &Document, at: &YamlPath, time: Time, problem: &str) -> Checked {
-    const LEAST: std::time::Duration = std::time::Duration::from_millis(100);
-    if time.0 < LEAST { Err(document.refuse(at, problem, "100ms or more")) } else { Ok(()) }
 }
 
 fn captured(document: &Document, config: &NodeConfig) -> Checked {
@@ -241,12 +170,6 @@ fn captured(document: &Document, config: &NodeConfig) -> Checked {
         if !config.links.iter().any(|link| &link.name == name) {
             return Err(no_such_link(document, &at.key("links").index(nth), config, name));
         }
-    }
-    if capture.rotate.is_some_and(|size| size.0 < LEAST_ROTATION) {
-        return Err(document.refuse(&at.key("rotate"), "too small for a file", "64KiB or more"));
-    }
-    if capture.files == 0 {
-        return Err(document.refuse(&at.key("files"), "no file would stay", "1 or more"));
     }
     Ok(())
 }

@@ -63,20 +63,23 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ),
         (
             "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",
-            "3:49: the time is too short for any reader | 100ms or more",
+            "3:49: reads_within: 99ms is out of range | 100ms or more",
         ),
         (
             "socks5: { listen: 127.0.0.1:1080, handshake_within: 0s }",
-            "3:53: the time is too short for any client | 100ms or more",
+            "3:53: handshake_within: 0s is out of range | 100ms or more",
         ),
-        ("socks5: { listen: 127.0.0.1:1080, connections: 0 }", "3:48: 0 connections at a time | 1 to 65536"),
+        (
+            "socks5: { listen: 127.0.0.1:1080, connections: 0 }",
+            "3:48: connections: 0 is out of range | 1 to 65536",
+        ),
         (
             "forwards: [{ listen: 127.0.0.1:80, to: mesh:n:80, connections: 70000 }]",
-            "3:64: 70000 connections at a time | 1 to 65536",
+            "3:64: connections: 70000 is out of range | 1 to 65536",
         ),
         (
             "forwards: [{ listen: mesh:80, to: 127.0.0.1:80, reads_within: 1ms }]",
-            "3:63: the time is too short for any reader | 100ms or more",
+            "3:63: reads_within: 1ms is out of range | 100ms or more",
         ),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` is there already"),
@@ -101,10 +104,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
             "metrics: { names: [\"n2:9184\"] }",
             "3:20: `n2:9184` is no name of a host | a name without a port, such as n2.example",
         ),
-        ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: too small for a file | 64KiB or more"),
-        ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: no file would stay | 1 or more"),
+        ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: rotate: 1KiB is out of range | 64KiB or more"),
+        ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: files: 0 is out of range | 1 or more"),
         ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
-        ("tcp: { recv_buffer: 1KiB }", "3:21: the buffer is out of bounds"),
+        ("tcp: { recv_buffer: 1KiB }", "3:21: recv_buffer: 1KiB is out of range"),
         (
             "user: no-such-user",
             "3:7: there is no user `no-such-user` on this machine | a user's name, such as",
@@ -190,8 +193,8 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
         ("  - { kind: tap, name: a }", "unknown variant `tap` | did you mean `tun`? expected one of"),
         ("  - { kind: tun, name: hw0, queues: 2 }", "3:29: only a TUN with offload has several queues"),
-        ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: a device of 0 queues | 1 to 256"),
-        ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: a device of 257 queues"),
+        ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: queues: 0 is out of range | 1 to 256 queues"),
+        ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: queues: 257 is out of range"),
         (
             "  - { kind: tun-fast, name: hw0, queues: 2 }\n  - { kind: tun, name: hw1 }",
             "3:34: only the first queue could use the other links",
@@ -200,7 +203,7 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: raw, name: eth0, file: a.pcap }", "3:30: only a replay has a file"),
         ("  - { kind: raw, name: eth0, pace: at-once }", "3:30: only a replay has a pace"),
         ("  - { kind: tun, name: much-too-long-a-name }", "3:24: `much-too-long-a-name` names no interface"),
-        ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: 500 is too small | 576 to 65535 bytes"),
+        ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: mtu: 500 is out of range | 576 to 65535 bytes"),
         (
             "  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }",
             "3:37: 10.7.0.255 is not the address of a host",
@@ -325,7 +328,7 @@ fn how_far_peers_are_can_be_said() {
     assert_eq!((known.configured, known.peers_hop_limit), (Some(3), 128));
     assert_eq!(hops("").configured, None);
     let refused = refused(&format!("{LEAST}tcp: {{ hops: 0 }}\n"));
-    assert!(refused.contains("no packet would arrive | 1 to 255"), "{refused}");
+    assert!(refused.contains("hops: 0 is out of range | 1 to 255 hops"), "{refused}");
 }
 
 #[test]

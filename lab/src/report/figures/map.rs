@@ -11,7 +11,7 @@ use super::super::{Series, View, figure};
 use super::time;
 use crate::record::Record;
 
-const WIDTH: f64 = 300.0;
+pub(super) const WIDTH: f64 = 300.0;
 const ROOM: f64 = 28.0;
 /// The least and the greatest height of a map.
 const HEIGHTS: (f64, f64) = (110.0, 340.0);
@@ -22,17 +22,17 @@ type Runs<'a> = [(&'a str, &'a Record, &'a Series)];
 const STEPS: usize = 100;
 
 /// The nodes' places in the picture, which are the same in every arm's.
-struct Places {
-    height: f64,
+pub(super) struct Places {
+    pub(super) height: f64,
     /// The places at the end.
-    at: BTreeMap<String, (f64, f64)>,
+    pub(super) at: BTreeMap<String, (f64, f64)>,
     /// From metres to the picture: the length of a metre, and the place of 0, 0.
     scale: f64,
     origin: (f64, f64),
 }
 
 impl Places {
-    fn of(series: &Series) -> Places {
+    pub(super) fn of(series: &Series) -> Places {
         let mut metres: Vec<(String, f64, f64)> = Vec::new();
         for node in series.whose("x_m") {
             let (Some(x), Some(y)) = (series.last("x_m", node), series.last("y_m", node)) else { continue };
@@ -40,17 +40,21 @@ impl Places {
         }
         place_wired(series, &mut metres);
         // Moving nodes stay within the picture all the time.
-        let ways = |what: &'static str| {
+        let way = |what: &'static str| -> Vec<f64> {
             let lines = series.whose(what).into_iter().map(move |node| series.line(what, node));
-            lines.flatten().map(|(_, metres)| *metres)
+            lines.flatten().map(|(_, metres)| *metres).collect()
         };
+        Places::within(metres, (way("x_m"), way("y_m")))
+    }
+
+    pub(super) fn within(metres: Vec<(String, f64, f64)>, (ways_x, ways_y): (Vec<f64>, Vec<f64>)) -> Places {
         let span = |last: Vec<f64>, ways: Vec<f64>| {
             let all = || last.iter().chain(&ways).copied();
             let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
             (low, (high - low).max(1.0))
         };
-        let (left, wide) = span(metres.iter().map(|node| node.1).collect(), ways("x_m").collect());
-        let (bottom, high) = span(metres.iter().map(|node| node.2).collect(), ways("y_m").collect());
+        let (left, wide) = span(metres.iter().map(|node| node.1).collect(), ways_x);
+        let (bottom, high) = span(metres.iter().map(|node| node.2).collect(), ways_y);
         let scale = ((WIDTH - 2.0 * ROOM) / wide).min((HEIGHTS.1 - 2.0 * ROOM) / high);
         let height = (high * scale + 2.0 * ROOM).max(HEIGHTS.0);
         let (over_x, over_y) = ((WIDTH - wide * scale) / 2.0, (height - high * scale) / 2.0);
@@ -114,8 +118,9 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
 fn still(series: &Series) -> String {
     let places = Places::of(series);
     let mut svg = format!(
-        "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"map of the nodes\">",
-        places.height
+        "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"map of the nodes\" {}>",
+        places.height,
+        numbers(&places, series)
     );
     let mut data: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let mut lost: BTreeMap<&str, u32> = BTreeMap::new();
@@ -159,7 +164,18 @@ fn still(series: &Series) -> String {
     svg + "<g class=\"air\"></g></svg>"
 }
 
-fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, width: f64) {
+/// The places, and the frames that each node sent and lost in the stretches, for readers who take them away.
+pub(super) fn numbers(places: &Places, series: &Series) -> String {
+    let mut text = String::new();
+    for node in places.at.keys() {
+        let sent = series.frames.iter().filter(|frame| frame.from == *node).count();
+        let lost = series.frames.iter().filter(|frame| frame.to == *node && frame.is_lost).count();
+        let _ = writeln!(text, "node||{sent}|{lost}|{}: frames sent, frames lost to others", escape(node));
+    }
+    format!("data-numbers=\"{text}\"")
+}
+
+pub(super) fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, width: f64) {
     let (Some(from), Some(to)) = (places.at.get(a), places.at.get(b)) else { return };
     let _ = write!(
         svg,

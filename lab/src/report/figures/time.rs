@@ -179,6 +179,8 @@ impl Shown<'_> {
                     let wide = right - left;
                     let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
                 }
+                let begins = self.until_s * from as f64 / COLUMNS as f64;
+                chart.tell("packets", "", (begins, most[from]), node);
                 from += same;
             }
         }

@@ -4,17 +4,11 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::{Checked, LONGEST_S};
+use crate::keys::Range;
 use crate::located::{Document, Refusal, YamlPath};
 use crate::programs::NUMBER_BYTES;
-use crate::scenario::schema::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
+use crate::scenario::schema::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
 use crate::units::{Size, Time};
-
-/// The payload of an Ethernet packet less IP and TCP headers.
-const LARGEST_SEGMENT: u16 = 1_460;
-const LARGEST_TRANSFER: u64 = 1 << 30;
-/// A request's first bytes hold its sizes.
-const SMALLEST_REQUEST: u64 = 8;
-const SHORTEST_GAP: Duration = Duration::from_micros(1);
 
 /// A flow with the place to refuse it at.
 struct Keys<'a> {
@@ -25,11 +19,6 @@ struct Keys<'a> {
 
 pub(super) fn check(document: &Document, at: &YamlPath, traffic: &Traffic) -> Checked {
     let keys = Keys { document, at, traffic };
-    if let Some(bytes) = traffic.segment_bytes.filter(|bytes| !(1..=LARGEST_SEGMENT).contains(bytes)) {
-        let accepted = format!("1 to {LARGEST_SEGMENT} bytes");
-        let problem = format!("segments of {bytes} bytes");
-        return Err(document.refuse(&at.key("segment_bytes"), problem, &accepted));
-    }
     keys.only_its_own()?;
     keys.times()?;
     match traffic.kind {
@@ -93,7 +82,7 @@ impl Keys<'_> {
     }
 
     fn times(&self) -> Checked {
-        let Traffic { start, apart, flows, stop, think, repeat, .. } = self.traffic;
+        let Traffic { start, apart, flows, stop, think, .. } = self.traffic;
         let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
         if latest.as_secs() > LONGEST_S {
             let problem = "a flow starts after the longest possible run";
@@ -104,9 +93,6 @@ impl Keys<'_> {
         if stop.is_some_and(|stop| stop.0 <= least(*start).0) {
             let problem = "the stop is before the start";
             return Err(self.among(["stop", "start"], problem, "a `stop` later than `start`"));
-        }
-        if *repeat == Some(0) {
-            return Err(self.document.refuse(&self.at.key("repeat"), "no data would flow", "1 or more"));
         }
         Ok(())
     }
@@ -123,12 +109,13 @@ impl Keys<'_> {
         }
     }
 
-    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, smallest: u64) -> Checked {
+    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, range: &str) -> Checked {
         self.sound(key, drawn)?;
         match drawn {
-            Some(drawn) if least(drawn).0 < smallest || most(drawn).0 > LARGEST_TRANSFER => {
-                let accepted = format!("{smallest}B to 1GiB");
-                Err(self.document.refuse(&self.at.key(key), "the size is out of bounds", &accepted))
+            Some(drawn)
+                if [least(drawn), most(drawn)].iter().any(|size| !Range::of(range).holds(size.0 as f64)) =>
+            {
+                Err(self.document.refuse(&self.at.key(key), format_args!("{key} is out of range"), range))
             }
             _ => Ok(()),
         }
@@ -142,7 +129,7 @@ impl Keys<'_> {
                 return Err(self.document.refuse_key(&self.at.key(key), problem, "bytes: 100kB beside it"));
             }
         }
-        self.size("bytes", *bytes, 1)
+        self.size("bytes", *bytes, TRANSFERS)
     }
 
     fn request(&self) -> Checked {
@@ -152,8 +139,8 @@ impl Keys<'_> {
                 return Err(self.missing(problem, &format!("{key}: 200B")));
             }
         }
-        self.size("request", self.traffic.request, SMALLEST_REQUEST)?;
-        self.size("response", self.traffic.response, 1)
+        self.size("request", self.traffic.request, REQUESTS)?;
+        self.size("response", self.traffic.response, TRANSFERS)
     }
 
     fn cbr(&self) -> Checked {
@@ -170,10 +157,7 @@ impl Keys<'_> {
                 let paths = ["rate", "every"].map(|key| self.at.key(key));
                 Err(self.document.refuse_key_among(&paths, problem, "one of the two"))
             }
-            (Some(every), None) if most(*every).0 < SHORTEST_GAP => {
-                let problem = "no time between datagrams";
-                Err(self.document.refuse(&self.at.key("every"), problem, "1us or more"))
-            }
+            (Some(every), None) => self.gap(*every),
             (None, Some(rate)) if rate.0 == 0 || rate.0 > largest_rate => {
                 let problem = "no rate for datagrams of this size";
                 let accepted = "more than 0, and at most one datagram every 1us";
@@ -185,16 +169,20 @@ impl Keys<'_> {
 }
 
 impl Keys<'_> {
+    fn gap(&self, every: Drawn<Time>) -> Checked {
+        if Range::of(GAPS).holds(most(every).nanos() as f64) {
+            return Ok(());
+        }
+        Err(self.document.refuse(&self.at.key("every"), "every is out of range", GAPS))
+    }
+
     fn probe(&self) -> Checked {
         let Traffic { every, segment_bytes, .. } = self.traffic;
         let Some(every) = *every else {
             return Err(self.missing("`kind: probe` needs `every`".to_owned(), "every: 100ms"));
         };
         self.sound("every", Some(every))?;
-        if most(every).0 < SHORTEST_GAP {
-            let problem = "no time between probes";
-            return Err(self.document.refuse(&self.at.key("every"), problem, "1us or more"));
-        }
+        self.gap(every)?;
         if segment_bytes.is_some_and(|bytes| usize::from(bytes) < NUMBER_BYTES) {
             let problem = "a probe has no room for its number";
             let accepted = format!("{NUMBER_BYTES} bytes or more");

@@ -34,6 +34,7 @@ pub struct Claim {
     #[serde(default)]
     pub bound: Bound,
     /// Stated ratio: the arm's value over the other arm's value.
+    #[schemars(extend("x-range" = "above 0", "x-unit" = "no unit"))]
     pub ratio: f64,
     /// Tolerance of the ratio, as a share of the other arm's value: at 5%, a stated 2.0 allows 1.95 to 2.05 (default
     /// 5%).

@@ -16,25 +16,27 @@ use crate::units::{Share, Time};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct RunConfig {
-    /// Length of a run, counted from the start of the first flow; above 0s and at most 72h.
+    /// Length of a run, counted from the start of the first flow.
+    #[schemars(extend("x-range" = "above 0s to 72h"))]
     pub(in crate::scenario) duration: Time,
     /// Time that results leave out, counted from the start of the first flow; shorter than duration (default 0s).
     #[serde(default = "no_time")]
     pub(in crate::scenario) warmup: Time,
-    /// Number of seeds, 1 to 100000; each arm runs once with each seed at each point (default 5).
+    /// Number of seeds; each arm runs once with each seed at each point (default 5).
     #[serde(default = "five")]
+    #[schemars(extend("x-range" = "1 to 100000", "x-unit" = "seeds"))]
     pub(in crate::scenario) seeds: u32,
-    /// Relative difference, less than 100%, within which two arms may count as equal: verdict "no difference" (default
-    /// 3%).
+    /// Relative difference within which two arms may count as equal: verdict "no difference" (default 3%).
     #[serde(default = "three_per_cent")]
+    #[schemars(extend("x-range" = "less than 100%"))]
     pub(in crate::scenario) margin: Share,
     /// Condition that ends the trial (default all-seeds).
     #[serde(default)]
     pub(in crate::scenario) stop: Stop,
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
-    /// Figure that decides the verdicts, or a list of them, such as completion-p95: columns of records.csv of which
-    /// more or less is better (default goodput-kbps).
+    /// Figure that decides the verdicts, such as completion-p95, or a list of figures. A figure is a column of
+    /// records.csv in which more is better, or less (default goodput-kbps).
     #[serde(default = "goodput")]
     pub(in crate::scenario) figure: Figures,
 }
@@ -117,7 +119,7 @@ impl JsonSchema for MatrixConfig {
                             Each combination of values is a point.",
             "properties": {
                 "together": {
-                    "description": "Groups of paths that change together, with lists of one length. A point has the \
+                    "description": "Groups of paths that change together, with lists that are equally long. A point has the \
                                     first value of each list, or the second of each, and so on (default: none).",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },

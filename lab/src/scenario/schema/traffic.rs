@@ -11,6 +11,13 @@ use crate::sim::Directions;
 use crate::tcp::Tcp;
 use crate::units::{Rate, Size, Time};
 
+/// Sizes of transfers and responses.
+pub(in crate::scenario) const TRANSFERS: &str = "1B to 1GiB";
+/// Sizes of requests, whose first bytes hold sizes.
+pub(in crate::scenario) const REQUESTS: &str = "8B to 1GiB";
+/// Times between datagrams.
+pub(in crate::scenario) const GAPS: &str = "1us or more";
+
 /// Flows from one node to another. The kind decides which keys apply.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,11 +29,13 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments, 64 for
-    /// a probe, otherwise 1000).
+    /// Payload of a full segment or of a datagram (default: tcp.segment_bytes for segments, 64 for a probe, otherwise
+    /// 1000).
+    #[schemars(extend("x-range" = "1 to 1460"))]
     pub(in crate::scenario) segment_bytes: Option<u16>,
-    /// Number of equal flows that this entry starts, 1 or more; at most 10000 in all entries (default 1).
+    /// Number of equal flows that this entry starts; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
+    #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "flows"))]
     pub(in crate::scenario) flows: u32,
     /// Time between the starts of two flows of this entry (default 100ms).
     #[serde(default = "apart")]
@@ -42,21 +51,26 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) background: bool,
     /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
     pub(in crate::scenario) direction: Option<Directions>,
-    /// Size of one transfer, 1B to 1GiB, each on its own connection (kind: bulk; default: endless data).
+    /// Size of one transfer, each on its own connection (kind: bulk; default: endless data).
+    #[schemars(extend("x-range" = TRANSFERS))]
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
-    /// Size of a request, 8B to 1GiB (kind: request, which requires it).
+    /// Size of a request (kind: request, which requires it).
+    #[schemars(extend("x-range" = REQUESTS))]
     pub(in crate::scenario) request: Option<Drawn<Size>>,
-    /// Size of a response, 1B to 1GiB (kind: request, which requires it).
+    /// Size of a response (kind: request, which requires it).
+    #[schemars(extend("x-range" = TRANSFERS))]
     pub(in crate::scenario) response: Option<Drawn<Size>>,
     /// Pause after a transfer or a response (kinds: bulk with bytes, request; default: no pause).
     pub(in crate::scenario) think: Option<Drawn<Time>>,
     /// Number of transfers (kind: bulk with bytes; default 1) or of requests (kind: request; default: as many as fit
     /// into the run).
+    #[schemars(extend("x-range" = "1 or more", "x-unit" = "times"))]
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate; kind: probe, which requires
-    /// it).
+    /// Time between two datagrams (kind: cbr, which requires this or rate; kind: probe, which requires it).
+    #[schemars(extend("x-range" = GAPS))]
     pub(in crate::scenario) every: Option<Drawn<Time>>,
     /// Rate of payload (kind: cbr, in place of every).
+    #[schemars(extend("x-range" = "above 0bit"))]
     pub(in crate::scenario) rate: Option<Rate>,
 }
 

@@ -15,7 +15,7 @@ fn problem(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     for (word, wanted) in schema {
         let found = match word.as_str() {
             "$schema" | "$defs" | "title" | "description" | "default" | "format" | "writeOnly" => None,
-            "additionalProperties" | "required" | "maxItems" => None,
+            "additionalProperties" | "required" | "maxItems" | "x-range" | "x-unit" => None,
             "$ref" => {
                 let name =
                     wanted.as_str().and_then(|name| name.strip_prefix("#/$defs/")).expect("a definition");
@@ -113,7 +113,7 @@ fn has_unit(pattern: &Value, text: &str) -> bool {
 
 fn check(text: &str) -> Option<String> {
     let schema = json_schema();
-    problem(&schema, &schema, &serde_yaml::from_str(text).expect("it is YAML"))
+    problem(schema, schema, &serde_yaml::from_str(text).expect("it is YAML"))
 }
 
 fn configs(folder: &str) -> Vec<std::path::PathBuf> {

@@ -201,7 +201,7 @@ fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
     for (keys, problem) in [
         ("kind: bulk, think: 1s", "`think` has no effect on endless data"),
         ("kind: bulk, repeat: 3", "`repeat` has no effect on endless data"),
-        ("kind: bulk, bytes: 3kB, repeat: 0", "no data would flow"),
+        ("kind: bulk, bytes: 3kB, repeat: 0", "repeat: 0 is out of range"),
         ("kind: bulk, bytes: 0B", "1B to 1GiB"),
         ("kind: bulk, bytes: 2GiB", "1B to 1GiB"),
         ("kind: bulk, bytes: 300", "a size with its unit"),
@@ -210,9 +210,9 @@ fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
         ("kind: request, request: 200B", "`kind: request` needs `response`"),
         ("kind: request, request: 7B, response: 3kB", "8B to 1GiB"),
         ("kind: cbr", "needs `every` or `rate`"),
-        ("kind: cbr, every: 0ms", "no time between datagrams"),
+        ("kind: cbr, every: 0ms", "every: 0ms is out of range"),
         ("kind: cbr, every: 1ms, rate: 3kbit", "`every` already sets"),
-        ("kind: cbr, rate: 0kbit", "no rate for datagrams"),
+        ("kind: cbr, rate: 0kbit", "rate: 0kbit is out of range"),
         ("kind: bulk, start: 5s, stop: 4s", "the stop is before the start"),
         ("kind: bulk, start: { from: 5s, to: 4s }", "`to` is less than `from`"),
         ("kind: bulk, start: { mean: 5s, to: 4s }", "neither a mean nor bounds"),
@@ -367,7 +367,7 @@ fn a_probe_needs_its_interval_room_for_a_number_and_a_load_beside_it() {
         refused(&[&format!("traffic=[{flow}, {{ from: first, to: last, kind: probe{keys} }}]")])
     };
     assert!(probe("").contains("`kind: probe` needs `every`"), "{}", probe(""));
-    assert!(probe(", every: 0s").contains("no time between probes"), "{}", probe(", every: 0s"));
+    assert!(probe(", every: 0s").contains("every: 0s is out of range"), "{}", probe(", every: 0s"));
     let small = probe(", every: 1s, segment_bytes: 7");
     assert!(small.contains("no room for its number") && small.contains("8 bytes or more"), "{small}");
     assert!(probe(", rate: 1kbit").contains("`rate` belongs to another kind"), "{}", probe(", rate: 1kbit"));

@@ -9,13 +9,8 @@ use crate::node::config::{Link, LinkKind, NodeConfig};
 
 /// The limit of Linux for the name of an interface.
 const LONGEST_NAME: usize = 15;
-/// RFC 791 requires every host to accept this size; IPv6 requires 1280.
-const SMALLEST_MTU: u16 = 576;
+/// RFC 8200 requires every host to accept this size.
 const SMALLEST_MTU_V6: u16 = 1280;
-/// The limit of Linux for a TUN.
-const MOST_QUEUES: u16 = 256;
-/// One at each end.
-const MOST_CROSSINGS: u8 = 2;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let at = YamlPath::root().key("links");
@@ -55,18 +50,13 @@ fn one_link(document: &Document, config: &NodeConfig, at: &YamlPath, link: &Link
             "kind: tun-fast for offload, tun for none",
         ));
     }
-    if link.crossings.is_some_and(|crossings| crossings > MOST_CROSSINGS) {
-        let problem = "a path has only two ends";
-        return Err(document.refuse(&at.key("crossings"), problem, "0, 1 or 2"));
-    }
     queues(document, config, at, link)?;
     captures(document, at, link)?;
     let of_link = if link.address.is_empty() { &config.node.address } else { &link.address };
     let has_v6 = of_link.iter().any(|address| address.0.address().is_ipv6());
-    let least = if has_v6 { SMALLEST_MTU_V6 } else { SMALLEST_MTU };
-    if let Some(mtu) = link.mtu.filter(|mtu| *mtu < least) {
-        let accepted = format!("{least} to 65535 bytes");
-        return Err(document.refuse(&at.key("mtu"), format!("{mtu} is too small"), &accepted));
+    if let Some(mtu) = link.mtu.filter(|mtu| has_v6 && *mtu < SMALLEST_MTU_V6) {
+        let problem = format!("{mtu} is too small for IPv6");
+        return Err(document.refuse(&at.key("mtu"), problem, &format!("{SMALLEST_MTU_V6} or more")));
     }
     Ok(())
 }
@@ -78,10 +68,6 @@ fn queues(document: &Document, config: &NodeConfig, at: &YamlPath, link: &Link) 
     if link.kind != LinkKind::TunFast {
         let problem = "only a TUN with offload has several queues";
         return Err(document.refuse_key(&at, problem, "kind: tun-fast, or no `queues`"));
-    }
-    if !(1..=MOST_QUEUES).contains(&queues) {
-        let accepted = format!("1 to {MOST_QUEUES}, such as one for each processor");
-        return Err(document.refuse(&at, format!("a device of {queues} queues"), &accepted));
     }
     if queues > 1 && config.links.len() > 1 {
         let problem = "only the first queue could use the other links";

@@ -118,8 +118,8 @@ fn the_example_of_a_node_can_be_put_on_trial() {
 #[test]
 fn both_refuse_the_same_values_with_the_same_words() {
     for (block, wanted) in [
-        ("tcp: { hops: 0 }", "no packet would arrive"),
-        ("tcp: { recv_buffer: 1KiB }", "the buffer is out of bounds"),
+        ("tcp: { hops: 0 }", "hops: 0 is out of range"),
+        ("tcp: { recv_buffer: 1KiB }", "recv_buffer: 1KiB is out of range"),
         ("tcp: { ack_merge: on }", "unknown variant `on`"),
         ("tcp: { profile: 5 }", "`5` does not fit here"),
         ("rules: [{ match: { direction: up } }]", "unknown variant `up`"),

@@ -1,0 +1,106 @@
+//! The keys of a file, from its JSON Schema: ranges, units, defaults and meanings each stand there once. Checks,
+//! errors, pages and explanations read them from it.
+//!
+//! Two words of ours stand beside those of JSON Schema: `x-range`, such as `1 to 9999` or `100ms or more`, and `x-unit`
+//! of a number.
+
+mod form;
+mod list;
+mod range;
+
+use serde_json::Value as Json;
+use serde_yaml::Value;
+
+use crate::located::{Document, Refusal, YamlPath};
+pub use form::Choice;
+pub use list::{Key, keys};
+pub use range::Range;
+
+/// A part of a schema, beside all definitions that it may refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct Sub<'a> {
+    pub(crate) root: &'a Json,
+    pub(crate) schema: &'a Json,
+}
+
+impl<'a> Sub<'a> {
+    pub(crate) fn whole(root: &'a Json) -> Sub<'a> {
+        Sub { root, schema: root }
+    }
+
+    fn at(self, schema: &'a Json) -> Sub<'a> {
+        Sub { schema, ..self }
+    }
+
+    /// The definition that a reference names, and all alternatives, each resolved; the schema itself comes first.
+    fn meant(self) -> Vec<Sub<'a>> {
+        let mut all = vec![self];
+        let name = self.schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+        all.extend(name.into_iter().flat_map(|name| self.at(&self.root["$defs"][name]).meant()));
+        let choices = self.schema["anyOf"].as_array().into_iter().flatten();
+        all.extend(choices.flat_map(|one| self.at(one).meant()));
+        all
+    }
+}
+
+/// Refuses the first value of the file that is out of its key's range. Values of another kind are left to their reader.
+pub fn check(document: &Document, schema: &Json) -> Result<(), Box<Refusal>> {
+    below(document, Sub::whole(schema), &YamlPath::root())
+}
+
+/// The accepted values of a key, for an error: `1 to 9999 hops`.
+pub fn accepted(schema: &Json, path: &[&str]) -> String {
+    let mut sub = Sub::whole(schema);
+    for key in path {
+        let of = sub.meant().into_iter().find(|one| one.schema["properties"][key].is_object());
+        sub = of.map_or(sub, |one| one.at(&one.schema["properties"][key]));
+    }
+    in_words(sub.schema)
+}
+
+/// The range of a key with its unit, unless the values name theirs.
+fn in_words(schema: &Json) -> String {
+    let range = schema["x-range"].as_str().unwrap_or_default();
+    let unit = schema["x-unit"].as_str().filter(|unit| *unit != list::NO_UNIT);
+    unit.map_or_else(|| range.to_owned(), |unit| format!("{range} {unit}"))
+}
+
+fn below(document: &Document, sub: Sub<'_>, at: &YamlPath) -> Result<(), Box<Refusal>> {
+    let Some(value) = document.value_of(at) else { return Ok(()) };
+    if let Some(text) = sub.schema["x-range"].as_str() {
+        within(document, sub.schema, (at, value), text)?;
+    }
+    for meant in sub.meant() {
+        let of = &meant.schema["properties"];
+        for key in value.as_mapping().into_iter().flat_map(|entries| entries.keys().filter_map(Value::as_str))
+        {
+            let schema = of.get(key).unwrap_or(&meant.schema["additionalProperties"]);
+            below(document, sub.at(schema), &at.key(key))?;
+        }
+        for nth in 0..value.as_sequence().map_or(0, Vec::len) {
+            below(document, sub.at(&meant.schema["items"]), &at.index(nth))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks one value, or each of a list. Values by chance are checked where they are drawn.
+fn within(
+    document: &Document,
+    schema: &Json,
+    (at, value): (&YamlPath, &Value),
+    text: &str,
+) -> Result<(), Box<Refusal>> {
+    if let Some(values) = value.as_sequence() {
+        let mut each = values.iter().enumerate();
+        return each.try_for_each(|(nth, value)| within(document, schema, (&at.index(nth), value), text));
+    }
+    let said = value.as_str().map(str::to_owned).or_else(|| value.as_f64().map(|number| number.to_string()));
+    let Some(said) = said.filter(|said| Range::of(text).refuses(said)) else { return Ok(()) };
+    let key = at.to_string();
+    let key = key.rsplit('.').find(|step| step.parse::<usize>().is_err()).unwrap_or_default();
+    Err(document.refuse(at, format_args!("{key}: {said} is out of range"), &in_words(schema)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The values that a key takes, in words.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::Sub;
+use super::list::is_by_chance;
+
+/// A word that a key takes, with its meaning.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    pub word: String,
+    pub meaning: String,
+}
+
+/// The words that a key takes and that have meanings of their own.
+pub(super) fn choices(sub: Sub<'_>) -> Vec<Choice> {
+    let text =
+        |value: &Json| value.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let meant = sub.meant();
+    let all = meant.iter().flat_map(|one| items(&one.schema["oneOf"]));
+    all.map(|one| Choice { word: text(&one["const"]), meaning: text(&one["description"]) }).collect()
+}
+
+/// The values in words: `whole number`, `list of keys`, `time or off`.
+pub(super) fn form(sub: Sub<'_>) -> String {
+    let Sub { root, schema } = sub;
+    if let Some(name) = schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/")) {
+        let definition = &root["$defs"][name];
+        let is_quantity = definition["pattern"].is_string();
+        return if is_quantity { name.to_lowercase() } else { form(sub.at(definition)) };
+    }
+    let quoted =
+        |value: &Json| format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let words: Vec<_> = items(&schema["oneOf"]).map(|one| quoted(&one["const"])).collect();
+    if !words.is_empty() {
+        return words.join(", ");
+    }
+    if schema["enum"].is_array() {
+        return items(&schema["enum"]).map(quoted).collect::<Vec<_>>().join(", ");
+    }
+    if schema["anyOf"].is_array() {
+        return either(sub);
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let names = || properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return if is_by_chance(schema) { format!("`{{ {} }}`", names()) } else { "keys".to_owned() };
+    }
+    if schema["items"].is_object() {
+        return format!("list of {}", form(sub.at(&schema["items"])));
+    }
+    if schema["additionalProperties"].is_object() {
+        return format!("names with {}", form(sub.at(&schema["additionalProperties"])));
+    }
+    kinds(&schema["type"])
+}
+
+fn items(value: &Json) -> impl Iterator<Item = &Json> {
+    value.as_array().into_iter().flatten().filter(|item| item["type"] != "null")
+}
+
+/// One of several forms. The names of agents are examples of texts, and too many for a line.
+fn either(sub: Sub<'_>) -> String {
+    let all = &sub.schema["anyOf"];
+    let is_text = items(all).any(|one| one["type"] == "string");
+    let of_use = items(all).filter(|one| !(is_text && one["enum"].is_array()));
+    let mut forms: Vec<_> = of_use.map(|one| form(sub.at(one))).collect();
+    forms.dedup();
+    forms.join(" or ")
+}
+
+fn kinds(kinds: &Json) -> String {
+    let name = |kind: &Json| {
+        Some(match kind.as_str()? {
+            "integer" => "whole number",
+            "number" => "number",
+            "string" => "text",
+            "boolean" => "`true`, `false`",
+            "array" => "list",
+            "object" => "names with values",
+            _ => return None,
+        })
+    };
+    let one = name(kinds).into_iter();
+    one.chain(items(kinds).filter_map(name)).collect::<Vec<_>>().join(" or ")
+}

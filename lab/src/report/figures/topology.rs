@@ -1,0 +1,101 @@
+//! The nodes and the flows of a trial, as one drawing on top of its page.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::super::chart::escape;
+use super::super::{Series, View, figure};
+use super::map::{Places, WIDTH, link, numbers};
+use crate::record::Record;
+
+/// The nodes at their places, with the wires, the links that carried data and the flows of the first run: what was run.
+pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
+    let seen = view.points_with_series().first().and_then(|point| view.shown(point).into_iter().next());
+    let record = seen.map(|(_, record, _)| record).or(view.bundle.records.first())?;
+    let series = seen.map(|(_, _, series)| series);
+    let places = match series {
+        Some(series) => Places::of(series),
+        None => chain(record)?,
+    };
+    let mut svg = format!(
+        "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"the nodes and the flows\" {}>\
+         <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+         orient=\"auto\"><path class=\"head\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>",
+        places.height,
+        series.map(|series| numbers(&places, series)).unwrap_or_default()
+    );
+    lines(&mut svg, &places, record, series);
+    for (nth, (node, (x, y))) in places.at.iter().enumerate() {
+        // Names of close neighbours touch, and those of a crowd tell nothing.
+        let name = if places.at.len() > 12 && nth % 2 == 1 || places.at.len() > 40 { "" } else { node };
+        let _ = write!(
+            svg,
+            "<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
+             <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            y + 19.0,
+            escape(name)
+        );
+    }
+    svg.push_str("</svg>");
+    let reading = "What was run: the nodes at their places, in grey the links that carried data, and an arrow for each \
+                   flow, as in the first run.";
+    Some(figure("fig-topology", "The nodes and the flows", &svg, reading))
+}
+
+/// Wires, links that carried data, and flows.
+fn lines(svg: &mut String, places: &Places, record: &Record, series: Option<&Series>) {
+    let ends = |text: &str| text.split_once('>').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    for (a, b) in series.into_iter().flat_map(|series| series.whose("wire")).filter_map(ends) {
+        link(svg, places, (&a, &b), "wire", 1.5);
+    }
+    let frames = series.into_iter().flat_map(|series| &series.frames);
+    let carried = frames.filter(|frame| frame.kind == "data" && !frame.is_lost);
+    let carried: BTreeSet<_> = carried.map(|frame| (frame.from.as_str(), frame.to.as_str())).collect();
+    for (a, b) in carried.iter().filter(|(a, b)| a < b || !carried.contains(&(*b, *a))) {
+        link(svg, places, (a, b), "link", 2.0);
+    }
+    let flows: BTreeSet<_> = record.result.flows.iter().map(|flow| (&flow.from, &flow.to)).collect();
+    for (from, to) in flows {
+        arrow(svg, places, from, to);
+    }
+}
+
+/// The places of a chain whose nodes no series has.
+fn chain(record: &Record) -> Option<Places> {
+    let topology = &record.settings["topology"];
+    if topology["kind"].as_str().is_some_and(|kind| kind != "chain") {
+        return None;
+    }
+    let hops = topology["hops"].as_u64().filter(|hops| *hops < 100)?;
+    let node = |nth: u64| (format!("n{nth}"), 200.0 * nth as f64, 0.0);
+    Some(Places::within((0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
+}
+
+/// A bow from one node to another, above the nodes between.
+fn arrow(svg: &mut String, places: &Places, from: &str, to: &str) {
+    let (Some(a), Some(b)) = (places.at.get(from), places.at.get(to)) else { return };
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let long = dx.hypot(dy).max(1.0);
+    // There and back bow to different sides.
+    let bow = (long * 0.12).clamp(12.0, 34.0);
+    let middle = (a.0.midpoint(b.0) + dy / long * bow * 2.0, a.1.midpoint(b.1) - dx / long * bow * 2.0);
+    let near = |end: (f64, f64)| {
+        let (x, y) = (middle.0 - end.0, middle.1 - end.1);
+        let long = x.hypot(y).max(1.0);
+        (end.0 + x / long * 9.0, end.1 + y / long * 9.0)
+    };
+    let (start, end) = (near(*a), near(*b));
+    let _ = write!(
+        svg,
+        "<path class=\"flow\" marker-end=\"url(#arrow)\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"><title>{} to {}</title>\
+         </path>",
+        start.0,
+        start.1,
+        middle.0,
+        middle.1,
+        end.0,
+        end.1,
+        escape(from),
+        escape(to)
+    );
+}

@@ -1,0 +1,69 @@
+//! The keys of all files, from the schemas that their types make: for editors, pages and explanations.
+
+use clap::ValueEnum;
+use hopwise_lab::keys::{self, Key};
+use hopwise_lab::routing::RulesName;
+use hopwise_lab::scenario;
+use serde_json::Value;
+
+use crate::{mesh, node, proxy};
+
+mod example;
+pub(crate) mod explain;
+mod page;
+pub(crate) mod schema;
+
+/// A kind of file that a command reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileKind {
+    /// hopwise run, trial, air, …
+    #[default]
+    Scenario,
+    /// hopwise node
+    Node,
+    /// hopwise route
+    Route,
+    /// hopwise proxy
+    Proxy,
+}
+
+impl FileKind {
+    const ALL: [FileKind; 4] = [FileKind::Scenario, FileKind::Node, FileKind::Route, FileKind::Proxy];
+
+    fn name(self) -> &'static str {
+        match self {
+            FileKind::Scenario => "scenario",
+            FileKind::Node => "node",
+            FileKind::Route => "route",
+            FileKind::Proxy => "proxy",
+        }
+    }
+
+    fn schema(self) -> &'static Value {
+        match self {
+            FileKind::Scenario => scenario::json_schema(),
+            FileKind::Node => node::config::json_schema(),
+            FileKind::Route => mesh::route::config::json_schema(),
+            FileKind::Proxy => proxy::config::json_schema(),
+        }
+    }
+
+    /// All keys that a file of this kind may have.
+    fn keys(self) -> Vec<Key> {
+        let mut keys = keys::keys(self.schema());
+        keys.retain(|key| self != FileKind::Route || is_of_daemons(&key.path));
+        keys
+    }
+}
+
+/// Returns whether a routing daemon takes a key; some of `routing` are for simulations alone.
+fn is_of_daemons(path: &str) -> bool {
+    let Some(key) = path.strip_prefix("routing.") else { return true };
+    let simulated = ["dsr", "gpsr", "signed", "data_hop_limit", "dymo.signed"];
+    let is_simulated =
+        simulated.iter().any(|one| key.strip_prefix(one).is_some_and(|rest| !rest.starts_with('_')));
+    !is_simulated && RulesName::Rfc3561.takes(key)
+}
+
+#[cfg(test)]
+mod tests;

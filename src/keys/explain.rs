@@ -1,0 +1,127 @@
+//! `hopwise explain-key`: what one key of a file means, in every kind of file that has it.
+
+use clap::Args;
+use hopwise_agents::spec::nearest;
+use hopwise_lab::keys::Key;
+use serde::Serialize;
+
+use super::FileKind;
+use super::example::Example;
+use crate::failure::{Failure, say};
+
+/// Explain a key of a file: its values, unit, range, default and effect, with an example
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise explain-key radio.rts_threshold
+  hopwise explain-key mtu                       # the end of a path is enough: every key that ends so
+  hopwise explain-key links.0.kind --json
+
+Keys of scenarios, and of the files of `hopwise node`, `route` and `proxy`. `hopwise schema --markdown` prints all keys
+of a kind of file.")]
+pub(crate) struct Arguments {
+    /// Path of the key in its file, or the end of a path; numbers of list entries may stand in it
+    #[arg(value_name = "KEY")]
+    key: String,
+    /// Print a JSON list on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// A key in one kind of file.
+#[derive(Debug, Serialize)]
+struct Found {
+    file: &'static str,
+    #[serde(flatten)]
+    key: Key,
+    example: Option<Example>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let found = find(&arguments.key).map_err(|accepted| {
+        Failure::refused("KEY", format!("no file has a key `{}`: {accepted}", arguments.key))
+    })?;
+    if arguments.json {
+        let json = serde_json::to_string_pretty(&found).map_err(|error| Failure::failed("print", error))?;
+        return say(&json);
+    }
+    say(&found.iter().map(text).collect::<Vec<_>>().join("\n\n"))
+}
+
+/// The keys with that path, or else those whose path ends so; or the nearest one.
+fn find(asked: &str) -> Result<Vec<Found>, String> {
+    let wanted = steps(asked);
+    let all: Vec<_> = FileKind::ALL
+        .into_iter()
+        .flat_map(|kind| kind.keys().into_iter().map(move |key| (kind, key)))
+        .collect();
+    let with = |is_it: &dyn Fn(&[String]) -> bool| -> Vec<Found> {
+        let those = all.iter().filter(|(_, key)| is_it(&steps(&key.path)));
+        let found = |(kind, key): &(FileKind, Key)| Found {
+            file: kind.name(),
+            key: key.clone(),
+            example: kind.example(&key.path),
+        };
+        those.map(found).collect()
+    };
+    let exact = with(&|steps| is_same(steps, &wanted));
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    let ending = |steps: &[String]| {
+        steps.len() > wanted.len() && is_same(&steps[steps.len() - wanted.len()..], &wanted)
+    };
+    let ends = with(&ending);
+    if !ends.is_empty() {
+        return Ok(ends);
+    }
+    // The same name elsewhere is nearer than any other name.
+    let named = all.iter().find(|(_, key)| wanted.last().is_some_and(|last| last == key.name()));
+    let names = || all.iter().flat_map(|(_, key)| [key.path.as_str(), key.name()]);
+    let near = || nearest(asked, names()).or_else(|| nearest(wanted.last()?, names()));
+    let meant = named.map(|(_, key)| key.path.as_str()).or_else(near);
+    Err(meant.map_or_else(
+        || "`hopwise schema FILE-KIND --markdown` lists all keys".to_owned(),
+        |name| format!("did you mean `{name}`?"),
+    ))
+}
+
+/// The names on a path, without the places in lists.
+fn steps(path: &str) -> Vec<String> {
+    let each =
+        path.split('.').map(|step| step.trim_end_matches("[]")).filter(|step| step.parse::<u32>().is_err());
+    each.map(|step| step.split('[').next().unwrap_or(step).to_owned()).collect()
+}
+
+/// `NAME` in a path of ours stands for any name.
+fn is_same(ours: &[String], asked: &[String]) -> bool {
+    ours.len() == asked.len() && ours.iter().zip(asked).all(|(ours, asked)| ours == asked || ours == "NAME")
+}
+
+fn text(found: &Found) -> String {
+    let Found { file, key, example } = found;
+    let mut lines = vec![format!("{} (file of kind {file})", key.path)];
+    lines.extend(textwrap::wrap(&key.meaning, 96).into_iter().map(|line| format!("  {line}")));
+    let mut row = |name: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("  {name:<8} {value}"));
+        }
+    };
+    row("value", &key.value.replace('`', ""));
+    for choice in &key.choices {
+        row("", &format!("{}: {}", choice.word, choice.meaning));
+    }
+    row("unit", key.unit.as_deref().unwrap_or_default());
+    row("range", key.range.as_deref().unwrap_or_default());
+    row(
+        "default",
+        if key.required { "none: it is required" } else { key.default.as_deref().unwrap_or_default() },
+    );
+    if let Some(example) = example {
+        row("example", &example.line);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! The explanation of a key, and the answer where there is none.
+
+use super::{find, text};
+
+fn said(asked: &str) -> Vec<String> {
+    find(asked).expect("a key").iter().map(text).collect()
+}
+
+#[test]
+fn a_key_is_explained_with_unit_range_default_effect_and_example() {
+    let said = said("radio.rts_threshold");
+    let lines: Vec<_> = said[0].lines().map(str::trim).collect();
+    assert_eq!(said.len(), 1);
+    for line in ["unit     bytes", "default  0", "example  radio: { rts_threshold: 0 }"] {
+        assert!(lines.contains(&line), "{line}: {lines:#?}");
+    }
+    assert!(lines[1].starts_with("Size from which RTS/CTS precedes a packet"), "{lines:#?}");
+}
+
+#[test]
+fn a_key_of_several_files_is_explained_for_each() {
+    let files: Vec<_> = find("tcp.rto_min").expect("a key").iter().map(|found| found.file).collect();
+    assert_eq!(files, ["scenario", "node"]);
+    assert!(said("confine").len() == 3, "{:?}", said("confine"));
+}
+
+#[test]
+fn a_path_may_have_places_in_lists_and_names_or_be_the_end_of_one() {
+    for (asked, path) in [
+        ("links.0.queues", "links[].queues"),
+        ("links[2].queues", "links[].queues"),
+        ("arms.train.receiver", "arms.NAME.receiver"),
+        ("per_source", "forwards[].per_source"),
+    ] {
+        assert_eq!(find(asked).expect("a key")[0].key.path, path, "{asked}");
+    }
+}
+
+#[test]
+fn a_key_that_does_not_exist_names_the_nearest_one() {
+    let near = |asked| find(asked).expect_err("no key");
+    assert_eq!(near("radio.rts_treshold"), "did you mean `radio.rts_threshold`?");
+    assert_eq!(near("node.queue_packets"), "did you mean `radio.queue_packets`?");
+    assert_eq!(near("a.b.stop_wihtin"), "did you mean `stop_within`?");
+    assert!(near("zzzzzzzzzzzz").contains("hopwise schema"));
+}

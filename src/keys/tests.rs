@@ -1,0 +1,173 @@
+//! The schemas say everything about every key, and errors name the ranges that stand there.
+
+use hopwise_lab::keys::{Key, Range};
+use hopwise_lab::located::{Document, Refusal};
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::units::Time;
+use miette::Diagnostic;
+
+use super::{FileKind, page};
+use crate::{book, mesh, node, proxy};
+
+impl FileKind {
+    /// Reads a file as its command does, without its machine.
+    fn checks(self, name: &str, text: &str, sets: &[String]) -> Result<(), Box<Refusal>> {
+        let document = || {
+            let mut document = Document::parse(name, text)?;
+            sets.iter().try_for_each(|set| document.set("--set", set))?;
+            Ok::<_, Box<Refusal>>(document)
+        };
+        match self {
+            FileKind::Scenario => {
+                let scenario = Scenario::parse(name, text, sets)?;
+                let asked = scenario.asked()?;
+                scenario.claims()?;
+                asked.arms.iter().try_for_each(|arm| scenario.under(arm).map(drop))
+            }
+            FileKind::Node => node::config::checked(&document()?),
+            FileKind::Route => mesh::route::config::checked(&document()?),
+            FileKind::Proxy => proxy::config::checked(&document()?),
+        }
+    }
+
+    /// Files with examples that this build can read.
+    fn readable(self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        self.files().iter().filter(|(name, _)| cfg!(feature = "pcap") || !name.ends_with("pcap.yaml"))
+    }
+}
+
+#[test]
+fn the_book_has_the_keys_of_every_file() {
+    for kind in FileKind::ALL {
+        let place = if kind == FileKind::Scenario { "scenario" } else { &format!("keys-{}", kind.name()) };
+        book::holds(&format!("docs/{place}.md"), &page::of(kind));
+    }
+}
+
+#[test]
+fn every_file_with_examples_is_accepted() {
+    for kind in FileKind::ALL {
+        for (name, text) in kind.readable() {
+            kind.checks(name, text, &[]).unwrap_or_else(|refusal| panic!("{refusal}"));
+        }
+    }
+}
+
+fn lacks(kind: FileKind, key: &Key) -> Option<&'static str> {
+    let Key { value, unit, range, default, meaning, .. } = key;
+    let is_quantity = ["time", "size", "rate", "share"].iter().any(|one| value.starts_with(one));
+    let is_number = key.is_number || is_quantity;
+    // A key that only some kinds have is required there, or has no default; its meaning says which.
+    let is_of_kind = meaning.contains("(kind") || meaning.contains("(required by");
+    let example = kind.example(&key.path);
+    [
+        (meaning.is_empty(), "a meaning"),
+        (value.is_empty(), "a value"),
+        (is_number && unit.is_none(), "a unit"),
+        (is_number && range.is_none(), "a range"),
+        (!key.required && !key.is_block && !is_of_kind && default.is_none(), "a default"),
+        (!key.is_block && !value.contains("keys") && example.is_none(), "an example"),
+    ]
+    .into_iter()
+    .find_map(|(is_lacking, what)| is_lacking.then_some(what))
+}
+
+#[test]
+fn every_key_has_a_meaning_a_unit_a_range_a_default_and_an_example() {
+    let mut lacking = Vec::new();
+    for kind in FileKind::ALL {
+        let keys = kind.keys();
+        assert!(keys.len() > 20, "{kind:?}");
+        let of =
+            |key: &Key| lacks(kind, key).map(|what| format!("{} {} lacks {what}", kind.name(), key.path));
+        lacking.extend(keys.iter().filter_map(of));
+    }
+    assert!(lacking.is_empty(), "{lacking:#?}");
+}
+
+/// Each key with a range of its own, with a value below it and one above it.
+fn outside(kind: FileKind) -> Vec<(Key, String)> {
+    let mut all = Vec::new();
+    for key in kind.keys() {
+        let own = key.range.clone().unwrap_or_default();
+        let range = Range::of(&own);
+        let is_plain = key.is_number && !key.value.contains("list");
+        let (least, most) = (range.least().filter(|_| is_plain), range.most().filter(|_| is_plain));
+        all.extend(least.map(|least| (key.clone(), format!("{}", least - 1.0))));
+        all.extend(most.map(|most| (key.clone(), format!("{}", most + 1.0))));
+        if key.value == "time" && !own.starts_with('0') && range.least().is_some() {
+            all.push((key.clone(), "0s".to_owned()));
+        }
+        if key.value == "size" && !own.starts_with('0') {
+            all.push((key, "0B".to_owned()));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_value_out_of_the_range_of_its_key_is_refused_with_that_range() {
+    let mut tried = 0;
+    for kind in FileKind::ALL {
+        for (key, value) in outside(kind) {
+            let Some((name, text)) = kind.readable().find(|(_, text)| place(text, &key.path).is_some())
+            else {
+                continue;
+            };
+            let set = format!("{}={value}", place(text, &key.path).expect("it was found"));
+            let refusal = kind.checks(name, text, std::slice::from_ref(&set));
+            let refusal = refusal.expect_err(&format!("{name}: {set}"));
+            let help = refusal.help().map(|help| help.to_string()).unwrap_or_default();
+            let range = key.range.as_deref().unwrap_or_default();
+            // The numbers of a type are refused by its reader, and constants by their protocol, in words of their own.
+            let is_own = key.limits().is_some_and(|limits| help.contains(&limits) || help.contains(range));
+            let ends = range.split(" to ").all(|end| help.contains(end.trim_end_matches(" or more")));
+            let by_type = range.starts_with("0 ") || key.path.contains("routing.");
+            assert!(is_own || ends || by_type, "{name}: {set}: {refusal} ({help}), and not {range}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 100, "{tried}");
+}
+
+/// The path of the example in its file, with numbers of entries.
+fn place(text: &str, path: &str) -> Option<String> {
+    let mut value: serde_yaml::Value = serde_yaml::from_str(text).expect("YAML");
+    let mut place = Vec::new();
+    for step in path.split('.') {
+        let (key, is_list) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
+        let key = if key == "NAME" {
+            value.as_mapping()?.keys().next()?.as_str()?.to_owned()
+        } else {
+            key.to_owned()
+        };
+        value = value.get(key.as_str())?.clone();
+        place.push(key);
+        if is_list {
+            value = value.get(0)?.clone();
+            place.push("0".to_owned());
+        }
+    }
+    Some(place.join("."))
+}
+
+#[test]
+fn a_default_in_words_is_that_of_the_code() {
+    let schema = FileKind::Scenario.schema();
+    let radio = &schema["$defs"]["RadioConfig"]["properties"];
+    assert_eq!(radio["queue_packets"]["default"], 50);
+    for kind in FileKind::ALL {
+        for key in kind.keys() {
+            let Some((words, code)) = key.default.as_ref().zip(key.default_of_code.as_ref()) else {
+                continue;
+            };
+            // Words say what nothing means.
+            let is_none = ["[]", "{}"].contains(&code.as_str());
+            let time = |text: &str| text.parse::<Time>().ok();
+            let is_time = time(code).is_some() && time(code) == time(words);
+            let is_off = code == "false" && words.starts_with("off");
+            let is_same = words.starts_with(code.as_str()) || is_none || is_off || is_time;
+            assert!(is_same, "{} {}: {words} is not {code}", kind.name(), key.path);
+        }
+    }
+}
