@@ -87,8 +87,8 @@ fn arrow(svg: &mut String, places: &Places, from: &str, to: &str) {
     let (start, end) = (near(*a), near(*b));
     let _ = write!(
         svg,
-        "<path class=\"flow\" marker-end=\"url(#arrow)\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"><title>{} to {}</title>\
-         </path>",
+        "<path class=\"flow\" marker-end=\"url(#arrow)\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\">\
+         <title>{} to {}</title></path>",
         start.0,
         start.1,
         middle.0,
