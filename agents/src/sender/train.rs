@@ -56,7 +56,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
 use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part, WORTH};
 use gap::{Gap, Outcome};
-use pause::{Mode, Pause};
+use pause::{Pause, Pausing};
 pub(crate) use together::SharedPath;
 pub(crate) use together::SharedPaths;
 use together::{Member, News};
@@ -189,14 +189,14 @@ impl Train {
     }
 
     fn weigh_pause(&mut self, news: &News, view: &SendView<'_>) {
-        let before = self.pause.mode();
+        let before = self.pause.pausing();
         if self.gap.share().is_some() {
             // A block would measure what others do, and not what the pause is worth.
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
             let flows = self.gap.is_long() && self.without != Part::Flowing;
-            self.pause.begin(if flows { Mode::Flowing } else { Mode::Waiting });
+            self.pause.begin(if flows { Pausing::Off } else { Pausing::On });
         } else if let Some(bytes) = news.bytes {
             // A loss on a long path comes from a full queue. It does not show overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
@@ -204,8 +204,8 @@ impl Train {
         } else {
             self.pause.on_break();
         }
-        if self.pause.mode() != before {
-            self.gap.turn(self.pause.mode());
+        if self.pause.pausing() != before {
+            self.gap.turn(self.pause.pausing());
             self.segments = self.next_segments(view);
         }
     }
@@ -215,10 +215,10 @@ impl Train {
     fn worth(&self) -> Option<f64> {
         let is_short = self.gap.is_short();
         let (worth, left_out) = if is_short { (1.0, Part::ShortTrials) } else { (WORTH, Part::Trials) };
-        let is_open = match self.pause.mode() {
-            Mode::Waiting if is_short => self.gap.is_alone(),
-            Mode::Waiting => self.gap.is_long() || self.gap.is_noisy(),
-            Mode::Flowing => !self.gap.is_long() && !is_short,
+        let is_open = match self.pause.pausing() {
+            Pausing::On if is_short => self.gap.is_alone(),
+            Pausing::On => self.gap.is_long() || self.gap.is_noisy(),
+            Pausing::Off => !self.gap.is_long() && !is_short,
         };
         (is_open && self.without != Part::Flowing && self.without != left_out).then_some(worth)
     }
@@ -227,7 +227,7 @@ impl Train {
     /// waits for the ACK.
     fn has_said_all(&self, view: &SendView<'_>) -> bool {
         let ready = self.ready(view).bytes_since(view.snd_nxt);
-        self.pause.mode() == Mode::Flowing && self.has_asked && u64::from(ready) < mss_of(view)
+        self.pause.pausing() == Pausing::Off && self.has_asked && u64::from(ready) < mss_of(view)
     }
 
     /// The end of the data that may leave now: it is there, and the peer has room for it.

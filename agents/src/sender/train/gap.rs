@@ -7,7 +7,7 @@ use super::constants::{
     MOST_QUEUE, MOST_STEP, MUCH_QUICKER, Part, QUEUE_FACTOR, QUICKER, SHORT_HOPS, STEP, TOO_SHORT, TRAINS,
 };
 use super::crowd::Crowd;
-use super::pause::Mode;
+use super::pause::Pausing;
 
 /// No gap is shorter: a driver's clock is no finer.
 const LEAST_S: f64 = 0.00005;
@@ -59,8 +59,8 @@ pub(super) struct Gap {
     hops: Option<u8>,
     /// The least round trip of all segments and handshakes.
     least_s: Option<f64>,
-    mode: Mode,
-    /// The last gap of the other mode.
+    pausing: Pausing,
+    /// The last gap with pauses, if there are none now, or without.
     others_s: Option<f64>,
     /// Segments that may queue on a long path without pauses.
     room: f64,
@@ -82,7 +82,7 @@ impl Gap {
             crowd: competes.then(Crowd::default),
             hops: None,
             least_s: None,
-            mode: Mode::Waiting,
+            pausing: Pausing::On,
             others_s: None,
             room: FLOWING_QUEUE,
             last_s: None,
@@ -127,11 +127,12 @@ impl Gap {
         (HELD * self.ratio()) as u32
     }
 
-    /// Switches the mode. Each mode has its own gap, except on a long path, where the narrowest part sets the gap.
-    pub(super) fn turn(&mut self, mode: Mode) {
-        if self.mode != mode {
+    /// Begins or ends pauses. With and without them the gap is another one, except on a long path, where the narrowest
+    /// part sets it.
+    pub(super) fn turn(&mut self, pausing: Pausing) {
+        if self.pausing != pausing {
             let is_long = self.is_long();
-            self.mode = mode;
+            self.pausing = pausing;
             if is_long || self.without == Part::TwoGaps {
                 return;
             }
@@ -209,7 +210,7 @@ impl Gap {
         };
         // A segment comes out of the path each time the air of its first hops is free again.
         let part = self.hops.map_or(0.5, |hops| f64::from(SHORT_HOPS + 1) / f64::from(hops.max(1))).min(1.0);
-        let trains = if self.mode == Mode::Waiting { 1.0 } else { 2.0 };
+        let trains = if self.pausing == Pausing::On { 1.0 } else { 2.0 };
         let own = (rtt_s / self.seconds).min(trains * train.segments);
         crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
         if let Some(share) = crowd.share() {
@@ -218,7 +219,7 @@ impl Gap {
     }
 
     fn hear_noise(&mut self, train: &Outcome) {
-        if let (Some(rtt_s), Phase::Steady, Mode::Waiting) = (train.rtt_s, self.phase, self.mode) {
+        if let (Some(rtt_s), Phase::Steady, Pausing::On) = (train.rtt_s, self.phase, self.pausing) {
             let is_calm = !train.lost && rtt_s - self.base_s < LEAST_QUEUE * self.seconds;
             self.calm += (f64::from(u8::from(is_calm)) - self.calm) / f64::from(TRAINS);
         }
@@ -239,11 +240,11 @@ impl Gap {
     }
 
     pub(super) fn regime(&self) -> Regime {
-        match self.mode {
+        match self.pausing {
             _ if self.share().is_some() => Regime::Sharing,
-            Mode::Waiting => Regime::Waiting,
-            Mode::Flowing if self.is_long() => Regime::Filling,
-            Mode::Flowing => Regime::Flowing,
+            Pausing::On => Regime::Waiting,
+            Pausing::Off if self.is_long() => Regime::Filling,
+            Pausing::Off => Regime::Flowing,
         }
     }
 

@@ -1,29 +1,28 @@
-//! Decides whether the next train waits for the ACK of the one before it. Trials show which of the two modes brings
-//! more.
+//! Decides whether the next train waits for the ACK of the one before it. Trials show what brings more.
 //!
 //! A lone flow on a clean path of radios gains by the pause, which keeps ACKs and data apart. The pause costs more than
 //! it saves if frames are lost, if others send anyway, or if most of the path is a wire. From time to time a block of
-//! trains tries the other mode. A mode that brought less is tried again after twice the time. If trains lose segments
+//! trains goes the other way. A way that brought less is tried again after twice the time. If trains lose segments
 //! without the pause, the pause stays: losses are a MAC's sign of overload.
 
 use hopwise_core::Instant;
 
 use super::constants::{BLOCK_TIME, INTERVAL, LOSSY, MOST_INTERVAL, Part, TRAINS};
 
-/// The mode of sending: with a pause after each train, or without.
+/// A pause after each train, or none. [`Regime`](super::gap::Regime) follows from it and from the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// A train, its ACK, the next train.
-    Waiting,
-    /// The next train follows at once; the one after it waits.
-    Flowing,
+pub(super) enum Pausing {
+    /// The next train waits for the ACK.
+    On,
+    /// One train more may be under way.
+    Off,
 }
 
-impl Mode {
-    fn other(self) -> Mode {
+impl Pausing {
+    fn other(self) -> Pausing {
         match self {
-            Mode::Waiting => Mode::Flowing,
-            Mode::Flowing => Mode::Waiting,
+            Pausing::On => Pausing::Off,
+            Pausing::Off => Pausing::On,
         }
     }
 }
@@ -37,9 +36,9 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
     without: Part,
-    mode: Mode,
+    pausing: Pausing,
     stage: Stage,
-    /// The goodput of the kept mode, in bytes per second.
+    /// The goodput of the kept way, in bytes per second.
     rate: Option<f64>,
     blocks: u32,
     interval: u32,
@@ -58,7 +57,7 @@ impl Pause {
     pub(super) fn new(without: Part) -> Pause {
         Pause {
             without,
-            mode: Mode::Waiting,
+            pausing: Pausing::On,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
@@ -68,13 +67,13 @@ impl Pause {
         }
     }
 
-    pub(super) fn mode(&self) -> Mode {
-        self.mode
+    pub(super) fn pausing(&self) -> Pausing {
+        self.pausing
     }
 
-    /// Begins with the mode that suits what is known of the path.
-    pub(super) fn begin(&mut self, mode: Mode) {
-        *self = Pause { mode, ..Pause::new(self.without) };
+    /// Begins with or without pauses, as suits what is known of the path.
+    pub(super) fn begin(&mut self, pausing: Pausing) {
+        *self = Pause { pausing, ..Pause::new(self.without) };
     }
 
     /// A train had too little data: the block that holds it proves nothing.
@@ -92,7 +91,7 @@ impl Pause {
         self.block.trains += 1;
         self.block.bytes += bytes;
         self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / f64::from(TRAINS);
-        if self.mode == Mode::Flowing && self.lossy_share > LOSSY && self.without != Part::Lossy {
+        if self.pausing == Pausing::Off && self.lossy_share > LOSSY && self.without != Part::Lossy {
             return self.turn_back();
         }
         if self.block.trains >= TRAINS && now.since(began) >= BLOCK_TIME {
@@ -114,9 +113,9 @@ impl Pause {
         }
         let kept = self.rate.unwrap_or(0.0);
         let worth = worth.unwrap_or(1.0);
-        let is_better = match self.mode {
-            Mode::Flowing => rate > worth * kept,
-            Mode::Waiting => rate * worth > kept,
+        let is_better = match self.pausing {
+            Pausing::Off => rate > worth * kept,
+            Pausing::On => rate * worth > kept,
         };
         if is_better {
             (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), INTERVAL);
@@ -136,7 +135,7 @@ impl Pause {
     }
 
     fn turn(&mut self, stage: Stage) {
-        (self.mode, self.stage, self.lossy_share) = (self.mode.other(), stage, 0.0);
+        (self.pausing, self.stage, self.lossy_share) = (self.pausing.other(), stage, 0.0);
         self.block = Block::default();
     }
 }
@@ -161,15 +160,15 @@ mod tests {
             Road { pause: Pause::new(Part::Nothing), now: Instant::ZERO, flowing }
         }
 
-        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Mode {
+        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Pausing {
             self.now += Duration::from_millis(500);
-            let bytes = if self.pause.mode() == Mode::Flowing { self.flowing } else { 10_000 };
+            let bytes = if self.pause.pausing() == Pausing::Off { self.flowing } else { 10_000 };
             self.pause.on_train(self.now, bytes, is_lossy, worth);
-            self.pause.mode()
+            self.pause.pausing()
         }
 
         fn trains(&mut self, trains: u32) -> usize {
-            (0..trains).filter(|_| self.train(false, OPEN) == Mode::Flowing).count()
+            (0..trains).filter(|_| self.train(false, OPEN) == Pausing::Off).count()
         }
     }
 
@@ -185,13 +184,13 @@ mod tests {
     fn what_brought_less_is_tried_again_after_twice_as_long() {
         let mut road = Road::new(9_000);
         let mut began = Vec::new();
-        let mut before = Mode::Waiting;
+        let mut before = Pausing::On;
         for nth in 0..600 {
-            let mode = road.train(false, OPEN);
-            if (before, mode) == (Mode::Waiting, Mode::Flowing) {
+            let pausing = road.train(false, OPEN);
+            if (before, pausing) == (Pausing::On, Pausing::Off) {
                 began.push(nth / TRAINS);
             }
-            before = mode;
+            before = pausing;
         }
         assert_eq!(began, [6, 19, 44]);
     }
@@ -199,28 +198,28 @@ mod tests {
     #[test]
     fn nothing_is_tried_where_the_answer_is_known() {
         let mut road = Road::new(99_000);
-        assert!((0..400).all(|_| road.train(false, None) == Mode::Waiting));
+        assert!((0..400).all(|_| road.train(false, None) == Pausing::On));
     }
 
     #[test]
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
-        while road.train(false, OPEN) == Mode::Waiting {}
+        while road.train(false, OPEN) == Pausing::On {}
         // Time counts from the first train on.
         road.train(false, OPEN);
         road.train(true, OPEN);
-        assert_eq!(road.pause.mode(), Mode::Flowing);
+        assert_eq!(road.pause.pausing(), Pausing::Off);
         road.train(true, OPEN);
-        assert_eq!(road.pause.mode(), Mode::Waiting);
+        assert_eq!(road.pause.pausing(), Pausing::On);
 
         road.trains(200);
-        assert_eq!(road.pause.mode(), Mode::Flowing);
-        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Mode::Flowing).count();
+        assert_eq!(road.pause.pausing(), Pausing::Off);
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Pausing::Off).count();
         assert_eq!(flowing, 100);
-        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Mode::Waiting));
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Pausing::On));
     }
 
-    /// When other flows come or go, the other mode may be better, so it is tried from time to time.
+    /// When other flows come or go, the other way may be better, so it is tried from time to time.
     #[test]
     fn what_is_kept_is_put_to_the_test_too() {
         let mut road = Road::new(12_000);
@@ -237,6 +236,6 @@ mod tests {
             road.trains(5);
             road.pause.on_break();
         }
-        assert_eq!(road.pause.mode(), Mode::Waiting);
+        assert_eq!(road.pause.pausing(), Pausing::On);
     }
 }

@@ -71,14 +71,14 @@ fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
 fn each_way_has_a_gap_of_its_own() {
     let mut gap = steady(64.0, 4);
     let waiting = gap.seconds;
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     assert_eq!(gap.seconds, waiting, "as a beginning");
     (0..6).for_each(|_| gap.on_train(&train(64.0, 16.0)));
     assert!(gap.seconds < 0.6 * waiting, "a tenth quicker each time: {gap:?}");
     let flowing = gap.seconds;
-    gap.turn(Mode::Waiting);
+    gap.turn(Pausing::On);
     assert_eq!(gap.seconds, waiting);
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     assert_eq!(gap.seconds, flowing);
 }
 
@@ -86,7 +86,7 @@ fn each_way_has_a_gap_of_its_own() {
 #[test]
 fn a_flowing_gap_settles_where_a_wire_serves() {
     let mut gap = begun(100.0);
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     let (service_s, mut queue_s, mut late) = (0.002, 0.0_f64, [0.1; 3]);
     for _ in 0..300 {
         late = [late[1], late[2], 0.1 + queue_s];
@@ -132,7 +132,7 @@ fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
     assert!(!gap.is_noisy());
     (0..40).for_each(|_| gap.on_train(&train(84.0, 20.0)));
     assert!(gap.is_noisy());
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     (0..40).for_each(|_| gap.on_train(&train(64.0, 20.0)));
     assert!(gap.is_noisy(), "who does not wait cannot tell");
 }
@@ -196,7 +196,7 @@ fn a_queue_of_its_own_kind_is_no_crowd() {
 /// A path of 100 ms with a gap of 2 ms, without pauses.
 fn filled() -> Gap {
     let mut gap = Gap { seconds: 0.002, ..steady(100.0, 3) };
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     assert!(gap.is_long() && gap.seconds == 0.002);
     gap
 }
@@ -205,7 +205,7 @@ fn filled() -> Gap {
 #[test]
 fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
     let mut gap = Gap { seconds: 0.0017, ..steady(400.0, 3) };
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     let (service_s, mut queue_s, mut late) = (0.0016, 0.0_f64, [0.4; 4]);
     let mut is_empty = false;
     for nth in 0..600 {
@@ -240,7 +240,7 @@ fn in_the_beginning_of_a_long_path_a_short_train_takes_a_short_step() {
     while !gap.is_long() {
         gap.on_train(&train(100.0, 4.0));
     }
-    gap.turn(Mode::Flowing);
+    gap.turn(Pausing::Off);
     let before = gap.seconds;
     gap.on_train(&train(100.0, 0.025 / before));
     assert!((gap.seconds / before - 0.875).abs() < 1e-9, "a quarter of a round trip: {gap:?}");
@@ -270,6 +270,6 @@ fn on_a_long_path_both_ways_have_one_gap() {
     (0..5).for_each(|_| gap.on_train(&train(110.0, 64.0)));
     let before = gap.seconds;
     assert!(before < 0.002);
-    gap.turn(Mode::Waiting);
+    gap.turn(Pausing::On);
     assert_eq!(gap.seconds, before);
 }
