@@ -46,7 +46,8 @@ fn head(kind: FileKind) -> String {
         "Written by a test from the schema, as `hopwise schema{command} --markdown` prints it. \
          `hopwise schema{command}` prints the schema itself, with which editors complete and check files. \
          `hopwise explain-key KEY` prints one key. {of}; `NAME` stands for any name. A time, size, rate or share has \
-         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%."
+         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. Another key and its value in brackets, such as `(kind: chain)`, say \
+         that a key has an effect only with that value."
     );
     format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, 120))
 }

@@ -27,7 +27,7 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
         ("  dca:", "  every:", &["small.yaml:9:3", "`every` is there already", "another name"]),
         ("seeds: 4", "seeds: 0", &["small.yaml:10:42", "seeds: 0 is out of range"]),
         ("to: last", "to: n3", &["small.yaml:5:24", "no node is called `n3`", "n0 to n2"]),
-        ("hops: 2", "hops: 20000", &["small.yaml:2:32", "a whole number from 1 to"]),
+        ("hops: 2", "hops: 20000", &["small.yaml:2:32", "hops: 20000 is out of range"]),
         (
             "topology:",
             "world: moon\ntopology:",

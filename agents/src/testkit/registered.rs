@@ -91,12 +91,13 @@ fn the_book_has_a_table_of_each_kind_of_agent() {
     assert!(made == page, "`{WRITE}=1 cargo test -p hopwise-agents the_book` mends the tables: {lacking:#?}");
 }
 
-/// The tables of agents have each one's source. The page tells more of papers.
+/// Each row of the tables of agents names agents that there are.
 #[test]
 fn the_bibliography_tells_of_agents_that_there_are() {
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/bibliography.md");
     let papers = fs::read_to_string(&place).expect("the page");
-    let rows = papers.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+    let tables = papers.split("\n\n").filter(|part| part.starts_with("| agent |"));
+    let rows = tables.flat_map(str::lines).filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
     let names = rows.flat_map(|(cell, _)| cell.split(", ").map(|name| name.trim_matches('`').to_owned()));
     let names: Vec<_> = names.collect();
     assert!(names.len() > 20, "{names:?}");

@@ -119,8 +119,9 @@ impl JsonSchema for MatrixConfig {
                             Each combination of values is a point.",
             "properties": {
                 "together": {
-                    "description": "Groups of paths that change together, with lists that are equally long. A point has the \
-                                    first value of each list, or the second of each, and so on (default: none).",
+                    "description": "Groups of paths that change together, with lists that are equally long. A point \
+                                    has the first value of each list, or the second of each, and so on (default: \
+                                    none).",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },
                 },
