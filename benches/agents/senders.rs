@@ -58,7 +58,7 @@ impl Sending {
     fn new(list: &str) -> Sending {
         let hops = Some((5, HopSource::Routing));
         let mut path = Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() };
-        path.link_bps = Some(2_000_000);
+        path.link_bps = std::num::NonZeroU64::new(2_000_000);
         path.rtt.min = Some(Duration::from_millis(40));
         path.rtt.smoothed = Some(Duration::from_millis(60));
         Sending {

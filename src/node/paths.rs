@@ -1,6 +1,7 @@
 //! Path news of a routing daemon on this machine goes to the connections; arrivals go back to the daemon.
 
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 
 use hopwise_core::Seq;
 use hopwise_core::agent::{HopSource, Path, PathEvent};
@@ -20,8 +21,8 @@ pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
         stack.with(|now, endpoint| {
             for PathNews { peer, ports, what, hops, link_bps } in news {
                 let hops = hops.map(|hops| (hops, HopSource::Routing));
-                let path =
-                    Path { hops_to_peer: hops, hops_from_peer: hops, link_bps: *link_bps, ..Path::default() };
+                let link_bps = link_bps.and_then(NonZeroU64::new);
+                let path = Path { hops_to_peer: hops, hops_from_peer: hops, link_bps, ..Path::default() };
                 endpoint.handle_path(now, *peer, *ports, &event(*what), &path);
             }
         });

@@ -75,7 +75,7 @@ impl TcpAp {
     /// The delay of four hops according to this round trip; `None` if it is not believable.
     fn four_hops_ns(&mut self, rtt: Duration, path: &Path, mss: u32) -> Option<u64> {
         let (hops, _) = path.hops_to_peer.or(path.hops_from_peer)?;
-        let bw_bps = self.set.bw.or(path.link_bps).filter(|bw| *bw > 0)?;
+        let bw_bps = self.set.bw.or(path.bit_rate()).filter(|bw| *bw > 0)?;
         let hops = u64::from(hops.max(1));
         let airtime_ns = |bytes: u64| signed(bytes * 8 * 1_000_000_000 / bw_bps);
         let data_ns = airtime_ns(u64::from(mss) + HEADER_BYTES + FRAME_BYTES);
@@ -287,7 +287,7 @@ mod tests {
         no_rate.send(5);
         no_rate.ack(1);
         assert_eq!(no_rate.allowed().new_from, Instant::ZERO);
-        no_rate.path.link_bps = Some(2_000_000);
+        no_rate.path.link_bps = std::num::NonZeroU64::new(2_000_000);
         no_rate.ack(1);
         assert_eq!(interval_us(&no_rate), 28_320, "the link's rate stands in");
         let mut no_hops = Bench::new("[newreno, tcp-ap:2Mbps]").with_rtt(Duration::from_millis(80));

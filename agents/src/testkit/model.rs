@@ -261,7 +261,7 @@ impl Bench {
                 self.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));
                 self.path.hops_from_peer = self.path.hops_to_peer.filter(|(hops, _)| hops.is_multiple_of(2));
                 self.path.rtt.smoothed = srtt;
-                self.path.link_bps = link_bps;
+                self.path.link_bps = link_bps.and_then(std::num::NonZeroU64::new);
                 self.path_event(&event);
             }
             Felt::PeerHas(octets) => {

@@ -251,7 +251,7 @@ impl Run {
             match pair(word)? {
                 ("there", hops) => path.hops_to_peer = Some((field(hops)?, HopSource::Routing)),
                 ("back", hops) => path.hops_from_peer = Some((field(hops)?, HopSource::Routing)),
-                ("bps", rate) => path.link_bps = Some(field(rate)?),
+                ("bps", rate) => path.link_bps = std::num::NonZeroU64::new(field(rate)?),
                 (key, _) => return Err(problem!("`{key}`: a path has there=, back= and bps=")),
             }
         }

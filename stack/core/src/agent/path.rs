@@ -1,5 +1,6 @@
 //! A connection's knowledge of its path, and the events of routing.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +13,22 @@ pub struct Path {
     pub hops_to_peer: Option<(u8, HopSource)>,
     /// The same of the way back. The hop limit of arriving segments gives this one alone.
     pub hops_from_peer: Option<(u8, HopSource)>,
-    /// The bit rate of our own link on the way there, if a driver tells it or routing knows it.
-    pub link_bps: Option<u64>,
+    /// The bit rate of our own link on the way there, if routing knows it.
+    pub link_bps: Option<NonZeroU64>,
     /// The facts about that link, if a driver tells them; connections over one link share them. They are of `at`, which
     /// lies up to a second back. [`LinkFacts::since`] shows what has happened since an earlier one: retries, losses,
     /// airtime.
     pub link: Option<Arc<LinkFacts>>,
     /// The round trip over both ways.
     pub rtt: Rtt,
+}
+
+impl Path {
+    /// The bit rate of our own link on the way there: that of its driver, or else that of routing.
+    pub fn bit_rate(&self) -> Option<u64> {
+        let of_driver = self.link.as_ref().and_then(|facts| facts.tx_bitrate_bps).filter(|bps| *bps > 0);
+        of_driver.or(self.link_bps.map(NonZeroU64::get))
+    }
 }
 
 /// The source of a number of hops.

@@ -305,9 +305,7 @@ impl Connection {
         if hops::route(cx, path, &mut self.path) == hops::Known::Nothing {
             self.receiving.forget_hop_limit(); // The next segment counts hops anew.
         }
-        if self.path.link.is_none() {
-            self.path.link_bps = path.link_bps;
-        }
+        self.path.link_bps = path.link_bps;
         if !self.state.is_synchronized() {
             return;
         }
@@ -324,12 +322,8 @@ impl Connection {
         }
     }
 
-    /// Takes the facts about our own link on the way to the peer. While they are known, their bit rate takes precedence
-    /// over that of routing, also where it is absent.
+    /// Takes the facts about our own link on the way to the peer.
     pub(crate) fn set_link(&mut self, link: Option<Arc<LinkFacts>>) {
-        if self.path.link.is_some() || link.is_some() {
-            self.path.link_bps = link.as_ref().and_then(|facts| facts.tx_bitrate_bps);
-        }
         self.path.link = link;
     }
 

@@ -231,7 +231,7 @@ mod tests {
             path: Path {
                 hops_to_peer: Some((3, HopSource::Config)),
                 hops_from_peer: Some((4, HopSource::Routing)),
-                link_bps: Some(2_000_000),
+                link_bps: std::num::NonZeroU64::new(2_000_000),
                 link: Some(Arc::new(link())),
                 rtt: Rtt {
                     latest: ms(31),

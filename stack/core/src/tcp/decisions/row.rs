@@ -1,6 +1,7 @@
 //! Entries as rows of numbers. The order of the fields and the numbers of names are the format: they only grow with a
 //! new version.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +108,7 @@ pub(super) fn set_seen(row: &mut CallRow, seen: &Seen) {
     row[14] = opt(rtt.min.map(nanos));
     row[15] = hops(*hops_to_peer);
     row[16] = hops(*hops_from_peer);
-    row[17] = opt(*link_bps);
+    row[17] = opt(link_bps.map(NonZeroU64::get));
     row[18] = (*has_sack).into();
     row[LINK].copy_from_slice(&of_link(link.as_deref()));
 }
@@ -194,7 +195,7 @@ pub(super) fn to_seen(row: &CallRow) -> Option<Seen> {
             },
             hops_to_peer: to_hops(row[15])?,
             hops_from_peer: to_hops(row[16])?,
-            link_bps: from_opt(row[17])?,
+            link_bps: from_opt(row[17])?.and_then(NonZeroU64::new),
             link: to_link(row[LINK].try_into().ok()?)?.map(Arc::new),
         },
     };
