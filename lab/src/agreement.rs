@@ -58,7 +58,7 @@ pub struct OfArm {
     pub worlds: Vec<Measured>,
     /// Each of these worlds against the first of them, figure by figure.
     pub comparisons: Vec<Comparison>,
-    /// The most likely cause of each sure difference of more than `within`.
+    /// The costs beside each sure difference of more than `within`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
 }
@@ -107,15 +107,21 @@ struct Counter {
     of: fn(&RunResult) -> Option<f64>,
     /// The words for something that costs goodput and time; none for what rather follows from them.
     cost: Option<&'static str>,
+    /// The time by which something was late: 0 in virtual time, which is not measured.
+    is_lateness: bool,
 }
 
 impl Counter {
     const fn new(name: &'static str, of: fn(&RunResult) -> Option<f64>) -> Counter {
-        Counter { name, of, cost: None }
+        Counter { name, of, cost: None, is_lateness: false }
     }
 
     const fn costing(self, words: &'static str) -> Counter {
         Counter { cost: Some(words), ..self }
+    }
+
+    const fn of_lateness(self) -> Counter {
+        Counter { is_lateness: true, ..self }
     }
 }
 
@@ -140,9 +146,11 @@ const BESIDE: [Counter; 14] = [
     Counter::new("rtt_median_ms", |run| of_metric(run, "rtt_median_ms")),
     Counter::new("rtt_ms", |run| of_metric(run, "rtt_ms")),
     Counter::new("air_late_ms", |run| run.live.as_ref().map(|live| live.air_late_ms))
-        .costing("milliseconds by which radios were late"),
+        .costing("milliseconds by which radios were late")
+        .of_lateness(),
     Counter::new("programs_late_ms", |run| run.live.as_ref().map(|live| live.programs_late_ms))
-        .costing("milliseconds by which programs were late"),
+        .costing("milliseconds by which programs were late")
+        .of_lateness(),
 ];
 
 /// The same figures, as the heads of a table.

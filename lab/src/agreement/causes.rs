@@ -1,11 +1,14 @@
-//! The most likely cause of a difference between two worlds, of all that was measured beside it.
+//! The costs that may explain a difference between two worlds, of all that was measured beside it.
 
 use serde::Serialize;
 
-use super::{BESIDE, Measured, WITHIN};
+use super::{BESIDE, Counter, Measured, WITHIN};
 use crate::statistics::{Comparison, Summary, Verdict};
 
-/// Why a world differs surely in an arm, and by more than worlds that agree may.
+/// Programs and radios in real time are always a little late. Less than this is not told as a cost.
+const LATE_MS: f64 = 2.0;
+
+/// The costs beside a difference that is sure, and larger than worlds that agree may have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cause {
     /// The figure that differs; none for goodput.
@@ -14,11 +17,12 @@ pub struct Cause {
     /// The two worlds: the one that is worse, and the other.
     pub world: String,
     pub elsewhere: String,
-    /// The cost that the worse one has more of; none if nothing that was measured explains it.
-    pub found: Option<Found>,
+    /// The costs of which the worse one has surely more; none if nothing that was measured explains it. They have no
+    /// order: counts of different things do not compare.
+    pub found: Vec<Found>,
 }
 
-/// A cost that one world has more of, by the means of both.
+/// A cost of which one world has more, by the means of both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Found {
     pub measured: &'static str,
@@ -37,39 +41,44 @@ impl Cause {
             Verdict::NoDifference | Verdict::Undecided => return None,
         };
         comparison.ratio.filter(|ratio| (ratio - 1.0).abs() > WITHIN)?;
+        let both = BESIDE.iter().zip(worse.summaries.iter().zip(&better.summaries));
         Some(Cause {
             figure: comparison.figure.clone(),
             world: worse.world.clone(),
             elsewhere: better.world.clone(),
-            found: most(worse, better),
+            found: both.filter_map(|(counter, (here, there))| found(counter, *here, *there)).collect(),
         })
     }
 
-    /// For example "The most likely cause for dca: more collisions in netns (132.0 against 40.0 in sim)."
+    /// For example "Costs of which netns has surely more for dca: collisions (132.0 against 40.0 in sim)."
     pub(super) fn sentence(&self, arm: &str) -> String {
         let Cause { world, elsewhere, found, .. } = self;
-        let Some(Found { mean, elsewhere: other, words, .. }) = found else {
-            return format!("The cause for {arm}: nothing that was measured explains it.");
+        let told = |found: &Found, of: &str| {
+            let Found { words, mean, elsewhere, .. } = found;
+            format!("{words} ({mean:.1} against {elsewhere:.1}{of})")
         };
-        let means = format!("{mean:.1} against {other:.1} in {elsewhere}");
-        format!("The most likely cause for {arm}: more {words} in {world} ({means}).")
+        let Some((first, others)) = found.split_first() else {
+            return format!("Nothing that was measured explains why {arm} is worse in {world}.");
+        };
+        let first = told(first, &format!(" in {elsewhere}"));
+        let costs: Vec<_> = [first].into_iter().chain(others.iter().map(|found| told(found, ""))).collect();
+        format!("Costs of which {world} has surely more for {arm}: {}.", costs.join(", "))
     }
 }
 
-/// The cost of which the worse world has surely more, and more by the largest share.
-fn most(worse: &Measured, better: &Measured) -> Option<Found> {
-    let both = BESIDE.iter().zip(worse.summaries.iter().zip(&better.summaries));
-    let surely_more = both.filter_map(|(counter, (here, there))| {
-        let (words, here, there) = (counter.cost?, (*here)?, (*there)?);
-        is_above(&here, &there).then_some(Found {
-            measured: counter.name,
-            mean: here.mean,
-            elsewhere: there.mean,
-            words,
-        })
-    });
-    let share = |found: &Found| (found.mean - found.elsewhere) / found.mean;
-    surely_more.filter(|found| share(found) > WITHIN).max_by(|one, other| share(one).total_cmp(&share(other)))
+/// The cost, if the worse world has surely more of it, and more by a share that counts.
+fn found(counter: &Counter, worse: Option<Summary>, better: Option<Summary>) -> Option<Found> {
+    let (words, worse) = (counter.cost?, worse?);
+    let elsewhere = match better {
+        Some(better) => {
+            (is_above(&worse, &better) && worse.mean > better.mean * (1.0 + WITHIN)).then_some(better.mean)
+        }
+        // Virtual time is never late.
+        None if counter.is_lateness => Some(0.0),
+        None => None,
+    }?;
+    let is_little = counter.is_lateness && worse.mean < LATE_MS;
+    (!is_little).then_some(Found { measured: counter.name, mean: worse.mean, elsewhere, words })
 }
 
 /// Intervals that do not meet.

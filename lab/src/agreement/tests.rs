@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::tests::{record, trial};
-use crate::result::{Completed, RoundTrips};
+use crate::result::{Completed, Live, RoundTrips};
 
 /// A world in which each arm has five blocks around its mean.
 fn world(name: &str, means: &[(&str, f64)]) -> InWorld {
@@ -137,39 +137,67 @@ fn with_costs(worlds: &mut [InWorld], costs: &[[u64; 2]]) {
     }
 }
 
+/// The sentences about costs, and that nothing explains a difference.
+fn causes_told(worlds: &[InWorld]) -> Vec<String> {
+    let text = Agreement::of(worlds).text();
+    let lines = text.lines().filter(|line| line.starts_with("Costs of") || line.starts_with("Nothing that"));
+    lines.map(str::to_owned).collect()
+}
+
 #[test]
-fn a_difference_has_the_cause_that_differs_most_or_none_that_was_measured() {
+fn a_difference_has_the_costs_of_which_the_worse_world_has_surely_more() {
     let means = |netns| [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", netns)])];
-    let last = |worlds: &[InWorld]| {
-        let text = Agreement::of(worlds).text();
-        let lines = text.lines().filter(|line| line.contains("cause")).map(str::to_owned);
-        lines.collect::<Vec<_>>()
-    };
+    let unexplained = ["Nothing that was measured explains why dca is worse in netns."];
     let mut slower = means(240.0);
     with_costs(&mut slower, &[[40, 100], [130, 150]]);
     assert_eq!(
-        last(&slower),
-        ["The most likely cause for dca: more collisions in netns (131.2 against 41.2 in sim)."]
+        causes_told(&slower),
+        ["Costs of which netns has surely more for dca: packets given up (151.2 against 101.2 in sim), \
+          collisions (131.2 against 41.2)."]
     );
+    // A count of which the other world has none hides no larger one.
+    with_costs(&mut slower, &[[400, 0], [900, 10]]);
+    let told = causes_told(&slower);
+    assert!(told[0].contains("packets given up (11.2") && told[0].contains("collisions (901.2"), "{told:?}");
     // The world that is better has more of both: that costs it something, and explains nothing.
     with_costs(&mut slower, &[[130, 150], [40, 100]]);
-    assert_eq!(last(&slower), ["The cause for dca: nothing that was measured explains it."]);
+    assert_eq!(causes_told(&slower), unexplained);
     // They differ less than their spread.
     with_costs(&mut slower, &[[40, 100], [41, 101]]);
-    assert_eq!(last(&slower), ["The cause for dca: nothing that was measured explains it."]);
+    assert_eq!(causes_told(&slower), unexplained);
     // The later world is faster: the cost is the first one's.
     let mut faster = means(360.0);
     with_costs(&mut faster, &[[40, 200], [39, 100]]);
     assert_eq!(
-        last(&faster),
-        ["The most likely cause for dca: more packets given up in sim (201.2 against 101.2 in netns)."]
+        causes_told(&faster),
+        ["Costs of which sim has surely more for dca: packets given up (201.2 against 101.2 in netns)."]
     );
     let json: serde_json::Value = serde_json::from_str(&Agreement::of(&faster).json()).expect("JSON");
     let cause = &json["points"][0]["arms"][0]["causes"][0];
-    assert_eq!((&cause["world"], &cause["found"]["measured"]), (&"sim".into(), &"retry_drops".into()));
+    assert_eq!((&cause["world"], &cause["found"][0]["measured"]), (&"sim".into(), &"retry_drops".into()));
     let mut alike = means(303.0);
     with_costs(&mut alike, &[[40, 100], [130, 150]]);
-    assert!(last(&alike).is_empty(), "worlds that agree need no cause");
+    assert!(causes_told(&alike).is_empty(), "worlds that agree need no cause");
+}
+
+#[test]
+fn lateness_of_two_milliseconds_is_a_cost_beside_virtual_time() {
+    let mut worlds = [world("sim", &[("dca", 300.0)]), world("netns", &[("dca", 240.0)])];
+    with_costs(&mut worlds, &[[40, 100], [40, 100]]);
+    let mut late = |air_late_ms| {
+        for record in &mut worlds[1].records {
+            record.result.live = Some(Live { air_late_ms, ..Live::default() });
+        }
+        causes_told(&worlds)
+    };
+    assert_eq!(late(1.9), ["Nothing that was measured explains why dca is worse in netns."]);
+    assert_eq!(
+        late(4.0),
+        [
+            "Costs of which netns has surely more for dca: milliseconds by which radios were late (4.0 against 0.0 in \
+          sim)."
+        ]
+    );
 }
 
 #[test]
