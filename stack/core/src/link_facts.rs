@@ -155,10 +155,11 @@ impl LinkChange {
     }
 
     /// The share of the time in which one of the two sent to the other, in thousandths. One way alone is known for
-    /// drivers that count no other.
+    /// drivers that count no other. A frame counts when it ends, also if most of it lies before the time: the share is
+    /// all of it at most.
     pub fn airtime_permille(&self) -> Option<u64> {
         let both = self.tx_duration.into_iter().chain(self.rx_duration).reduce(|one, other| one + other)?;
-        u64::try_from((both.as_nanos() * 1_000).checked_div(self.over.as_nanos())?).ok()
+        u64::try_from((both.as_nanos() * 1_000).checked_div(self.over.as_nanos())?.min(1_000)).ok()
     }
 }
 
@@ -203,6 +204,15 @@ mod tests {
         );
         assert_eq!(now.since(&now), None, "no time has passed");
         assert_eq!(now.since(&LinkFacts { station: StationAddress([4; 6]), ..then }), None);
+    }
+
+    #[test]
+    fn airtime_is_no_more_than_all_of_the_time() {
+        let ms = Duration::from_millis;
+        let change = |airtime| LinkChange { over: ms(50), tx_duration: airtime, ..LinkChange::default() };
+        assert_eq!(change(Some(ms(20))).airtime_permille(), Some(400));
+        assert_eq!(change(Some(ms(52))).airtime_permille(), Some(1_000), "a frame lay partly before");
+        assert_eq!(change(None).airtime_permille(), None);
     }
 
     #[test]

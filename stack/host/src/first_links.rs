@@ -126,7 +126,7 @@ fn tell(to: &impl Told, capture: &Capture, is_ending: &AtomicBool) {
         if look_at <= now {
             let mut ways = BTreeMap::new();
             are_many = to.add_ways(&mut ways) > MANY;
-            stations.look(now, &ways);
+            stations.look(now, &ways, is_ending);
             look_at = now + if stations.has_any() { LOOK_EVERY } else { LOOK_SELDOM };
         }
         stations.poll(now);

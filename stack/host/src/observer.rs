@@ -11,8 +11,7 @@ use crate::frames::EthernetHeader;
 /// Trace events of a packet that leaves come before it; those of one that came, after it.
 pub trait Observer: Send {
     /// Called before each iteration and each step of a program. While no observer watches, none gets packets, and no
-    /// trace
-    /// is kept.
+    /// trace is kept.
     fn is_watching(&self) -> bool {
         true
     }

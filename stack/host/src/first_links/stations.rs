@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
@@ -30,13 +31,15 @@ pub(super) struct Stations {
 #[derive(Debug)]
 struct Source {
     source: Option<StationSource>,
+    /// It leads to a peer. One that no longer does is kept while it reports, with what is known of its driver.
+    is_on_a_way: bool,
     /// The time of its last report, or of the last attempt to open it.
     since: Instant,
 }
 
 impl Source {
     fn open(name: &str, now: Instant) -> Source {
-        Source { source: StationSource::open(name).ok(), since: now }
+        Source { source: StationSource::open(name).ok(), is_on_a_way: true, since: now }
     }
 
     fn poll(&mut self, name: &str, now: Instant) {
@@ -45,14 +48,15 @@ impl Source {
             self.since = source.board().read().at.max(self.since);
         }
         if now.since(self.since) >= AGAIN {
-            *self = Source::open(name, now);
+            *self = Source { is_on_a_way: self.is_on_a_way, ..Source::open(name, now) };
         }
     }
 }
 
 impl Stations {
-    /// Finds the first stations of these ways. Interfaces on no way are closed.
-    pub(super) fn look(&mut self, now: Instant, ways: &BTreeMap<IpAddr, Way>) {
+    /// Finds the first stations of these ways, until there is to be no more of it. Interfaces without reports are
+    /// closed once they are on no way.
+    pub(super) fn look(&mut self, now: Instant, ways: &BTreeMap<IpAddr, Way>, is_ending: &AtomicBool) {
         if self.kernel.is_none() {
             self.kernel = Ways::open().ok();
         }
@@ -64,8 +68,12 @@ impl Stations {
             };
             first.map(|first| (*peer, first))
         };
-        let firsts: BTreeMap<_, _> = ways.iter().filter_map(first).collect();
-        self.sources.retain(|name, _| firsts.values().any(|(device, _)| device == name));
+        let wanted = ways.iter().take_while(|_| !is_ending.load(Ordering::Relaxed));
+        let firsts: BTreeMap<_, _> = wanted.filter_map(first).collect();
+        for (name, source) in &mut self.sources {
+            source.is_on_a_way = firsts.values().any(|(device, _)| device == name);
+        }
+        self.sources.retain(|_, source| source.is_on_a_way || source.source.is_some());
         for (device, _) in firsts.values() {
             if !self.sources.contains_key(device) {
                 self.sources.insert(device.clone(), Source::open(device, now));
@@ -77,7 +85,7 @@ impl Stations {
 
     /// True if an interface on a way has stations.
     pub(super) fn has_any(&self) -> bool {
-        self.sources.values().any(|source| source.source.is_some())
+        self.sources.values().any(|source| source.is_on_a_way && source.source.is_some())
     }
 
     pub(super) fn poll(&mut self, now: Instant) {
@@ -127,7 +135,8 @@ mod tests {
             (peer(5), Way::To("no-such-device".into(), STATION)),
         ]);
         let mut stations = Stations::default();
-        stations.look(ms(0), &ways);
+        let goes_on = AtomicBool::new(false);
+        stations.look(ms(0), &ways, &goes_on);
         if !stations.has_any() {
             return println!("skipped: peers_behind_one_station_share_its_facts: only root is believed");
         }
@@ -147,7 +156,14 @@ mod tests {
         offer.tell(|| vec![LinkFacts::new(STATION, Instant::ZERO)]);
         stations.poll(ms(5_100));
         assert_eq!(stations.facts(ms(5_100)).len(), 2);
-        stations.look(ms(5_200), &BTreeMap::new());
-        assert!(!stations.has_any(), "an interface on no way is closed");
+        stations.look(ms(5_200), &BTreeMap::new(), &goes_on);
+        assert!(!stations.has_any(), "no way has stations");
+        assert_eq!(stations.sources.len(), 1, "what is known of its driver is kept while it reports");
+        drop(offer);
+        stations.poll(ms(10_200));
+        stations.look(ms(10_200), &BTreeMap::new(), &goes_on);
+        assert!(stations.sources.is_empty(), "an interface without reports is closed");
+        stations.look(ms(10_300), &ways, &AtomicBool::new(true));
+        assert!(stations.firsts.is_empty(), "an end comes before any question");
     }
 }
