@@ -8,7 +8,7 @@ use hopwise_air::{Live, Outside, Progress, Refused};
 use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
 use hopwise_host::nl80211::EVERY;
-use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
+use hopwise_host::{Clock, Interest, Poller};
 
 use super::stations::{Port, Stations};
 use crate::mesh::lag::Lag;
@@ -47,9 +47,7 @@ pub(crate) fn serve(
     ends: &OwnedFd,
     lasts: Option<Duration>,
 ) -> io::Result<Dropped> {
-    if let Err(error) = live_by_the_clock() {
-        tracing::warn!(%error, "no real-time priority: on a busy machine the radio falls behind");
-    }
+    let lag = Lag::begin();
     live.world().keep_facts();
     let count = live.machines().len();
     let (ports, poller) = (&stations.ports[..], Poller::new()?);
@@ -64,7 +62,7 @@ pub(crate) fn serve(
         is_full: vec![false; ports.len()],
         poller,
         clock,
-        lag: Lag::default(),
+        lag,
         buffer: vec![0; LARGEST],
         dropped: Dropped {
             in_anothers_name: vec![0; count],
@@ -87,7 +85,7 @@ impl Medium<'_> {
             }
             let progress = self.live.advance(now);
             self.deliver();
-            self.say_if_late(now);
+            self.lag.look(self.live, now);
             self.tell_stations(now);
             for index in 0..self.ports.len() {
                 if self.is_full[index] {
@@ -164,14 +162,6 @@ impl Medium<'_> {
         self.tell_at = now + EVERY;
         for (node, offer) in self.stations.offers().iter_mut() {
             offer.tell(|| self.live.world().facts(*node));
-        }
-    }
-
-    fn say_if_late(&mut self, now: Instant) {
-        if self.lag.is_due(now)
-            && let Some(worst) = self.live.take_worst()
-        {
-            self.lag.say(worst, self.live.lateness(), now);
         }
     }
 }

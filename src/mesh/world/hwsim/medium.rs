@@ -12,7 +12,7 @@ use hopwise_air::radiotap::dbm;
 use hopwise_air::{Live, Progress, RadioNews, Refused, Whole};
 use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink::hwsim::{Fate, Frame, Hwsim, Received, Status, rate_index};
-use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
+use hopwise_host::{Clock, Interest, Poller};
 
 use crate::mesh::lag::Lag;
 
@@ -72,21 +72,14 @@ impl Medium {
         clock: Clock,
         end: &OwnedFd,
     ) -> io::Result<Dropped> {
-        if let Err(error) = live_by_the_clock() {
-            tracing::warn!(%error, "no real-time priority: on a busy machine the radio falls behind");
-        }
-        let (poller, mut ready, mut lag) = (Poller::new()?, Vec::new(), Lag::default());
+        let (mut lag, poller, mut ready) = (Lag::begin(), Poller::new()?, Vec::new());
         poller.add(self.radios.hwsim.as_fd(), KERNEL, Interest::Read)?;
         poller.add(end.as_fd(), END, Interest::Read)?;
         loop {
             let now = clock.now();
             let progress = live.advance(now);
             self.answer_not_sent(live);
-            if lag.is_due(now)
-                && let Some(worst) = live.take_worst()
-            {
-                lag.say(worst, live.lateness(), now);
-            }
+            lag.look(live, now);
             let wake_at = match progress {
                 Progress::MoreIsDue => Some(now),
                 Progress::UpToDate => live.poll_timeout(),
