@@ -135,6 +135,22 @@ fn an_arm_of_the_kernel_has_in_its_settings_what_the_kernel_takes() {
 }
 
 #[test]
+fn segments_that_the_kernel_does_not_cut_are_refused_and_short_datagrams_are_not() {
+    let kernel = "arms={ k: { receiver: kernel, sender: kernel:cubic } }";
+    let flow = |kind: &str| format!("traffic=[{{ from: first, to: last, kind: bulk }}, {kind}]");
+    let short = flow("{ from: first, to: last, kind: bulk, segment_bytes: 75 }");
+    let said = refused(&["world=netns", kernel, &short]);
+    assert!(said.contains("segments as short as this") && said.contains("76 or more"), "{said}");
+    for datagrams in ["kind: probe, every: 200ms", "kind: cbr, every: 50ms, segment_bytes: 40"] {
+        let flow = flow(&format!("{{ from: first, to: last, background: true, {datagrams} }}"));
+        let sets = ["world=netns", kernel, &flow].map(str::to_owned);
+        let planned =
+            Scenario::parse("a", CHAIN, &sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+        assert!(planned.is_ok(), "{datagrams}: {planned:?}");
+    }
+}
+
+#[test]
 fn queues_that_no_device_of_a_kernel_can_have_are_refused() {
     let wire = "topology.wired={ rate: 1mbit, delay: 1ms, queue_packets: 2 }";
     for (set, place) in [("radio.queue_packets=2", "--set:1:21"), (wire, "--set:1:")] {

@@ -129,7 +129,9 @@ pub(super) fn kernel_arm(
             "a name that sysctl net.ipv4.tcp_available_congestion_control lists, such as kernel:cubic";
         return Err(document.refuse(&at.key("sender"), problem, accepted));
     }
-    let is_short = |traffic: &Traffic| traffic.segment_bytes_under(&file.tcp) < SHORTEST_SEGMENT;
+    let is_short = |traffic: &Traffic| {
+        traffic.is_over_tcp() && traffic.segment_bytes_under(&file.tcp) < SHORTEST_SEGMENT
+    };
     if let Some(nth) = file.traffic.iter().position(is_short) {
         let problem = "the kernel's TCP does not cut its data into segments as short as this";
         let traffic = YamlPath::root().key("traffic").index(nth).key("segment_bytes");

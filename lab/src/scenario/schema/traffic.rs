@@ -157,6 +157,10 @@ impl Traffic {
         self.background || self.kind == TrafficKind::Probe
     }
 
+    pub(in crate::scenario) fn is_over_tcp(&self) -> bool {
+        matches!(self.kind, TrafficKind::Bulk | TrafficKind::Request)
+    }
+
     /// Payload of a full segment or of a datagram.
     pub(in crate::scenario) fn segment_bytes_under(&self, tcp: &Tcp) -> u16 {
         let of_tcp = match self.kind {
