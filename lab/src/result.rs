@@ -36,7 +36,7 @@ pub struct RunResult {
 }
 
 /// Lateness of a run in real time, and the load beside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// The longest time by which the radios were late.
     pub air_late_ms: f64,
@@ -51,6 +51,9 @@ pub struct Live {
     pub lost: Option<u64>,
     /// Runs before this one that do not count.
     pub repeated: u32,
+    /// Nodes of `hwsim` that did not hear all of their neighbours before the run. A run with one does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deaf: Vec<String>,
     /// The release of the nodes' kernel, as `uname -r` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

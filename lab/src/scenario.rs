@@ -203,6 +203,7 @@ impl Scenario {
             seed,
             node: 0,
             capture: None,
+            trace: None,
         }
     }
 

@@ -15,6 +15,7 @@ mod lost;
 mod play;
 mod routes;
 pub(crate) mod talk;
+mod traced;
 
 pub(crate) use director::{Director, Unmade, check, check_user};
 pub(crate) use play::Run;

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_lab::cost::Meter;
+use hopwise_lab::live::guest;
 use hopwise_lab::located::one_of;
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::{Armed, NoPlan, Prepared, Scenario};
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
     /// Write windows and queue lengths over time, and the last frames, to series.csv
     #[arg(long)]
     series: bool,
-    /// Write the traces of the end nodes and of the gateway to NODE.trace.txt
+    /// Write the traces of the end nodes and of the gateway to NODE.trace.txt; arms of the kernel have none
     #[arg(long)]
     trace: bool,
 }
@@ -115,12 +116,8 @@ fn reserve(out: &Path) -> Result<impl Sized, Failure> {
 
 /// Makes one run in real time.
 fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), Failure> {
-    let flags = [
-        ("--airtime", arguments.airtime),
-        ("--frames", arguments.frames),
-        ("--series", arguments.series),
-        ("--trace", arguments.trace),
-    ];
+    let flags =
+        [("--airtime", arguments.airtime), ("--frames", arguments.frames), ("--series", arguments.series)];
     if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given) {
         let problem = format_args!("not in the world {}, expected --world sim", scenario.world().name());
         return Err(Failure::refused(*flag, problem));
@@ -136,7 +133,8 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
         world: scenario.world(),
         prepared: &prepared,
         repeated: 0,
-        capture: arguments.capture.then_some(out.as_path()),
+        folder: &out,
+        wanted: guest::Wanted { capture: arguments.capture, trace: arguments.trace },
     };
     let result = Director::new(out.clone(), arguments.keeps.bounds(), &ends).direct(&run, &mut |_| Ok(()))?;
     let cost = meter.stop(0);

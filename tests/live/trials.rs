@@ -231,6 +231,33 @@ fn flows_between_namespaces_start_stop_and_have_their_size() {
 
 /// No radio is less than a nanosecond late, so that no run counts.
 #[test]
+fn a_run_between_namespaces_keeps_the_traces_of_its_endpoints() {
+    if !can_run("a_run_between_namespaces_keeps_the_traces_of_its_endpoints", &[]) {
+        return;
+    }
+    let scenario = Scenario::new("traced", "netns", TEXT);
+    let run = |arm: &str, words: &[&str]| {
+        let out = scenario.out.join(arm);
+        let mut command = Command::new(HOPWISE);
+        command
+            .arg("run")
+            .arg(&scenario.file)
+            .args(["--world", "netns", "--arm", arm, "--trace", "--out"])
+            .arg(&out);
+        let output =
+            command.args(["--late", "10s", "--busy", "100%"]).args(words).output().expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        ["n0", "n1", "n2"].map(|node| fs::read_to_string(out.join(format!("{node}.trace.txt"))).ok())
+    };
+    let traces = run("delayed", &["--capture"]).map(|trace| trace.expect("each node has an end of a flow"));
+    let of_third_second = |trace: &String| trace.lines().filter(|line| line.starts_with("2.")).count();
+    let [n0, n1, n2] = traces.each_ref().map(of_third_second);
+    assert!(n0 > 3 && n1 == 0 && n2 > 3, "n1 sends datagrams, and has no connection: {n0}, {n1}, {n2}");
+    assert!(traces.iter().all(|trace| trace.starts_with("# hopwise-trace")), "{traces:?}");
+    assert_eq!(run("kernel", &[]), [None, None, None], "the kernel's TCP tells nothing");
+}
+
+#[test]
 fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
     let test = "runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial";
     if !can_run(test, &[]) {

@@ -11,8 +11,18 @@ use crate::result::RunResult;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub part: Part,
-    /// The folder for captures, in the folder for results; none asks for no capture.
-    pub capture: Option<PathBuf>,
+    /// The folder for what is kept of it, in the folder for results.
+    pub folder: PathBuf,
+    pub wanted: Wanted,
+}
+
+/// The files that are kept of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The frames of each radio, and the packets of the programs' endpoints.
+    pub capture: bool,
+    /// The traces of the programs' endpoints.
+    pub trace: bool,
 }
 
 /// The answer to an order.

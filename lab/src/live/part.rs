@@ -26,6 +26,9 @@ pub struct Part {
     /// The file for the packets of the node's endpoint; none asks for no capture.
     #[serde(default)]
     pub capture: Option<PathBuf>,
+    /// The file for the trace of the node's endpoint; none asks for no trace.
+    #[serde(default)]
+    pub trace: Option<PathBuf>,
 }
 
 /// A message of a process on a node.

@@ -109,6 +109,7 @@ impl Director<'_> {
         check(run.world, &run.part.scenario, run.prepared)?;
         let mut problem = String::new();
         for repeated in 0..MOST_TRIES {
+            let began = now();
             let mut result = in_time((self.ends, self.until), |ends| self.once(run, ends))?;
             let Some(live) = &mut result.live else { return Ok(result) };
             live.repeated = run.repeated + repeated;
@@ -118,7 +119,7 @@ impl Director<'_> {
                 run.part.arm, run.part.seed
             ));
             on_spoilt(&spoilt)?;
-            if !self.has_time_for(run) {
+            if !self.has_time_for(began) {
                 let problem = format_args!(
                     "{spoilt}; --for leaves no time to repeat it, and the same command with --resume goes on"
                 );
@@ -134,10 +135,10 @@ impl Director<'_> {
         Err(Failure::failed("keep the time of a run", problem).into())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "runs in real time end in real time")]
-    fn has_time_for(&self, run: &Run<'_>) -> bool {
-        let lasts = run.prepared.plan.end().since(hopwise_core::Instant::ZERO);
-        self.until.is_none_or(|until| Instant::now() + lasts <= until)
+    /// True if a try as long as the one that began then ends in time. A guest's seconds may be longer than its host's.
+    fn has_time_for(&self, began: Instant) -> bool {
+        let now = now();
+        self.until.is_none_or(|until| now + (now - began) <= until)
     }
 
     fn once(&mut self, run: &Run<'_>, ends: &OwnedFd) -> Result<RunResult, Failure> {
@@ -157,8 +158,8 @@ impl Director<'_> {
             Some(guest) => guest,
             none => none.insert(Session::start(&self.out, "guest", ends)?),
         };
-        let capture = run.capture.map(|folder| folder.strip_prefix(&self.out).unwrap_or(folder).to_owned());
-        let order = Order { part: run.part.clone(), capture };
+        let folder = run.folder.strip_prefix(&self.out).unwrap_or(run.folder).to_owned();
+        let order = Order { part: run.part.clone(), folder, wanted: run.wanted };
         let order = serde_json::to_string(&order).map_err(|error| failed(error.to_string()))?;
         let answer = guest.ask(&order, ends)?;
         match serde_json::from_str(&answer) {
@@ -169,8 +170,17 @@ impl Director<'_> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "runs in real time end in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// The reason why a run does not count, if there is one.
 fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
+    if !live.deaf.is_empty() {
+        let names = live.deaf.join(", ");
+        return Some(format!("{names} did not hear all neighbours before the run, expected all nodes to"));
+    }
     let most_ms = bounds.late.as_secs_f64() * 1e3;
     for (what, late_ms) in [("the radios were", live.air_late_ms), ("a program was", live.programs_late_ms)] {
         if late_ms > most_ms {
@@ -215,8 +225,7 @@ mod tests {
             programs_late_ms: 0.1,
             busy_elsewhere: Some(0.25),
             lost: Some(0),
-            repeated: 0,
-            kernel: None,
+            ..Live::default()
         };
         assert_eq!(spoilt(&kept, bounds), None);
         assert_eq!(spoilt(&Live { busy_elsewhere: None, lost: None, ..kept.clone() }, bounds), None);
@@ -224,6 +233,10 @@ mod tests {
             (Live { air_late_ms: 5.1, ..kept.clone() }, "the radios were 5.1 ms late"),
             (Live { programs_late_ms: 7.0, ..kept.clone() }, "a program was 7.0 ms late"),
             (Live { lost: Some(3), ..kept.clone() }, "the machine lost 3 packets"),
+            (
+                Live { deaf: vec!["n1".into(), "n3".into()], ..kept.clone() },
+                "n1, n3 did not hear all neighbours",
+            ),
             (
                 Live { busy_elsewhere: Some(0.5), ..kept.clone() },
                 "other programs used 50 % of the processors",

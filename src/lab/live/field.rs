@@ -36,6 +36,8 @@ pub(super) struct Heard {
     pub(super) lateness: Lateness,
     /// Frames that the system lost between nodes and radios.
     pub(super) lost: u64,
+    /// Nodes that did not hear all of their neighbours before the work.
+    pub(super) deaf: Vec<String>,
 }
 
 impl Field for Network<'_> {
@@ -50,9 +52,9 @@ impl Field for Network<'_> {
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<(T, Heard), Failure> {
         let (done, carried) = self.on_the_air(capture, ends, work)?;
-        let Carried { mut live, dropped, refusals } = carried;
+        let Carried { mut live, dropped, refusals, deaf } = carried;
         let queue_drops = Some(dropped.by_queue.iter().sum());
         let (air, lateness) = (air::totals(live.world(), queue_drops), live.lateness());
-        Ok((done, Heard { air, lateness, lost: refusals.overruns }))
+        Ok((done, Heard { air, lateness, lost: refusals.overruns, deaf }))
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hopwise_lab::live::guest::{Answer, Order};
+use hopwise_lab::live::guest::{Answer, Order, Wanted};
 use hopwise_lab::result::RunResult;
 use hopwise_lab::world::World;
 use nix::sys::mman::{MlockAllFlags, mlockall};
@@ -46,18 +46,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn make(order: &Order, out: &Path, ends: &OwnedFd) -> Result<RunResult, Failure> {
     let prepared = prepare(&order.part)?;
-    // The host's folders answer by another clock: captures come there when the run is over.
-    let kept = std::env::temp_dir().join("capture");
-    let capture = order.capture.is_some().then_some(kept.as_path());
-    let run =
-        Run { part: order.part.clone(), world: World::Hwsim, prepared: &prepared, repeated: 0, capture };
+    // The host's folders answer by another clock: files come there when the run is over.
+    let folder = std::env::temp_dir().join("kept");
+    fs::create_dir_all(&folder).map_err(|error| Failure::failed("make a folder for files", error))?;
+    let run = Run {
+        part: order.part.clone(),
+        world: World::Hwsim,
+        prepared: &prepared,
+        repeated: 0,
+        folder: &folder,
+        wanted: order.wanted,
+    };
     let mut result = play(&Network::open(&prepared, Serves::Programs, false)?, &run, (out, ends))?;
     if let Some(live) = &mut result.live {
         // Other programs of the host do not take time from the guest, which has none of its own.
         live.busy_elsewhere = None;
     }
-    if let Some(folder) = &order.capture {
-        move_all(&kept, &out.join(folder)).map_err(|error| Failure::failed("copy captures", error))?;
+    if order.wanted != Wanted::default() {
+        move_all(&folder, &out.join(&order.folder)).map_err(|error| Failure::failed("copy files", error))?;
     }
     Ok(result)
 }

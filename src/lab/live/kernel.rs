@@ -19,6 +19,7 @@ use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Soc
 use hopwise_lab::sim::{Plan, address_of};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
+use super::lost;
 use crate::failure::Failure;
 
 /// The pause before a connection that could not be opened is tried again.
@@ -119,8 +120,8 @@ impl Kernel {
         }
         let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
-        // Between the kernel's TCP and its devices nothing waits for a program.
-        Ok(Ended { ends, late_us, lost: Some(0) })
+        // Between the kernel's TCP and its devices nothing waits for a program; datagrams do.
+        Ok(Ended { ends, late_us, lost: lost::by_sockets() })
     }
 
     fn add(&mut self, open: Open) -> Number {

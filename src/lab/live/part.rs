@@ -22,6 +22,7 @@ use super::captured::Captured;
 use super::kernel::Kernel;
 use super::lost;
 use super::talk::{self, say};
+use super::traced::Traced;
 use crate::failure::Failure;
 use crate::lab::run::watch::TRACE_EVENTS;
 use crate::node::config::TUN_CROSSINGS;
@@ -37,7 +38,8 @@ pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
         serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
     let played = prepare(&part).and_then(|mut prepared| {
-        prepared.plan.trace_events = if part.capture.is_some() { TRACE_EVENTS } else { 0 };
+        prepared.plan.trace_events =
+            if part.capture.is_some() || part.trace.is_some() { TRACE_EVENTS } else { 0 };
         play(&prepared, &part)
     });
     match played {
@@ -84,7 +86,8 @@ fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
         return kernel.play(plan, node, wait_for_beginning);
     }
     let mut captured = part.capture.as_deref().map(Captured::new);
-    let mut driver = open(plan, node, captured.as_ref())?;
+    let traced = part.trace.as_deref().map(Traced::begin).transpose()?;
+    let mut driver = open(plan, node, (captured.as_ref(), traced.as_ref()))?;
     wait_for_beginning()?;
     driver = driver.with_clock(Clock::start());
     if let Some(captured) = &mut captured {
@@ -95,6 +98,7 @@ fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
     if let Some(captured) = &mut captured {
         captured.end(prepared.name_of(node))?;
     }
+    traced.map_or(Ok(()), Traced::end)?;
     let lost = lost::by_devices(|name| name == DEVICE);
     Ok(Ended { ends: driver.machine().results(), late_us, lost })
 }
@@ -109,7 +113,11 @@ fn peers(plan: &Plan, node: u32) -> Vec<IpAddr> {
     ends.map(address_of_programs).collect()
 }
 
-fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Driver<LiveNode>, Failure> {
+fn open(
+    plan: &Plan,
+    node: u32,
+    (captured, traced): (Option<&Captured<'_>>, Option<&Traced>),
+) -> Result<Driver<LiveNode>, Failure> {
     let failed = |doing: &'static str| move |error: &dyn std::fmt::Display| Failure::failed(doing, error);
     let address: IpAddr = address_of_programs(node);
     let settings = TunConfig { routes: vec![Prefix::host(address)], ..TunConfig::new(DEVICE) };
@@ -124,7 +132,8 @@ fn open(plan: &Plan, node: u32, captured: Option<&Captured<'_>>) -> Result<Drive
     let key = random_key().map_err(|error| failed("draw a key")(&error))?;
     let mut machine =
         LiveNode::new(plan, node, link, key).map_err(|error| failed("start the endpoint")(&error))?;
-    let observers = captured.map(|captured| captured.watch(&mut machine)).into_iter().collect();
+    let captured = captured.map(|captured| captured.watch(&mut machine));
+    let observers = captured.into_iter().chain(traced.map(Traced::observer)).collect();
     Driver::new(machine, vec![Box::new(tun)], observers).map_err(|error| failed("start the driver")(&error))
 }
 

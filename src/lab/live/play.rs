@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_lab::live::air::stations;
+use hopwise_lab::live::guest::Wanted;
 use hopwise_lab::live::part::{Ended, Part, Routed};
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
@@ -33,8 +34,15 @@ pub(crate) struct Run<'a> {
     pub(crate) prepared: &'a Prepared,
     /// Tries of an earlier command that do not count.
     pub(crate) repeated: u32,
-    /// The folder for captures.
-    pub(crate) capture: Option<&'a Path>,
+    /// The folder for what is kept of it.
+    pub(crate) folder: &'a Path,
+    pub(crate) wanted: Wanted,
+}
+
+impl Run<'_> {
+    fn captures(&self) -> Option<&Path> {
+        self.wanted.capture.then_some(self.folder)
+    }
 }
 
 /// Plays the run once, on a new field. `out` is the folder for results.
@@ -48,8 +56,8 @@ pub(super) fn play(
     let mut children = started(field, run, (&nodes, out, ends))?;
     let (busy, before) = (Busy::start(), lost::by_processors());
     let work = || to_the_end(run, &mut children, ends);
-    let ((ended, routed), heard) = field.on_the_air(run.capture, ends, work)?;
-    if let Some(folder) = run.capture {
+    let ((ended, routed), heard) = field.on_the_air(run.captures(), ends, work)?;
+    if let Some(folder) = run.captures() {
         children.keep_logs(folder)?;
     }
     let ended: Vec<_> = nodes.into_iter().zip(ended).collect();
@@ -78,6 +86,7 @@ pub(super) fn play(
         busy_elsewhere: elsewhere,
         lost,
         repeated: 0,
+        deaf: heard.deaf,
         kernel: algorithms::release(),
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
@@ -101,17 +110,23 @@ fn started(
     for node in nodes {
         let name = run.prepared.name_of(*node);
         let capture = captures.as_ref().map(|folder| folder.join(format!("{name}.pcapng")));
-        let part = Part { node: *node, capture, ..run.part.clone() };
+        let has_trace = run.wanted.trace && has_endpoints(run);
+        let trace = has_trace.then(|| run.folder.join(format!("{name}.trace.txt")));
+        let part = Part { node: *node, capture, trace, ..run.part.clone() };
         children.start(field.namespace(*node), name, &part)?;
     }
     children.wait_until_ready(PATIENCE, ends)?;
     Ok(children)
 }
 
-/// The folder for captures of endpoints. The kernel's TCP has none that could be watched.
+/// The kernel's TCP has no endpoint that could be watched.
+fn has_endpoints(run: &Run<'_>) -> bool {
+    run.prepared.plan.arm.algorithm().is_none()
+}
+
+/// The folder for captures of endpoints.
 fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
-    let has_endpoints = run.prepared.plan.arm.algorithm().is_none();
-    let folder = run.capture.filter(|_| has_endpoints).map(|folder| folder.join("ends"));
+    let folder = run.captures().filter(|_| has_endpoints(run)).map(|folder| folder.join("ends"));
     let made = folder.as_ref().map_or(Ok(()), fs::create_dir_all);
     made.map_err(|error| Failure::failed("make a folder for captures", error))?;
     Ok(folder)

@@ -12,6 +12,7 @@ use hopwise_air::frames::Framing;
 use hopwise_core::narrow::as_u32;
 use hopwise_lab::campaign::{Campaign, Planned};
 use hopwise_lab::cost::Meter;
+use hopwise_lab::live::guest;
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::scenario::{Prepared, Scenario};
@@ -312,7 +313,8 @@ impl Work<'_> {
             world: self.campaign.world,
             prepared,
             repeated: self.store.spoilt(&run.id),
-            capture: self.how.capture.then_some(folder.as_path()),
+            folder: &folder,
+            wanted: guest::Wanted { capture: self.how.capture, trace: false },
         };
         let mut on_spoilt = |why: &str| Ok(self.store.note_spoilt(&run.id, why)?);
         let result = director.direct(&asked, &mut on_spoilt)?;

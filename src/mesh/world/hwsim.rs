@@ -100,7 +100,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Some(file) = &arguments.scenario else {
-        let image = Image::prepare()?;
+        let image = Image::prepare(None)?;
         remark(&format!("the guest's image is ready: {}", image.folder().display()));
         return Ok(ExitCode::SUCCESS);
     };
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.here {
         return inside::run(arguments, &prepared, &out);
     }
-    let image = Image::prepare()?;
+    let image = Image::prepare(None)?;
     let guest = Guest {
         image: &image,
         memory_mib: arguments.memory,

@@ -81,7 +81,12 @@ fn carry(
     let dropped = served.map_err(|error| Failure::failed("carry frames", error))?;
     let not_taken = dropped.not_taken.iter().sum();
     let queue_drops = stations.namespaces().iter().map(queue_drops).sum();
-    Ok(Heard { air: air::totals(live.world(), queue_drops), lateness: live.lateness(), lost: not_taken })
+    Ok(Heard {
+        air: air::totals(live.world(), queue_drops),
+        lateness: live.lateness(),
+        lost: not_taken,
+        deaf: Vec::new(),
+    })
 }
 
 /// Packets that the kernel dropped because a radio's or a wire's queue was full, if it tells.

@@ -1,11 +1,20 @@
 //! The guest's image: made once of Debian's packages, and kept in the user's cache.
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
 
+use super::network::waited;
 use crate::failure::Failure;
+
+/// The pause between two looks at a maker.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 const SCRIPT: &str = include_str!("image.sh");
 const EARLY: &str = include_str!("early.sh");
@@ -47,7 +56,8 @@ pub(super) struct Image {
 
 impl Image {
     /// Makes the image unless it is there. The lock that makers share goes with the last process of a killed one.
-    pub(super) fn prepare() -> Result<Image, Failure> {
+    /// A descriptor that becomes readable ends the making, and the next one goes on with what was fetched.
+    pub(super) fn prepare(ends: Option<&OwnedFd>) -> Result<Image, Failure> {
         let cache = cache()?;
         let qemu = if installed().is_some() { "there" } else { "fetch" };
         let folder = cache.join(format!("image-{}", key(qemu)));
@@ -57,12 +67,18 @@ impl Image {
         let mut making = Command::new("bash");
         making.args(["-c", SCRIPT, "image"]).arg(&cache).arg(&folder).arg(qemu).args(PACKAGES);
         making.env("HOPWISE_EARLY", EARLY).env("HOPWISE_INIT", INIT);
-        let made = making.stdin(Stdio::null()).stdout(Stdio::null()).status();
-        let made = made.map_err(|error| Failure::failed("make the guest's image: run bash", error))?;
-        if made.success() {
-            return Ok(Image { folder });
-        }
-        let problem = format!("what went wrong is above; {} keeps what was fetched", cache.display());
+        making.stdin(Stdio::null()).stdout(Stdio::null());
+        let made = match ends {
+            None => making.status().map(Some),
+            Some(ends) => made_unless(&mut making, ends),
+        };
+        let kept = format!("{} keeps what was fetched", cache.display());
+        let problem =
+            match made.map_err(|error| Failure::failed("make the guest's image: run bash", error))? {
+                Some(status) if status.success() => return Ok(Image { folder }),
+                Some(_) => format!("what went wrong is above; {kept}"),
+                None => format!("it was ended before it was ready; {kept}"),
+            };
         Err(Failure::failed("make the guest's image", problem))
     }
 
@@ -104,6 +120,22 @@ impl Image {
     }
 }
 
+/// Runs the command with all its children in a group of their own. None if the descriptor became readable first: the
+/// group is then ended.
+fn made_unless(making: &mut Command, ends: &OwnedFd) -> io::Result<Option<ExitStatus>> {
+    let mut child = making.process_group(0).spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if waited(&[ends], LOOK_EVERY).is_some() {
+            kill_process_group(Pid::from_child(&child), Signal::TERM)?;
+            child.wait()?;
+            return Ok(None);
+        }
+    }
+}
+
 fn installed() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join("qemu-system-x86_64")).find(|file| file.is_file())
@@ -131,13 +163,31 @@ fn key(qemu: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::event::{EventfdFlags, eventfd};
+
     use super::*;
+    use crate::signals::ring;
 
     #[test]
     fn another_way_to_make_an_image_has_another_key() {
         assert_eq!(key("there"), key("there"));
         assert_ne!(key("there"), key("fetch"));
         assert_eq!(key("there").len(), 12);
+    }
+
+    #[test]
+    fn a_maker_ends_with_all_its_children_once_nothing_more_is_wanted() {
+        let ends = eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor is left");
+        let mut short = Command::new("true");
+        assert!(made_unless(&mut short, &ends).expect("it runs").is_some_and(|status| status.success()));
+        ring(&ends);
+        let (heard, said) = io::pipe().expect("a descriptor is left");
+        let mut long = Command::new("bash");
+        long.args(["-c", "sleep 600 & sleep 600"]).stdout(said);
+        assert_eq!(made_unless(&mut long, &ends).expect("it runs"), None);
+        drop(long);
+        // The pipe ends with its last writer.
+        assert_eq!(io::read_to_string(heard).expect("it is read"), "");
     }
 
     #[test]

@@ -104,7 +104,7 @@ struct Row {
 
 impl Report {
     fn of(prepared: &Prepared, carried: Carried) -> Report {
-        let Carried { mut live, dropped, refusals } = carried;
+        let Carried { mut live, dropped, refusals, deaf: _ } = carried;
         let Lateness { worst, times, left_out } = live.lateness();
         let world = live.world();
         let row = |(name, node): (&String, u32)| {

@@ -45,6 +45,8 @@ pub(crate) struct Carried {
     pub(crate) live: Live<Whole>,
     pub(crate) dropped: Dropped,
     pub(crate) refusals: Refusals,
+    /// Nodes that did not hear all of their neighbours before. A scenario's outage may part them.
+    pub(crate) deaf: Vec<String>,
 }
 
 impl<'a> Network<'a> {
@@ -72,7 +74,8 @@ impl<'a> Network<'a> {
         work: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<(T, Carried), Failure> {
         let (mut before, field) = (self.world(), &self.field);
-        self.carry((&mut before, Clock::start()), ends, || gather(field, ends))?;
+        let (deaf, _) = self.carry((&mut before, Clock::start()), ends, || gather(field, ends))?;
+        let deaf = if self.prepared.plan.channel.outages.is_empty() { deaf } else { Vec::new() };
         let joined = self.hwsim.refusals();
         let mut live = self.world();
         let wanted = Wanted { capture: capture.is_some(), frames: false, trace: false };
@@ -82,7 +85,7 @@ impl<'a> Network<'a> {
         let watch = Watch::begin(wanted, (live.world(), Framing::Whole), (self.prepared, epoch), out)?;
         let (done, dropped) = self.carry((&mut live, clock), ends, work)?;
         watch.end()?;
-        Ok((done, Carried { live, dropped, refusals: self.hwsim.refusals().since(joined) }))
+        Ok((done, Carried { live, dropped, refusals: self.hwsim.refusals().since(joined), deaf }))
     }
 
     fn world(&self) -> Live<Whole> {
@@ -120,8 +123,8 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Joins the nodes and waits until they hear each other.
-fn gather(field: &Field, ends: &OwnedFd) -> Result<(), Failure> {
+/// Joins the nodes and waits until they hear each other. Returns those that do not hear all of their neighbours.
+fn gather(field: &Field, ends: &OwnedFd) -> Result<Vec<String>, Failure> {
     field.join()?;
     let clock = Clock::start();
     let mut deaf = field.deaf();
@@ -136,7 +139,7 @@ fn gather(field: &Field, ends: &OwnedFd) -> Result<(), Failure> {
     } else {
         tracing::warn!(nodes = deaf.join(", "), "these do not hear all of their neighbours");
     }
-    Ok(())
+    Ok(deaf.into_iter().map(str::to_owned).collect())
 }
 
 /// Waits for one of these, and returns its index.

@@ -19,7 +19,7 @@ impl Session {
     /// Boots a guest in which this program runs that subcommand. It sees the current folder, and `out` for results.
     /// The kernel ends it with this thread.
     pub(crate) fn start(out: &Path, subcommand: &str, ends: &OwnedFd) -> Result<Session, Failure> {
-        let image = Image::prepare()?;
+        let image = Image::prepare(Some(ends))?;
         let guest = Guest {
             image: &image,
             memory_mib: MEMORY_MIB,
