@@ -385,17 +385,20 @@ fn a_live_trial_stops_when_its_verdicts_are_sure() {
 /// Starts a trial, and kills one of its processes a while later: itself, or one on a node.
 #[expect(clippy::disallowed_methods, reason = "the kill comes at any time")]
 fn kill_one(scenario: &Scenario, nth: u32, random: &mut SplitMix64) {
-    let endless = ["--set", "run.duration=1h"];
+    let endless = ["--set", "run.duration=1h", "--set", "routing={ protocol: aodv }"];
+    let routing_too = nth % 2 == 1;
+    let endless = if routing_too { &endless[..] } else { &endless[..2] };
     // A trial that was killed is gone on with, or begun elsewhere.
     let _ = fs::remove_dir_all(&scenario.out);
     let trial =
-        scenario.command(&endless).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        scenario.command(endless).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     let kills_trial = nth.is_multiple_of(3);
     if !kills_trial {
         within_patience(until(|| children(&trial, "part").len() == 3));
     }
     thread::sleep(Duration::from_millis(random.below(1_500)));
-    let processes = children(&trial, "part");
+    let processes = [children(&trial, "part"), children(&trial, "route")].concat();
+    assert_eq!(processes.len() == 6 || kills_trial, routing_too || kills_trial, "a daemon on each node");
     let drawn = random.below(processes.len() as u64) as usize;
     let victim = if kills_trial { Pid::from_child(&trial) } else { processes[drawn] };
     kill_process(victim, Signal::KILL).expect("it lives");
