@@ -4,6 +4,7 @@
 //! Two words of ours stand beside those of JSON Schema: `x-range`, such as `1 to 9999` or `100ms or more`, and `x-unit`
 //! of a number.
 
+mod editors;
 mod form;
 mod list;
 mod range;
@@ -12,6 +13,7 @@ use serde_json::Value as Json;
 use serde_yaml::Value;
 
 use crate::located::{Document, Refusal, YamlPath};
+pub use editors::for_editors;
 pub use form::Choice;
 pub use list::{Key, keys};
 pub use range::Range;

@@ -1,6 +1,7 @@
 //! `hopwise schema`: the keys of a kind of file, for editors and for readers.
 
 use clap::Args;
+use hopwise_lab::keys::for_editors;
 
 use super::{FileKind, page};
 use crate::failure::{Failure, say};
@@ -28,5 +29,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.markdown {
         return say(page::of(arguments.kind).trim_end());
     }
-    say(&format!("{:#}", arguments.kind.schema()))
+    say(&format!("{:#}", for_editors(arguments.kind.schema())))
 }

@@ -50,6 +50,14 @@ impl<'a> Range<'a> {
         is_enough && is_bounded && !value.is_nan()
     }
 
+    /// Its ends in the words of JSON Schema; none if it is not of plain numbers.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let least = (if self.above { "exclusiveMinimum" } else { "minimum" }, self.least);
+        let most = (if self.below { "exclusiveMaximum" } else { "maximum" }, self.most);
+        let is_of_numbers = self.is_of_numbers;
+        [least, most].into_iter().filter_map(move |(word, end)| Some((word, end.filter(|_| is_of_numbers)?)))
+    }
+
     pub fn least(&self) -> Option<f64> {
         self.least
     }

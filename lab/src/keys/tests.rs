@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Range, accepted, check, keys};
+use super::{Range, accepted, check, for_editors, keys};
 use crate::located::Document;
 
 #[test]
@@ -20,6 +20,31 @@ fn a_range_in_words_refuses_what_lies_outside_and_nothing_of_another_kind() {
         inside.iter().for_each(|value| assert!(!range.refuses(value), "{range}: {value}"));
         outside.iter().for_each(|value| assert!(range.refuses(value), "{range}: {value}"));
     }
+}
+
+#[test]
+fn editors_get_the_ranges_of_plain_numbers_as_bounds() {
+    let schema = json!({ "properties": {
+        "hops": { "type": ["integer", "null"], "x-range": "1 to 9" },
+        "factor": { "type": "number", "x-range": "above 0" },
+        "time": { "type": "string", "x-range": "1ms or more" },
+        "all": { "items": { "type": "integer", "x-range": "at most 7", "minimum": 0 } },
+    } });
+    let with = for_editors(&schema);
+    let of = |pointer: &str| with.pointer(pointer).cloned();
+    assert_eq!(
+        of("/properties/hops/minimum").zip(of("/properties/hops/maximum")),
+        Some((json!(1), json!(9)))
+    );
+    assert_eq!(
+        of("/properties/factor"),
+        Some(json!({ "type": "number", "x-range": "above 0", "exclusiveMinimum": 0 }))
+    );
+    assert_eq!(of("/properties/time"), schema.pointer("/properties/time").cloned());
+    assert_eq!(
+        of("/properties/all/items/maximum").zip(of("/properties/all/items/minimum")),
+        Some((json!(7), json!(0)))
+    );
 }
 
 #[test]
