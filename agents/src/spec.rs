@@ -17,10 +17,11 @@ mod error;
 mod list;
 mod one;
 mod parse;
+mod role;
 mod suggest;
 mod tune;
 
-pub use accepted::{AgentSpec, InForce};
+pub use accepted::InForce;
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
 pub use one::{BaseStationSpec, ReceiverSpec};
@@ -44,6 +45,11 @@ pub fn parse_senders(spec: &str) -> Result<SenderList, SpecError> {
 /// Reads a list of receiver agents that only watch. It may be empty.
 pub fn parse_shadows(spec: &str) -> Result<ShadowList, SpecError> {
     ShadowList::parse(spec)
+}
+
+/// The senders of a list one by one, in canonical form. A list with agents that this program does not know is one text.
+pub fn senders_of(list: &str) -> Vec<String> {
+    parse_senders(list).map_or_else(|_| vec![list.to_owned()], |list| list.each())
 }
 
 /// The canonical form of a receiver spec.

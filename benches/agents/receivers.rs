@@ -109,7 +109,7 @@ impl ReceiverBench {
         let in_order_total = self.owed.in_order_total;
         self.owed = Owed { last_ack: Some(self.now), in_order_total, ..Owed::default() };
         self.acks += 1;
-        let decided = AckDecided { now: self.now, by, segments, bytes };
+        let decided = AckDecided::new(self.now, by, segments, bytes);
         self.agent.on_ack(&decided, &view(&self.path, self.owed));
     }
 }

@@ -78,14 +78,8 @@ impl Sending {
         (view.snd_wnd, view.ack_requests) = (1_000_000, Some(AckRequestForm::After));
         let one = Count { segments: 1, bytes: u64::from(MSS) };
         let rtt = Duration::from_micros(60_000 + u64::from(self.snd_una.0 % 7_919));
-        let acked = Acked {
-            now,
-            newly: one,
-            sacked: Count::default(),
-            rtt: Some(rtt),
-            ece: false,
-            flight_before: FLIGHT,
-        };
+        let mut acked = Acked::new(now, one, FLIGHT);
+        acked.rtt = Some(rtt);
         self.agents.all_mut().for_each(|agent| agent.on_acked(black_box(&acked), &view));
         let allowed = self
             .agents
@@ -94,7 +88,7 @@ impl Sending {
         let mut note = DataNote::default();
         self.agents.all().for_each(|agent| agent.note(view.snd_nxt, &view, &allowed, &mut note));
         black_box((allowed, note));
-        let sent = Sent { now, carried: one, kind: SentKind::New };
+        let sent = Sent::new(now, one, SentKind::New);
         self.agents.all_mut().for_each(|agent| agent.on_sent(black_box(&sent), &view));
         self.snd_una += MSS;
     }

@@ -1,10 +1,9 @@
 //! The result of one run, as programs read it.
 
-use hopwise_agents::spec::parse_senders;
+use hopwise_agents::spec::senders_of;
 use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel_tcp;
 use crate::programs::{Completions, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -310,7 +309,7 @@ impl FlowRow {
             hops: flow.hops.as_ref().map(|hops| hops.count),
             hops_source: flow.hops.as_ref().map(|hops| hops.source.clone()),
             receiver: agents.map_or(&arm.receiver, |agents| &agents.receiver).clone(),
-            sender: each_of(agents.map_or(&arm.senders, |agents| &agents.senders)),
+            sender: senders_of(agents.map_or(&arm.senders, |agents| &agents.senders)),
             receiver_lacks: agents.map(|agents| agents.receiver_lacks.clone()).unwrap_or_default(),
             sender_lacks: agents.map(|agents| agents.senders_lack.clone()).unwrap_or_default(),
             goodput_kbps: flow.goodput_kbps,
@@ -342,15 +341,6 @@ fn id_of(flow: &FlowResult) -> String {
         Direction::First => format!("f{}", flow.flow),
         Direction::Back => format!("f{}-back", flow.flow),
     }
-}
-
-/// The specs of a list, one by one.
-fn each_of(senders: &str) -> Vec<String> {
-    if kernel_tcp::algorithm(senders).is_some() {
-        return vec![senders.to_owned()];
-    }
-    let list = parse_senders(senders).expect("an endpoint accepted it");
-    list.specs().iter().map(ToString::to_string).collect()
 }
 
 fn completed(of: &Completions) -> Completed {

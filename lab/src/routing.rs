@@ -5,14 +5,16 @@ mod given;
 use std::borrow::Cow;
 use std::fmt;
 
-use hopwise_mesh::constants::{Constant, Constants, Used, Value};
-use hopwise_mesh::{aodv, aodvv2, dsr, gpsr};
+use hopwise_mesh::aodv::{self, Rules};
+use hopwise_mesh::constants::{Constant, Constants, Value};
+use hopwise_mesh::{aodvv2, dsr, gpsr};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::located::{Document, Refusal, YamlPath};
+use crate::words::{Word, Words};
 use given::Named;
 
 pub use given::Given;
@@ -22,7 +24,7 @@ pub use given::Given;
 #[derive(Clone, Debug, Default)]
 pub struct RoutingConfig {
     pub protocol: Protocol,
-    pub rules: RulesName,
+    pub rules: Word<Rules>,
     pub aodv: Given<aodv::Settings>,
     pub dsr: Given<dsr::Settings>,
     pub gpsr: Given<gpsr::Settings>,
@@ -40,7 +42,7 @@ struct Sections {
     protocol: Protocol,
     /// Rule set of AODV, which also sets the defaults of its constants (default rfc3561).
     #[schemars(default)]
-    rules: RulesName,
+    rules: Word<Rules>,
     /// Constants of DSR (protocol: dsr).
     #[schemars(default)]
     dsr: Given<dsr::Settings>,
@@ -84,27 +86,11 @@ impl Protocol {
     }
 }
 
-/// Rule set of AODV.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "AodvRules")]
-pub enum RulesName {
-    /// RFC 3561.
-    #[default]
-    Rfc3561,
-    /// AODV as ns-2 has it.
-    Ns2,
-}
-
-impl RulesName {
-    /// True if AODV uses a key of the section under these rules.
-    pub fn takes(self, key: &str) -> bool {
-        let used = aodv::Settings::constant(key).map_or(Used::All, |constant| constant.used_under);
-        match self {
-            RulesName::Rfc3561 => used != Used::Ns2,
-            RulesName::Ns2 => used != Used::Standard,
-        }
-    }
+impl Words for Rules {
+    const NAME: &'static str = "AodvRules";
+    const ABOUT: &'static str = "Rule set of AODV.";
+    const ALL: &'static [(&'static str, Rules, &'static str)] =
+        &[("rfc3561", Rules::Rfc3561, "RFC 3561."), ("ns2", Rules::Ns2, "AODV as ns-2 has it.")];
 }
 
 /// A part of the section that only simulations obey.
@@ -124,9 +110,10 @@ impl RoutingConfig {
     pub fn in_force(&self) -> RoutingConfig {
         let mut config = RoutingConfig { aodv: self.aodv.clone(), ..RoutingConfig::default() };
         (config.protocol, config.rules) = (self.protocol, self.rules);
+        let Word(rules) = self.rules;
         match self.protocol {
             Protocol::Static => {}
-            Protocol::Aodv => config.aodv = self.aodv.filled(self.of_rules(), |name| self.rules.takes(name)),
+            Protocol::Aodv => config.aodv = self.aodv.filled(self.of_rules(), |name| rules.takes(name)),
             Protocol::Dymo => config.dymo = self.dymo.filled(Default::default(), |_| true),
             Protocol::Dsr => config.dsr = self.dsr.filled(Default::default(), |_| true),
             Protocol::Gpsr => config.gpsr = self.gpsr.filled(Default::default(), |_| true),
@@ -151,7 +138,7 @@ impl RoutingConfig {
     pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
         match self.protocol {
             Protocol::Dsr | Protocol::Gpsr => Some((OnlySimulated::Protocol, at.key("protocol"))),
-            Protocol::Aodv if self.rules == RulesName::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
+            Protocol::Aodv if self.rules.0 == Rules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
             Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
             Protocol::Aodv if self.aodv.has("data_hop_limit") => {
                 Some((OnlySimulated::HopLimit, at.key("data_hop_limit")))
@@ -164,16 +151,13 @@ impl RoutingConfig {
     }
 
     fn of_rules(&self) -> aodv::Settings {
-        aodv::Settings::of(match self.rules {
-            RulesName::Rfc3561 => aodv::Rules::Rfc3561,
-            RulesName::Ns2 => aodv::Rules::Ns2,
-        })
+        aodv::Settings::of(self.rules.0)
     }
 
     /// AODV's constants in force; `at` is where the section stands.
     pub fn aodv(&self, document: &Document, at: &YamlPath) -> Result<aodv::Settings, Box<Refusal>> {
         let settings = self.aodv.over(self.of_rules(), document, at)?;
-        if settings.signed && self.rules == RulesName::Ns2 {
+        if settings.signed && self.rules.0 == Rules::Ns2 {
             let problem = "the rules of ns-2 have no signatures";
             return Err(document.refuse(&at.key("signed"), problem, "rules: rfc3561"));
         }

@@ -18,16 +18,16 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// One for each spec of the list, with its ACKs and their total wait.
+    /// One for each spec of the list, with its ACKs and their total wait; none for a list that cannot be read.
     pub(crate) fn each(specs: &str, acks: &[u64], held: &[Duration]) -> Vec<Shadow> {
-        let list = parse_shadows(specs).expect("an endpoint accepted it");
+        let receivers = parse_shadows(specs).map(|list| list.each()).unwrap_or_default();
         let counted = acks.iter().zip(held);
-        let shadow = |(spec, (acks, held)): (&_, (&u64, &Duration))| Shadow {
-            receiver: ToString::to_string(spec),
+        let shadow = |(receiver, (acks, held)): (String, (&u64, &Duration))| Shadow {
+            receiver,
             acks: *acks,
             mean_hold_ms: (*acks > 0).then(|| held.as_secs_f64() * 1e3 / to_f64(*acks)),
         };
-        list.specs().iter().zip(counted).map(shadow).collect()
+        receivers.into_iter().zip(counted).map(shadow).collect()
     }
 
     /// The shadows of a connection.

@@ -140,3 +140,50 @@ fn limit(buffer: &mut BufferLimits, size: Option<Size>) {
         *buffer = BufferLimits { initial: buffer.initial.min(max), max };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::keys;
+
+    /// Keys whose default is no value of a file: it depends on the link, or is none. The profile sets the others.
+    const WITHOUT_VALUE: [&str; 5] = ["profile", "segment_bytes", "keep_alive", "ack_merge", "hops"];
+
+    /// The default in these words under each profile, as a file gives it.
+    fn values(words: &str) -> [(&str, String); 2] {
+        let (modern, ns2) = words.split_once(" under profile modern, ").unwrap_or((words, words));
+        [("modern", modern), ("ns2", ns2.trim_end_matches(" under ns2"))].map(|(profile, value)| {
+            let segments =
+                value.strip_suffix(" segments").map(|count| count.parse::<u32>().expect("a count"));
+            let bytes = segments.map(|count| format!("{}B", count * u32::from(NS2_SEGMENT_BYTES)));
+            (profile, bytes.unwrap_or_else(|| value.to_owned()))
+        })
+    }
+
+    fn config(text: &str) -> TcpConfig {
+        serde_yaml::from_str::<Tcp>(text).unwrap_or_else(|error| panic!("{text}: {error}")).config()
+    }
+
+    #[test]
+    fn the_defaults_that_the_schema_tells_are_those_of_the_profiles() {
+        let schema = serde_json::to_value(schemars::schema_for!(Tcp)).expect("JSON");
+        let keys = keys(&schema);
+        let with_value = keys.iter().filter(|key| !WITHOUT_VALUE.contains(&key.path.as_str()));
+        let mut compared = 0;
+        for key in with_value {
+            for (profile, value) in values(key.default.as_deref().expect("the schema tells it")) {
+                let without = config(&format!("profile: {profile}"));
+                let with = |value: &str| config(&format!("profile: {profile}\n{}: {value}", key.path));
+                assert_eq!(with(&value), without, "{profile}: {} is not {value}", key.path);
+                let other = match value.as_str() {
+                    "true" => "false".to_owned(),
+                    "false" => "true".to_owned(),
+                    number => format!("1{number}"),
+                };
+                assert_ne!(with(&other), without, "{profile}: {} has no effect", key.path);
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 2 * (keys.len() - WITHOUT_VALUE.len()));
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hopwise_agents::spec::parse_senders;
+use hopwise_agents::spec::senders_of;
 use hopwise_core::Instant;
 use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::tcp::Info;
@@ -171,7 +171,7 @@ impl FlowReport {
             hops_back,
             hops_back_source,
             receiver: to.map(|tcp| tcp.receiver.clone()),
-            sender: from.map(|tcp| agents_of(&tcp.senders)),
+            sender: from.map(|tcp| senders_of(&tcp.senders)),
             goodput_kbps: kbps(sink.bytes, sink.time()),
             bytes_delivered: sink.bytes,
             sent: from.map(|tcp| SentCounts {
@@ -221,12 +221,6 @@ fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
 
 const COLUMNS: [&str; 10] =
     ["flow", "from", "to", "hops", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
-
-/// The items of a list of senders. A list with agents that this program does not know is one text.
-fn agents_of(senders: &str) -> Vec<String> {
-    let known = parse_senders(senders).map(|list| list.specs().iter().map(ToString::to_string).collect());
-    known.unwrap_or_else(|_| vec![senders.to_owned()])
-}
 
 /// Round trips of requests and responses.
 #[derive(Clone, Debug, Serialize)]
@@ -440,9 +434,9 @@ mod tests {
     #[test]
     fn a_list_of_senders_is_no_document() {
         for bomb in ["[&a [x, x], *a, *a]", "[&a x, *a]", "{a: &b 1, c: *b}", "[[[["] {
-            assert_eq!(agents_of(bomb), [bomb]);
+            assert_eq!(senders_of(bomb), [bomb]);
         }
-        assert_eq!(agents_of("[cubic, limit:4]"), ["cubic", "limit:4"]);
+        assert_eq!(senders_of("[cubic, limit:4]"), ["cubic", "limit:4"]);
     }
 
     #[test]

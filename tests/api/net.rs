@@ -14,7 +14,7 @@ use hopwise_core::tcp::{Info, Options, TcpConfig};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpView};
 use hopwise_core::{Endpoint, Instant, Seq};
 use hopwise_testing::make::Segment;
-pub(crate) use hopwise_testing::make::endpoint;
+pub(crate) use hopwise_testing::make::{endpoint, ms};
 use hopwise_testing::memory::{End, LINK, PathConfig, TwoHosts};
 
 pub(crate) const PORT: u16 = 7;
@@ -38,10 +38,6 @@ pub(crate) const B6: IpAddr = v6(2);
 pub(crate) const SERVER: SocketAddr = SocketAddr::new(B, PORT);
 
 pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(20);
-
-pub(crate) fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 pub(crate) fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

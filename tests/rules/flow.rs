@@ -13,6 +13,7 @@ use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant};
+pub(crate) use hopwise_testing::make::ms;
 use hopwise_testing::memory::{End, PathConfig, Tap, TwoHosts};
 
 pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -39,10 +40,6 @@ pub(crate) struct Setup {
     /// B reads this much every `read_every`; everything at once when it is 0.
     pub(crate) read_bytes: usize,
     pub(crate) read_every: Duration,
-}
-
-pub(crate) fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }
 
 impl Setup {

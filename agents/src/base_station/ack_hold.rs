@@ -257,10 +257,10 @@ impl BaseStationAgent for AckHold {
             Phase::Gone(gone) => {
                 let mut packets = gone.take_due(now);
                 if gone.runs_long(now, &self.plans) {
-                    let held_acks = view.held_acks.saturating_sub(packets);
-                    let passed_at = if packets > 0 { Some(now) } else { view.passed_at };
-                    let left = FlowView { held_acks, passed_at, ..*view };
-                    gone.spread(now, held_acks, &self.plans, self.learnt.model(view), &left);
+                    let mut left = *view;
+                    left.held_acks = view.held_acks.saturating_sub(packets);
+                    left.passed_at = if packets > 0 { Some(now) } else { view.passed_at };
+                    gone.spread(now, left.held_acks, &self.plans, self.learnt.model(view), &left);
                     packets += gone.take_due(now);
                 }
                 if packets > 0 {

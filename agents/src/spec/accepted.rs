@@ -4,19 +4,19 @@ use std::fmt;
 
 use hopwise_core::agent::{Owner, ReceiverAgent, SenderAgent, Serves};
 
-use crate::descriptor::{Descriptor, Make};
+use super::role::{AtBaseStation, First, Narrower, Receiver, Role};
+use crate::descriptor::Descriptor;
 use crate::param::{Args, DefaultValue, Profile, Value};
 use crate::sender::train::SharedPath;
 
-/// One agent with the parameters that a spec gave it.
+/// One agent with the parameters that a spec gave it, and with its constructor.
 ///
-/// Invariant 1: `inner` is `Some` exactly for wrappers. 2: `given` has a place for each parameter, and every required
-/// one is filled.
+/// Invariant: `given` has a place for each parameter, and every required one is filled.
 #[derive(Clone, Debug)]
-pub struct AgentSpec {
+pub(crate) struct AgentSpec<R> {
     agent: &'static Descriptor,
     given: Vec<Option<Value>>,
-    inner: Option<Box<AgentSpec>>,
+    role: R,
 }
 
 /// One parameter as results print it.
@@ -30,61 +30,33 @@ pub struct InForce {
     pub value: String,
 }
 
-impl AgentSpec {
+impl<R: Role> AgentSpec<R> {
+    /// `None` if the agent cannot fill this place around `inner`.
     pub(super) fn new(
         agent: &'static Descriptor,
         given: Vec<Option<Value>>,
-        inner: Option<Box<AgentSpec>>,
-    ) -> AgentSpec {
-        assert_eq!(agent.wraps(), inner.is_some(), "invariant 1");
-        assert_eq!(agent.params.len(), given.len(), "invariant 2");
-        AgentSpec { agent, given, inner }
+        inner: Option<AgentSpec<R>>,
+    ) -> Option<AgentSpec<R>> {
+        R::of(agent.make, inner).map(|role| AgentSpec { agent, given, role })
+    }
+
+    /// The same agent at another place, if it can fill that one.
+    pub(super) fn at<S: Role>(self) -> Option<AgentSpec<S>> {
+        AgentSpec::new(self.agent, self.given, None)
     }
 
     /// The outermost agent: the wrapper in `dup-count(delayed)`.
-    pub fn agent(&self) -> &'static Descriptor {
+    pub(super) fn agent(&self) -> &'static Descriptor {
         self.agent
     }
 
     /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
-    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
+    pub(super) fn parameters(&self, profile: Profile) -> Vec<InForce> {
         let agent = self.agent.name;
         let own = self.args(profile);
         let mut all: Vec<_> = own.in_force().map(|(name, value)| InForce { agent, name, value }).collect();
-        all.extend(self.inner.iter().flat_map(|inner| inner.parameters(profile)));
+        all.extend(self.role.inner().into_iter().flat_map(|inner| inner.parameters(profile)));
         all
-    }
-
-    pub(super) fn make_receiver(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
-        match (self.agent.make, &self.inner) {
-            (Make::Receiver(make), None) => make(&self.args(profile)),
-            (Make::ReceiverAround(make), Some(inner)) => {
-                make(&self.args(profile), inner.make_receiver(profile))
-            }
-            _ => unreachable!("a parser accepted `{self}` as a receiver"),
-        }
-    }
-
-    pub(super) fn make_owner(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
-        match self.agent.make {
-            Make::Owner(make) => Owner::Alone(make(&self.args(profile))),
-            Make::Member(make) => Owner::Member(make(&self.args(profile), shared())),
-            _ => unreachable!("a parser accepted `{self}` as an owner of cwnd"),
-        }
-    }
-
-    pub(super) fn make_narrower(&self, profile: Profile) -> Box<dyn SenderAgent> {
-        match self.agent.make {
-            Make::Narrower(make) => make(&self.args(profile)),
-            _ => unreachable!("a parser accepted `{self}` as a sender that narrows"),
-        }
-    }
-
-    pub(super) fn make_base_station(&self, profile: Profile) -> Serves {
-        match self.agent.make {
-            Make::BaseStation(make) => make(&self.args(profile)),
-            _ => unreachable!("a parser accepted `{self}` for a base station"),
-        }
     }
 
     fn args(&self, profile: Profile) -> Args {
@@ -101,10 +73,42 @@ impl AgentSpec {
     }
 }
 
-impl fmt::Display for AgentSpec {
+impl AgentSpec<Receiver> {
+    pub(super) fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
+        let args = self.args(profile);
+        match &self.role {
+            Receiver::Alone(make) => make(&args),
+            Receiver::Around(make, inner) => make(&args, inner.make(profile)),
+        }
+    }
+}
+
+impl AgentSpec<First> {
+    pub(super) fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
+        let args = self.args(profile);
+        match self.role {
+            First::Alone(make) => Owner::Alone(make(&args)),
+            First::Member(make) => Owner::Member(make(&args, shared())),
+        }
+    }
+}
+
+impl AgentSpec<Narrower> {
+    pub(super) fn make(&self, profile: Profile) -> Box<dyn SenderAgent> {
+        (self.role.0)(&self.args(profile))
+    }
+}
+
+impl AgentSpec<AtBaseStation> {
+    pub(super) fn make(&self, profile: Profile) -> Serves {
+        (self.role.0)(&self.args(profile))
+    }
+}
+
+impl<R: Role> fmt::Display for AgentSpec<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.agent.name)?;
-        if let Some(inner) = &self.inner {
+        if let Some(inner) = self.role.inner() {
             write!(f, "({inner})")?;
         }
         let only = self.printed().count() == 1;

@@ -1,15 +1,16 @@
 //! Lists of specs, with the quoting rules of a YAML flow sequence.
 
-use std::fmt;
 use std::ops::Range;
+use std::{fmt, iter};
 
 use hopwise_core::agent::{ReceiverAgent, SenderAgents};
 
 use super::accepted::{AgentSpec, InForce};
 use super::error::{Problem, SpecError};
 use super::parse::spec_in;
+use super::role::{First, Narrower, Receiver, Role, Unplaced};
 use super::tune::disagreement;
-use crate::descriptor::Kind;
+use crate::descriptor::Descriptor;
 use crate::param::Profile;
 use crate::registry::{self, Registry};
 use crate::sender::train::SharedPath;
@@ -34,11 +35,12 @@ pub fn join<S: AsRef<str>>(items: &[S]) -> String {
     list
 }
 
-/// Sender agents; the owner of cwnd comes first.
-///
-/// Invariant 1: the first agent owns cwnd, and no other one does.
+/// Sender agents: the owner of cwnd, then those that narrow what it allows.
 #[derive(Clone, Debug)]
-pub struct SenderList(Vec<AgentSpec>);
+pub struct SenderList {
+    owner: AgentSpec<First>,
+    others: Vec<AgentSpec<Narrower>>,
+}
 
 impl SenderList {
     /// Refuses repeated agents, and agents that set a recovery setting differently. One spec needs no brackets.
@@ -52,44 +54,68 @@ impl SenderList {
     }
 
     fn checked(agents: &Registry, spec: &str) -> Result<SenderList, SpecError> {
-        let items = items(agents, spec, Kind::Sender, MOST_SENDERS)?;
-        check_owner(spec, &items)?;
-        check_repeats(spec, &items)?;
-        let (places, list): (Vec<_>, Vec<_>) = items.into_iter().unzip();
-        let list = SenderList(list);
+        let (places, items): (Vec<_>, Vec<_>) = items(agents, spec, MOST_SENDERS)?.into_iter().unzip();
+        let list = SenderList::of(spec, &places, items)?;
+        check_repeats(spec, &places, &list)?;
         check_tunables(spec, &places, &list)?;
         Ok(list)
     }
 
-    /// In the order of the list: the owner of cwnd is the first.
-    pub fn specs(&self) -> &[AgentSpec] {
-        &self.0
+    /// Exactly the first agent owns cwnd.
+    fn of(
+        text: &str,
+        places: &[Range<usize>],
+        items: Vec<AgentSpec<Unplaced>>,
+    ) -> Result<SenderList, SpecError> {
+        let refuse = |nth: usize, problem| {
+            let place = places.get(nth).cloned().unwrap_or(0..text.len());
+            SpecError::new(text, place, problem)
+        };
+        let mut items = items.into_iter();
+        let owner = items.next().and_then(AgentSpec::at::<First>);
+        let owner = owner.ok_or_else(|| refuse(0, Problem::NoOwner))?;
+        let first = owner.agent();
+        let narrower = |(nth, item): (usize, AgentSpec<Unplaced>)| {
+            item.at::<Narrower>().ok_or_else(|| refuse(nth, Problem::TwoOwners { first }))
+        };
+        let others = (1..).zip(items).map(narrower).collect::<Result<_, _>>()?;
+        Ok(SenderList { owner, others })
+    }
+
+    fn agents(&self) -> Vec<&'static Descriptor> {
+        iter::once(self.owner.agent()).chain(self.others.iter().map(AgentSpec::agent)).collect()
+    }
+
+    /// The spec of each agent in canonical form; the owner of cwnd is the first.
+    pub fn each(&self) -> Vec<String> {
+        iter::once(self.owner.to_string()).chain(self.others.iter().map(ToString::to_string)).collect()
     }
 
     /// Every parameter in force of every agent, in the order of the list.
     pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
-        self.0.iter().flat_map(|spec| spec.parameters(profile)).collect()
+        let mut all = self.owner.parameters(profile);
+        all.extend(self.others.iter().flat_map(|spec| spec.parameters(profile)));
+        all
     }
 
     /// `shared` returns what the flows between the connection's two hosts know of their path.
     pub fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> SenderAgents {
-        let [owner, others @ ..] = self.0.as_slice() else { unreachable!("invariant 1") };
         SenderAgents {
-            owner: owner.make_owner(profile, shared),
-            others: others.iter().map(|spec| spec.make_narrower(profile)).collect(),
+            owner: self.owner.make(profile, shared),
+            others: self.others.iter().map(|spec| spec.make(profile)).collect(),
         }
     }
 }
 
 impl fmt::Display for SenderList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&joined(&self.0))
+        f.write_str(&join(&self.each()))
     }
 }
 
 /// Receiver agents that watch a connection. They report what they would have done.
 #[derive(Clone, Debug, Default)]
-pub struct ShadowList(Vec<AgentSpec>);
+pub struct ShadowList(Vec<AgentSpec<Receiver>>);
 
 impl ShadowList {
     /// An empty text is an empty list, as `[]` is.
@@ -97,40 +123,36 @@ impl ShadowList {
         if spec.trim().is_empty() {
             return Ok(ShadowList::default());
         }
-        let items = items(registry::in_force(), spec, Kind::Receiver, MOST_SHADOWS)?;
+        let items = items(registry::in_force(), spec, MOST_SHADOWS)?;
         Ok(ShadowList(items.into_iter().map(|(_, item)| item).collect()))
     }
 
-    /// In the order in which a connection counts their ACKs.
-    pub fn specs(&self) -> &[AgentSpec] {
-        &self.0
+    /// The spec of each agent in canonical form, in the order in which a connection counts their ACKs.
+    pub fn each(&self) -> Vec<String> {
+        self.0.iter().map(ToString::to_string).collect()
     }
 
     /// New agents for one connection, in the order of the list.
     pub fn make(&self, profile: Profile) -> Vec<Box<dyn ReceiverAgent>> {
-        self.0.iter().map(|spec| spec.make_receiver(profile)).collect()
+        self.0.iter().map(|spec| spec.make(profile)).collect()
     }
 }
 
 impl fmt::Display for ShadowList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&joined(&self.0))
+        f.write_str(&join(&self.each()))
     }
 }
 
-fn joined(specs: &[AgentSpec]) -> String {
-    join(&specs.iter().map(ToString::to_string).collect::<Vec<_>>())
-}
+type Item<R> = (Range<usize>, AgentSpec<R>);
 
-type Item = (Range<usize>, AgentSpec);
-
-fn items(agents: &Registry, text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> {
+fn items<R: Role>(agents: &Registry, text: &str, most: usize) -> Result<Vec<Item<R>>, SpecError> {
     let mut items = Vec::new();
     for span in spans(text)? {
         if items.len() == most {
             return Err(SpecError::new(text, span, Problem::TooMany { most }));
         }
-        let spec = spec_in(agents, text, span.clone(), wanted)?;
+        let spec = spec_in(agents, text, span.clone())?;
         items.push((span, spec));
     }
     Ok(items)
@@ -224,24 +246,10 @@ fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
     start..(start + inside.trim().len())
 }
 
-fn check_owner(text: &str, items: &[Item]) -> Result<(), SpecError> {
-    let Some(((place, first), rest)) = items.split_first() else {
-        return Err(SpecError::new(text, 0..text.len(), Problem::NoOwner));
-    };
-    if !first.agent().owns_cwnd() {
-        return Err(SpecError::new(text, place.clone(), Problem::NoOwner));
-    }
-    match rest.iter().find(|(_, item)| item.agent().owns_cwnd()) {
-        Some((place, _)) => {
-            Err(SpecError::new(text, place.clone(), Problem::TwoOwners { first: first.agent() }))
-        }
-        None => Ok(()),
-    }
-}
-
-fn check_repeats(text: &str, items: &[Item]) -> Result<(), SpecError> {
-    for (i, (place, item)) in items.iter().enumerate() {
-        if items[..i].iter().any(|(_, earlier)| earlier.agent().name == item.agent().name) {
+fn check_repeats(text: &str, places: &[Range<usize>], list: &SenderList) -> Result<(), SpecError> {
+    let agents = list.agents();
+    for (i, (place, agent)) in places.iter().zip(&agents).enumerate() {
+        if agents[..i].iter().any(|earlier| earlier.name == agent.name) {
             return Err(SpecError::new(text, place.clone(), Problem::AgentRepeated));
         }
     }
@@ -252,9 +260,8 @@ fn check_tunables(text: &str, places: &[Range<usize>], list: &SenderList) -> Res
     let made = list.make(Profile::Modern, SharedPath::default);
     let agents: Vec<_> = made.all().collect();
     for (i, place) in places.iter().enumerate() {
-        for (earlier, agent) in list.0.iter().zip(&agents).take(i) {
+        for (first, agent) in list.agents().into_iter().zip(&agents).take(i) {
             if let Some(tunable) = disagreement(*agent, agents[i]) {
-                let first = earlier.agent();
                 return Err(SpecError::new(text, place.clone(), Problem::Conflict { first, tunable }));
             }
         }

@@ -7,13 +7,13 @@ use hopwise_core::agent::{ReceiverAgent, Serves};
 use super::accepted::{AgentSpec, InForce};
 use super::error::SpecError;
 use super::parse::spec_in;
-use crate::descriptor::Kind;
+use super::role::{AtBaseStation, Receiver};
 use crate::param::Profile;
 use crate::registry::{self, Registry};
 
 /// A spec that names a receiver agent.
 #[derive(Clone, Debug)]
-pub struct ReceiverSpec(AgentSpec);
+pub struct ReceiverSpec(AgentSpec<Receiver>);
 
 impl ReceiverSpec {
     /// A list is refused, even one of a single item.
@@ -23,7 +23,7 @@ impl ReceiverSpec {
 
     /// The same of another table of agents than that of the program.
     pub(crate) fn parse_among(agents: &Registry, spec: &str) -> Result<ReceiverSpec, SpecError> {
-        spec_in(agents, spec, 0..spec.len(), Kind::Receiver).map(ReceiverSpec)
+        spec_in(agents, spec, 0..spec.len()).map(ReceiverSpec)
     }
 
     /// Every parameter in force; those of a wrapper come before those of the wrapped agent.
@@ -33,7 +33,7 @@ impl ReceiverSpec {
 
     /// A new agent for one connection.
     pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
-        self.0.make_receiver(profile)
+        self.0.make(profile)
     }
 }
 
@@ -45,12 +45,12 @@ impl fmt::Display for ReceiverSpec {
 
 /// A spec that names a base-station agent.
 #[derive(Clone, Debug)]
-pub struct BaseStationSpec(AgentSpec);
+pub struct BaseStationSpec(AgentSpec<AtBaseStation>);
 
 impl BaseStationSpec {
     /// A list is refused, even one of a single item.
     pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
-        spec_in(registry::in_force(), spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
+        spec_in(registry::in_force(), spec, 0..spec.len()).map(BaseStationSpec)
     }
 
     /// Every parameter in force.
@@ -60,7 +60,7 @@ impl BaseStationSpec {
 
     /// A new agent for one flow. For `split` the makers of its two connections' agents.
     pub fn make(&self, profile: Profile) -> Serves {
-        self.0.make_base_station(profile)
+        self.0.make(profile)
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::accepted::AgentSpec;
 use super::error::{Problem, SpecError};
+use super::role::Role;
 use super::suggest::nearest;
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};
@@ -13,19 +14,25 @@ use crate::registry::Registry;
 const MARKS: [char; 10] = ['(', ')', '[', ']', '{', '}', ',', ':', '=', '"'];
 
 /// Reads the text in `span` as exactly one spec of these agents.
-pub(super) fn spec_in(
+pub(super) fn spec_in<R: Role>(
     agents: &Registry,
     text: &str,
     span: Range<usize>,
-    wanted: Kind,
-) -> Result<AgentSpec, SpecError> {
+) -> Result<AgentSpec<R>, SpecError> {
     let mut parser = Parser { agents, text, at: span.start, end: span.end, around: Vec::new() };
-    let spec = parser.spec(wanted)?;
+    let spec = parser.spec()?;
     parser.skip_space();
     if parser.at < parser.end {
         return Err(parser.refuse(parser.at..parser.end, Problem::Trailing));
     }
     Ok(spec)
+}
+
+/// A parameter, and its place among those of its agent.
+type Slot = (usize, &'static Param);
+
+fn slot(agent: &'static Descriptor, name: &str) -> Option<Slot> {
+    agent.params.iter().enumerate().find(|(_, param)| param.name == name)
 }
 
 struct Parser<'a> {
@@ -38,7 +45,8 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn spec(&mut self, wanted: Kind) -> Result<AgentSpec, SpecError> {
+    fn spec<R: Role>(&mut self) -> Result<AgentSpec<R>, SpecError> {
+        let wanted = R::KIND;
         let (agent, name) = self.agent(wanted)?;
         let inner = self.inner(agent, &name)?;
         let mut given = vec![None; agent.params.len()];
@@ -53,7 +61,8 @@ impl Parser<'_> {
         if let Some((param, _)) = agent.params.iter().zip(&given).find(required) {
             return Err(self.refuse(name, Problem::Missing { agent, param }));
         }
-        Ok(AgentSpec::new(agent, given, inner.map(Box::new)))
+        let spec = AgentSpec::new(agent, given, inner);
+        spec.ok_or_else(|| self.refuse(name, Problem::OtherKind { agent, wanted }))
     }
 
     fn agent(&mut self, wanted: Kind) -> Result<(&'static Descriptor, Range<usize>), SpecError> {
@@ -76,11 +85,11 @@ impl Parser<'_> {
     }
 
     /// Reads the `(SPEC)` of a wrapper.
-    fn inner(
+    fn inner<R: Role>(
         &mut self,
         agent: &'static Descriptor,
         name: &Range<usize>,
-    ) -> Result<Option<AgentSpec>, SpecError> {
+    ) -> Result<Option<AgentSpec<R>>, SpecError> {
         self.skip_space();
         let open = self.next_char();
         match (self.take('('), agent.wraps()) {
@@ -93,7 +102,7 @@ impl Parser<'_> {
             return Err(self.refuse(name.clone(), Problem::WrappedTwice(agent)));
         }
         self.around.push(agent.name);
-        let inner = self.spec(agent.kind())?;
+        let inner = self.spec()?;
         self.around.pop();
         self.skip_space();
         if self.at == self.end {
@@ -134,11 +143,7 @@ impl Parser<'_> {
         places: &mut [Range<usize>],
     ) -> Result<(), SpecError> {
         loop {
-            let (param, value, place) = self.arg(agent)?;
-            // Invariant: `param` comes out of `agent.params`, so it is found there.
-            let Some(slot) = agent.params.iter().position(|p| p.name == param.name) else {
-                unreachable!("`{}` is a parameter of `{}`", param.name, agent.name)
-            };
+            let ((slot, param), value, place) = self.arg(agent)?;
             if given[slot].replace(value).is_some() {
                 return Err(self.refuse(place, Problem::Repeated(param)));
             }
@@ -150,43 +155,34 @@ impl Parser<'_> {
     }
 
     /// Reads `key=value`, or a word alone.
-    fn arg(
-        &mut self,
-        agent: &'static Descriptor,
-    ) -> Result<(&'static Param, Value, Range<usize>), SpecError> {
+    fn arg(&mut self, agent: &'static Descriptor) -> Result<(Slot, Value, Range<usize>), SpecError> {
         let first = self.word();
         if first.is_empty() {
             return Err(self.refuse(self.next_char(), Problem::NoParameter(agent)));
         }
         if !self.take('=') {
-            let (param, value) = self.bare(agent, &first)?;
-            return Ok((param, value, first));
+            let (slot, value) = self.bare(agent, &first)?;
+            return Ok((slot, value, first));
         }
         let key = &self.text[first.clone()];
-        let Some(param) = agent.param(key) else {
+        let Some(slot) = slot(agent, key) else {
             return Err(self.unknown_parameter(agent, first));
         };
         let value = self.word();
-        Ok((param, self.value(param, &value, &first)?, first))
+        Ok((slot, self.value(slot.1, &value, &first)?, first))
     }
 
     /// The name of a switch turns it on. Any other word is the value of the agent's shorthand.
-    fn bare(
-        &self,
-        agent: &'static Descriptor,
-        word: &Range<usize>,
-    ) -> Result<(&'static Param, Value), SpecError> {
-        let named = agent.param(&self.text[word.clone()]);
-        if let Some(param) = named.filter(|param| param.form == Form::Switch) {
-            return Ok((param, Value::Switch(Switch::On)));
+    fn bare(&self, agent: &'static Descriptor, word: &Range<usize>) -> Result<(Slot, Value), SpecError> {
+        match slot(agent, &self.text[word.clone()]) {
+            Some(slot) if slot.1.form == Form::Switch => return Ok((slot, Value::Switch(Switch::On))),
+            Some((_, param)) => return Err(self.refuse(word.clone(), Problem::NoValue(param))),
+            None => {}
         }
-        if let Some(param) = named {
-            return Err(self.refuse(word.clone(), Problem::NoValue(param)));
-        }
-        let Some(param) = agent.shorthand.and_then(|name| agent.param(name)) else {
+        let Some(slot) = agent.shorthand.and_then(|name| slot(agent, name)) else {
             return Err(self.unknown_parameter(agent, word.clone()));
         };
-        Ok((param, self.value(param, word, word)?))
+        Ok((slot, self.value(slot.1, word, word)?))
     }
 
     fn unknown_parameter(&self, agent: &'static Descriptor, place: Range<usize>) -> SpecError {

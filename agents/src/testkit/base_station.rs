@@ -35,15 +35,9 @@ impl Desk {
             variance: ms(variance),
             min: Some(ms(smoothed)),
         };
-        let view = FlowView {
-            has_timestamps: true,
-            has_sack: true,
-            is_whole: true,
-            dialect: Dialect::Linux,
-            to_mobile: rtt(10, 1),
-            whole: rtt(50, 5),
-            ..FlowView::default()
-        };
+        let mut view = FlowView::default();
+        (view.has_timestamps, view.has_sack, view.is_whole) = (true, true, true);
+        (view.dialect, view.to_mobile, view.whole) = (Dialect::Linux, rtt(10, 1), rtt(50, 5));
         let agent = StandardAgents::default().base_station(spec).expect("a spec")().agent();
         Desk { agent, view, window: WINDOW, acks: VecDeque::new(), cache: VecDeque::new() }
     }
@@ -85,9 +79,8 @@ impl Desk {
     fn pass(&mut self, at_ms: u32, from: Side, (seq, len): (Seq, u32), ack: Seq, kind: Kind) -> String {
         let now = at(at_ms);
         let flags = if kind == Kind::Control { Flags::FIN | Flags::ACK } else { Flags::ACK };
-        let window = self.window;
-        let passing =
-            Passing { now, from, seq, ack: Some(ack), len, flags, window, sack: &[], ce: false, kind };
+        let mut passing = Passing::new(now, from, kind, seq, len);
+        (passing.ack, passing.flags, passing.window) = (Some(ack), flags, self.window);
         let mut orders = Orders::new();
         let fate = self.agent.on_segment(&passing, &self.view, &mut orders);
         let mut lines = self.obey(now, &orders);

@@ -241,7 +241,7 @@ impl ReceiverBench {
             self.owed = Owed { segments: 0, bytes: 0, since: None, ..self.owed };
         }
         self.owed.last_ack = Some(self.now);
-        let ack = AckDecided { now: self.now, by, segments, bytes };
+        let ack = AckDecided::new(self.now, by, segments, bytes);
         self.asked(|agent, view| agent.on_ack(&ack, view));
         segments
     }

@@ -90,7 +90,7 @@ impl Bench {
     }
 
     pub(crate) fn sent(&mut self, carried: Count, kind: SentKind) {
-        let sent = Sent { now: self.now, carried, kind };
+        let sent = Sent::new(self.now, carried, kind);
         self.each(|agent, view| agent.on_sent(&sent, view));
     }
 
@@ -115,14 +115,8 @@ impl Bench {
         self.snd_una += u32::try_from(bytes).expect("a small flight");
         self.highest_ack = self.highest_ack.max(self.snd_una);
         let newly = Count { segments: flight_before.segments.saturating_sub(self.flight.segments), bytes };
-        let acked = Acked {
-            now: self.now,
-            newly,
-            sacked: Count::default(),
-            rtt: self.path.rtt.smoothed,
-            ece: self.ece,
-            flight_before,
-        };
+        let mut acked = Acked::new(self.now, newly, flight_before);
+        (acked.rtt, acked.ece) = (self.path.rtt.smoothed, self.ece);
         self.each(|agent, view| agent.on_acked(&acked, view));
     }
 
@@ -140,13 +134,14 @@ impl Bench {
     }
 
     pub(crate) fn dup_ack(&mut self, seen: u32, dup_count: Option<u8>) -> Option<FastRetransmit> {
-        let dup = DupAck { now: self.now, seen, dup_count, newly_sacked: Count::default() };
+        let mut dup = DupAck::new(self.now, seen);
+        dup.dup_count = dup_count;
         self.each(|agent, view| agent.on_dup_ack(&dup, view)).into_iter().flatten().next()
     }
 
     /// The owner's answer; the other agents give none.
     pub(crate) fn lose(&mut self, kind: LossKind) -> Reduction {
-        let loss = Loss { now: self.now, kind, flight_before: self.flight };
+        let loss = Loss::new(self.now, kind, self.flight);
         let answers = self.each(|agent, view| agent.on_loss(&loss, view));
         let [Some(reduction), others @ ..] = answers.as_slice() else { panic!("the owner did not answer") };
         assert!(others.iter().all(Option::is_none), "only the owner answers");

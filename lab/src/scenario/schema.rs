@@ -115,7 +115,8 @@ pub(super) struct Topology {
     /// Distance between neighbours (kinds: chain, cross, grid; default 200).
     #[schemars(extend("x-range" = METRES))]
     pub(super) spacing_m: Option<f64>,
-    /// Number of hops from the centre to each end (kind: cross).
+    /// Length of each of the cross's four arms: the number of hops from the node in its centre to the end of an arm
+    /// (kind: cross). It has nothing to do with `arms`.
     #[schemars(extend("x-range" = "1 to 2499", "x-unit" = "hops"))]
     pub(super) arm: Option<u32>,
     /// Number of rows; at most 10000 nodes in all (kind: grid).

@@ -121,15 +121,15 @@ fn arm(agents: &Agents, profile: Profile) -> Value {
     };
     let mut arm = json!({
         "receiver": agents.receiver.to_string(),
-        "sender": agents.senders.specs().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "sender": agents.senders.each(),
         "parameters": {
             "receiver": parameters(agents.receiver.parameters(profile)),
             "sender": parameters(agents.senders.parameters(profile)),
         },
     });
-    if !agents.shadows.specs().is_empty() {
-        let all: Vec<_> = agents.shadows.specs().iter().map(ToString::to_string).collect();
-        arm["shadows"] = json!(all);
+    let shadows = agents.shadows.each();
+    if !shadows.is_empty() {
+        arm["shadows"] = json!(shadows);
     }
     if let Some(base_station) = &agents.base_station {
         arm["base_station"] = base_station.to_string().into();

@@ -1,11 +1,17 @@
 //! Endpoints with the agents of the registry, and segments of peers that exist in a test alone.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::EndpointConfig;
 use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, protocol};
 use hopwise_core::{Endpoint, Seq};
+
+/// A time in milliseconds.
+pub const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
 
 /// An endpoint whose configuration names agents that there are.
 pub fn endpoint(config: EndpointConfig) -> Endpoint {

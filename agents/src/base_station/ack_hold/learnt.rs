@@ -149,7 +149,6 @@ impl Learnt {
 #[cfg(test)]
 mod tests {
     use hopwise_core::agent::{Kind, Rtt, Side};
-    use hopwise_core::wire::Flags;
 
     use super::*;
 
@@ -163,29 +162,14 @@ mod tests {
     fn learned_from(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
         let ms = Duration::from_millis;
         let whole = Rtt { smoothed: Some(ms(50)), variance: ms(5), ..Rtt::default() };
-        let view = FlowView {
-            whole,
-            dialect: Dialect::Linux,
-            passed_at: Some(Instant::ZERO),
-            passed: known,
-            data_end: known,
-            ..FlowView::default()
-        };
+        let mut view = FlowView::default();
+        (view.whole, view.dialect) = (whole, Dialect::Linux);
+        (view.passed_at, view.passed, view.data_end) = (Some(Instant::ZERO), known, known);
         let mut learnt = Learnt::new(given);
         learnt.begin_fade(Instant::from_millis(10), &view);
         for (at_ms, seq, len) in segments.iter().copied() {
-            let passing = Passing {
-                now: Instant::from_millis(at_ms),
-                from: Side::Fixed,
-                seq: Seq(seq),
-                ack: None,
-                len,
-                flags: Flags::ACK,
-                window: 9_000,
-                sack: &[],
-                ce: false,
-                kind: Kind::Data,
-            };
+            let now = Instant::from_millis(at_ms);
+            let passing = Passing::new(now, Side::Fixed, Kind::Data, Seq(seq), len);
             learnt.see_in_fade(&passing, &view);
         }
         learnt.model(&view)

@@ -1,10 +1,11 @@
 //! Refuses settings without an effect: their author had an effect in mind.
 
+use hopwise_mesh::aodv::Rules;
 use serde_yaml::Value;
 
 use super::Checked;
 use crate::located::{Document, YamlPath};
-use crate::routing::{Protocol, RulesName};
+use crate::routing::Protocol;
 use crate::scenario::matrix::Cell;
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
 
@@ -51,10 +52,10 @@ fn of_other_rules<'a>(
     if varies(file, "routing.rules") {
         return Ok(());
     }
-    let rules = file.routing.rules;
+    let rules = file.routing.rules.0;
     let (name, better) = match rules {
-        RulesName::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
-        RulesName::Ns2 => ("ns2", "rules: rfc3561 beside it"),
+        Rules::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
+        Rules::Ns2 => ("ns2", "rules: rfc3561 beside it"),
     };
     let is_over_others = document.is_set("routing.rules");
     for key in keys.filter(|key| !rules.takes(key)) {

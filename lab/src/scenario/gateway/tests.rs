@@ -34,6 +34,17 @@ fn every_arm_of_every_file_has_a_plan() {
     }
 }
 
+/// As the schema tells it.
+#[test]
+fn a_gateway_without_a_name_is_n0() {
+    let node = |set: &str| {
+        let scenario = Scenario::parse("fade", TEXT, &[set.to_owned()]).expect("it is read");
+        scenario.plan(Some("kick"), 1).expect("a plan").plan.gateway.map(|gateway| gateway.node)
+    };
+    assert!(node("gateway={}").is_some());
+    assert_eq!(node("gateway={}"), node("gateway={ node: n0 }"));
+}
+
 #[test]
 fn a_gateway_that_cannot_be_is_refused_at_its_place() {
     for (set, said) in [

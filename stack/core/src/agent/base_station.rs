@@ -126,6 +126,7 @@ impl Side {
 
 /// A segment that passes the base station.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Passing<'a> {
     /// The time at which the base station got it.
     pub now: Instant,
@@ -150,6 +151,12 @@ pub struct Passing<'a> {
 }
 
 impl Passing<'_> {
+    /// A segment without ACK, flags, window, blocks and mark.
+    pub const fn new(now: Instant, from: Side, kind: Kind, seq: Seq, len: u32) -> Passing<'static> {
+        let (flags, sack): (_, &[SackBlock]) = (Flags(0), &[]);
+        Passing { now, from, seq, ack: None, len, flags, window: 0, sack, ce: false, kind }
+    }
+
     /// One past its last byte.
     pub fn end(&self) -> Seq {
         self.seq + self.len
@@ -212,8 +219,9 @@ impl LinkNews {
 }
 
 /// The proxy's knowledge of a flow. It includes the current packet, except in `passed` and in the counts of waiting
-/// packets.
+/// packets. The default knows nothing of its flow.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct FlowView {
     /// True if the flow's segments carry timestamps (RFC 7323).
     pub has_timestamps: bool,

@@ -250,6 +250,7 @@ crate::named! {
 
 /// A decided ACK, as agents learn of it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AckDecided {
     /// The time of the decision; the link may have room only later.
     pub now: Instant,
@@ -259,6 +260,13 @@ pub struct AckDecided {
     pub segments: u32,
     /// The sum of their [`Arrival::bytes`].
     pub bytes: u32,
+}
+
+impl AckDecided {
+    /// A decision with all of its facts.
+    pub const fn new(now: Instant, by: By, segments: u32, bytes: u32) -> AckDecided {
+        AckDecided { now, by, segments, bytes }
+    }
 }
 
 crate::named! {

@@ -210,6 +210,7 @@ impl Allowance {
 
 /// One call per transmit: a bundle that a link cuts up carries several segments.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Sent {
     /// The time at which it left.
     pub now: Instant,
@@ -217,6 +218,13 @@ pub struct Sent {
     pub carried: Count,
     /// The cause.
     pub kind: SentKind,
+}
+
+impl Sent {
+    /// A transmit with all of its facts.
+    pub const fn new(now: Instant, carried: Count, kind: SentKind) -> Sent {
+        Sent { now, carried, kind }
+    }
 }
 
 /// The cause of a transmit.
@@ -234,6 +242,7 @@ pub enum SentKind {
 
 /// An ACK that delivered data.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Acked {
     /// Its arrival.
     pub now: Instant,
@@ -249,8 +258,16 @@ pub struct Acked {
     pub flight_before: Count,
 }
 
+impl Acked {
+    /// An ACK without SACK blocks, round trip and mark.
+    pub const fn new(now: Instant, newly: Count, flight_before: Count) -> Acked {
+        Acked { now, newly, sacked: Count { segments: 0, bytes: 0 }, rtt: None, ece: false, flight_before }
+    }
+}
+
 /// A duplicate ACK (RFC 5681 §2), or one whose note reports a hole.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DupAck {
     /// Its arrival.
     pub now: Instant,
@@ -262,8 +279,16 @@ pub struct DupAck {
     pub newly_sacked: Count,
 }
 
+impl DupAck {
+    /// A duplicate ACK without a note and without news in SACK blocks.
+    pub const fn new(now: Instant, seen: u32) -> DupAck {
+        DupAck { now, seen, dup_count: None, newly_sacked: Count { segments: 0, bytes: 0 } }
+    }
+}
+
 /// A loss, or a mark that counts as one.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Loss {
     /// The time at which it was found.
     pub now: Instant,
@@ -271,6 +296,13 @@ pub struct Loss {
     pub kind: LossKind,
     /// RFC 5681's FlightSize: data without a cumulative ACK. 0 after the handshake, if its SYN timed out.
     pub flight_before: Count,
+}
+
+impl Loss {
+    /// A loss with all of its facts.
+    pub const fn new(now: Instant, kind: LossKind, flight_before: Count) -> Loss {
+        Loss { now, kind, flight_before }
+    }
 }
 
 /// The evidence of a loss.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::impairment::Impairment;
 use hopwise_core::trace::{DropReason, TraceEvent};
-use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, IpView, TcpView};
 use hopwise_core::{Endpoint, LinkEvent, NextHop, Payload, QueueClass, Seq, Transmit};
+use hopwise_testing::make::{self, Segment};
 use parking_lot::Mutex;
 
 use super::*;
@@ -219,23 +219,11 @@ const SEGMENT: usize = 1000;
 
 impl Bundling {
     fn new() -> Bundling {
-        let (src, dst) = ([10, 7, 0, 1].into(), [10, 7, 0, 2].into());
-        let options = TcpOptions::default();
-        let header = TcpHeader {
-            src_port: 1,
-            dst_port: 2,
-            seq: Seq(7),
-            ack: Seq(9),
-            flags: Flags::ACK | Flags::PSH,
-            window: 10,
-            urgent: 0,
-            options: &options,
-        };
-        let payload = [5; 2 * SEGMENT + 1];
-        let mut packet = Vec::new();
-        IpHeader::plain(src, dst, protocol::TCP).emit(header.len() + payload.len(), &mut packet);
-        header.emit(src, dst, (&payload, &[]), Checksums::Verify, &mut packet);
-        Bundling { bundle: Some(packet) }
+        let (from, to) = (([10, 7, 0, 1], 1).into(), ([10, 7, 0, 2], 2).into());
+        let mut bundle = Segment::between(from, to);
+        (bundle.seq, bundle.flags) = (Seq(7), Flags::ACK | Flags::PSH);
+        bundle.payload = &[5; 2 * SEGMENT + 1];
+        Bundling { bundle: Some(bundle.packet()) }
     }
 }
 
@@ -352,7 +340,7 @@ fn config(address: &str) -> EndpointConfig {
 }
 
 fn endpoint(address: &str) -> Endpoint {
-    Endpoint::new(config(address), Box::new(StandardAgents::default())).expect("the agents are known")
+    make::endpoint(config(address))
 }
 
 fn syns() -> VecDeque<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, ON, constants};
+use crate::constants::{Constants, Form, MOST_PACKETS, MOST_ROUTES, OFF, ON, Used, constants};
 use crate::on_demand::Key;
 use hopwise_core::narrow::as_u8;
 
@@ -13,6 +13,17 @@ pub enum Rules {
     Rfc3561,
     /// The rules of ns-2 2.35, its defective local repair included.
     Ns2,
+}
+
+impl Rules {
+    /// Returns whether AODV uses this constant under these rules. Names of no constant count as used.
+    pub fn takes(self, name: &str) -> bool {
+        let used = Settings::constant(name).map_or(Used::All, |constant| constant.used_under);
+        match self {
+            Rules::Rfc3561 => used != Used::Ns2,
+            Rules::Ns2 => used != Used::Standard,
+        }
+    }
 }
 
 constants! {

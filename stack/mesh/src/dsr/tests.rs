@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::Cast;
 use hopwise_core::agent::PathEvent;
+use hopwise_testing::make::ms;
 
 use super::options::{Problem, Reply, Request};
 use super::*;
@@ -83,10 +84,6 @@ fn plain() -> Settings {
 
 fn lines_with<'a>(net: &'a Net, what: &str) -> Vec<&'a str> {
     net.log.lines().filter(|line| line.contains(what)).map(str::trim).collect()
-}
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }
 
 #[test]

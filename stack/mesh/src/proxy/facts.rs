@@ -98,18 +98,10 @@ impl Facts {
             Side::Fixed => self.see_fixed(now, tcp),
             Side::Mobile => self.see_mobile(now, tcp),
         };
-        Some(Passing {
-            now,
-            from,
-            seq: tcp.seq,
-            ack: ack_of(tcp),
-            len: as_u32(tcp.payload.len()),
-            flags: tcp.flags,
-            window: self.scaled(from, tcp),
-            sack: &tcp.options.sack,
-            ce: read.ce,
-            kind,
-        })
+        let mut passing = Passing::new(now, from, kind, tcp.seq, as_u32(tcp.payload.len()));
+        (passing.ack, passing.flags, passing.window) = (ack_of(tcp), tcp.flags, self.scaled(from, tcp));
+        (passing.sack, passing.ce) = (&tcp.options.sack, read.ce);
+        Some(passing)
     }
 
     /// Returns whether the end that it names can have sent it. After packets have passed by the base station, no
@@ -296,22 +288,14 @@ impl Facts {
     }
 
     pub(super) fn view(&self) -> FlowView {
-        FlowView {
-            has_timestamps: self.has_timestamps,
-            has_sack: self.has_sack,
-            is_whole: self.is_whole(),
-            dialect: self.dialect,
-            acked: self.acked,
-            passed: self.passed,
-            passed_at: self.passed_at,
-            promised: self.promised,
-            data_end: self.data_end,
-            window_bytes: self.window_bytes,
-            mss: self.mss,
-            to_mobile: self.trips.to_mobile(),
-            whole: self.trips.whole(),
-            ..FlowView::default()
-        }
+        let mut view = FlowView::default();
+        (view.has_timestamps, view.has_sack) = (self.has_timestamps, self.has_sack);
+        (view.is_whole, view.dialect) = (self.is_whole(), self.dialect);
+        (view.acked, view.passed, view.passed_at) = (self.acked, self.passed, self.passed_at);
+        (view.promised, view.data_end) = (self.promised, self.data_end);
+        (view.window_bytes, view.mss) = (self.window_bytes, self.mss);
+        (view.to_mobile, view.whole) = (self.trips.to_mobile(), self.trips.whole());
+        view
     }
 }
 

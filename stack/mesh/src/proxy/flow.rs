@@ -158,12 +158,10 @@ impl Flow {
 
     fn view(&self) -> FlowView {
         let count = |store: &Store| u32::try_from(store.len()).unwrap_or(u32::MAX);
-        FlowView {
-            held_acks: count(&self.acks),
-            cached_packets: count(&self.data),
-            cached_bytes: self.data.payload_bytes(),
-            ..self.facts.view()
-        }
+        let mut view = self.facts.view();
+        (view.held_acks, view.cached_packets) = (count(&self.acks), count(&self.data));
+        view.cached_bytes = self.data.payload_bytes();
+        view
     }
 
     /// Processes a segment of the flow.

@@ -3,9 +3,8 @@ use std::net::SocketAddr;
 use hopwise_agents::StandardAgents;
 use hopwise_core::Seq;
 use hopwise_core::trace::Lacking;
-use hopwise_core::wire::{
-    Flags, IpHeader, IpView, SackBlock, Sum, TcpHeader, TcpOptions, Timestamps, protocol,
-};
+use hopwise_core::wire::{Flags, IpView, SackBlock, Sum, TcpOptions, Timestamps, protocol};
+use hopwise_testing::make::Segment;
 
 use super::*;
 
@@ -150,20 +149,8 @@ pub(super) fn packet(
     options: &TcpOptions,
     payload: &[u8],
 ) -> Vec<u8> {
-    let header = TcpHeader {
-        src_port: src.port(),
-        dst_port: dst.port(),
-        seq: Seq(seq),
-        ack: Seq(ack),
-        flags,
-        window: WINDOW,
-        urgent: 0,
-        options,
-    };
-    let mut packet = Vec::new();
-    IpHeader::plain(src.ip(), dst.ip(), protocol::TCP).emit(header.len() + payload.len(), &mut packet);
-    header.emit(src.ip(), dst.ip(), (payload, &[]), Checksums::Verify, &mut packet);
-    packet
+    let (seq, ack, options) = (Seq(seq), Seq(ack), options.clone());
+    Segment { seq, ack, flags, window: WINDOW, options, payload, ..Segment::between(src, dst) }.packet()
 }
 
 fn ms(ms: u64) -> Instant {

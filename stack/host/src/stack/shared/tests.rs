@@ -6,6 +6,7 @@ use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, Listen
 use hopwise_core::tcp::{AckMerge, BufferLimits, RtoConfig, TcpConfig};
 use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{LinkId, Machine, Payload, Rx};
+use hopwise_testing::make;
 
 use super::unpushed::PART;
 use super::*;
@@ -22,7 +23,7 @@ fn config(address: &str) -> EndpointConfig {
 }
 
 fn endpoint(address: &str) -> Endpoint {
-    Endpoint::new(config(address), Box::new(StandardAgents::default())).expect("the agents are known")
+    make::endpoint(config(address))
 }
 
 fn carry(from: &mut Endpoint, to: &mut Endpoint) {
@@ -42,9 +43,7 @@ fn connected() -> Endpoint {
 fn connected_with(config: EndpointConfig) -> Endpoint {
     let peer = self::config("10.7.0.2/24");
     let [mut ours, mut peer] =
-        [config.clone(), EndpointConfig { links: peer.links, ..config }].map(|config| {
-            Endpoint::new(config, Box::new(StandardAgents::default())).expect("the agents are known")
-        });
+        [config.clone(), EndpointConfig { links: peer.links, ..config }].map(make::endpoint);
     let listener = peer.listen(None, 80, ListenOptions::default()).expect("the port is free");
     let to = "10.7.0.2:80".parse().expect("an address");
     ours.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");

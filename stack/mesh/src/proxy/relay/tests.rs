@@ -7,6 +7,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{Lacking, TraceKind};
 use hopwise_core::wire::{Flags, TcpOptions};
 use hopwise_core::{Endpoint, NextHop};
+use hopwise_testing::make;
 
 use super::super::tests::packet;
 use super::super::{Proxy, ProxyConfig};
@@ -40,8 +41,7 @@ fn end(nth: u8, address: IpAddr) -> Endpoint {
     let link = LinkConfig::wire(0, 1500, own[..usize::from(nth)].to_vec());
     let to = everywhere.parse().expect("a prefix");
     let routes = vec![Route { to, link: LINK, via: NextHop::Link }];
-    let config = EndpointConfig { routes, ..EndpointConfig::new(link, [nth; 32]) };
-    Endpoint::new(config, Box::new(StandardAgents::default())).expect("an endpoint")
+    make::endpoint(EndpointConfig { routes, ..EndpointConfig::new(link, [nth; 32]) })
 }
 
 impl Path {

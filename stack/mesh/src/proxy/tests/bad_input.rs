@@ -32,21 +32,8 @@ fn ack_with(path: &mut Path, nth: u32, window: u16) -> Vec<u8> {
     path.clock += 1;
     let timestamps = Some(Timestamps { value: path.clock, echo: path.clock - 1 });
     let options = TcpOptions { timestamps, ..TcpOptions::default() };
-    let header = TcpHeader {
-        src_port: path.mobile.port(),
-        dst_port: path.fixed.port(),
-        seq: Seq(1),
-        ack: Seq(nth * SEGMENT as u32),
-        flags: Flags::ACK,
-        window,
-        urgent: 0,
-        options: &options,
-    };
-    let mut packet = Vec::new();
-    let (src, dst) = (path.mobile.ip(), path.fixed.ip());
-    IpHeader::plain(src, dst, protocol::TCP).emit(header.len(), &mut packet);
-    header.emit(src, dst, (&[], &[]), Checksums::Verify, &mut packet);
-    packet
+    let (seq, ack) = (Seq(1), Seq(nth * SEGMENT as u32));
+    Segment { seq, ack, window, options, ..Segment::between(path.mobile, path.fixed) }.packet()
 }
 
 #[test]

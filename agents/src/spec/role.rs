@@ -1,0 +1,103 @@
+//! The places in specs that agents fill. A spec that was read for a place has the constructor that this place calls.
+
+use hopwise_core::agent::{EnsembleMember, ReceiverAgent, SenderAgent, Serves};
+
+use super::accepted::AgentSpec;
+use crate::descriptor::{Kind, Make};
+use crate::param::Args;
+use crate::sender::train::SharedPath;
+
+/// The constructor of an agent for one place.
+pub(crate) trait Role: Sized {
+    /// The kind of the agents that fill the place.
+    const KIND: Kind;
+
+    /// The constructor of an agent around `inner`; `None` if the agent cannot fill the place.
+    fn of(make: Make, inner: Option<AgentSpec<Self>>) -> Option<Self>;
+
+    /// The wrapped agent.
+    fn inner(&self) -> Option<&AgentSpec<Self>> {
+        None
+    }
+}
+
+/// A receiver, alone or around another one.
+#[derive(Clone, Debug)]
+pub(crate) enum Receiver {
+    Alone(fn(&Args) -> Box<dyn ReceiverAgent>),
+    Around(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>, Box<AgentSpec<Receiver>>),
+}
+
+impl Role for Receiver {
+    const KIND: Kind = Kind::Receiver;
+
+    fn of(make: Make, inner: Option<AgentSpec<Receiver>>) -> Option<Receiver> {
+        match (make, inner) {
+            (Make::Receiver(make), None) => Some(Receiver::Alone(make)),
+            (Make::ReceiverAround(make), Some(inner)) => Some(Receiver::Around(make, Box::new(inner))),
+            _ => None,
+        }
+    }
+
+    fn inner(&self) -> Option<&AgentSpec<Receiver>> {
+        match self {
+            Receiver::Alone(_) => None,
+            Receiver::Around(_, inner) => Some(inner),
+        }
+    }
+}
+
+/// A sender of a list, before its place in the list is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Unplaced;
+
+impl Role for Unplaced {
+    const KIND: Kind = Kind::Sender;
+
+    fn of(make: Make, _: Option<AgentSpec<Unplaced>>) -> Option<Unplaced> {
+        matches!(make, Make::Owner(_) | Make::Member(_) | Make::Narrower(_)).then_some(Unplaced)
+    }
+}
+
+/// The first sender of a list, which owns cwnd.
+#[derive(Clone, Debug)]
+pub(crate) enum First {
+    Alone(fn(&Args) -> Box<dyn SenderAgent>),
+    Member(fn(&Args, SharedPath) -> Box<dyn EnsembleMember>),
+}
+
+impl Role for First {
+    const KIND: Kind = Kind::Sender;
+
+    fn of(make: Make, _: Option<AgentSpec<First>>) -> Option<First> {
+        match make {
+            Make::Owner(make) => Some(First::Alone(make)),
+            Make::Member(make) => Some(First::Member(make)),
+            _ => None,
+        }
+    }
+}
+
+/// A later sender of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Narrower(pub(super) fn(&Args) -> Box<dyn SenderAgent>);
+
+impl Role for Narrower {
+    const KIND: Kind = Kind::Sender;
+
+    fn of(make: Make, _: Option<AgentSpec<Narrower>>) -> Option<Narrower> {
+        if let Make::Narrower(make) = make { Some(Narrower(make)) } else { None }
+    }
+}
+
+/// The agent of a base station.
+#[derive(Clone, Debug)]
+pub(crate) struct AtBaseStation(pub(super) fn(&Args) -> Serves);
+
+impl Role for AtBaseStation {
+    const KIND: Kind = Kind::BaseStation;
+
+    fn of(make: Make, _: Option<AgentSpec<AtBaseStation>>) -> Option<AtBaseStation> {
+        if let Make::BaseStation(make) = make { Some(AtBaseStation(make)) } else { None }
+    }
+}
