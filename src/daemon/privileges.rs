@@ -95,6 +95,13 @@ impl Privileges {
         vec![own().uid.as_raw()]
     }
 
+    /// Users whose files say what a daemon keeps secret: root, the user that starts it, and the one that it becomes.
+    pub(crate) fn trusted(named: Option<&str>) -> Vec<u32> {
+        let becomes = Privileges::find(named).ok().and_then(|found| found.someone);
+        let becomes = becomes.map(|someone| someone.uid.as_raw());
+        [0, geteuid().as_raw()].into_iter().chain(becomes).collect()
+    }
+
     pub(crate) fn name(&self) -> String {
         self.someone.as_ref().map_or_else(|| format!("uid {}", geteuid()), |someone| someone.name.clone())
     }

@@ -36,8 +36,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) text: String,
-    /// The permissions of the file.
+    /// The permissions of the file, and its user.
     pub(crate) mode: u32,
+    pub(crate) owner: u32,
 }
 
 /// The reader of a file that is read again while a daemon runs.
@@ -158,12 +159,12 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
     if !facts.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
     }
-    let (mode, mut text) = (facts.mode(), String::new());
+    let (mode, owner, mut text) = (facts.mode(), facts.uid(), String::new());
     let bytes = file.take(LARGEST + 1).read_to_string(&mut text)?;
     if bytes as u64 > LARGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is no file of a daemon's"));
     }
-    Ok(Found { text, mode })
+    Ok(Found { text, mode, owner })
 }
 
 /// Answer with a file each time that standard input brings a byte

@@ -19,6 +19,7 @@ use serde_yaml::Value;
 use super::keys::KeyFile;
 use super::speaks::Speaks;
 use crate::daemon::confine::Confine;
+use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 
 /// A node of a mesh with routing.
@@ -169,7 +170,11 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
         control: file.control,
         nodes: file.nodes,
-        keys: file.keys.map(|path| KeyFile { path, clock_within: file.clock_within.map(|time| time.0) }),
+        keys: file.keys.map(|path| KeyFile {
+            path,
+            clock_within: file.clock_within.map(|time| time.0),
+            users: Privileges::trusted(file.user.as_deref()),
+        }),
         user: file.user,
         confine: file.confine,
         speaks,

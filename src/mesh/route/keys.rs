@@ -17,6 +17,8 @@ const ACCEPTED: &str = "one line for each key, such as `1 $(openssl rand -hex 32
 pub(super) struct KeyFile {
     pub(super) path: PathBuf,
     pub(super) clock_within: Option<Duration>,
+    /// Users that the file may belong to. A confined daemon could not look them up.
+    pub(super) users: Vec<u32>,
 }
 
 impl KeyFile {
@@ -29,6 +31,13 @@ impl KeyFile {
     pub(super) fn take(&self, found: &Found) -> Result<Keys, String> {
         if found.mode & 0o077 != 0 {
             return Err(format!("others may read it; expected `chmod 600 {}`", self.path.display()));
+        }
+        // Its owner can always read it, and replace it.
+        if !self.users.contains(&found.owner) {
+            let owner = found.owner;
+            return Err(format!(
+                "it belongs to user {owner}: expected a file of root or of the daemon's user"
+            ));
         }
         if found.text.len() > MOST_BYTES {
             return Err(format!("it has {} bytes; expected {ACCEPTED}", found.text.len()));
@@ -66,6 +75,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::daemon::privileges::Privileges;
 
     fn line(id: u16, digit: &str) -> String {
         format!("{id} {}\n", digit.repeat(64))
@@ -104,10 +114,25 @@ mod tests {
         fs::write(&path, line(1, "a")).expect("the temporary folder can be written");
         let read = |mode| {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("our own file");
-            KeyFile { path: path.clone(), clock_within: None }.read()
+            KeyFile { path: path.clone(), clock_within: None, users: Privileges::trusted(None) }.read()
         };
         assert!(read(0o640).expect_err("the group may read it").contains("chmod 600"));
         assert!(read(0o600).is_ok());
+        fs::remove_file(&path).expect("our own file");
+    }
+
+    /// The user that it was copied for can read it, although no other one can.
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        let path = std::env::temp_dir().join(format!("hopwise-keys-of-another-{}", std::process::id()));
+        fs::write(&path, line(1, "a")).expect("the temporary folder can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("our own file");
+        let found = find(&path).expect("our own file");
+        let file = KeyFile { path: path.clone(), clock_within: None, users: Privileges::trusted(None) };
+        for (owner, is_taken) in [(found.owner, true), (0, true), (1234, false)] {
+            let taken = file.take(&Found { owner, ..found.clone() });
+            assert_eq!(taken.is_ok(), is_taken, "{owner}: {taken:?}");
+        }
         fs::remove_file(&path).expect("our own file");
     }
 }
