@@ -6,6 +6,7 @@ use crate::failure::{self, Failure};
 
 pub(crate) mod confine;
 pub(crate) mod control;
+pub(crate) mod fuzzing;
 pub(crate) mod log;
 pub(crate) mod notify;
 pub(crate) mod privileges;

@@ -27,6 +27,8 @@ mod book;
 mod command;
 mod daemon;
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 mod inspect;
 mod keys;
 mod lab;

@@ -15,6 +15,7 @@ mod crowding;
 mod daemon;
 pub(crate) mod descriptors;
 mod forward;
+pub mod fuzzing;
 mod greed;
 mod hangup;
 pub(crate) mod links;

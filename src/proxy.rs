@@ -16,6 +16,7 @@ pub(crate) mod config;
 mod control;
 mod devices;
 mod firewall;
+pub mod fuzzing;
 mod plan;
 mod serve;
 mod sources;

@@ -3,20 +3,30 @@
 
 #[path = "replay/aodv.rs"]
 mod aodv;
+#[path = "replay/control.rs"]
+mod control;
 #[path = "replay/corpus.rs"]
 mod corpus;
 #[path = "replay/dymo.rs"]
 mod dymo;
+#[path = "replay/files.rs"]
+mod files;
 #[path = "replay/handle_packet.rs"]
 mod handle_packet;
 #[path = "replay/host.rs"]
 mod host;
 #[path = "replay/input.rs"]
 mod input;
+#[path = "replay/keys.rs"]
+mod keys;
 #[path = "replay/made_right.rs"]
 mod made_right;
+#[path = "replay/network.rs"]
+mod network;
 #[path = "replay/proxy.rs"]
 mod proxy;
+#[path = "replay/refusals.rs"]
+mod refusals;
 #[path = "replay/rfc5444.rs"]
 mod rfc5444;
 #[path = "replay/routers.rs"]
@@ -39,11 +49,14 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 12] = [
+const TARGETS: [(&str, Replay); 15] = [
     ("aodv", aodv::replay),
+    ("control", control::replay),
     ("dymo", dymo::replay),
+    ("files", files::replay),
     ("handle_packet", handle_packet::replay),
     ("host", host::replay),
+    ("keys", keys::replay),
     ("proxy", proxy::replay),
     ("rfc5444", rfc5444::replay),
     ("signed", signed::replay),
@@ -91,6 +104,61 @@ fn datagrams_as_large_as_there_are_do_no_harm() {
             [&[1, 0, 0, 0, 0, 0, 0, 7, 10, 0, 0, 9, 0, 0, 0, 0, 10, 0, 0, 2, 0, 0, 0, 1][..], &extensions];
         aodv::replay(&[&[first][..], &datagram(&rreq.concat())].concat());
     }
+}
+
+/// Packets as large as IP allows, to all that daemons read packets with: frames, bundles and messages of a host, the
+/// endpoint and the proxy.
+#[test]
+fn packets_as_large_as_there_are_do_no_harm() {
+    let behind = |before: &[u8], packet: &[u8]| [before, packet].concat();
+    let len = |bytes: usize| u16::try_from(bytes).expect("the length of a packet").to_be_bytes();
+    for packet in largest() {
+        wire::replay(&packet);
+        let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..], &packet[..0xffff - 14]].concat();
+        let [high, low] = len(frame.len());
+        host::replay(&behind(&[3, high, low, 7], &frame));
+        for header in [[0; 10], [1, 1, 40, 0, 100, 0, 20, 0, 16, 0], [1, 3, 28, 0, 100, 0, 20, 0, 6, 0]] {
+            host::replay(&[&[2, 7][..], &header, &packet].concat());
+        }
+        host::replay(&behind(&[4], &packet[..65_507]));
+        host::replay(&behind(&[0], &packet));
+        rfc5444::replay(&packet[..65_507]);
+        let [high, low] = len(packet.len());
+        for manner in [0xf, 0x7] {
+            proxy::replay(&behind(&[0, 0, 9, manner, high, low], &packet));
+        }
+        // The bytes before a story's first event differ in number.
+        for zeros in 96..99 {
+            handle_packet::replay(&[&vec![0; zeros][..], &[0, high, low], &packet].concat());
+        }
+    }
+}
+
+/// TCP, UDP and an echo request over both versions of IP, whole and as a first fragment.
+fn largest() -> Vec<Vec<u8>> {
+    let above = |protocol| match protocol {
+        6 => [0x13, 0x88, 0, 80, 0, 0, 16, 0, 0, 0, 0, 0, 0xf0, 0x18, 255, 255, 0, 0, 0, 0],
+        17 => [0x13, 0x88, 0, 80, 0xff, 0xeb, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        kind => [if kind == 1 { 8 } else { 128 }, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    };
+    let filled = |header: &[u8], protocol| {
+        let mut packet = [header, &above(protocol)].concat();
+        packet.resize(0xffff, 0x5a);
+        made_right::make_right(&mut packet, input::Bits(7));
+        packet
+    };
+    let v4 =
+        |protocol, more| [0x45, 0, 0xff, 0xff, 0, 1, more, 0, 64, protocol, 0, 0, 10, 0, 0, 3, 10, 0, 0, 1];
+    let v6 = |protocol| {
+        let mut header = [0; 40];
+        (header[0], header[6], header[7], header[8], header[24]) = (0x60, protocol, 64, 0xfd, 0xfd);
+        (header[23], header[39]) = (3, 1);
+        header
+    };
+    let of_v4 = [1, 6, 17]
+        .into_iter()
+        .flat_map(|protocol| [0, 0x20].map(|more| filled(&v4(protocol, more), protocol)));
+    of_v4.chain([58, 6, 17].map(|protocol| filled(&v6(protocol), protocol))).collect()
 }
 
 #[test]

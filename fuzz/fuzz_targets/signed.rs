@@ -3,6 +3,8 @@
 
 #[path = "../../tests/replay/input.rs"]
 mod input;
+#[path = "../../tests/replay/network.rs"]
+mod network;
 #[path = "../../tests/replay/routers.rs"]
 mod routers;
 #[path = "../../tests/replay/signed.rs"]

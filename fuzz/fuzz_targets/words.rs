@@ -1,6 +1,8 @@
 //! Feeds readers of texts; `tests/replay.rs` replays the corpus.
 #![no_main]
 
+#[path = "../../tests/replay/refusals.rs"]
+mod refusals;
 #[path = "../../tests/replay/words.rs"]
 mod words;
 

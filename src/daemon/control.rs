@@ -131,7 +131,7 @@ fn listen(path: &Path) -> io::Result<StdListener> {
 
 /// The requests that a user may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MayAsk {
+pub(super) enum MayAsk {
     All,
     /// Many kinds of programs run as `nobody`, the routing daemon among them if there is no user `hopwise`.
     OfRouting,
@@ -188,7 +188,7 @@ fn turn_away<A: Answer>(client: &UnixStream) {
     }
 }
 
-async fn talk<Q: Question, A: Answer>(
+pub(super) async fn talk<Q: Question, A: Answer>(
     client: UnixStream,
     may: MayAsk,
     answer: Arc<impl Fn(Q) -> A + Send + Sync + 'static>,

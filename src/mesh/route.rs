@@ -9,6 +9,7 @@ use crate::failure::Failure;
 mod arrivals;
 pub(crate) mod config;
 mod daemon;
+pub mod fuzzing;
 mod kernel;
 mod keys;
 mod neighbours;

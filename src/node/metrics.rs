@@ -17,7 +17,7 @@ use hopwise_host::CaptureCounts;
 use super::counts::OPEN;
 use super::snapshot::{LinkSnapshot, Snapshot};
 
-pub(super) use server::serve;
+pub(super) use server::{serve, verdict};
 pub(super) use sums::{Adder, Sums};
 use sums::{RTT_BOUNDS_US, value};
 

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
-use hopwise_core::Seq;
 use hopwise_core::agent::{HopSource, Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
+use hopwise_core::{Endpoint, Instant, Seq};
 use hopwise_host::Stack;
 
 use super::control::{PathNews, PathWhat, Response};
@@ -18,16 +18,18 @@ pub(super) fn report(stacks: &[Stack], news: &[PathNews]) -> Response {
         return Response::Refused { problem: format!("more than {MOST_NEWS} news at once") };
     }
     for stack in stacks {
-        stack.with(|now, endpoint| {
-            for PathNews { peer, ports, what, hops, link_bps } in news {
-                let hops = hops.map(|hops| (hops, HopSource::Routing));
-                let link_bps = link_bps.and_then(NonZeroU64::new);
-                let path = Path { hops_to_peer: hops, hops_from_peer: hops, link_bps, ..Path::default() };
-                endpoint.handle_path(now, *peer, *ports, &event(*what), &path);
-            }
-        });
+        stack.with(|now, endpoint| tell(now, endpoint, news));
     }
     Response::Taken
+}
+
+pub(super) fn tell(now: Instant, endpoint: &mut Endpoint, news: &[PathNews]) {
+    for PathNews { peer, ports, what, hops, link_bps } in news {
+        let hops = hops.map(|hops| (hops, HopSource::Routing));
+        let link_bps = link_bps.and_then(NonZeroU64::new);
+        let path = Path { hops_to_peer: hops, hops_from_peer: hops, link_bps, ..Path::default() };
+        endpoint.handle_path(now, *peer, *ports, &event(*what), &path);
+    }
 }
 
 fn event(what: PathWhat) -> PathEvent {
@@ -42,9 +44,14 @@ fn event(what: PathWhat) -> PathEvent {
 pub(super) fn arrivals(stacks: &[Stack], peer: IpAddr) -> Response {
     let mut flows = Vec::new();
     for stack in stacks {
-        stack.with(|now, endpoint| {
-            endpoint.ack_hints(now, peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
-        });
+        flows.extend(stack.with(|now, endpoint| heard(now, endpoint, peer)));
     }
     Response::Arrivals { flows }
+}
+
+/// The peer's port, ours, and the sequence number that has arrived.
+pub(super) fn heard(now: Instant, endpoint: &Endpoint, peer: IpAddr) -> Vec<(u16, u16, u32)> {
+    let mut flows = Vec::new();
+    endpoint.ack_hints(now, peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
+    flows
 }

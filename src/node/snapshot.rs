@@ -71,7 +71,7 @@ impl TotalsSnapshot {
 
     /// The totals in one line.
     pub(crate) fn summary(&self) -> String {
-        let sent: u64 = self.segments_sent.values().sum();
+        let sent = self.segments_sent.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         let recoveries = self.fast_recoveries.iter().filter(|(_, count)| **count > 0);
         let recoveries: Vec<_> = recoveries.map(|(by, count)| format!("{count} by {by}")).collect();
         let recoveries = if recoveries.is_empty() { "none".to_owned() } else { recoveries.join(", ") };
@@ -231,7 +231,7 @@ pub(crate) struct CaptureSnapshot {
 
 impl CaptureSnapshot {
     pub(crate) fn packets_lost(&self) -> u64 {
-        self.packets_missed + self.packets_unwritten
+        self.packets_missed.saturating_add(self.packets_unwritten)
     }
 
     /// Returns whether the capture is complete.

@@ -53,7 +53,7 @@ pub(crate) fn ask(control: &Control) -> Result<Snapshot, Failure> {
     }
 }
 
-fn page(snapshot: &Snapshot) -> String {
+pub(super) fn page(snapshot: &Snapshot) -> String {
     let Snapshot { node, addresses, pid, uptime_s, version, .. } = snapshot;
     let mut lines =
         vec![format!("{node} at {}, pid {pid}, up {uptime_s:.0} s, hopwise {version}", addresses.join(" "))];

@@ -86,10 +86,10 @@ fn is_quit(within: Duration) -> io::Result<bool> {
     Ok(key.kind == KeyEventKind::Press && matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
-fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut Buffer) {
     let [head, body] = Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Min(1)]).areas(area);
     let (Snapshot { node, uptime_s, .. }, connections) = (snapshot, snapshot.connections_told());
-    let drops: u64 = snapshot.drops.values().sum();
+    let drops = snapshot.drops.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
     let lines = vec![
         Line::from(format!("{node}  up {uptime_s:.0} s  {connections}  {drops} drops")),
         Line::from(rates(snapshot, before)),

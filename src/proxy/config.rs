@@ -341,6 +341,11 @@ pub(super) fn load(path: &Path) -> Result<Config, LoadError> {
     read(&document).map_err(LoadError::Refused)
 }
 
+/// The same for a file that was read.
+pub(super) fn parse(text: &str) -> Result<Config, Box<Refusal>> {
+    read(&Document::parse("proxy.yaml", text)?)
+}
+
 /// Checks a file.
 #[cfg(test)]
 pub(crate) fn checked(document: &Document) -> Result<(), Box<Refusal>> {

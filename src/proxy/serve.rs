@@ -245,7 +245,11 @@ fn hear(driver: &mut Driver<Proxy>, timed: &TimedEvent, forecasts: Option<&mut F
     }
 }
 
-fn obey(driver: &mut Driver<Proxy>, request: Request, forecasts: Option<&mut Forecasts>) -> Response {
+pub(super) fn obey(
+    driver: &mut Driver<Proxy>,
+    request: Request,
+    forecasts: Option<&mut Forecasts>,
+) -> Response {
     if let Request::Signal { peer, dbm } = request {
         return match forecasts {
             Some(forecasts) => forecasts.hear(driver, driver.clock().now(), peer, dbm),
@@ -265,13 +269,13 @@ fn tell(driver: &mut Driver<Proxy>, event: &LinkEvent<'_>) {
 }
 
 /// A forecaster for each mobile whose signal is known.
-struct Forecasts {
+pub(super) struct Forecasts {
     settings: ForecastSettings,
     links: BTreeMap<IpAddr, Forecaster>,
 }
 
 impl Forecasts {
-    fn new(settings: ForecastSettings) -> Forecasts {
+    pub(super) fn new(settings: ForecastSettings) -> Forecasts {
         Forecasts { settings, links: BTreeMap::new() }
     }
 
@@ -286,7 +290,7 @@ impl Forecasts {
         Response::Done
     }
 
-    fn tick(&mut self, driver: &mut Driver<Proxy>) {
+    pub(super) fn tick(&mut self, driver: &mut Driver<Proxy>) {
         let now = driver.clock().now();
         for (peer, forecaster) in &mut self.links {
             if let Some(news) = forecaster.on_silence(now) {

@@ -50,7 +50,7 @@ impl<'a> Input<'a> {
 
 /// Bits of one byte, each a flag.
 #[derive(Clone, Copy)]
-pub(crate) struct Bits(pub(super) u8);
+pub(crate) struct Bits(pub(crate) u8);
 
 impl Bits {
     pub(crate) fn has(self, bit: u8) -> bool {

@@ -96,8 +96,12 @@ impl Story {
                 self.carry(is_from_mobile, packet);
             }
             10 => {
-                let outage = Duration::from_millis(u64::from(input.word()) << (input.octet() % 40));
-                let (rtt, within) = (Duration::from_millis(u64::from(input.octet())), Duration::ZERO);
+                let (word, manner) = (u64::from(input.word()), input.octet());
+                let outage = Duration::from_millis(word << (manner % 40));
+                let rtt = Duration::from_millis(u64::from(input.octet()));
+                // The control socket takes each of them up to the longest.
+                let rtt = if manner & 0x40 == 0 { rtt } else { Duration::from_micros(u64::MAX - word) };
+                let within = if manner & 0x80 == 0 { Duration::ZERO } else { outage };
                 let peer = mobile(input.octet());
                 self.tell(&LinkEvent::GoingDown { peer, rtt, outage, within });
             }

@@ -2,20 +2,16 @@
 //! the holders of the key send. One gets also what the stranger sends: any bytes, messages of routers with other keys,
 //! and changed or repeated messages of the network. In any story both stay alike, so nothing of the stranger is taken.
 
-#[path = "signed/network.rs"]
-mod network;
-
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use hopwise_core::{Cast, Instant};
+use hopwise_core::Instant;
+use hopwise_mesh::OnDemand;
 use hopwise_mesh::rfc5444::Packet;
-use hopwise_mesh::{Control, OnDemand};
-
-use network::{Net, Said, drain, routed, router};
 
 use crate::input::{Bits, Input};
-use crate::routers::{LINK, address};
+use crate::network::{self, Net, Said, drain, hear, pass, routed, router};
+use crate::routers::address;
 
 /// Longer stories find nothing that shorter ones do not, and take long.
 const MOST_STEPS: usize = 300;
@@ -174,32 +170,6 @@ impl Story {
         assert_eq!(attacked.number(), twin.number());
         assert_eq!(attacked.poll_timeout(), twin.poll_timeout(), "a timer from no holder of the key");
     }
-}
-
-/// Returns the messages that a router sends until then.
-fn pass(router: &mut dyn OnDemand, mut now: Instant, until: Instant) -> Vec<Said> {
-    let mut all = drain(router, now);
-    while let Some(due) = router.poll_timeout().filter(|due| *due <= until) {
-        assert!(due > now, "a timer that stays due");
-        now = due;
-        router.handle_timeout(&network::cx(now));
-        all.extend(drain(router, now));
-    }
-    router.handle_timeout(&network::cx(until));
-    all
-}
-
-fn hear(router: &mut dyn OnDemand, now: Instant, said: &Said) {
-    let control = Control {
-        link: LINK,
-        from: Some(said.src.into()),
-        cast: if said.dst == address(1) { Cast::ToUs } else { Cast::ToAll },
-        src: said.src.into(),
-        dst: said.dst.into(),
-        hop_limit: said.ttl,
-        message: &said.bytes,
-    };
-    router.handle_control(&network::cx(now), &control);
 }
 
 /// Changes bytes, lengths, or the addresses that a check value covers, or nothing.

@@ -10,15 +10,16 @@ use std::fmt::Debug;
 use std::str::FromStr;
 
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, Refusal, YamlPath};
+use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::routing::RoutingConfig;
 use hopwise_lab::scenario::{Scenario, json_schema};
+use hopwise_lab::seal;
 use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time};
-use hopwise_lab::{plain, seal};
 use serde::Serialize;
 
+use crate::refusals::check_refusal;
 use protocol::{LONGEST_MESSAGE, Method, Read, Refused};
 
 pub(crate) fn replay(bytes: &[u8]) {
@@ -97,14 +98,6 @@ fn assigned(text: &str) {
     let (path, _) = assignment.split_once('=').expect("it was taken");
     assert!(document.is_set(path.trim()), "{path:?} is not set");
     let _ = (document.read::<Tcp>(), document.read::<RoutingConfig>());
-}
-
-fn check_refusal(text: &str, refused: Option<Box<Refusal>>) {
-    let Some(refused) = refused else { return };
-    assert!(refused.line() >= 1 && refused.line() <= text.split('\n').count().max(1), "{refused}");
-    assert!(refused.column() >= 1 && !refused.to_string().is_empty());
-    let shown = plain::text(&refused.to_string());
-    assert_eq!(shown, refused.to_string(), "control characters reach a terminal");
 }
 
 /// A unit that is written again reads the same.

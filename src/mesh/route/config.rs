@@ -134,6 +134,11 @@ pub(super) fn load(path: &Path) -> Result<Config, Failure> {
     read(&document).map_err(Failure::Located)
 }
 
+/// The same for a file that was read.
+pub(super) fn parse(text: &str) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
+    read(&Document::parse("route.yaml", text)?)
+}
+
 /// Checks a file.
 #[cfg(test)]
 pub(crate) fn checked(document: &Document) -> Result<(), Box<hopwise_lab::located::Refusal>> {

@@ -76,9 +76,7 @@ impl State {
 
     /// Writes the time of this node's last routing, and its numbers.
     pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>) {
-        let number = number.map(|number| format!("number {number}\n"));
-        let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
-        let text: String = number.into_iter().chain(stamp).collect();
+        let text = text_of(number, stamp);
         let Some(file) = &self.file else { return };
         if let Err(error) = crate::daemon::state::rewrite(file, &text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
@@ -86,7 +84,13 @@ impl State {
     }
 }
 
-fn kept(text: &str) -> Kept {
+pub(super) fn text_of(number: Option<u16>, stamp: Option<u64>) -> String {
+    let number = number.map(|number| format!("number {number}\n"));
+    let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
+    number.into_iter().chain(stamp).collect()
+}
+
+pub(super) fn kept(text: &str) -> Kept {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = value("number ").unwrap_or(text.trim()).parse::<u16>().ok();
     let stamp = value("stamp ").and_then(|stamp| stamp.parse::<u64>().ok());
@@ -94,7 +98,7 @@ fn kept(text: &str) -> Kept {
 }
 
 /// A clock that was set back since, or a mark from the future, makes no rest longer.
-fn left(marked: Duration, rest: Duration, now: Duration) -> Duration {
+pub(super) fn left(marked: Duration, rest: Duration, now: Duration) -> Duration {
     (marked + rest).saturating_sub(now).min(rest)
 }
 

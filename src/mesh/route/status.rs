@@ -38,6 +38,13 @@ pub(super) struct Known {
 }
 
 impl Known {
+    pub(super) fn answer(&self, request: &Request) -> Response {
+        match request {
+            Request::Status => Response::Routing(Box::new(self.snapshot())),
+            _ => Response::Refused { problem: "a routing daemon answers `hopwise status` alone".to_owned() },
+        }
+    }
+
     fn snapshot(&self) -> RoutingSnapshot {
         let (now, neighbours) = (self.clock.now(), self.neighbours.read());
         let who_has = |station| neighbours.get(&station).map(|neighbour| IpAddr::V4(*neighbour));
@@ -65,10 +72,7 @@ pub(super) fn serve(bound: &Bound, known: Known) -> Result<(), Failure> {
         let _inside = runtime.enter();
         bound.listener.try_clone().and_then(UnixListener::from_std).map_err(failed)?
     };
-    let answer = move |request| match request {
-        Request::Status => Response::Routing(Box::new(known.snapshot())),
-        _ => Response::Refused { problem: "a routing daemon answers `hopwise status` alone".to_owned() },
-    };
+    let answer = move |request| known.answer(&request);
     let serve = move || runtime.block_on(control::serve(listener, answer));
     let started = std::thread::Builder::new().name("control".into()).spawn(serve);
     started.map(drop).map_err(|error| Failure::failed("start a thread", error))

@@ -88,7 +88,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Returns whether a request gets the page, or why not.
-fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static str)> {
+pub(crate) fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static str)> {
     let asked = String::from_utf8_lossy(asked);
     let mut lines = asked.split("\r\n");
     let question = lines.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Entrances for the fuzz target `host`, which is no user of the API: readers of what the kernel and the air send. Each
-//! takes any bytes and checks what holds for all of them.
+//! Entrances for the fuzz targets `host` and `files`, which are no users of the API: readers of what the kernel and the
+//! air send, and of what killed daemons have left. Each takes any bytes and checks what holds for all of them.
 
 use hopwise_core::Instant;
 use hopwise_core::wire::IpView;
@@ -9,13 +9,16 @@ use crate::bridge::addresses::{FlowDirection, Learned, goes_on, tcp_ends};
 use crate::bridge::ports;
 use crate::capture::finish_checksum;
 use crate::firewall::{Between, Ruleset};
+use crate::journal::{self, Written};
 use crate::netlink::carrier::carrier_of;
 use crate::netlink::hwsim::wire::frame as frame_of_hwsim;
 use crate::netlink::message::{attributes, messages};
+use crate::netlink::{known as known_of_loan, read_answer};
 use crate::nfqueue::{socket, standing};
 use crate::nl80211;
 use crate::raw::ethernet::{ETHERNET, Frame, everyone};
 use crate::raw::{arp, ndp};
+use crate::routing::known as known_switches;
 use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
 
 /// The number of an interface in the questions below.
@@ -32,6 +35,7 @@ pub fn netlink(bytes: &[u8]) {
         let _ = (nl80211::family(heard.body), nl80211::station(heard.body, Instant::ZERO));
         let _ = (nl80211::news(heard.body, INTERFACE), standing::read(heard.body));
         let _ = (ports::read(&heard), heard.errno(), frame_of_hwsim(heard.body));
+        let _ = read_answer(heard.body);
     }
     let _ = carrier_of(bytes, "radio");
     if let Some(queued) = socket::read(bytes) {
@@ -90,4 +94,18 @@ pub fn rules(text: &str) {
     let [wire, radio, fixed] = ["wire", "radio", "tun"].map(str::to_owned);
     let between = Between { wire, radio, fixed };
     let _ = (ruleset.between(&between), ruleset.redirects(&between), ruleset.against_cuts(&between));
+}
+
+/// A file of old values that a killed daemon has left: where they hold, and its switches or its device on loan. A value
+/// that was read is written as it is read again.
+pub fn left(text: &str) {
+    let (place, lines) = journal::parts(text);
+    if let Some(place) = place {
+        assert_eq!(Written::read(&place.line()), Some(place));
+    }
+    let switches = known_switches(&lines);
+    assert_eq!(known_switches(&switches), switches);
+    if let Some(loan) = known_of_loan(&lines) {
+        assert_eq!(known_of_loan(&loan), Some(loan));
+    }
 }

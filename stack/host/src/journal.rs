@@ -149,9 +149,13 @@ fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<String>)> {
     let mut text = String::new();
     file.rewind()?;
     Read::by_ref(file).take(LARGEST).read_to_string(&mut text)?;
+    Ok(parts(&text))
+}
+
+pub(crate) fn parts(text: &str) -> (Option<Written>, Vec<String>) {
     let mut lines = text.lines();
     let place = lines.next().and_then(Written::read);
-    Ok((place, lines.map(str::to_owned).collect()))
+    (place, lines.map(str::to_owned).collect())
 }
 
 impl Written {
@@ -161,7 +165,7 @@ impl Written {
         Ok(Written { device: namespace.dev(), network: namespace.ino(), boot: boot()?, processes, cookie })
     }
 
-    fn read(line: &str) -> Option<Written> {
+    pub(crate) fn read(line: &str) -> Option<Written> {
         let mut words = line.split(' ');
         let (device, network) = words.next()?.split_once(':')?;
         let (device, network) = (device.parse().ok()?, network.parse().ok()?);
@@ -171,7 +175,7 @@ impl Written {
         Some(Written { device, network, boot, processes, cookie })
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Written { device, network, boot, processes, cookie } = self;
         let number =
             |number: &Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());

@@ -34,9 +34,9 @@ use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
-pub(crate) use names::{Named, names_with};
+pub(crate) use names::{Named, names_with, read_answer};
 use on_loan::Added;
-pub(crate) use on_loan::{Before, OnLoan};
+pub(crate) use on_loan::{Before, OnLoan, known};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub use own::is_own_address;
 use routes::{Wanted, check_free, route_message};

@@ -17,5 +17,6 @@ pub use kernel::{HostRoute, KernelRoutes};
 pub use left::{left_routes, remove_left_routes};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
+pub(crate) use switches::known;
 pub use switches::{Switches, left_in, repair};
 pub use watch::{Passing, Watch};

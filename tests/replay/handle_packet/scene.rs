@@ -19,6 +19,8 @@ const MOST_AT_ONCE: usize = 20_000;
 const MOST_PACKETS: usize = 30_000;
 const MOST_ON_WIRE: usize = 400;
 const MOST_RECENT: usize = 8;
+/// Packets at least so long are as long as they say.
+const LONG: u16 = 65_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
@@ -92,8 +94,9 @@ impl Scene {
     }
 
     fn raw(&mut self, input: &mut Input<'_>) {
-        let len = usize::from(input.word() % 1600);
-        let packet = input.bytes(len).to_vec();
+        let len = input.word();
+        let len = if len < LONG { len % 1600 } else { len };
+        let packet = input.bytes(len.into()).to_vec();
         self.hand_in(&packet, true);
     }
 

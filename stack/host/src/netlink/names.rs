@@ -54,7 +54,7 @@ fn asked() -> io::Result<Vec<Named>> {
     Ok(names)
 }
 
-fn read_answer(body: &[u8]) -> Option<Named> {
+pub(crate) fn read_answer(body: &[u8]) -> Option<Named> {
     if *body.get(TYPE)? != as_u8(libc::SOCK_STREAM as usize) {
         return None;
     }

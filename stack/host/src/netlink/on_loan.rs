@@ -62,6 +62,12 @@ struct Loan {
     journal: Option<Journal>,
 }
 
+/// The lines of a device on loan, as a daemon writes them.
+pub(crate) fn known(lines: &[String]) -> Option<Vec<String>> {
+    let (index, changes) = left::read(lines)?;
+    Some(left::text(index, &changes).lines().map(str::to_owned).collect())
+}
+
 impl Before {
     /// The state of the device; `None` if it does not exist.
     pub(crate) fn of(device: &str) -> Result<Option<Before>, NetlinkError> {

@@ -178,6 +178,11 @@ fn text(changes: &[Change]) -> String {
     changes.iter().map(Change::line).collect()
 }
 
+/// The lines that name a change, as a daemon writes them.
+pub(crate) fn known(lines: &[String]) -> Vec<String> {
+    change::read(lines).iter().map(|change| change.line().trim_end().to_owned()).collect()
+}
+
 /// The files in this folder that killed daemons left.
 pub fn left_in(folder: &Path) -> Vec<PathBuf> {
     journal::left_in(folder, OF_SWITCHES)

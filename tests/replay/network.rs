@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hopwise_core::Instant;
 use hopwise_core::wire::{IpView, protocol};
+use hopwise_core::{Cast, Instant};
 use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodv::{self, Interface, Key, Rules};
 use hopwise_mesh::aodvv2::{self, Aodvv2};
-use hopwise_mesh::{Cx, Keys, OnDemand, Order, Routed, Trust};
+use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust};
 
 use crate::input::Bits;
 use crate::routers::{LINK, NOBODY, address, trust};
@@ -17,8 +17,8 @@ const UDP: usize = 8;
 
 /// The protocol and its settings.
 #[derive(Clone, Copy)]
-pub(super) struct Net {
-    pub(super) is_aodv: bool,
+pub(crate) struct Net {
+    pub(crate) is_aodv: bool,
     hello: bool,
     gratuitous: bool,
     ack_seq: bool,
@@ -26,28 +26,32 @@ pub(super) struct Net {
 
 /// A message with the parts of its packet that a check value may cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) src: Ipv4Addr,
-    pub(super) dst: Ipv4Addr,
-    pub(super) ttl: u8,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Said {
+    pub(crate) src: Ipv4Addr,
+    pub(crate) dst: Ipv4Addr,
+    pub(crate) ttl: u8,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Net {
-    pub(super) fn of(byte: Bits) -> Net {
+    pub(crate) fn of(byte: Bits) -> Net {
         let [is_aodv, hello, gratuitous, ack_seq] = [0, 1, 2, 3].map(|bit| byte.has(bit));
         Net { is_aodv, hello, gratuitous, ack_seq }
     }
 }
 
-pub(super) fn cx(now: Instant) -> Cx<'static> {
+pub(crate) fn cx(now: Instant) -> Cx<'static> {
     Cx { now, endpoint: &NOBODY }
 }
 
 /// A router with these keys: their numbers in messages, and their bytes.
-pub(super) fn router(net: Net, own: u8, keys: &[(u8, u8)]) -> Box<dyn OnDemand> {
+pub(crate) fn router(net: Net, own: u8, keys: &[(u8, u8)]) -> Box<dyn OnDemand> {
     let keys = keys.iter().map(|(id, byte)| (*id, Key::new([*byte; 32]))).collect();
-    let trust = Trust { keys: Some(Keys::new(keys, None).expect("one or two keys")), ..trust() };
+    router_with(net, own, Keys::new(keys, None).expect("one or two keys"))
+}
+
+pub(crate) fn router_with(net: Net, own: u8, keys: Keys) -> Box<dyn OnDemand> {
+    let trust = Trust { keys: Some(keys), ..trust() };
     let interfaces = vec![Interface { link: LINK, address: address(own) }];
     let (serves, seed, counter, wakes_at) = (Vec::new(), 1, 0, Instant::ZERO);
     if net.is_aodv {
@@ -82,12 +86,12 @@ pub(super) fn router(net: Net, own: u8, keys: &[(u8, u8)]) -> Box<dyn OnDemand> 
 }
 
 /// A program's packet.
-pub(super) fn routed(src: Ipv4Addr, dst: Ipv4Addr) -> Routed<'static> {
+pub(crate) fn routed(src: Ipv4Addr, dst: Ipv4Addr) -> Routed<'static> {
     Routed { src: src.into(), dst: dst.into(), from: None, hop_limit: 64, id: 1, packet: &[0; 40] }
 }
 
 /// All messages that a router sends now.
-pub(super) fn drain(router: &mut dyn OnDemand, now: Instant) -> Vec<Said> {
+pub(crate) fn drain(router: &mut dyn OnDemand, now: Instant) -> Vec<Said> {
     let mut all = Vec::new();
     for _ in 0..10_000 {
         match router.poll_order(now) {
@@ -97,6 +101,32 @@ pub(super) fn drain(router: &mut dyn OnDemand, now: Instant) -> Vec<Said> {
         }
     }
     panic!("orders without end");
+}
+
+/// Returns the messages that a router sends until then.
+pub(crate) fn pass(router: &mut dyn OnDemand, mut now: Instant, until: Instant) -> Vec<Said> {
+    let mut all = drain(router, now);
+    while let Some(due) = router.poll_timeout().filter(|due| *due <= until) {
+        assert!(due > now, "a timer that stays due");
+        now = due;
+        router.handle_timeout(&cx(now));
+        all.extend(drain(router, now));
+    }
+    router.handle_timeout(&cx(until));
+    all
+}
+
+pub(crate) fn hear(router: &mut dyn OnDemand, now: Instant, said: &Said) {
+    let control = Control {
+        link: LINK,
+        from: Some(said.src.into()),
+        cast: if said.dst == address(1) { Cast::ToUs } else { Cast::ToAll },
+        src: said.src.into(),
+        dst: said.dst.into(),
+        hop_limit: said.ttl,
+        message: &said.bytes,
+    };
+    router.handle_control(&cx(now), &control);
 }
 
 fn said(packet: &[u8]) -> Option<Said> {

@@ -1,0 +1,62 @@
+//! Entrances of a routing daemon for fuzz targets.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkId};
+use hopwise_host::Clock;
+use hopwise_lab::located::Refusal;
+use hopwise_mesh::aodv::Interface;
+use hopwise_mesh::{Keys, OnDemand, Trust, first_stamp};
+
+use super::config::{self, Config};
+use super::keys::KeyFile;
+use super::speaks::Birth;
+use super::state::{Kept, kept, left, text_of};
+use super::status::{Known, Neighbours};
+use crate::daemon::fuzzing::each;
+use crate::daemon::reader::Found;
+
+/// The clients of a routing daemon's control socket, a line each.
+pub fn asked(lines: &[u8], is_routing: bool) {
+    let (clock, neighbours) = (Clock::start(), Neighbours::default());
+    let known = Known { address: Ipv4Addr::new(10, 0, 0, 1), clock, boards: Vec::new(), neighbours };
+    each(lines, is_routing, |request| known.answer(&request));
+}
+
+/// The file of a routing daemon. An accepted one makes a router of its protocol.
+pub fn file(text: &str) -> Result<Box<dyn OnDemand>, Box<Refusal>> {
+    Ok(router(&config::parse(text)?))
+}
+
+fn router(config: &Config) -> Box<dyn OnDemand> {
+    let interface = |nth| Interface { link: LinkId(nth), address: config.address };
+    let _ = config.speaks.says_arrivals();
+    config.speaks.router(Birth {
+        interfaces: (0..).map(interface).take(config.interfaces.len()).collect(),
+        serves: config.serves.clone(),
+        seq: 0,
+        seed: 1,
+        counter: 0,
+        wakes_at: Instant::ZERO + left(Duration::ZERO, config.speaks.rest(), Duration::ZERO),
+        trust: Trust { network: Some(config.network), ..Trust::default() },
+    })
+}
+
+/// The file of keys, with its permissions.
+pub fn keys(text: String, mode: u32) -> Result<Keys, String> {
+    let file = KeyFile { path: PathBuf::from("keys"), clock_within: None, users: vec![0] };
+    file.take(&Found { text, mode, owner: 0 })
+}
+
+/// The state file of an earlier start that ended at `marked`; it is `now`. The numbers that a daemon goes on from are
+/// kept over one more start.
+pub fn state(text: &str, [marked, rest, now]: [Duration; 3], wall: u64) {
+    let Kept { number, stamp } = kept(text);
+    assert!(left(marked, rest, now) <= rest);
+    let stamp = first_stamp(wall, stamp);
+    let written = text_of(number, Some(stamp));
+    let again = kept(&written);
+    assert_eq!((again.number.is_some(), again.stamp), (number.is_some(), stamp), "{written}");
+}

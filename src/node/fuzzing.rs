@@ -1,0 +1,111 @@
+//! Entrances of a node for fuzz targets.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig};
+use hopwise_core::{Endpoint, Instant, Machine};
+use hopwise_lab::located::Refusal;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::config::{self, link_id};
+use super::control::{Request, Response};
+use super::snapshot::Snapshot;
+use super::socks5::{Access, Own};
+use super::{metrics, paths, status, top};
+use crate::daemon::fuzzing::each;
+
+const NOW: Instant = Instant::from_millis(1);
+/// The peers of its connections.
+const PEERS: [[u8; 4]; 3] = [[10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 4]];
+
+/// The clients of a node's control socket, a line each.
+pub fn asked(lines: &[u8], is_routing: bool) {
+    let mut endpoint = endpoint();
+    each(lines, is_routing, |request| answer(&mut endpoint, request));
+    endpoint.handle_timeout(NOW + Duration::from_secs(1));
+}
+
+/// As a running node answers. Captures are other files than the fuzzer's.
+fn answer(endpoint: &mut Endpoint, request: Request) -> Response {
+    match request {
+        Request::Status => {
+            let connections = endpoint.connections();
+            Response::Status(Box::new(Snapshot { connections_open: connections, ..Snapshot::default() }))
+        }
+        Request::Paths { news } => {
+            paths::tell(NOW, endpoint, &news);
+            Response::Taken
+        }
+        Request::Arrivals { peer } => Response::Arrivals { flows: paths::heard(NOW, endpoint, peer) },
+        Request::CaptureStart { rotate_bytes, .. } => {
+            let checked = rotate_bytes.map_or(Ok(()), config::check_rotation);
+            Response::Refused { problem: checked.err().unwrap_or_default() }
+        }
+        Request::CaptureStop => Response::Refused { problem: String::new() },
+    }
+}
+
+/// A node with connections under way.
+fn endpoint() -> Endpoint {
+    let own = "10.0.0.1/24".parse().expect("a prefix");
+    let config = EndpointConfig::new(LinkConfig::wire(0, 1500, vec![own]), [1; 32]);
+    let mut endpoint =
+        Endpoint::new(config, Box::new(StandardAgents::default())).expect("the defaults are sound");
+    for (nth, peer) in (0..).zip(PEERS) {
+        let options = ConnectOptions { local_port: Some(40_000 + nth), ..ConnectOptions::default() };
+        endpoint.connect(NOW, (peer, 5_001).into(), &options).expect("there is room");
+    }
+    endpoint
+}
+
+/// A node's or a routing daemon's answer, as `hopwise status` and `hopwise top` show it.
+pub fn answered(text: &str) {
+    match serde_json::from_str(text) {
+        Ok(Response::Status(snapshot)) => {
+            let snapshot = *snapshot;
+            drop(status::page(&snapshot));
+            let area = Rect::new(0, 0, 80, 24);
+            top::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
+        }
+        Ok(Response::Routing(snapshot)) => drop(snapshot.page()),
+        Ok(Response::Capture(capture)) => {
+            let _ = (capture.is_whole(), capture.packets_lost(), capture.summary());
+        }
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// A request for the page of metrics. A browser's page of another name does not get it.
+pub fn scraped(request: &[u8]) {
+    let taken = metrics::verdict(request, &["n2.example".to_owned()]);
+    if taken.is_ok() {
+        let request = String::from_utf8_lossy(request).to_ascii_lowercase();
+        assert!(request.starts_with("get /metrics"), "{request}");
+        assert!(request.contains("host") || request.contains(" http/1.0"), "{request}");
+    }
+}
+
+/// The file of a node. An accepted one makes an endpoint, or the endpoint refuses it.
+pub fn file(text: &str) -> Result<(), Box<Refusal>> {
+    let config = config::parse(Path::new("a"), text)?;
+    let links = config.links.iter().enumerate().map(|(nth, link)| {
+        let mtu = link.mtu.unwrap_or(config::MTU);
+        LinkConfig {
+            crossings: link.crossings(),
+            ..LinkConfig::wire(link_id(nth).0, mtu, config.addresses_of(nth))
+        }
+    });
+    let of_core = config.endpoint(links.collect(), [1; 32]);
+    let agents = StandardAgents::new(config.tcp.profile.0);
+    if let Ok(mut endpoint) = Endpoint::new(of_core, Box::new(agents)) {
+        endpoint.set_rules(config.core_rules()).expect("they are its own");
+    }
+    drop(config.lacks_connections());
+    if let Some(socks5) = &config.socks5 {
+        let _ = (Access::new(socks5), Own::new(&config, socks5.listen.port()));
+    }
+    Ok(())
+}
