@@ -138,13 +138,14 @@ fn a_mistake_in_its_spec_is_refused_at_its_place() {
 #[test]
 fn its_text_is_a_part_of_the_version_that_results_carry() {
     let folder = Folder::new("version");
-    let version = folder.done(&["--version"]);
-    let (_, hash) = version.trim().rsplit_once('.').expect("a hash of the agents behind that of our sources");
+    let said = folder.done(&["--version"]);
+    // The commit follows, where the build knows one.
+    let version = said.split_whitespace().nth(1).expect("a version behind the name");
+    let (_, hash) = version.rsplit_once('.').expect("a hash of the agents behind that of our sources");
     assert!(hash.len() == 16 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
     let short = ["--arm", "growing", "--set", "run.duration=2s", "--set", "run.warmup=1s", "--out", "out"];
     folder.done(&[&["run", "examples/own-agent/growing.yaml"], &short[..]].concat());
     let record = fs::read_to_string(folder.0.join("out/settings.json")).expect("a run has settings");
-    let version = version.trim().rsplit(' ').next().expect("a version");
     assert!(record.contains(&format!("\"{version}\"")), "{version}: {record}");
 }
 
