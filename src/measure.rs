@@ -1,9 +1,10 @@
-//! `hopwise send` and `hopwise recv`, and their common parts: their carriers, their protocol, and their reports.
+//! `hopwise send` and `hopwise recv`, and their common parts: carriers, the protocol, and what an end tells of its side.
 
 pub(crate) mod carrier;
 pub(crate) mod flow;
 pub(crate) mod output;
 pub(crate) mod protocol;
+pub(crate) mod rate;
 pub(crate) mod recv;
-pub(crate) mod report;
 pub(crate) mod send;
+pub(crate) mod side;

@@ -18,7 +18,7 @@ use hopwise_host::{Capture, Link, LinkTeller, Stack, StackConfig, Tun, TunConfig
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::sleep;
 
-use super::report::SideReport;
+use super::side::SideReport;
 use crate::failure::Failure;
 use crate::node::{config, links};
 

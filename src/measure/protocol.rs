@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::report::SideReport;
+use super::side::SideReport;
 
+/// The default port of measurements, as for iperf3.
+pub(crate) const PORT: u16 = 5201;
 /// Ends with different numbers cannot work together.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const LONGEST_PLAN: usize = 1 << 10;

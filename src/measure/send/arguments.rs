@@ -1,0 +1,113 @@
+//! The arguments of `hopwise send`, and the measurement that they ask for.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use hopwise_lab::units::{Size, Time};
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::measure::carrier::LinkArguments;
+use crate::measure::flow::Enough;
+use crate::measure::protocol::{LARGEST_MESSAGE, PORT, Plan, VERSION, Work};
+
+/// Measure a path: send data to a `hopwise recv`, or receive data from it with --reverse
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --kernel 10.7.0.1/24 --time 10s
+  hopwise send 10.7.0.3 --config configs/node.yaml --parallel 4 --sender '[newreno, limit:8]' --json
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --file disk.img        # says whether its SHA-256 arrived
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --requests 10000 --reverse
+
+It runs a TCP stack of its own, on a TUN device that it makes (--address) or on the links of a node that does not
+run (--config). With --kernel-tcp it uses the kernel's TCP for comparison.")]
+pub(crate) struct Arguments {
+    /// Address, or address and port, of a `hopwise recv`
+    #[arg(value_parser = target)]
+    pub(super) to: SocketAddr,
+    /// Duration of the measurement (default 10s)
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["bytes", "file"])]
+    pub(super) time: Option<Time>,
+    /// Amount of data to send on each flow
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["file", "requests"])]
+    pub(super) bytes: Option<Size>,
+    /// File to send; its SHA-256 is compared at the other end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "reverse", "parallel"])]
+    pub(super) file: Option<PathBuf>,
+    /// Number of requests to send one after another, each timed (default 10000; with --time: as many as fit)
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
+    pub(super) requests: Option<u64>,
+    /// Size of a request in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    pub(super) request_bytes: u32,
+    /// Size of a response in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    pub(super) response_bytes: u32,
+    /// Let the other end send
+    #[arg(long, conflicts_with = "requests")]
+    pub(super) reverse: bool,
+    /// Number of flows at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub(super) parallel: u32,
+    /// Time between two printed rows; 0s prints none
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(super) interval: Time,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) link: LinkArguments,
+}
+
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+fn target(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, PORT)));
+    with_port.map_err(|_| "expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201".to_owned())
+}
+
+impl Arguments {
+    /// The plan for the other end.
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let time = self.time.map_or(DEFAULT_TIME, |time| time.0);
+        let work = match (self.requests, self.bytes, &self.file) {
+            (Some(_), ..) => {
+                let (request_bytes, response_bytes) = (self.request_bytes, self.response_bytes);
+                Work::Requests { request_bytes, response_bytes }
+            }
+            (None, Some(size), _) => Work::Bytes { bytes: size.0 },
+            (None, None, Some(path)) => {
+                let facts = std::fs::metadata(path)
+                    .map_err(|error| Failure::refused(path.display().to_string(), error))?;
+                Work::File { bytes: facts.len() }
+            }
+            (None, None, None) => Work::BulkFor { micros: micros(time) },
+        };
+        if !work.is_sound() {
+            let wanted =
+                format_args!("expected 1 to {LARGEST_MESSAGE} bytes for a question and for an answer");
+            return Err(Failure::refused("--request-bytes, --response-bytes", wanted));
+        }
+        let key = hopwise_host::random_key().map_err(|error| Failure::failed("draw a number", error))?;
+        let id = key.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
+        Ok(Plan { version: VERSION, id, flows: self.parallel, reverse: self.reverse, work })
+    }
+
+    /// The end of a flow of requests.
+    pub(super) fn enough(&self) -> Enough {
+        match (self.requests, self.time) {
+            (Some(most), None) => Enough::Asked(most),
+            (_, time) => Enough::At(Instant::now() + time.map_or(DEFAULT_TIME, |time| time.0)),
+        }
+    }
+
+    /// The time of the measurement, unless it is over bytes or requests.
+    pub(super) fn time_of(&self, work: Work) -> Option<Duration> {
+        let of_requests = self.time.map(|time| time.0).filter(|_| matches!(work, Work::Requests { .. }));
+        work.time().or(of_requests)
+    }
+}
