@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use hopwise_lab::located::{LoadError, Refusal};
+use hopwise_lab::store::StoreError;
 use miette::{Diagnostic as _, MietteHandler, MietteHandlerOpts};
 use textwrap::{WordSeparator, WordSplitter};
 
@@ -90,6 +91,21 @@ impl From<LoadError> for Failure {
         match error {
             LoadError::Unreadable { name, problem } => Failure::refused(name, problem),
             LoadError::Refused(refusal) => Failure::Located(refusal),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::Refused { folder, problem } => {
+                Failure::refused(folder.display().to_string(), problem)
+            }
+            StoreError::Failed { path, error } => {
+                let problem =
+                    format!("{}: {error}; what is written stays whole, and --resume goes on", path.display());
+                Failure::failed("writing records", problem)
+            }
         }
     }
 }

@@ -1,10 +1,9 @@
 //! `hopwise claims`: compares the claims of papers about these agents with runs.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
 use hopwise_lab::claims::{Outcome, claimed, judge, measured};
 use hopwise_lab::scenario::{Claim, Scenario};
@@ -13,43 +12,10 @@ use serde::Deserialize;
 use crate::failure::{Failure, printed};
 use crate::lab::trial::completed;
 
-mod table;
+mod arguments;
+mod printing;
 
-/// Compare the statements of papers with runs: reproduced, not reproduced or contradicted
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise claims
-  hopwise claims dca pgy
-  hopwise claims --quick
-  hopwise claims --markdown docs/claims.md
-
-Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
-rules of ns-2, which the papers used, and under those of the standard; with AODV, also under both rule sets of AODV.
-A file with `plan:` is computed, not run. Earlier runs are read from results/claims.")]
-pub(crate) struct Arguments {
-    /// Folders of papers (default: all)
-    #[arg(value_name = "PAPER")]
-    chosen: Vec<String>,
-    /// Run only the fastest scenarios with two seeds, within seconds; too few for small effects
-    #[arg(long)]
-    quick: bool,
-    /// Folder of the papers' folders
-    #[arg(long, value_name = "DIR", default_value = "configs/papers")]
-    papers: PathBuf,
-    /// Folder where runs are kept
-    #[arg(long, value_name = "DIR", default_value = "results/claims")]
-    out: PathBuf,
-    /// Write the table to this file too, as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-}
-
-impl Arguments {
-    fn wants(&self, paper: &str) -> bool {
-        self.chosen.is_empty() || self.chosen.iter().any(|chosen| chosen == paper)
-    }
-}
+pub(crate) use arguments::Arguments;
 
 /// Rules under which a figure is run.
 struct Setting {
@@ -101,42 +67,21 @@ struct NotRun {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (mut rows, mut count) = (Vec::new(), [0_usize; 3]);
+    let mut rows = Vec::new();
     for (paper, file) in files(arguments)? {
         for row in figure(arguments, &paper, &file)? {
-            printed(table::text(&row))?;
-            // The papers' own setting comes first.
-            if let Some(first) = row.judged.first() {
-                count[first.outcome as usize] += 1;
-            }
+            printed(printing::row(&row))?;
             rows.push(row);
         }
     }
     let not_run = not_run(arguments)?;
-    printed(not_run.iter().try_for_each(|one| {
-        writeln!(
-            hopwise_lab::plain::out(),
-            "{} {}: {}\n  not run: {}\n",
-            one.paper,
-            one.figure,
-            one.says,
-            one.needs
-        )
-    }))?;
+    printed(printing::not_run(&not_run))?;
     if let Some(file) = &arguments.markdown {
-        fs::write(file, table::markdown(&rows, &not_run)).map_err(|error| {
+        fs::write(file, printing::markdown(&rows, &not_run)).map_err(|error| {
             Failure::failed("writing the table", format_args!("{}: {error}", file.display()))
         })?;
     }
-    let [reproduced, not, contradicted] = count;
-    printed(writeln!(
-        hopwise_lab::plain::out(),
-        "under the papers' own rules: {reproduced} {}, {not} {}, {contradicted} {}; {} not run",
-        Outcome::Reproduced,
-        Outcome::NotReproduced,
-        Outcome::Contradicted,
-        not_run.len()
-    ))
+    printed(printing::sums(&rows, &not_run))
 }
 
 /// Papers and their figures' files, in the order of their names.

@@ -1,105 +1,35 @@
 //! `hopwise trial`: all arms of a scenario over many seeds, and the findings.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal, Write};
-use std::num::NonZero;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
 use hopwise_core::Instant;
-use hopwise_core::narrow::as_u32;
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::findings::Findings;
-use hopwise_lab::record::{Record, Shard, Trial};
+use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{Bundle, html};
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
-use hopwise_lab::units::Time;
-use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
 use crate::lab::live;
-use crate::scenario::{Bounds, OfLive, OfScenario, world};
-use crate::{signals, table};
-use progress::Progress;
+use crate::scenario::Bounds;
+use crate::signals;
 
+mod arguments;
+mod printing;
 mod progress;
 mod runner;
 mod stopped;
 mod worlds;
 
-/// Run all arms of a scenario over many seeds, and report which is faster and how surely
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise trial configs/chain.yaml
-  hopwise trial configs/chain.yaml --seeds 20 --set topology.hops=12 --out results/chain-12
-  hopwise trial configs/chain.yaml --resume
-  hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
-  hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
-  hopwise trial configs/live/chain4.yaml --world sim,netns --for 10m
-
-The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
-and gives the same results to the byte (world sim).
-With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
-  hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    of: OfScenario,
-    /// World that the scenario runs in, such as netns, or several to compare, the reference first, such as sim,netns
-    /// [default: as in the file, otherwise sim]
-    #[arg(long = "world", value_name = "W,…", value_parser = world, value_delimiter = ',')]
-    worlds: Vec<World>,
-    #[command(flatten)]
-    keeps: OfLive,
-    /// Number of runs of each arm (default: as in the scenario)
-    #[arg(long, value_name = "N", value_parser = seeds)]
-    seeds: Option<u32>,
-    /// Number of runs at the same time (default: number of cores)
-    #[arg(long, value_name = "N", value_parser = jobs)]
-    jobs: Option<NonZero<usize>>,
-    /// Time after which no further block of runs begins, such as 30m; the blocks that are complete count
-    #[arg(long = "for", value_name = "TIME")]
-    within: Option<Time>,
-    /// Continue the trial in the folder: run only what is missing
-    #[arg(long)]
-    resume: bool,
-    /// Run only part I of N, such as 2/8; `hopwise report` joins the parts
-    #[arg(long, value_name = "I/N", value_parser = shard)]
-    shard: Option<Shard>,
-    /// Print one JSON object on standard output and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Write what each radio sends and decodes to captures/RUN/NODE.pcapng, and the packets of the end nodes
-    /// to captures/RUN/ends/NODE.pcapng
-    #[arg(long)]
-    capture: bool,
-}
-
-/// The most seeds of a trial.
-const MOST_SEEDS: u32 = 100_000;
-
-fn seeds(text: &str) -> Result<u32, String> {
-    let seeds = text.parse().ok().filter(|seeds| (1..=MOST_SEEDS).contains(seeds));
-    seeds.ok_or_else(|| format!("expected a whole number from 1 to {MOST_SEEDS}"))
-}
-
-fn jobs(text: &str) -> Result<NonZero<usize>, String> {
-    text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())
-}
-
-fn shard(text: &str) -> Result<Shard, String> {
-    let wanted = || "expected a part and their number, such as 2/8".to_owned();
-    let (index, count) = text.split_once('/').ok_or_else(wanted)?;
-    match (index.parse(), count.parse()) {
-        (Ok(index), Ok(count)) if index > 0 && index <= count => Ok(Shard { index, count }),
-        _ => Err(wanted()),
-    }
-}
+pub(crate) use arguments::Arguments;
+use progress::Progress;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [_, _, ..] = arguments.worlds[..] {
@@ -118,10 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check(&campaign, within)?;
     let folder = arguments.of.folder(&scenario);
     let made = made(arguments, (&scenario, &campaign), &folder, within)?;
-    printed(match arguments.json {
-        true => writeln!(hopwise_lab::plain::out(), "{}", made.summary),
-        false => print(&campaign.trial, &made),
-    })
+    printed(printing::result(&campaign.trial, &made, arguments.json))
 }
 
 /// Refuses a trial before its first run if its world cannot play an arm at a point, or not one block in that time. No
@@ -151,6 +78,8 @@ fn check(campaign: &Campaign, within: Option<Duration>) -> Result<(), Failure> {
         _ => live::check_user(campaign.world),
     }
 }
+
+const REPORT: &str = "report.html";
 
 /// A trial that was made, with its reports.
 #[derive(Debug)]
@@ -269,42 +198,4 @@ fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bu
 enum Ended {
     WithVerdicts,
     InTime,
-}
-
-fn print(trial: &Trial, made: &Made) -> io::Result<()> {
-    let Made { bundle: Bundle { records, .. }, ended, findings, folder, .. } = made;
-    let mut out = hopwise_lab::plain::out();
-    writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
-    let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
-    if let Some(shard) = trial.shard {
-        writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
-    } else if blocks < as_u32(trial.seeds.len()) {
-        let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
-        writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
-    }
-    writeln!(out)?;
-    out.flush()?;
-    table::print_verdicts(&findings.text(table::width()))?;
-    writeln!(
-        out,
-        "{} shows it all; tables and the records, with every setting in force, are beside it",
-        folder.join(REPORT).display()
-    )
-}
-
-const REPORT: &str = "report.html";
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
-        match error {
-            StoreError::Refused { folder, problem } => {
-                Failure::refused(folder.display().to_string(), problem)
-            }
-            StoreError::Failed { path, error } => {
-                let problem =
-                    format!("{}: {error}; what is written stays whole, and --resume goes on", path.display());
-                Failure::failed("writing records", problem)
-            }
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! One scenario in several worlds, and whether they agree.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,11 @@ use hopwise_lab::campaign::Campaign;
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::world::World;
 
-use super::{Arguments, Made, check, made, print};
+use super::{Arguments, Made, check, made, printing};
 use crate::failure::{self, Failure, printed};
 
 /// The file of the comparison, beside a folder for each world.
-const AGREEMENT: &str = "agreement.json";
+pub(super) const AGREEMENT: &str = "agreement.json";
 
 /// Runs the trial in each world, one after the other, and compares the worlds.
 pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure> {
@@ -40,12 +39,9 @@ pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure
         ran.push(in_world(arguments, scenario, &folder.join(world.name()), budget.share(world))?);
     }
     let agreement = Agreement::of(&ran);
-    let json = agreement.json();
-    hopwise_lab::store::write_whole(&folder.join(AGREEMENT), format!("{json}\n").as_bytes())?;
-    printed(match arguments.json {
-        true => writeln!(hopwise_lab::plain::out(), "{json}"),
-        false => say(&agreement, &folder),
-    })
+    let json = format!("{}\n", agreement.json());
+    hopwise_lab::store::write_whole(&folder.join(AGREEMENT), json.as_bytes())?;
+    printed(printing::agreement(&agreement, &folder, arguments.json))
 }
 
 /// Makes the trial of one world in its own folder, and reports it.
@@ -63,19 +59,10 @@ fn in_world(
     }
     let made = made(arguments, (scenario, &campaign), folder, within)?;
     if !arguments.json {
-        printed(
-            writeln!(hopwise_lab::plain::out(), "In {world}:\n").and_then(|()| print(&campaign.trial, &made)),
-        )?;
+        printed(printing::in_world(world, &campaign.trial, &made))?;
     }
     let Made { bundle, .. } = made;
     Ok(InWorld { trial: bundle.trial, records: bundle.records })
-}
-
-fn say(agreement: &Agreement, folder: &Path) -> io::Result<()> {
-    let mut out = hopwise_lab::plain::out();
-    writeln!(out, "\nWorlds compared: {}\n", agreement.worlds.join(", "))?;
-    write!(out, "{}", agreement.text())?;
-    writeln!(out, "{} has the same figures for programs", folder.join(AGREEMENT).display())
 }
 
 /// The time of `--for`, shared among the worlds that take real time.

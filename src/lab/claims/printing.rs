@@ -1,14 +1,15 @@
-//! Claims and their results, as text and as Markdown.
+//! Prints claims and their results, as text and as Markdown.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use hopwise_lab::claims::Outcome;
 use hopwise_lab::sim::certificate_hash;
 use hopwise_lab::version;
 
 use super::{Judged, NotRun, Row};
 
-pub(super) fn text(row: &Row) -> io::Result<()> {
+pub(super) fn row(row: &Row) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     writeln!(out, "{} {}: {}", row.paper, row.figure, row.says)?;
     writeln!(out, "  claimed             {}", row.claimed)?;
@@ -19,6 +20,30 @@ pub(super) fn text(row: &Row) -> io::Result<()> {
         writeln!(out, "  {note}")?;
     }
     writeln!(out)
+}
+
+pub(super) fn not_run(all: &[NotRun]) -> io::Result<()> {
+    let mut out = hopwise_lab::plain::out();
+    all.iter().try_for_each(|one| {
+        writeln!(out, "{} {}: {}\n  not run: {}\n", one.paper, one.figure, one.says, one.needs)
+    })
+}
+
+/// The number of claims by their outcome under the papers' own rules, which are the first setting.
+pub(super) fn sums(rows: &[Row], not_run: &[NotRun]) -> io::Result<()> {
+    let mut count = [0_usize; 3];
+    for first in rows.iter().filter_map(|row| row.judged.first()) {
+        count[first.outcome as usize] += 1;
+    }
+    let [reproduced, not, contradicted] = count;
+    writeln!(
+        hopwise_lab::plain::out(),
+        "under the papers' own rules: {reproduced} {}, {not} {}, {contradicted} {}; {} not run",
+        Outcome::Reproduced,
+        Outcome::NotReproduced,
+        Outcome::Contradicted,
+        not_run.len()
+    )
 }
 
 const HEAD: &str = "\

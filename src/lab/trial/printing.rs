@@ -1,0 +1,59 @@
+//! Prints the findings of a trial for people, or for a program.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use hopwise_core::narrow::as_u32;
+use hopwise_lab::agreement::Agreement;
+use hopwise_lab::record::Trial;
+use hopwise_lab::report::Bundle;
+
+use super::worlds::AGREEMENT;
+use super::{Ended, Made, REPORT};
+use crate::table;
+
+/// The verdicts as a table, or the whole summary as one JSON object.
+pub(super) fn result(trial: &Trial, made: &Made, is_json: bool) -> io::Result<()> {
+    if is_json {
+        return writeln!(hopwise_lab::plain::out(), "{}", made.summary);
+    }
+    verdicts(trial, made)
+}
+
+/// The verdicts in one of several worlds.
+pub(super) fn in_world(world: &str, trial: &Trial, made: &Made) -> io::Result<()> {
+    writeln!(hopwise_lab::plain::out(), "In {world}:\n")?;
+    verdicts(trial, made)
+}
+
+fn verdicts(trial: &Trial, made: &Made) -> io::Result<()> {
+    let Made { bundle: Bundle { records, .. }, ended, findings, folder, .. } = made;
+    let mut out = hopwise_lab::plain::out();
+    writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
+    let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
+    if let Some(shard) = trial.shard {
+        writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
+    } else if blocks < as_u32(trial.seeds.len()) {
+        let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
+        writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
+    }
+    writeln!(out)?;
+    out.flush()?;
+    table::print_verdicts(&findings.text(table::width()))?;
+    writeln!(
+        out,
+        "{} shows it all; tables and the records, with every setting in force, are beside it",
+        folder.join(REPORT).display()
+    )
+}
+
+/// The comparison of several worlds, as a table or as one JSON object.
+pub(super) fn agreement(agreement: &Agreement, folder: &Path, is_json: bool) -> io::Result<()> {
+    let mut out = hopwise_lab::plain::out();
+    if is_json {
+        return writeln!(out, "{}", agreement.json());
+    }
+    writeln!(out, "\nWorlds compared: {}\n", agreement.worlds.join(", "))?;
+    write!(out, "{}", agreement.text())?;
+    writeln!(out, "{} has the same figures for programs", folder.join(AGREEMENT).display())
+}
