@@ -2,74 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use hopwise_lab::units::{Size, UnitError};
-
 use crate::failure::{Failure, say};
-use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
 
-use summary::Summary;
-
+mod arguments;
 mod ethernet;
 mod mac;
 mod radio;
 mod summary;
 mod why;
 
-/// Capture the packets of a running node with the reason of each, or explain the packets of a capture
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise capture start n2.pcapng --rotate 64MiB --files 8
-  hopwise capture stop
-  hopwise capture why n2.pcapng 17
-  hopwise capture why n2.pcapng --summary
-  wireshark n2.pcapng         # the reasons are the packets' comments")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    control: Control,
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// Start a capture in pcapng format; the daemon's user needs permission to write the file
-    Start {
-        /// File to write
-        #[arg(value_parser = named)]
-        file: PathBuf,
-        /// Name of a link to capture (default: all); repeatable
-        #[arg(long, value_name = "NAME")]
-        link: Vec<String>,
-        /// Size of a file before the next one starts, 64KiB or more; a larger packet gets a file of its own
-        #[arg(long, value_name = "SIZE", value_parser = rotation)]
-        rotate: Option<Size>,
-        /// Number of rotated files to keep, 1 or more
-        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-        files: u32,
-    },
-    /// End the capture and report what was written and what was lost
-    Stop,
-    /// Explain in a sentence why a packet was sent or what became of it, or summarize all packets
-    Why {
-        /// Capture to read
-        file: PathBuf,
-        /// Number of the packet, as Wireshark counts
-        #[arg(value_parser = clap::value_parser!(u64).range(1..), required_unless_present = "summary")]
-        frame: Option<u64>,
-        /// Count by connection and rule: ACKs and the delay of each, packets sent and dropped; for a radio
-        /// also tries and losses
-        #[arg(long, conflicts_with = "frame")]
-        summary: bool,
-        /// Print the summary as one JSON object
-        #[arg(long, requires = "summary")]
-        json: bool,
-    },
-}
+use arguments::Action;
+pub(crate) use arguments::Arguments;
+use summary::Summary;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
@@ -97,21 +44,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let ended = ask(&arguments.control, &Request::CaptureStop)?;
             say(&ended.summary().join("\n  "))
         }
-    }
-}
-
-fn rotation(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse().map_err(|error: UnitError| error.to_string())?;
-    check_rotation(size.0).map(|()| size)
-}
-
-/// The daemon writes the file, and cannot use this command's standard output.
-fn named(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "-" => {
-            Err("the daemon writes into a file: expected its name, such as n2.pcapng (./- is a name)".into())
-        }
-        name => Ok(name.into()),
     }
 }
 

@@ -13,7 +13,7 @@ mod connections;
 mod files;
 mod findings;
 mod frames;
-mod page;
+mod printing;
 
 use connections::Connections;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = if *json {
         serde_json::to_string(&findings).map_err(|error| Failure::failed("write JSON", error))?
     } else {
-        page::of(&findings)
+        printing::page(&findings)
     };
     say(text.trim_end())?;
     findings.verdict()

@@ -11,7 +11,7 @@ use hopwise_core::trace::text::{EVENT_NAMES, TraceLine, TraceReader};
 
 use crate::failure::{self, Failure};
 
-mod print;
+mod printing;
 mod time;
 
 use time::parse_time;
@@ -88,7 +88,7 @@ fn copy(
 ) -> Result<(), Failure> {
     let mut reader = TraceReader::new();
     let mut bytes = Vec::new();
-    let mut written = if arguments.json { Ok(()) } else { print::head(out) };
+    let mut written = if arguments.json { Ok(()) } else { printing::head(out) };
     while written.is_ok() {
         bytes.clear();
         let read = input.take(LONGEST_LINE).read_until(b'\n', &mut bytes);
@@ -100,7 +100,7 @@ fn copy(
             return Err(Failure::refused(name, format_args!("line {next}: expected a line of UTF-8 text")));
         };
         match reader.line(text).map_err(|error| Failure::refused(name, error))? {
-            Some(line) if arguments.wants(&line) => written = print::line(&line, arguments.json, out),
+            Some(line) if arguments.wants(&line) => written = printing::line(&line, arguments.json, out),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use hopwise_agents::spec::nearest;
 
 use crate::failure::Failure;
 
-mod print;
+mod printing;
 
 /// List the agents that a connection can use, or show one
 #[derive(Args, Debug)]
@@ -38,11 +38,11 @@ enum Sub {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let out = &mut BufWriter::new(hopwise_lab::plain::out());
     let written = match (&arguments.subcommand, arguments.json) {
-        (None, false) => print::list(registry::all(), out),
-        (None, true) => print::array(registry::all(), out),
+        (None, false) => printing::list(registry::all(), out),
+        (None, true) => printing::array(registry::all(), out),
         (Some(Sub::Show { name }), json) => {
             let agents = find(name)?;
-            if json { print::objects(&agents, out) } else { print::each(&agents, out) }
+            if json { printing::objects(&agents, out) } else { printing::each(&agents, out) }
         }
     };
     finish(written.and_then(|()| out.flush()))

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_lab::cost::Meter;
 use hopwise_lab::live::guest;
@@ -11,60 +10,19 @@ use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::{Armed, NoPlan, Prepared, Scenario};
 use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
-use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
 use crate::lab::live::{Director, Run};
-use crate::scenario::{OfLive, OfRun, world};
+use crate::scenario::OfRun;
 use crate::signals;
 
 mod airtime;
+mod arguments;
 mod files;
-mod report;
+mod printing;
 pub(crate) mod watch;
 
-/// Run one arm of a scenario once, in virtual time or in real time
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise run configs/calibration/ns2-chain.yaml --seed 1
-  hopwise run configs/chain.yaml --arm delayed --set topology.hops=12 --set run.duration=60s
-  hopwise run configs/chain.yaml --arm every --airtime --capture
-  hopwise run configs/calibration/ns2-chain.yaml --set 'arms.x.sender=[newreno, \"limit:4\"]' --json | jq .total
-
-In the world sim the same seed gives the same figures on every machine.")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    of: OfRun,
-    /// World that the scenario runs in: sim (virtual time), netns (real time between network namespaces; needs root) or
-    /// hwsim (a kernel's Wi-Fi stack in an emulated machine, by its own clock) [default: as in the file, otherwise sim]
-    #[arg(long, value_name = "W", value_parser = world)]
-    world: Option<World>,
-    #[command(flatten)]
-    keeps: OfLive,
-    /// Name of the arm to run; needed if the scenario has several
-    #[arg(long, value_name = "A")]
-    arm: Option<String>,
-    /// Print one JSON object on standard output and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Show how each node's radio spent its time
-    #[arg(long, conflicts_with = "json")]
-    airtime: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes' endpoints to
-    /// ends/NODE.pcapng
-    #[arg(long)]
-    capture: bool,
-    /// Write how every radio saw every frame to frames.csv
-    #[arg(long)]
-    frames: bool,
-    /// Write windows and queue lengths over time, and the last frames, to series.csv
-    #[arg(long)]
-    series: bool,
-    /// Write the traces of the end nodes and of the gateway to NODE.trace.txt; arms of the kernel have none
-    #[arg(long)]
-    trace: bool,
-}
+pub(crate) use arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let OfRun { scenario: of, seed } = &arguments.of;
@@ -98,10 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let cost = meter.stop(events);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
     files::write_air(&out, &results, &prepared)?;
-    if arguments.json {
-        return printed(report::print_json(&result, &cost));
-    }
-    printed(report::print_text(&result, &cost, &out))?;
+    printed(printing::result(&result, &cost, &out, arguments.json))?;
     if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
 }
 
@@ -139,10 +94,7 @@ fn live(arguments: &Arguments, scenario: &Scenario, arm: &Armed) -> Result<(), F
     let result = Director::new(out.clone(), arguments.keeps.bounds(), &ends).direct(&run, &mut |_| Ok(()))?;
     let cost = meter.stop(0);
     files::write(&out, &result, &cost, &arm.settings_of_run())?;
-    if arguments.json {
-        return printed(report::print_json(&result, &cost));
-    }
-    printed(report::print_text(&result, &cost, &out))
+    printed(printing::result(&result, &cost, &out, arguments.json))
 }
 
 /// Returns also the number of events that the simulation took.

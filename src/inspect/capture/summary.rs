@@ -1,6 +1,6 @@
 //! Summary of a capture's comments: the rules that decided, how often, and how long segments waited.
 
-mod page;
+mod printing;
 
 use std::collections::BTreeMap;
 use std::path::Path;

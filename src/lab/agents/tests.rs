@@ -8,7 +8,7 @@ fn printed(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 
 #[test]
 fn the_list_has_every_agent_once_under_its_kind() {
-    let text = printed(|out| print::list(registry::all(), out));
+    let text = printed(|out| printing::list(registry::all(), out));
     let (receivers, rest) = text.split_once("Sender agents").expect("all kinds");
     let (senders, base_stations) = rest.split_once("Base-station agents").expect("all kinds");
     for agent in registry::all() {
@@ -28,7 +28,7 @@ fn the_list_has_every_agent_once_under_its_kind() {
 #[test]
 fn what_is_shown_has_the_rule_every_parameter_the_paper_and_the_deviations() {
     for agent in registry::all() {
-        let text = printed(|out| print::one(agent, out));
+        let text = printed(|out| printing::one(agent, out));
         for title in ["\nRule\n", "\nSource\n", "\nParameters\n", "\nDeviations\n"] {
             assert!(text.contains(title), "{}: {title}", agent.name);
         }
@@ -41,21 +41,21 @@ fn what_is_shown_has_the_rule_every_parameter_the_paper_and_the_deviations() {
 
 #[test]
 fn defaults_and_what_is_accepted_are_told_with_their_units() {
-    let text = printed(|out| print::each(&find("delayed").expect("an agent"), out));
+    let text = printed(|out| printing::each(&find("delayed").expect("an agent"), out));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         flat.contains("a whole number of segments from 2 to 65535 (default 2; its name may be left out)"),
         "{text}"
     );
     assert!(flat.contains("a time with its unit from 1ms to 490ms (default 100ms)"), "{text}");
-    let text = printed(|out| print::each(&find("newreno").expect("an agent"), out));
+    let text = printed(|out| printing::each(&find("newreno").expect("an agent"), out));
     assert!(text.contains("that owns the congestion window"), "{text}");
     assert!(text.contains("under profile ns2 2"), "{text}");
 }
 
 #[test]
 fn a_program_gets_the_same_as_objects() {
-    let text = printed(|out| print::array(registry::all(), out));
+    let text = printed(|out| printing::array(registry::all(), out));
     let all: Vec<serde_json::Value> = serde_json::from_str(&text).expect("an array");
     assert_eq!(all.len(), registry::all().len());
     let limit = all.iter().find(|agent| agent["name"] == "limit").expect("an agent");
@@ -89,12 +89,12 @@ fn a_spec_in_place_of_a_name_is_answered_with_the_name() {
 
 #[test]
 fn a_name_that_both_kinds_have_shows_both() {
-    let text = printed(|out| print::each(&find("train").expect("two agents"), out));
+    let text = printed(|out| printing::each(&find("train").expect("two agents"), out));
     assert!(
         text.contains("train: a receiver agent\n") && text.contains("train: a sender agent that owns"),
         "{text}"
     );
-    let text = printed(|out| print::objects(&find("train").expect("two agents"), out));
+    let text = printed(|out| printing::objects(&find("train").expect("two agents"), out));
     let kinds: Vec<_> = serde_json::Deserializer::from_str(&text)
         .into_iter::<serde_json::Value>()
         .map(|agent| agent.expect("an object")["kind"].clone())

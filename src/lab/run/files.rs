@@ -11,7 +11,6 @@ use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::{NodeResult, QueueWait, Results};
 use serde_json::Value;
 
-use super::report;
 use crate::failure::Failure;
 
 /// run.json, settings.json, flows.csv and cost.json.
@@ -20,8 +19,9 @@ pub(crate) fn write(folder: &Path, result: &RunResult, cost: &Cost, settings: &V
         Failure::failed("writing results", format_args!("{}: {error}", folder.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let mut run = Vec::new();
-    report::write(result, &mut run).map_err(|error| failed(&error))?;
+    // Without its cost, so that two runs of one seed are equal to the byte.
+    let mut run = serde_json::to_vec_pretty(result).map_err(|error| failed(&error))?;
+    run.push(b'\n');
     let spent = Spent { id: None, host: host(), cost };
     let cost = serde_json::to_vec_pretty(&spent).map_err(|error| failed(&error))?;
     let settings = serde_json::to_vec_pretty(settings).map_err(|error| failed(&error))?;

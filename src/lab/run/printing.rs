@@ -1,4 +1,4 @@
-//! The result of a run in a file and on the screen.
+//! Prints the result of a run for people, or for a program.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,12 +9,6 @@ use serde::Serialize;
 
 use crate::table::known;
 
-/// Writes the result without its cost, so that two runs of one seed are equal to the byte.
-pub(super) fn write(result: &RunResult, to: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *to, result)?;
-    writeln!(to)
-}
-
 #[derive(Serialize)]
 struct WithCost<'a> {
     #[serde(flatten)]
@@ -22,13 +16,17 @@ struct WithCost<'a> {
     cost: &'a Cost,
 }
 
-pub(super) fn print_json(result: &RunResult, cost: &Cost) -> io::Result<()> {
+pub(super) fn result(result: &RunResult, cost: &Cost, folder: &Path, is_json: bool) -> io::Result<()> {
+    if is_json { json(result, cost) } else { text(result, cost, folder) }
+}
+
+fn json(result: &RunResult, cost: &Cost) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     serde_json::to_writer(&mut out, &WithCost { result, cost })?;
     writeln!(out)
 }
 
-pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
+fn text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     writeln!(
         out,

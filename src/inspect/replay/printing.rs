@@ -1,4 +1,4 @@
-//! The replay as text.
+//! Prints the replay for people.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const OPEN_LOOP: &str = "\
 Other agents got the arrivals that the ACKs of the live agent led to. Their own ACKs would have led to others, at\n\
 other times. Their waits end where they decide; what the link then delays is not in them.\n";
 
-pub(super) fn of(findings: &Findings) -> String {
+pub(super) fn page(findings: &Findings) -> String {
     let mut page = String::new();
     for connection in &findings.connections {
         push(&mut page, connection);

@@ -1,4 +1,4 @@
-//! The summary as text: a table for each kind that occurs.
+//! Prints the summary for people: a table for each kind that occurs.
 
 use std::fmt::Write as _;
 
