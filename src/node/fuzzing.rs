@@ -66,9 +66,9 @@ pub fn answered(text: &str) {
     match serde_json::from_str(text) {
         Ok(Response::Status(snapshot)) => {
             let snapshot = *snapshot;
-            drop(status::page(&snapshot));
+            drop(status::printing::page(&snapshot));
             let area = Rect::new(0, 0, 80, 24);
-            top::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
+            top::printing::draw(&snapshot, Some(&snapshot), area, &mut Buffer::empty(area));
         }
         Ok(Response::Routing(snapshot)) => drop(snapshot.page()),
         Ok(Response::Capture(capture)) => {

@@ -4,18 +4,17 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise_lab::units::{Size, Time};
-use ratatui::buffer::Buffer;
+use hopwise_lab::units::Time;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Row, Table, Widget};
 
 use crate::failure::Failure;
 use crate::node::control::client::Control;
 use crate::node::snapshot::Snapshot;
-use crate::node::status::{self, COLUMNS};
+use crate::node::status;
+
+pub(super) mod printing;
+
+use printing::draw;
 
 /// Watch a running node's connections: agents, cwnd, RTT, ACKs per segment
 #[derive(Args, Debug)]
@@ -37,18 +36,12 @@ pub(crate) struct Arguments {
     once: bool,
 }
 
-/// The size of one frame without a terminal that gives one.
-const COLUMNS_OF_TEXT: u16 = 180;
-const HEAD_LINES: u16 = 2;
-
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let snapshot = status::ask(&arguments.control)?;
     if arguments.once {
-        let rows = u16::try_from(snapshot.connections.len()).unwrap_or(u16::MAX - 8);
-        let area = Rect::new(0, 0, COLUMNS_OF_TEXT, rows + HEAD_LINES + 1);
-        let mut buffer = Buffer::empty(area);
-        draw(&snapshot, None, area, &mut buffer);
-        return crate::failure::printed(hopwise_lab::plain::out().write_all(text_of(&buffer).as_bytes()));
+        return crate::failure::printed(
+            hopwise_lab::plain::out().write_all(printing::text(&snapshot).as_bytes()),
+        );
     }
     if !io::stdout().is_terminal() {
         return Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"));
@@ -84,86 +77,4 @@ fn is_quit(within: Duration) -> io::Result<bool> {
     }
     let Event::Key(key) = event::read()? else { return Ok(false) };
     Ok(key.kind == KeyEventKind::Press && matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
-}
-
-pub(super) fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut Buffer) {
-    let [head, body] = Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Min(1)]).areas(area);
-    let (Snapshot { node, uptime_s, .. }, connections) = (snapshot, snapshot.connections_told());
-    let drops = snapshot.drops.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-    let lines = vec![
-        Line::from(format!("{node}  up {uptime_s:.0} s  {connections}  {drops} drops")),
-        Line::from(rates(snapshot, before)),
-    ];
-    Paragraph::new(lines).render(head, buffer);
-    let rows: Vec<_> = snapshot.connections.iter().map(status::cells).collect();
-    let widths = (0..COLUMNS.len()).map(|nth| {
-        let widest = rows.iter().map(|row| row[nth].chars().count()).chain([COLUMNS[nth].len()]).max();
-        Constraint::Length(widest.and_then(|width| u16::try_from(width).ok()).unwrap_or(8))
-    });
-    let header = Row::new(COLUMNS).style(Style::new().add_modifier(Modifier::BOLD));
-    let table =
-        Table::new(rows.iter().map(|row| Row::new(row.clone())), widths).header(header).column_spacing(2);
-    Widget::render(table, body, buffer);
-}
-
-/// Data that the links carried since the previous frame.
-fn rates(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
-    let part = |link: &crate::node::snapshot::LinkSnapshot| {
-        let old = before.and_then(|before| before.links.iter().find(|old| old.name == link.name));
-        let seconds = before.map_or(0.0, |before| snapshot.uptime_s - before.uptime_s);
-        let (received, sent) = old.map_or((0, 0), |old| (old.received_bytes, old.sent_bytes));
-        let rate = |now: u64, old: u64| match old_rate(now.saturating_sub(old), seconds) {
-            Some(rate) => format!("{}/s", Size(rate)),
-            None => Size(now).to_string(),
-        };
-        format!(
-            "{}: in {}, out {}",
-            link.name,
-            rate(link.received_bytes, received),
-            rate(link.sent_bytes, sent)
-        )
-    };
-    snapshot.links.iter().map(part).collect::<Vec<_>>().join("   ")
-}
-
-fn old_rate(bytes: u64, seconds: f64) -> Option<u64> {
-    let micros = Duration::try_from_secs_f64(seconds).ok()?.as_micros();
-    (micros > 0).then(|| u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX))
-}
-
-fn text_of(buffer: &Buffer) -> String {
-    let mut text = String::new();
-    for y in 0..buffer.area.height {
-        let line: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::node::snapshot::{ConnSnapshot, LinkSnapshot};
-
-    #[test]
-    fn a_frame_shows_connections_and_what_links_carry_a_second() {
-        let conn = ConnSnapshot { id: 7, receiver: "delayed:d=3".into(), ..ConnSnapshot::default() };
-        let link =
-            |bytes| LinkSnapshot { name: "hw0".into(), received_bytes: bytes, ..LinkSnapshot::default() };
-        let at = |uptime_s, bytes| Snapshot {
-            node: "n2".into(),
-            uptime_s,
-            links: vec![link(bytes)],
-            connections: vec![conn.clone()],
-            ..Snapshot::default()
-        };
-        let area = Rect::new(0, 0, COLUMNS_OF_TEXT, 4);
-        let mut buffer = Buffer::empty(area);
-        draw(&at(4.0, 5120), Some(&at(2.0, 1024)), area, &mut buffer);
-        let text = text_of(&buffer);
-        assert!(text.contains("hw0: in 2.0 KiB/s, out 0 B/s"), "{text}");
-        assert!(text.contains("id  local"), "{text}");
-        assert!(text.contains("7 ") && text.contains("delayed:d=3"), "{text}");
-    }
 }
