@@ -5,61 +5,23 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, wait_to_read};
 use hopwise_lab::live::air as live;
-use hopwise_lab::units::Time;
 
 use crate::daemon::log;
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
-use crate::scenario::{OfRun, first_arm_unless};
+use crate::scenario::first_arm_unless;
 use crate::signals;
 
+mod arguments;
 pub(crate) mod medium;
 mod report;
 pub(crate) mod stations;
 
+pub(crate) use arguments::Arguments;
 use report::Report;
-
-/// Run real programs over a scenario's radios in real time: a network namespace with a TAP device for each
-/// node
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise air configs/chain.yaml --set topology.hops=3
-  ip netns exec chain-n0 ping 10.0.0.4          # meanwhile; the nodes are 10.0.0.1, 10.0.0.2, …
-  ip netns exec chain-n3 iperf3 -s
-  hopwise air configs/chain.yaml --capture --for 60s --json
-
-Frames that a node sends on its device air0 go over the scenario's radio: 802.11 with its collisions, losses, movement
-and outages, as in `hopwise run`. The kernels of the nodes forward. With `routing: { protocol: static }` they have the
-shortest routes; otherwise they have none until a routing program finds some. Flows and agents of the scenario are
-ignored. It needs root, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and then removes its namespaces. The namespaces of
-a killed one are removed by the next one with the same prefix.")]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    of: OfRun,
-    /// Arm whose settings apply, if arms change settings (default: the first arm)
-    #[arg(long, value_name = "A")]
-    arm: Option<String>,
-    /// Prefix of the namespaces' names, before the node's name (default: the name of the scenario)
-    #[arg(long, value_name = "P")]
-    prefix: Option<String>,
-    /// Time after which it ends (default: until SIGTERM or SIGINT)
-    #[arg(long = "for", value_name = "TIME")]
-    lasts: Option<Time>,
-    /// Print one JSON object on standard output at the end and nothing else
-    #[arg(long)]
-    json: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
-    #[arg(long)]
-    capture: bool,
-    /// Write how every radio saw every frame to frames.csv
-    #[arg(long)]
-    frames: bool,
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = arguments.of.scenario.load()?;

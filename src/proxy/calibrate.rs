@@ -44,6 +44,17 @@ const SLOPES_DB_S: [f64; 5] = [2.0, 5.0, 10.0, 20.0, 40.0];
 const SHADOWS_DB: [f64; 3] = [0.0, 2.0, 4.0];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let rows = rows(arguments)?;
+    let text = if arguments.json {
+        Value::Array(rows.iter().map(|(signal, found)| value(signal, found)).collect()).to_string()
+    } else {
+        table(&rows)
+    };
+    failure::say(text.trim_end())
+}
+
+/// The forecasts for each kind of signal.
+fn rows(arguments: &Arguments) -> Result<Vec<(Signal, Calibration)>, Failure> {
     let of = |given: Option<f64>, usual: &[f64]| given.map_or(usual.to_vec(), |given| vec![given]);
     let slopes = of(arguments.slope, &SLOPES_DB_S);
     let mut rows = Vec::new();
@@ -54,12 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             rows.push((signal, calibrate(&signal, arguments.fades, arguments.seed)));
         }
     }
-    let text = if arguments.json {
-        Value::Array(rows.iter().map(|(signal, found)| value(signal, found)).collect()).to_string()
-    } else {
-        table(&rows)
-    };
-    failure::say(text.trim_end())
+    Ok(rows)
 }
 
 /// A refusal of the flag with the faulty value.

@@ -1,5 +1,8 @@
 use clap::Parser;
+use hopwise_agents::base_station::plan::{Ask, Mode, Sender};
+use serde_json::{Value, json};
 
+use super::printing::{described, tried, value};
 use super::*;
 
 #[derive(Parser)]

@@ -1,0 +1,44 @@
+//! The arguments of `hopwise air`.
+
+use clap::Args;
+use hopwise_lab::units::Time;
+
+use crate::scenario::OfRun;
+
+/// Run real programs over a scenario's radios in real time: a network namespace with a TAP device for each
+/// node
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise air configs/chain.yaml --set topology.hops=3
+  ip netns exec chain-n0 ping 10.0.0.4          # meanwhile; the nodes are 10.0.0.1, 10.0.0.2, …
+  ip netns exec chain-n3 iperf3 -s
+  hopwise air configs/chain.yaml --capture --for 60s --json
+
+Frames that a node sends on its device air0 go over the scenario's radio: 802.11 with its collisions, losses, movement
+and outages, as in `hopwise run`. The kernels of the nodes forward. With `routing: { protocol: static }` they have the
+shortest routes; otherwise they have none until a routing program finds some. Flows and agents of the scenario are
+ignored. It needs root, ends on SIGTERM, SIGINT, SIGQUIT or SIGHUP, and then removes its namespaces. The namespaces of
+a killed one are removed by the next one with the same prefix.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(super) of: OfRun,
+    /// Arm whose settings apply, if arms change settings (default: the first arm)
+    #[arg(long, value_name = "A")]
+    pub(super) arm: Option<String>,
+    /// Prefix of the namespaces' names, before the node's name (default: the name of the scenario)
+    #[arg(long, value_name = "P")]
+    pub(super) prefix: Option<String>,
+    /// Time after which it ends (default: until SIGTERM or SIGINT)
+    #[arg(long = "for", value_name = "TIME")]
+    pub(super) lasts: Option<Time>,
+    /// Print one JSON object on standard output at the end and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
+    #[arg(long)]
+    pub(super) capture: bool,
+    /// Write how every radio saw every frame to frames.csv
+    #[arg(long)]
+    pub(super) frames: bool,
+}
