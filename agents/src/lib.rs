@@ -23,6 +23,7 @@
 //! for senders and base stations are the same in their folders. Each agent there implements its contract in
 //! `hopwise_core::agent` itself.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![warn(missing_docs)]
 
 pub mod agent;
@@ -36,6 +37,7 @@ pub mod sender;
 pub mod spec;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
+mod truncate;
 
 pub use descriptor::Descriptor;
 pub use maker::StandardAgents;

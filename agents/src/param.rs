@@ -8,6 +8,8 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
+use hopwise_core::narrow::{as_u32, as_usize};
+
 pub use args::Args;
 pub use setting::{Brief, Setting, choices, params};
 
@@ -172,9 +174,9 @@ impl Form {
             Form::Count { .. } => Value::Count(raw),
             Form::Time { .. } => Value::Time(Duration::from_millis(raw)),
             Form::Rate { .. } => Value::Rate(raw),
-            Form::Ratio { .. } => Value::Ratio(raw as u32),
+            Form::Ratio { .. } => Value::Ratio(as_u32(as_usize(raw))),
             Form::Switch => Value::Switch(if raw == OFF { Switch::Off } else { Switch::On }),
-            Form::Choice(names) => Value::Choice(names[raw as usize]),
+            Form::Choice(names) => Value::Choice(names[as_usize(raw)]),
         }
     }
 

@@ -26,24 +26,33 @@ pub const WITHIN: f64 = 0.05;
 /// The trial of one world.
 #[derive(Clone, Debug)]
 pub struct InWorld {
+    /// The plan of the trial.
     pub trial: Trial,
+    /// All runs of that trial in this world.
     pub records: Vec<Record>,
 }
 
+/// The comparison of one trial's worlds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
+    /// The scenario of the trial.
     pub scenario: String,
     /// The reference first.
     pub worlds: Vec<String>,
     /// The share by which an arm may differ.
     pub within: f64,
+    /// The comparison at each point of the trial.
     pub points: Vec<AtPoint>,
 }
 
+/// The comparison at one point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtPoint {
+    /// The values that make this point.
     pub point: Point,
+    /// Each arm by itself.
     pub arms: Vec<OfArm>,
+    /// The arms from best to worst, for each world and each figure that decides.
     pub orders: Vec<Order>,
     /// Pairs of arms of which one world says surely the opposite of another.
     pub contradictions: Vec<Contradiction>,
@@ -51,8 +60,10 @@ pub struct AtPoint {
     figures: Vec<Figure>,
 }
 
+/// One arm in all its worlds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfArm {
+    /// The name of the arm.
     pub arm: String,
     /// The worlds that ran the arm.
     pub worlds: Vec<Measured>,
@@ -66,11 +77,14 @@ pub struct OfArm {
 /// The figures of an arm in one world, as means over its runs; absent where the world does not know one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
+    /// The name of the world.
     pub world: String,
+    /// The goodput in kbit/s.
     pub goodput_kbps: Option<Summary>,
     /// The other figures that decide.
     #[serde(serialize_with = "as_object", skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<(&'static str, Option<Summary>)>,
+    /// The means of what was measured beside the figures, by name.
     #[serde(serialize_with = "as_object")]
     pub beside: Vec<(&'static str, Option<f64>)>,
     /// The same with their intervals.
@@ -81,13 +95,16 @@ pub struct Measured {
 /// The arms of a world from the best to the worst, by their means. Only arms that every world ran are in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
+    /// The name of the world.
     pub world: String,
     /// None for goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<&'static str>,
+    /// The arms, the best one first.
     pub arms: Vec<String>,
 }
 
+/// Two arms that two worlds put in opposite orders, both surely.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
     /// None for goodput.
@@ -95,9 +112,11 @@ pub struct Contradiction {
     pub figure: Option<&'static str>,
     /// The better one in the first world, and the worse one.
     pub faster: String,
+    /// The worse one in the first world.
     pub slower: String,
     /// The world that has them in this order, and the one that has them in the other.
     pub world: String,
+    /// The world with the opposite order.
     pub elsewhere: String,
 }
 

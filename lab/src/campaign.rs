@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::narrow::as_u32;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -28,9 +29,12 @@ const NAME_DIGITS: usize = 32;
 /// The limit on runs; each has a file of its own.
 const MOST_RUNS: usize = 1_000_000;
 
+/// A trial with all its runs, before the first one.
 #[derive(Debug)]
 pub struct Campaign {
+    /// The plan, as `trial.json` has it.
     pub trial: Trial,
+    /// The world in which the runs take place.
     pub world: World,
     /// The runs in the order of results: by point, block, arm. A shard has its own runs alone.
     pub runs: Vec<Planned>,
@@ -41,11 +45,15 @@ pub struct Campaign {
 /// A planned run.
 #[derive(Clone, Debug)]
 pub struct Planned {
+    /// The hash of everything that determines the run, which names its files.
     pub id: String,
     /// The point and the arm, by their places in the trial.
     pub point: usize,
+    /// The arm's place in the trial.
     pub arm: usize,
+    /// The seed of all chance in the run.
     pub seed: u64,
+    /// The number of the block, counted from 1: runs of one block share their seed.
     pub block: u32,
     settings: Arc<Value>,
 }
@@ -160,14 +168,15 @@ impl Campaign {
         // A key for each run, drawn by the names of its block: the order is the same for every caller.
         let key = |nth: &usize| {
             let run = &self.runs[*nth];
-            let of_point = Stream::new(run.seed, run.point as u32, Purpose::Order).next_u64();
-            let of_arm = Stream::new(of_point, run.arm as u32, Purpose::Order).next_u64();
+            let of_point = Stream::new(run.seed, as_u32(run.point), Purpose::Order).next_u64();
+            let of_arm = Stream::new(of_point, as_u32(run.arm), Purpose::Order).next_u64();
             (run.block, of_point, run.point, of_arm, run.arm)
         };
         order.sort_by_key(key);
         order
     }
 
+    /// The plan of a run's world. It was checked before, so a refusal is rare.
     pub fn prepare(&self, run: &Planned) -> Result<Prepared, Box<Refusal>> {
         self.arms[run.point][run.arm].prepare(run.seed)
     }

@@ -31,12 +31,16 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// A claim after its comparison with runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
+    /// The verdict.
     pub outcome: Outcome,
+    /// The ratio of the two arms, over pairs of blocks.
     pub measured: Paired,
     /// Point of the largest ratio, if the claim is about that.
     pub point: Option<Point>,
+    /// The reason for the verdict, in words.
     pub why: String,
 }
 

@@ -4,14 +4,20 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+/// The resources that a run took.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Cost {
+    /// Seconds of processor time of the thread that ran it; 0 where the kernel does not report them.
     pub cpu_s: f64,
+    /// Seconds that passed on the clock.
     pub wall_s: f64,
+    /// The number of simulated events.
     pub events: u64,
+    /// The largest resident memory of the process until the end of the run, in MiB.
     pub peak_rss_mib: f64,
 }
 
+/// A measurement of a run that is under way.
 #[derive(Debug)]
 pub struct Meter {
     began: Instant,
@@ -19,10 +25,12 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// Begins to measure.
     pub fn start() -> Meter {
         Meter { began: wall(), cpu_ns: cpu_ns() }
     }
 
+    /// Ends the measurement; `events` is the number of simulated events.
     pub fn stop(self, events: u64) -> Cost {
         Cost {
             cpu_s: (cpu_ns() - self.cpu_ns) as f64 / 1e9,
@@ -56,7 +64,9 @@ pub struct Spent<'a> {
     /// Name of the run in its trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
+    /// The name of the machine.
     pub host: String,
+    /// The resources that the run took.
     #[serde(flatten)]
     pub cost: &'a Cost,
 }

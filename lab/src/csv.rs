@@ -22,6 +22,7 @@ pub fn header(paths: &[&str]) -> String {
     text + "\n"
 }
 
+/// The line of one run, under [`header`] with the same `paths`.
 pub fn row(record: &Record, paths: &[&str]) -> String {
     let mut text = format!("{},{},", record.id, quoted(&record.scenario));
     for path in paths {

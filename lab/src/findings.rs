@@ -13,13 +13,17 @@ use crate::scenario::point::{Point, Stop};
 
 mod table;
 
+/// The findings at all points of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
+    /// The points in the trial's order.
     pub points: Vec<PointFindings>,
 }
 
+/// The findings at one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointFindings {
+    /// The values that make this point.
     pub point: Point,
     /// The arms in the trial's order, the baseline first.
     pub arms: Vec<ArmFindings>,
@@ -29,8 +33,10 @@ pub struct PointFindings {
     pub comparisons: Vec<Comparison>,
 }
 
+/// One arm at one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArmFindings {
+    /// The name of the arm.
     pub arm: String,
     /// The arm's goodput; none while there is no run.
     pub summary: Option<Summary>,
@@ -43,14 +49,21 @@ pub struct ArmFindings {
 /// Means of the arm; none while there is no run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
+    /// ACKs that the receiver sent for each data segment.
     pub acks_per_segment: Option<f64>,
+    /// Data segments that were sent again, in one run.
     pub segments_retransmitted: Option<f64>,
+    /// Retransmission timeouts in one run.
     pub timeouts: Option<f64>,
+    /// The round trip that half of all did not exceed, in milliseconds.
     pub rtt_median_ms: Option<f64>,
+    /// The round trip that 95 % did not exceed, in milliseconds.
     pub rtt_p95_ms: Option<f64>,
     /// The mean smoothed round trip. The kernel's TCP tells no other.
     pub rtt_ms: Option<f64>,
+    /// The duration that half of all transfers or requests did not exceed, in seconds.
     pub completion_median_s: Option<f64>,
+    /// The duration that 95 % of them did not exceed, in seconds.
     pub completion_p95_s: Option<f64>,
     /// None where there is one flow alone: it shares with nobody.
     pub jain: Option<f64>,
@@ -82,7 +95,7 @@ impl Beside {
     }
 
     /// The mean smoothed round trip in ms; empty where it is not known.
-    pub fn mean_round_trip(&self) -> String {
+    pub(crate) fn mean_round_trip(&self) -> String {
         self.rtt_ms.map_or(String::new(), |rtt| format!("{rtt:.0}"))
     }
 
@@ -113,6 +126,7 @@ fn pair(median: Option<f64>, p95: Option<f64>, digits: usize) -> String {
 }
 
 impl Findings {
+    /// The findings from these records of the trial.
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
         let figures = trial.figures();
         let at = |point: &Point| {
@@ -180,6 +194,7 @@ pub(crate) fn samples(arm: &str, figure: &Figure, records: &[&Record]) -> Sample
 }
 
 impl PointFindings {
+    /// The comparison of an arm with the baseline in one figure; `None` for the baseline itself.
     pub fn comparison(&self, arm: &str, figure: &Figure) -> Option<&Comparison> {
         self.comparisons.iter().find(|comparison| comparison.arm == arm && comparison.is_of(figure))
     }
@@ -191,7 +206,7 @@ impl PointFindings {
     }
 
     /// The correction that is behind p and the verdicts, where several figures decide.
-    pub fn correction(&self) -> Option<String> {
+    pub(crate) fn correction(&self) -> Option<String> {
         let (figures, all) = (self.figures.len(), self.comparisons.len());
         (figures > 1 && all > 0).then(|| {
             let arms = all / figures;
@@ -216,7 +231,7 @@ pub fn cells(summary: Option<&Summary>) -> (String, String, String) {
 }
 
 /// The same of a figure that decides.
-pub fn cells_of(summary: Option<&Summary>) -> (String, String, String) {
+pub(crate) fn cells_of(summary: Option<&Summary>) -> (String, String, String) {
     cells_by(summary, shown)
 }
 

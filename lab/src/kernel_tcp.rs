@@ -9,7 +9,7 @@ pub fn algorithm(sender: &str) -> Option<&str> {
 }
 
 /// True if a receiver is the kernel's.
-pub fn is_receiver(receiver: &str) -> bool {
+pub(crate) fn is_receiver(receiver: &str) -> bool {
     receiver == KERNEL
 }
 

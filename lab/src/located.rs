@@ -56,15 +56,18 @@ enum Step {
 }
 
 impl YamlPath {
+    /// The path of the whole document.
     pub fn root() -> YamlPath {
         YamlPath::default()
     }
 
+    /// The path of a key in the mapping at this path.
     #[must_use]
     pub fn key(&self, key: &str) -> YamlPath {
         self.step(Step::Key(key.to_owned()))
     }
 
+    /// The path of an item in the list at this path, counted from 0.
     #[must_use]
     pub fn index(&self, index: usize) -> YamlPath {
         self.step(Step::Index(index))
@@ -130,10 +133,12 @@ impl Refusal {
             .then(|| Box::new(Refusal::new(self.source.name(), source, span, problem, accepted)))
     }
 
+    /// The line of the refused value, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
+    /// The column of the refused value, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -167,9 +172,12 @@ impl Diagnostic for Refusal {
 pub enum LoadError {
     /// The file could not be read.
     Unreadable {
+        /// The path of the file.
         name: String,
+        /// The system's error, in words.
         problem: String,
     },
+    /// The file is no YAML.
     Refused(Box<Refusal>),
 }
 
@@ -179,6 +187,7 @@ impl Document {
         &self.text
     }
 
+    /// Reads a file of at most 16 MiB.
     pub fn load(path: &Path) -> Result<Document, LoadError> {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
@@ -261,7 +270,7 @@ impl Document {
 
     /// Refuses the first of these values because of the others. The refusal is shown at the one that was set last over
     /// the file's own, since it caused the conflict.
-    pub fn refuse_among(
+    pub(crate) fn refuse_among(
         &self,
         paths: &[YamlPath],
         problem: impl fmt::Display,
@@ -271,7 +280,7 @@ impl Document {
     }
 
     /// The same, if the first one should not be present.
-    pub fn refuse_key_among(
+    pub(crate) fn refuse_key_among(
         &self,
         paths: &[YamlPath],
         problem: impl fmt::Display,

@@ -6,6 +6,7 @@ use super::statistics::{Better, Figure};
 /// A figure of a run, over all its flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
+    /// The name in results, tables and files.
     pub name: &'static str,
     /// Its meaning, and its unit.
     pub says: &'static str,
@@ -153,7 +154,7 @@ pub fn meant(text: &str) -> Option<&'static Metric> {
 }
 
 /// The names of the figures that arms may be compared by.
-pub fn names_of_figures() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names_of_figures() -> impl Iterator<Item = &'static str> {
     METRICS.iter().filter(|metric| metric.better.is_some()).map(|metric| metric.name)
 }
 
@@ -182,7 +183,7 @@ pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
 }
 
 /// Segments that were retransmitted needlessly.
-pub fn received_again(run: &RunResult) -> Option<f64> {
+pub(crate) fn received_again(run: &RunResult) -> Option<f64> {
     sum(run, |flow| flow.segments_received_again)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::thread;
 
+/// The answers to all questions, in the order of the questions.
 pub fn in_parallel<T: Send, R: Send>(questions: Vec<T>, answer: impl Fn(T) -> R + Sync) -> Vec<R> {
     let count = questions.len();
     let cores = thread::available_parallelism().map_or(1, usize::from).min(count.max(1));

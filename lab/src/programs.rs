@@ -57,6 +57,7 @@ impl<S: Sockets> Programs<S> {
         Programs { flows, is_saturated, takes_datagrams }
     }
 
+    /// The ends of flows on this node.
     pub fn flows(&self) -> &[Flow<S>] {
         &self.flows
     }
@@ -110,7 +111,7 @@ impl<S: Sockets> Programs<S> {
     }
 
     /// Called when a packet has left: a source that sends as much as leaves adds another one.
-    pub fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
+    pub(crate) fn refill<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {
         if self.is_saturated {
             self.flows.iter_mut().for_each(|flow| flow.refill(now, node));
         }
@@ -270,7 +271,7 @@ impl<S: Sockets> Flow<S> {
     }
 
     /// True if this end is the one at `from`.
-    pub fn is_opener(&self) -> bool {
+    pub(crate) fn is_opener(&self) -> bool {
         matches!(self.end, End::Client(_) | End::Source(_) | End::Probe(_))
     }
 

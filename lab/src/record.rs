@@ -21,16 +21,20 @@ pub struct Trial {
     pub certificate: String,
     /// The file's stem.
     pub scenario: String,
+    /// The title of the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The name of the world.
     pub world: String,
     /// The arms' names, the baseline first, the others as the file has them.
     pub arms: Vec<String>,
     /// The points; at least one.
     pub points: Vec<Point>,
+    /// The seeds, one for each block.
     pub seeds: Vec<u64>,
     /// Arms whose ratio is surely within `1 ± margin` do not differ.
     pub margin: f64,
+    /// The condition for the end of the trial.
     pub stop: Stop,
     /// The names of the figures that arms are compared by; absent where it is goodput alone.
     #[serde(default = "goodput", skip_serializing_if = "is_goodput")]
@@ -51,7 +55,9 @@ fn is_goodput(figures: &[String]) -> bool {
 /// Part `index` of `count`; counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
+    /// The part's number, from 1 to `count`.
     pub index: u32,
+    /// The number of parts.
     pub count: u32,
 }
 
@@ -60,14 +66,19 @@ pub struct Shard {
 pub struct Record {
     /// The hash of everything that determined the run: settings, arm, seed, version, certificate.
     pub id: String,
+    /// The stem of the scenario's file.
     pub scenario: String,
+    /// The values of the run's point.
     pub point: Point,
+    /// The name of the arm.
     pub arm: String,
+    /// The seed of all chance in the run.
     pub seed: u64,
     /// Runs of one block share channel, movement and traffic; counted from 1, the same for a seed at every point.
     pub block: u32,
     /// Every parameter in force.
     pub settings: Value,
+    /// The result.
     pub result: RunResult,
     /// Path of the windows and queues over time, below the trial's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +121,7 @@ impl Trial {
     }
 
     /// True if goodput is compared, and nothing else.
-    pub fn is_of_goodput_alone(&self) -> bool {
+    pub(crate) fn is_of_goodput_alone(&self) -> bool {
         is_goodput(&self.figures)
     }
 

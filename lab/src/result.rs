@@ -15,14 +15,23 @@ use crate::sim::{
 /// are the same to the byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
+    /// The stem of the scenario's file.
     pub scenario: String,
+    /// The name of the world.
     pub world: String,
+    /// The name of the arm.
     pub arm: String,
+    /// The seed of all chance in the run.
     pub seed: u64,
+    /// The seconds that results count: the duration without the warm-up.
     pub counted_s: f64,
+    /// One row for each direction of a flow that has data.
     pub flows: Vec<FlowRow>,
+    /// All flows together, without background.
     pub total: Total,
+    /// The radios together.
     pub air: Air,
+    /// The routing protocol at all nodes together.
     pub routing: Routing,
     /// The waits at each node that sent TCP's packets. Live worlds and older records have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,35 +67,51 @@ pub struct Live {
     pub kernel: Option<String>,
 }
 
+/// The result of one direction of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRow {
+    /// The name of the row: `f0` for flow 0, `f0-back` for its data in the other direction.
     pub id: String,
+    /// The node that sent the data.
     pub from: String,
+    /// The node that received it.
     pub to: String,
+    /// The hops from sender to receiver, where they are known.
     pub hops: Option<u8>,
     /// The source of `hops`: `routing`, `ttl` or `config`.
     #[serde(default)]
     pub hops_source: Option<String>,
+    /// The spec of the receiver agent.
     pub receiver: String,
+    /// The specs of the sender agents.
     pub sender: Vec<String>,
     /// Abilities that the peer did not agree to, in the words of the trace; the agents follow their written fallbacks.
     #[serde(default)]
     pub receiver_lacks: Vec<String>,
+    /// The same for the sender agents.
     #[serde(default)]
     pub sender_lacks: Vec<String>,
+    /// The goodput in kbit/s: payload in order, to the application, in the counted time.
     pub goodput_kbps: f64,
+    /// The payload in bytes that the application got in the counted time.
     pub bytes_delivered: u64,
     // Counters that a TCP does not tell are absent; the kernel's has fewer.
+    /// Data segments of the sender, retransmissions included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_sent: Option<u64>,
+    /// Data segments that the sender sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_retransmitted: Option<u64>,
+    /// Retransmission timeouts of the sender, those of SYNs included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u32>,
+    /// Starts of fast recovery at the sender; each may send several segments again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_retransmits: Option<u32>,
+    /// Pure ACKs of the receiver, repeated ones included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acks_sent: Option<u64>,
+    /// ACKs that the receiver agent had repeated in case the first was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acks_repeated: Option<u64>,
     /// Segments that the receiver had already: needless retransmissions. Older records have none of these.
@@ -95,11 +120,13 @@ pub struct FlowRow {
     /// Data segments that arrived, and those of them that came above a hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_arrived: Option<u64>,
+    /// Data segments that arrived above a hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_out_of_order: Option<u64>,
     /// The most segments of data that left upon one packet or timer, and the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_longest: Option<u64>,
+    /// The mean number of data segments that left upon one packet or timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_mean: Option<f64>,
     /// Mean of the smoothed round-trip time in milliseconds (only in live worlds).
@@ -126,12 +153,16 @@ pub struct FlowRow {
 /// Transfers or requests that ended in the counted time, and how long they took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completed {
+    /// The number of those that ended.
     pub count: u64,
+    /// The mean duration in seconds; absent if none ended.
     pub mean_s: Option<f64>,
+    /// The longest duration in seconds; 0 if none ended.
     pub longest_s: f64,
     /// Half of them, and 95 %, took no longer; absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_s: Option<f64>,
+    /// The duration in seconds that 95 % did not exceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_s: Option<f64>,
 }
@@ -141,6 +172,7 @@ pub struct Completed {
 pub struct Probe {
     /// Those that were answered, or left two seconds before the end or earlier.
     pub sent: u64,
+    /// Those whose answers came back.
     pub answered: u64,
     /// Absent if none was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,9 +188,13 @@ impl From<&Probed> for Probe {
 /// Round trips by nearest rank: half of them, 95 % and 99 % took no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrips {
+    /// The number of round trips.
     pub count: u64,
+    /// Half of all took no longer, in milliseconds.
     pub median_ms: f64,
+    /// 95 % took no longer, in milliseconds.
     pub p95_ms: f64,
+    /// 99 % took no longer, in milliseconds.
     pub p99_ms: f64,
 }
 
@@ -175,9 +211,12 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+/// The flows of a run together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Total {
+    /// The sum of the flows' goodputs, in kbit/s.
     pub goodput_kbps: f64,
+    /// Jain's index of the flows' goodputs; 1 for equal shares.
     pub jain: f64,
     /// The mean of Jain's index over the intervals of the counted time; absent for one flow, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,32 +226,42 @@ pub struct Total {
 /// The radios' counters over the whole run. A counter that a world does not know is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Air {
+    /// Frames of all kinds that the radios sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames_sent: Option<u64>,
+    /// Receptions that were lost to another frame at the addressee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
+    /// Packets that a radio gave up after its last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_drops: Option<u64>,
+    /// Packets that found an interface queue full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_drops: Option<u64>,
+    /// The sum of all frames' durations, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub airtime_s: Option<f64>,
     /// The parts of `airtime_s` for TCP's data and for its ACKs, each with its RTS, CTS and MAC ACK. The rest is
     /// that of beacons, ARP, routing, and of all else, such as UDP. Older records have none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_airtime_s: Option<f64>,
+    /// The part for TCP's ACKs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_airtime_s: Option<f64>,
+    /// The part for beacons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beacon_airtime_s: Option<f64>,
+    /// The part for ARP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arp_airtime_s: Option<f64>,
+    /// The part for messages of routing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_airtime_s: Option<f64>,
     /// The time of a segment with payload at a hop, from the interface queue to its first frame: over all hops, the
     /// mean and the time that 95 % do not exceed. Absent where a kernel has a part of the queue, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_wait_ms: Option<f64>,
+    /// The time in milliseconds that 95 % of the segments did not exceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_wait_p95_ms: Option<f64>,
     /// The mean time of TCP's ACKs.
@@ -223,9 +272,12 @@ pub struct Air {
 /// The waits at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRow {
+    /// The name of the node.
     pub node: String,
+    /// The waits of segments with payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<QueueWait>,
+    /// The waits of TCP's ACKs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acks: Option<QueueWait>,
 }
@@ -258,15 +310,19 @@ impl From<&AirTotals> for Air {
     }
 }
 
+/// Counts of the routing protocol; absent where there is none, or it does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
+    /// Route discoveries that nodes began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discoveries: Option<u64>,
+    /// Routes that broke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route_failures: Option<u64>,
 }
 
 impl RunResult {
+    /// The result of a prepared run in the world of that name.
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
         let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));

@@ -23,11 +23,17 @@ pub use given::Given;
 /// their own.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingConfig {
+    /// The protocol.
     pub protocol: Protocol,
+    /// The rules of AODV.
     pub rules: Word<Rules>,
+    /// The constants given for AODV.
     pub aodv: Given<aodv::Settings>,
+    /// The constants given for DSR.
     pub dsr: Given<dsr::Settings>,
+    /// The constants given for GPSR.
     pub gpsr: Given<gpsr::Settings>,
+    /// The constants given for DYMO.
     pub dymo: Given<aodvv2::Settings>,
 }
 
@@ -98,6 +104,7 @@ impl Words for Rules {
 pub enum OnlySimulated {
     /// Kernels do not put its headers into packets.
     Protocol,
+    /// Kernels and daemons follow the RFC alone.
     Rules,
     /// The keys of daemons are in a file of their own.
     Signed,

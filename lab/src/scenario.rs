@@ -63,6 +63,7 @@ impl Read {
 /// One arm of a scenario, ready to run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
+    /// The nodes, radios, flows and agents of the run.
     pub plan: Plan,
     /// Names of the nodes in results.
     pub names: Vec<String>,
@@ -80,13 +81,19 @@ impl Prepared {
 /// Settings of the trial in a scenario.
 #[derive(Clone, Debug)]
 pub struct Asked {
+    /// The title for tables and reports.
     pub title: Option<String>,
+    /// The world of the trial.
     pub world: World,
     /// The baseline first, the others as the file has them.
     pub arms: Vec<String>,
+    /// The points of the trial; at least one.
     pub cells: Vec<Cell>,
+    /// The number of seeds at each point.
     pub seeds: u32,
+    /// The share by which arms may differ and still count as equal.
     pub margin: f64,
+    /// The condition for the end of the trial.
     pub stop: Stop,
     /// The names of the figures that decide the verdicts, as the file has them.
     pub figures: Vec<String>,
@@ -95,9 +102,11 @@ pub struct Asked {
 /// The reason why there is no plan.
 #[derive(Debug)]
 pub enum NoPlan {
+    /// The scenario is refused.
     Refused(Box<Refusal>),
     /// An arm must be named.
     WhichArm {
+        /// The names that it may be.
         arms: Vec<String>,
     },
 }
@@ -181,6 +190,7 @@ impl Scenario {
         })
     }
 
+    /// The world that the file names.
     pub fn world(&self) -> World {
         self.read.file.world.0
     }
@@ -229,12 +239,12 @@ impl Scenario {
     }
 
     /// The refusal of too many runs, or of too few.
-    pub fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
+    pub(crate) fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
         self.read.document.refuse(&YamlPath::root().key("run").key("seeds"), problem, &accepted)
     }
 
     /// The refusal of one of the figures that are to decide the verdicts.
-    pub fn refuse_figure(&self, nth: usize, problem: &str, accepted: &str) -> Box<Refusal> {
+    pub(crate) fn refuse_figure(&self, nth: usize, problem: &str, accepted: &str) -> Box<Refusal> {
         let at = YamlPath::root().key("run").key("figure");
         let document = &self.read.document;
         let is_list = document.value_at("run.figure").is_some_and(serde_yaml::Value::is_sequence);

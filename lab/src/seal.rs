@@ -13,7 +13,9 @@ const NAME: &str = "\"sum\"";
 /// The reason why a text is not the written one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
+    /// There is no checksum at the end.
     Missing,
+    /// The checksum is that of another text.
     Other,
 }
 
@@ -38,6 +40,7 @@ pub fn seal(json: &str) -> String {
     }
 }
 
+/// Checks a text that was sealed.
 pub fn check(text: &str) -> Result<(), Broken> {
     let at = text.rfind(NAME).ok_or(Broken::Missing)?;
     let (before, tail) = text.split_at(at);

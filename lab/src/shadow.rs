@@ -7,8 +7,10 @@ use hopwise_agents::spec::parse_shadows;
 use hopwise_core::tcp::Info;
 use serde::{Deserialize, Serialize};
 
+/// A receiver agent that watched a connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
+    /// Its spec.
     pub receiver: String,
     /// ACKs that it would have sent.
     pub acks: u64,

@@ -42,22 +42,27 @@ pub struct Simulation<'p> {
 }
 
 impl<'p> Simulation<'p> {
+    /// Builds the world of a plan, at time 0.
     pub fn new(plan: &'p Plan) -> Result<Simulation<'p>, Unbuildable> {
         Ok(Simulation { plan, world: build::world(plan)? })
     }
 
+    /// The plan of the run.
     pub fn plan(&self) -> &'p Plan {
         self.plan
     }
 
+    /// The world, to watch it or to act on its nodes.
     pub fn world(&mut self) -> &mut World<Host> {
         &mut self.world
     }
 
+    /// Lets everything happen up to `until`, itself included.
     pub fn run_until(&mut self, until: Instant) {
         self.world.run_until(until);
     }
 
+    /// The measurements until now.
     pub fn results(&self) -> Results {
         results::of(self.plan, &self.world)
     }

@@ -26,9 +26,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use figure::{Better, Figure, GOODPUT, shown};
+pub(crate) use figure::GOODPUT;
+pub use figure::{Better, Figure, shown};
 use location::Location;
-pub use sequential::{is_sure, watch, watch_all};
+pub(crate) use sequential::watch_all;
+pub use sequential::{is_sure, watch};
 pub use words::change;
 
 /// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
@@ -39,36 +41,48 @@ const ALPHA: f64 = 0.05;
 /// The values of one arm in each block; a block stands once, and one that failed is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
+    /// The name of the arm.
     pub arm: String,
+    /// Each block's number with its value.
     pub values: Vec<(u32, f64)>,
 }
 
 /// A mean, and the 95 % interval of the true one if runs scatter normally; unknown from one value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The mean of the values.
     pub mean: f64,
+    /// The ends of the 95 % interval.
     pub ci95: Option<[f64; 2]>,
+    /// The number of values.
     pub n: usize,
 }
 
+/// The conclusion from a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
+    /// Surely more goodput than the baseline.
     #[serde(rename = "faster")]
     Faster,
+    /// Surely less goodput than the baseline.
     #[serde(rename = "slower")]
     Slower,
     /// In a figure other than goodput.
     #[serde(rename = "better")]
     Better,
+    /// In a figure other than goodput, on the other side.
     #[serde(rename = "worse")]
     Worse,
+    /// Surely within the margin.
     #[serde(rename = "no difference")]
     NoDifference,
+    /// The blocks allow none of the other conclusions.
     #[serde(rename = "undecided")]
     Undecided,
 }
 
 impl Verdict {
+    /// The words for it in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -90,7 +104,9 @@ impl fmt::Display for Verdict {
 /// One arm against the baseline; `None` for values that the blocks do not give.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
+    /// The name of the arm.
     pub arm: String,
+    /// The name of the baseline.
     pub against: String,
     /// The name of the figure; none for goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +115,7 @@ pub struct Comparison {
     pub blocks: usize,
     /// The ratio of this arm to the baseline.
     pub ratio: Option<f64>,
+    /// The ends of the ratio's 95 % interval.
     pub ci95: Option<[f64; 2]>,
     /// p-value of the blocks if the arms were equal.
     pub p: Option<f64>,
@@ -106,15 +123,20 @@ pub struct Comparison {
     pub p_holm: Option<f64>,
     /// p-value of the blocks if the arms differed by the margin or more.
     pub p_equivalence: Option<f64>,
+    /// The conclusion.
     pub verdict: Verdict,
+    /// The conclusion in words, with ratio and interval.
     pub sentence: String,
 }
 
 /// The values of all arms in one figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
+    /// The figure that is compared.
     pub figure: Figure,
+    /// The values of the arm that the others are compared with.
     pub baseline: &'a Samples,
+    /// The values of the other arms.
     pub others: &'a [Samples],
 }
 
@@ -134,7 +156,7 @@ impl Comparison {
     }
 
     /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
-    pub fn is_apart_alone(&self) -> bool {
+    pub(crate) fn is_apart_alone(&self) -> bool {
         self.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
     }
 }
@@ -142,10 +164,15 @@ impl Comparison {
 /// The ratio that pairs of values, (arm, baseline), give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paired {
+    /// The number of pairs.
     pub blocks: usize,
+    /// The ratio of the arm to the baseline.
     pub ratio: Option<f64>,
+    /// The ends of the ratio's 95 % interval.
     pub ci95: Option<[f64; 2]>,
+    /// p-value of the blocks if the arms were equal.
     pub p: Option<f64>,
+    /// p-value of the blocks if the arms differed by the margin or more.
     pub p_equivalence: Option<f64>,
     /// The location of the blocks' log ratios, if all have one and are looked at once.
     logs: Option<Location>,
@@ -190,7 +217,7 @@ pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compa
 }
 
 /// Compares each arm with the baseline in each figure: figure by figure, the arms in the order given.
-pub fn compare_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
+pub(crate) fn compare_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
     judge(&found(questions, |pairs| paired(pairs, margin)), margin, words::Looks::Once)
 }
 

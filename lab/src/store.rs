@@ -19,6 +19,7 @@ use super::csv;
 use super::record::{Record, Trial};
 use super::seal;
 
+/// The folder of a trial that this program alone writes.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -41,9 +42,19 @@ pub enum Mode {
 #[derive(Debug)]
 pub enum StoreError {
     /// Another folder or other options would be accepted.
-    Refused { folder: PathBuf, problem: String },
+    Refused {
+        /// The refused folder.
+        folder: PathBuf,
+        /// The reason, in words.
+        problem: String,
+    },
     /// A call of the system failed.
-    Failed { path: PathBuf, error: io::Error },
+    Failed {
+        /// The path that the call was about.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
 }
 
 impl fmt::Display for StoreError {
@@ -107,6 +118,7 @@ impl Store {
         Ok((store, kept))
     }
 
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -9,15 +9,21 @@ use super::record::{Record, Trial};
 use super::statistics::{self, Comparison, summarize};
 use crate::scenario::point::Point;
 
+/// The summary of all points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
+    /// The scenario of the trial.
     pub scenario: String,
+    /// The points in the trial's order.
     pub points: Vec<PointSummary>,
 }
 
+/// The summary of one point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointSummary {
+    /// The values that make this point.
     pub point: Point,
+    /// For each arm the figures of its runs by name, with mean and interval.
     pub arms: InOrder<InOrder<statistics::Summary>>,
     /// The comparisons of all arms with the baseline.
     pub comparisons: Vec<Comparison>,
@@ -34,6 +40,7 @@ impl<T: Serialize> Serialize for InOrder<T> {
 }
 
 impl Summary {
+    /// Sums up these records of a trial, with the findings from them.
     pub fn of(trial: &Trial, records: &[Record], findings: &Findings) -> Summary {
         let points = findings.points.iter().map(|point| PointSummary::of(trial, point, records));
         Summary { scenario: trial.scenario.clone(), points: points.collect() }

@@ -2,6 +2,7 @@
 
 use crate::words::Words;
 
+/// The kind of world in which a scenario runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum World {
     /// Nodes, radios and programs in virtual time.
@@ -14,8 +15,10 @@ pub enum World {
 }
 
 impl World {
+    /// All worlds, in the order of pages.
     pub const ALL: [World; 3] = [World::Sim, World::Netns, World::Hwsim];
 
+    /// The word for it in scenarios and results.
     pub fn name(self) -> &'static str {
         match self {
             World::Sim => "sim",

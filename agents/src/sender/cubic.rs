@@ -24,6 +24,7 @@ use super::seldom::Seldom;
 use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
+use crate::truncate;
 
 params! {
     /// segments per second cubed
@@ -136,7 +137,7 @@ impl Cubic {
             (target - cwnd) / cwnd * newly
         };
         let bytes = stage.left_over_bytes + (wanted * mss as f64).max(0.0);
-        let whole = bytes as u64;
+        let whole = truncate::to_u64(bytes);
         stage.left_over_bytes = bytes - whole as f64;
         self.curve.stage = Some(stage);
         self.window.grow(whole, mss);
@@ -167,7 +168,7 @@ impl Cubic {
             at_plateau: matches!(loss.kind, LossKind::Timeout { .. }),
             stage: None,
         };
-        (filled as f64 * self.beta) as u64
+        truncate::to_u64(filled as f64 * self.beta)
     }
 }
 
@@ -210,7 +211,7 @@ impl SenderAgent for Cubic {
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.window.gauges(sink);
-        sink("w_max_milli_segments", (self.curve.w_max * 1_000.0) as u64);
+        sink("w_max_milli_segments", truncate::to_u64(self.curve.w_max * 1_000.0));
     }
 }
 

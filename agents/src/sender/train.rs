@@ -54,6 +54,7 @@ use hopwise_core::{Instant, Seq, ignores};
 use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
+use crate::truncate;
 use constants::{FIRST_GAP, FIRST_SEGMENTS, HELD_TIMEOUTS, Part, WORTH};
 use gap::{Gap, Outcome};
 use pause::{Pause, Pausing};
@@ -145,7 +146,7 @@ impl Train {
     }
 
     fn gap(&self) -> Duration {
-        Duration::from_nanos((self.gap.seconds() * 1e9) as u64)
+        Duration::from_nanos(truncate::to_u64(self.gap.seconds() * 1e9))
     }
 
     /// The train has arrived, and its findings are learnt.
@@ -361,8 +362,8 @@ impl SenderAgent for Train {
             sink(CWND_GAUGE, u64::from(self.segments) * u64::from(self.newest_mss));
         }
         sink("train_segments", self.segments.into());
-        sink("gap_us", (self.gap.seconds() * 1e6) as u64);
-        sink("least_rtt_us", (self.gap.base_s() * 1e6) as u64);
+        sink("gap_us", truncate::to_u64(self.gap.seconds() * 1e6));
+        sink("least_rtt_us", truncate::to_u64(self.gap.base_s() * 1e6));
     }
 }
 

@@ -16,6 +16,7 @@ pub struct Cause {
     pub figure: Option<String>,
     /// The two worlds: the one that is worse, and the other.
     pub world: String,
+    /// The world with the better figure.
     pub elsewhere: String,
     /// The costs of which the worse one has surely more; none if nothing that was measured explains it. They have no
     /// order: counts of different things do not compare.
@@ -25,8 +26,11 @@ pub struct Cause {
 /// A cost of which one world has more, by the means of both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Found {
+    /// The name of the cost, as it stands in [`Measured::beside`](super::Measured::beside).
     pub measured: &'static str,
+    /// Its mean in the worse world, in the unit of that name.
     pub mean: f64,
+    /// Its mean in the other world.
     pub elsewhere: f64,
     #[serde(skip)]
     words: &'static str,

@@ -15,14 +15,17 @@ use crate::located::{Document, LoadError, Refusal, YamlPath};
 use crate::scenario::Bound;
 use crate::units::{Share, Time};
 
+/// A file of such statements.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
+    /// The title of the table.
     pub title: String,
     plan: Option<AskConfig>,
     /// Pairs of printed figures by name: with the paper's proposal, and without.
     #[serde(default)]
     figures: BTreeMap<String, [f64; 2]>,
+    /// The statements, in the order of the table.
     pub claims: Vec<PlanClaim>,
 }
 
@@ -36,9 +39,11 @@ struct AskConfig {
     rttvar: Time,
 }
 
+/// One statement of the paper, with the paper's value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanClaim {
+    /// The statement in words.
     pub says: String,
     /// The mode of the plan, and the quantity in it.
     mode: Option<String>,
@@ -55,6 +60,7 @@ pub struct PlanClaim {
     /// The share of the claimed value that is allowed on either side.
     #[serde(default)]
     tolerance: Share,
+    /// A remark that the table prints beside it.
     pub note: Option<String>,
 }
 
@@ -78,9 +84,13 @@ enum Quantity {
 /// A claim as it stands in tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computed {
+    /// The value in the paper, with its unit or bound.
     pub claimed: String,
+    /// The value that was computed.
     pub measured: String,
+    /// The verdict.
     pub outcome: Outcome,
+    /// The reason for the verdict, in words.
     pub why: String,
 }
 

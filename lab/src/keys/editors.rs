@@ -1,5 +1,6 @@
 //! The schema in words that editors know: ranges of plain numbers as bounds.
 
+use hopwise_air::truncate;
 use serde_json::{Map, Value as Json};
 
 use super::Range;
@@ -26,7 +27,7 @@ pub fn for_editors(schema: &Json) -> Json {
 
 /// The end of a range, without a point if it is whole.
 fn number(end: f64) -> Json {
-    if end.fract() == 0.0 { (end as i64).into() } else { end.into() }
+    if end.fract() == 0.0 { truncate::to_i64(end).into() } else { end.into() }
 }
 
 /// The value may be a number; a list or a text with a unit is none.

@@ -9,7 +9,9 @@ use super::list::is_by_chance;
 /// A word that a key takes, with its meaning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
+    /// The word in the file.
     pub word: String,
+    /// The meaning, as a sentence.
     pub meaning: String,
 }
 

@@ -36,6 +36,7 @@ const UNITS: [(&str, &str); 10] = [
 pub struct Key {
     /// Its place, such as `radio.rts_threshold` or `links[].kind`; `NAME` stands for any name.
     pub path: String,
+    /// A file without it is refused.
     pub required: bool,
     /// Values that it takes, in words.
     pub value: String,
@@ -48,6 +49,7 @@ pub struct Key {
     /// The same as the types of the code have it, which is not told twice.
     #[serde(skip)]
     pub default_of_code: Option<String>,
+    /// Its effect, in sentences.
     pub meaning: String,
     /// The words that it takes, if each has a meaning of its own.
     pub choices: Vec<Choice>,

@@ -58,10 +58,12 @@ impl<'a> Range<'a> {
         [least, most].into_iter().filter_map(move |(word, end)| Some((word, end.filter(|_| is_of_numbers)?)))
     }
 
+    /// The lower end; `None` without one.
     pub fn least(&self) -> Option<f64> {
         self.least
     }
 
+    /// The upper end; `None` without one.
     pub fn most(&self) -> Option<f64> {
         self.most
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Arp, Live, Outside, Whole, World, name_of};
+use hopwise_core::narrow::as_u32;
 use hopwise_core::{LinkId, Machine, NextHop};
 use hopwise_mesh::{Interface, towards};
 
@@ -13,14 +14,20 @@ use crate::sim::{AirTotals, Plan, address_of, loads, results};
 /// A node as programs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
+    /// The address of its radio.
     pub mac: Mac,
+    /// The address of its endpoint.
     pub address: IpAddr,
+    /// Its radio and its ends of wires.
     pub devices: Vec<Device>,
 }
 
+/// A device of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
+    /// The number of the link in the simulated world.
     pub link: LinkId,
+    /// A radio; otherwise an end of a wire.
     pub is_radio: bool,
     /// The packets that may wait, with the one that the radio or the wire has.
     pub queue_packets: usize,
@@ -31,7 +38,7 @@ pub struct Device {
 pub const LONGEST_EXACT_QUEUE: usize = 31;
 
 /// The shortest queue: one packet for the kernel, one for the world, and the one that the radio has.
-pub const SHORTEST_QUEUE: u32 = 3;
+pub(crate) const SHORTEST_QUEUE: u32 = 3;
 
 impl Device {
     /// The part of the queue that is the kernel's.
@@ -48,10 +55,13 @@ impl Device {
 /// A route to another node: through this device, by that neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
+    /// The number of that node.
     pub node: u32,
     /// The node's address.
     pub to: IpAddr,
+    /// The link of the first step.
     pub link: LinkId,
+    /// The address of the neighbour that takes the packets.
     pub via: IpAddr,
 }
 
@@ -69,7 +79,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
             devices: interfaces(plan, node).into_iter().map(device).collect(),
         }
     };
-    (0..plan.positions.len() as u32).map(station).collect()
+    (0..as_u32(plan.positions.len())).map(station).collect()
 }
 
 /// The world without any program in it.
@@ -108,7 +118,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> 
     config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
     let most = plan.queue_packets.min(most);
     let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
-    let mut world = World::new(config, (0..plan.positions.len() as u32).map(machine).collect());
+    let mut world = World::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
     world.set_loads(loads::of_frame);
     world.set_queued_at(Whole::queued_at);
     if !plan.tracks.is_empty() {
@@ -122,15 +132,15 @@ pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
     let neighbours = build::neighbours(plan);
     let mut routes = vec![Vec::new(); plan.positions.len()];
     for end in 0..plan.positions.len() {
-        let to = address_of(end as u32);
+        let to = address_of(as_u32(end));
         for (node, hop) in towards(end, &neighbours) {
             let by = neighbours[node].iter().find(|next| next.link == hop.link && next.via == hop.via);
             let via = match hop.via {
                 NextHop::Neighbour(via) => via,
                 // A wire has one other end.
-                _ => by.map_or(to, |next| address_of(next.node as u32)),
+                _ => by.map_or(to, |next| address_of(as_u32(next.node))),
             };
-            routes[node].push(Step { node: end as u32, to, link: hop.link, via });
+            routes[node].push(Step { node: as_u32(end), to, link: hop.link, via });
         }
     }
     routes

@@ -10,9 +10,11 @@ use crate::result::RunResult;
 /// A run that the guest is to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
+    /// The run, as a node's process would get it.
     pub part: Part,
     /// The folder for what is kept of it, in the folder for results.
     pub folder: PathBuf,
+    /// The files to keep.
     pub wanted: Wanted,
 }
 
@@ -29,9 +31,11 @@ pub struct Wanted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
+    /// The result of the run.
     Played(Box<RunResult>),
     /// The run could not be made.
     Failed {
+        /// The reason, for the trial's reader.
         problem: String,
     },
 }

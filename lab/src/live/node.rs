@@ -86,6 +86,7 @@ impl LiveNode {
         self.programs.flows().iter().map(|flow| flow.result(self.end, &self.alone)).collect()
     }
 
+    /// Returns whether the run has ended by now.
     pub fn is_over(&self, now: Instant) -> bool {
         now >= self.end
     }

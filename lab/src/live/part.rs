@@ -13,13 +13,19 @@ use crate::version;
 /// A node's part of a run. The plan follows from it, on any machine with the same version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
+    /// The version of the program that plans the trial.
     pub version: String,
     /// The scenario's name, its text, and the values set over it.
     pub scenario: String,
+    /// The text of the scenario's file.
     pub text: String,
+    /// The values set over it, each as `path=value`.
     pub sets: Vec<String>,
+    /// The values of the run's point.
     pub point: Point,
+    /// The name of the arm.
     pub arm: String,
+    /// The seed of all chance in the run.
     pub seed: u64,
     /// The number of the node.
     pub node: u32,
@@ -37,11 +43,13 @@ pub struct Part {
 pub enum Says {
     /// Its sockets are open. It waits for the beginning.
     Ready,
+    /// The run is over, with these results.
     Ended(Ended),
     /// The same of a routing daemon.
     Routed(Routed),
     /// It cannot take part.
     Refused {
+        /// The reason, for the trial's reader.
         problem: String,
     },
 }
@@ -49,6 +57,7 @@ pub enum Says {
 /// The results of a node at the run's end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
+    /// The results of the flows' ends at the node.
     pub ends: Vec<EndResult>,
     /// The longest time by which a timer of the node was late, in microseconds.
     pub late_us: u64,
@@ -59,7 +68,9 @@ pub struct Ended {
 /// The counts of a node's routing at the run's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routed {
+    /// Route discoveries that the node began.
     pub discoveries: u64,
+    /// Routes of the node that broke.
     pub route_failures: u64,
     /// The longest time by which a timer of the daemon was late, in microseconds.
     pub late_us: u64,
@@ -71,9 +82,11 @@ pub const BEGIN: &str = "begin";
 /// The reason why a part cannot be prepared.
 #[derive(Debug)]
 pub enum NoPart {
+    /// The scenario is refused.
     Refused(Box<Refusal>),
     /// The trial has another version.
     Version {
+        /// The version of the trial.
         theirs: String,
     },
     /// The scenario has no such point.
@@ -87,6 +100,7 @@ impl From<Box<Refusal>> for NoPart {
 }
 
 impl Part {
+    /// The plan of the run, from the scenario's text.
     pub fn prepare(&self) -> Result<Prepared, NoPart> {
         if self.version != version::of_program() {
             return Err(NoPart::Version { theirs: self.version.clone() });

@@ -103,7 +103,12 @@ impl Document {
     }
 
     /// Sets a value that stands elsewhere in the file, where it is shown if it is refused.
-    pub fn set_value(&mut self, path: &str, value: &Value, elsewhere: &YamlPath) -> Result<(), Box<Refusal>> {
+    pub(crate) fn set_value(
+        &mut self,
+        path: &str,
+        value: &Value,
+        elsewhere: &YamlPath,
+    ) -> Result<(), Box<Refusal>> {
         let path = self.path_named(path);
         put(&mut self.value, &path.0, value.clone())
             .map_err(|problem| self.refuse_key(elsewhere, problem, "a path such as topology.hops"))?;

@@ -2,9 +2,12 @@
 //! whatever went before it.
 
 use hopwise_air::random::Stream;
+use hopwise_air::truncate;
 
+/// An amount that is fixed or drawn: bytes, or nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
+    /// Always this amount.
     Fixed(u64),
     /// Exponential, with this mean.
     Mean(u64),
@@ -13,13 +16,15 @@ pub enum Amount {
 }
 
 impl Amount {
+    /// No bytes, or no time.
     pub const NONE: Amount = Amount::Fixed(0);
 
+    /// Draws the next amount. A fixed one takes nothing from the stream.
     pub fn draw(self, stream: &mut Stream) -> u64 {
         match self {
             Amount::Fixed(amount) => amount,
-            Amount::Mean(mean) => (mean as f64 * -libm::log(1.0 - stream.unit())) as u64,
-            Amount::Between(least, most) => least + (stream.unit() * (most - least) as f64) as u64,
+            Amount::Mean(mean) => truncate::to_u64(mean as f64 * -libm::log(1.0 - stream.unit())),
+            Amount::Between(least, most) => least + truncate::to_u64(stream.unit() * (most - least) as f64),
         }
     }
 }

@@ -12,9 +12,13 @@ pub(super) struct Delays {
 /// Durations by nearest rank: the shortest that this share of all does not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
+    /// The number of durations.
     pub count: u64,
+    /// Half of all, in nanoseconds.
     pub median_ns: u64,
+    /// 95 % of all, in nanoseconds.
     pub p95_ns: u64,
+    /// 99 % of all, in nanoseconds.
     pub p99_ns: u64,
 }
 

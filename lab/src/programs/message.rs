@@ -1,6 +1,7 @@
 //! A program's bytes: as many as it likes, after a header with its request to the other end.
 
 use hopwise_core::Instant;
+use hopwise_core::narrow::as_usize;
 
 use super::seen::ConnOf;
 use super::sockets::{Platform, Sockets};
@@ -104,7 +105,7 @@ impl Message {
         match self.header {
             Some(header) if self.written < HEADER as u64 => {
                 first[..HEADER].copy_from_slice(&header.to_bytes());
-                let from = self.written as usize;
+                let from = as_usize(self.written);
                 &first[from..from + up_to(FIRST - from)]
             }
             _ => &CHUNK[..up_to(CHUNK.len())],

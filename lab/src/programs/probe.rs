@@ -23,6 +23,7 @@ const ON_ITS_WAY: Duration = Duration::from_secs(2);
 pub struct Probed {
     /// Those that were answered, or had the time for it.
     pub sent: u64,
+    /// Those whose answers came back.
     pub answered: u64,
     /// The round trips of those that were answered.
     pub spread: Option<Spread>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::HopSource;
+use hopwise_core::narrow::as_usize;
 use hopwise_core::tcp::Info;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +19,15 @@ pub(crate) const INTERVALS: u32 = 100;
 /// The bytes that arrived, and those of them that count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
+    /// The beginning of the counted time.
     #[serde(skip)]
     pub counts_from: Instant,
     /// The length of an interval.
     #[serde(skip)]
     each: Duration,
+    /// The bytes that arrived in the counted time.
     pub counted_bytes: u64,
+    /// The bytes that arrived in the whole run.
     pub bytes: u64,
     /// The counted bytes of each interval, up to the last one that had any.
     pub by_interval: Vec<u64>,
@@ -38,9 +42,9 @@ impl Tally {
         self.bytes += bytes;
         if now >= self.counts_from {
             self.counted_bytes += bytes;
-            let each_ns = (self.each.as_nanos() as u64).max(1);
+            let each_ns = u64::try_from(self.each.as_nanos()).unwrap_or(u64::MAX).max(1);
             let nth = (now.0 - self.counts_from.0) / each_ns;
-            let nth = nth.min(u64::from(INTERVALS) - 1) as usize;
+            let nth = as_usize(nth.min(u64::from(INTERVALS) - 1));
             if self.by_interval.len() <= nth {
                 self.by_interval.resize(nth + 1, 0);
             }
@@ -53,8 +57,11 @@ impl Tally {
 /// burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bursts {
+    /// The number of bursts.
     pub count: u64,
+    /// The data segments in all of them.
     pub segments: u64,
+    /// The data segments of the longest one.
     pub longest: u64,
 }
 
@@ -91,8 +98,11 @@ impl<C: PartialEq + Copy> Sending<C> {
 /// Transfers or requests that ended in the counted time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completions {
+    /// The number of transfers or requests that ended.
     pub count: u64,
+    /// The sum of their durations, in nanoseconds.
     pub total_ns: u64,
+    /// The longest duration, in nanoseconds.
     pub longest_ns: u64,
     /// None if nothing ended.
     pub spread: Option<Spread>,
@@ -110,27 +120,38 @@ impl From<&Delays> for Completions {
 pub struct AgentsAtEnd {
     /// Specs.
     pub receiver: String,
+    /// The sender agents, as one spec.
     pub senders: String,
+    /// The shadows, as one spec.
     pub shadows: String,
     /// Abilities that the peer did not agree to, or never showed, in the words of the trace.
     pub receiver_lacks: Vec<String>,
+    /// The same for the sender agents.
     pub senders_lack: Vec<String>,
 }
 
 /// Counters of connections at one end. A counter is absent where the TCP does not tell it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
+    /// Data segments, retransmissions included.
     pub segments_sent: Option<u64>,
+    /// Data segments that were sent again.
     pub segments_retransmitted: Option<u64>,
+    /// Payload bytes that the peer acknowledged.
     pub bytes_acked: Option<u64>,
+    /// Retransmission timeouts, those of SYNs included.
     pub timeouts: Option<u32>,
+    /// Starts of fast recovery; each may send several segments again.
     pub fast_retransmits: Option<u32>,
+    /// Pure ACKs, repeated ones included.
     pub acks_sent: Option<u64>,
+    /// ACKs that an agent had repeated in case the first was lost.
     pub acks_repeated: Option<u64>,
     /// Segments that this end had already.
     pub segments_received_again: Option<u64>,
     /// Data segments that arrived, and those of them that came above a hole.
     pub segments_arrived: Option<u64>,
+    /// Data segments that came above a hole.
     pub segments_out_of_order: Option<u64>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
@@ -219,6 +240,7 @@ impl Counted {
 /// Hops to a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hops {
+    /// The number of hops.
     pub count: u8,
     /// `routing`, `ttl` or `config`.
     pub source: String,
@@ -237,10 +259,15 @@ pub struct EndResult {
     pub flow: u16,
     /// True for the end that opens connections or sends datagrams.
     pub is_opener: bool,
+    /// The bytes that arrived.
     pub tally: Tally,
+    /// The counters of all connections together.
     pub counted: Counted,
+    /// The agents of the last connection; none for datagrams, or before a connection.
     pub agents: Option<AgentsAtEnd>,
+    /// The transfers or requests that ended; none for other traffic.
     pub completions: Option<Completions>,
+    /// The hops to the other end, where they are known.
     pub hops: Option<Hops>,
     /// The mean of the smoothed round-trip time in the counted time, where the world samples it.
     pub rtt: Option<Duration>,

@@ -15,13 +15,20 @@ use super::seen::{AgentsAtEnd, ConnOf, Counted};
 
 /// TCP and UDP of a node, without waiting.
 pub trait Sockets {
+    /// A connection.
     type Conn: Copy + Debug + PartialEq;
+    /// A listener for connections.
     type Listener: Copy + Debug + PartialEq;
+    /// A socket for datagrams.
     type Udp: Copy + Debug;
 
+    /// Begins to open a connection; none after an error.
     fn connect(&mut self, now: Instant, to: SocketAddr, tcp: &Arc<TcpConfig>) -> Option<Self::Conn>;
+    /// Listens on a port; none after an error.
     fn listen(&mut self, port: u16, tcp: &Arc<TcpConfig>) -> Option<Self::Listener>;
+    /// The next connection of a listener; none until there is one.
     fn accept(&mut self, now: Instant, listener: Self::Listener) -> Option<Self::Conn>;
+    /// The address of the peer; none for a connection that is gone.
     fn peer(&self, conn: Self::Conn) -> Option<IpAddr>;
 
     /// Takes the beginning of `data`, as much as there is room for, and returns its length; none after an error.
@@ -43,6 +50,7 @@ pub trait Sockets {
     fn nothing_counted() -> Counted;
     /// The counters of a connection that has not been released.
     fn counted(&self, now: Instant, conn: Self::Conn) -> Option<Counted>;
+    /// The agents of a connection; none where this TCP has no agents.
     fn agents(&self, now: Instant, conn: Self::Conn) -> Option<AgentsAtEnd>;
     /// The smoothed round-trip time.
     fn rtt(&self, now: Instant, conn: Self::Conn) -> Option<Duration>;
@@ -57,6 +65,7 @@ pub trait Sockets {
         None
     }
 
+    /// Opens a socket for datagrams on a port; none after an error. `hop_limit` is that of its packets.
     fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
@@ -75,6 +84,7 @@ pub fn start_of(payload: &[u8], start: &mut [u8]) -> usize {
 pub enum Event<S: Sockets> {
     /// The listener has a connection.
     Incoming(S::Listener),
+    /// News of a connection.
     Connection(S::Conn, EventKind),
 }
 
@@ -89,11 +99,14 @@ impl From<endpoint::Event> for Event<Endpoint> {
 
 /// Sockets with what surrounds them.
 pub trait Platform {
+    /// The node's TCP and UDP.
     type Sockets: Sockets;
 
+    /// The sockets, to look at.
     fn sockets(&self) -> &Self::Sockets;
     /// Runs `act`, and lets the packets go that follow from it.
     fn with<T>(&mut self, now: Instant, act: impl FnOnce(&mut Self::Sockets) -> T) -> T;
+    /// The oldest news that no program has taken.
     fn poll_event(&mut self) -> Option<Event<Self::Sockets>>;
     /// Gives new connections to that peer the facts about its path that are known beside TCP.
     fn tell_path(&mut self, now: Instant, peer: IpAddr);

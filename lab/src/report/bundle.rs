@@ -19,7 +19,9 @@ use crate::version;
 /// A trial with its runs in the order of points, blocks and arms, from any machine and time.
 #[derive(Clone, Debug)]
 pub struct Bundle {
+    /// The plan of the whole trial.
     pub trial: Trial,
+    /// The runs that the folders hold.
     pub records: Vec<Record>,
     /// Series by the record's id.
     pub series: BTreeMap<String, Series>,
@@ -30,7 +32,9 @@ pub struct Bundle {
 /// Why a folder cannot be read back.
 #[derive(Debug)]
 pub struct ReadError {
+    /// The path of the folder or file.
     pub place: String,
+    /// The fault, in words.
     pub problem: String,
 }
 
@@ -69,6 +73,7 @@ impl Bundle {
         Ok(bundle)
     }
 
+    /// Puts the records in order.
     pub fn new(trial: Trial, mut records: Vec<Record>, series: BTreeMap<String, Series>) -> Bundle {
         let point = |record: &Record| trial.points.iter().position(|point| *point == record.point);
         let arm = |record: &Record| trial.arms.iter().position(|arm| *arm == record.arm);

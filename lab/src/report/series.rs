@@ -7,21 +7,29 @@ use crate::record::is_sound;
 /// Values over seconds since the first flow began.
 pub type Points = Vec<(f64, f64)>;
 
+/// The samples of one run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Lines by their kind and by flow, node or link.
     lines: BTreeMap<(String, String), Points>,
+    /// The frames of the stretches that were watched.
     pub frames: Vec<FrameRow>,
 }
 
 /// A frame on the air, or lost to another at its addressee.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameRow {
+    /// The time of its first bit, in seconds since the first flow began.
     pub at_s: f64,
+    /// Its duration in microseconds.
     pub lasts_us: f64,
+    /// The node that sent it.
     pub from: String,
+    /// The node that it is for, or `all`.
     pub to: String,
+    /// The kind: `rts`, `cts`, `data` or `ack`.
     pub kind: String,
+    /// It was lost to another frame.
     pub is_lost: bool,
 }
 
@@ -52,6 +60,7 @@ impl Series {
         series
     }
 
+    /// The line of that kind for a flow, node or link; empty if there is none.
     pub fn line(&self, what: &str, who: &str) -> &[(f64, f64)] {
         self.lines.get(&(what.to_owned(), who.to_owned())).map_or(&[], Vec::as_slice)
     }

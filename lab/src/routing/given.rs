@@ -30,6 +30,7 @@ impl<C> Default for Given<C> {
 }
 
 impl<C: Constants> Given<C> {
+    /// Returns whether the file gives this constant.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }

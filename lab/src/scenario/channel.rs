@@ -101,8 +101,8 @@ fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result
         outages.push(Outage {
             from: end("from", &outage.from)?,
             to: end("to", &outage.to)?,
-            begins_ns: outage.begins.0.as_nanos() as u64,
-            ends_ns: outage.ends.0.as_nanos() as u64,
+            begins_ns: outage.begins.nanos(),
+            ends_ns: outage.ends.nanos(),
             is_one_way: outage.one_way,
         });
     }

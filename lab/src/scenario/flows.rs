@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::narrow::as_u32;
 use hopwise_core::tcp::TcpConfig;
 
 use super::nodes::Nodes;
@@ -40,7 +41,7 @@ pub(super) fn read(
         let plan = plan_of(traffic, &file.tcp, routing);
         for copy in 0..traffic.flows {
             // A stream of the flow's own: other flows' draws do not change it.
-            let mut stream = Stream::new(seed, flows.len() as u32, Purpose::Traffic);
+            let mut stream = Stream::new(seed, as_u32(flows.len()), Purpose::Traffic);
             let start = Duration::from_nanos(times(traffic.start).draw(&mut stream));
             flows.push(FlowPlan {
                 from,

@@ -14,6 +14,7 @@ const MOST_POINTS: usize = 1_000;
 /// One point: its values, and the place of each in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
+    /// The values by their paths.
     pub point: Point,
     values: Vec<Given>,
 }

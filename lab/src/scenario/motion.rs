@@ -52,7 +52,7 @@ pub(super) fn tracks(
         x: length("width_m", mobility.width_m, file.topology.width_m)?,
         y: length("height_m", mobility.height_m, file.topology.height_m)?,
     };
-    let pause_ns = mobility.pause.0.as_nanos() as u64;
+    let pause_ns = mobility.pause.nanos();
     let track = |(position, node): (&Option<Position>, u32)| {
         position.map(|start| {
             Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))

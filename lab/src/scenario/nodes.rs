@@ -3,6 +3,7 @@
 use hopwise_air::medium::Position;
 use hopwise_air::motion::{Movements, Track};
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::narrow::as_u32;
 
 use super::schema::{ScenarioFile, Shape, Topology};
 use super::{json_schema, motion};
@@ -16,25 +17,31 @@ const FARTHEST_M: f64 = 1e7;
 /// Default distance between neighbours.
 pub(super) const SPACING_M: f64 = 200.0;
 
+/// The nodes of a scenario.
 #[derive(Clone, Debug)]
 pub struct Nodes {
+    /// The place of each node's radio; `None`: it has wires alone.
     pub positions: Vec<Option<Position>>,
+    /// The name of each node.
     pub names: Vec<String>,
+    /// The wires between nodes.
     pub wires: Vec<WirePlan>,
     /// Movement of each node; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
 }
 
 impl Nodes {
+    /// The name of the last node.
     pub fn last(&self) -> &str {
         self.names.last().map_or("", String::as_str)
     }
 
+    /// The number of a node by its name, or by `first` or `last`.
     pub fn find(&self, name: &str) -> Option<u32> {
         match name {
             "first" => Some(0),
-            "last" => Some(self.names.len() as u32 - 1),
-            _ => self.names.iter().position(|known| known == name).map(|index| index as u32),
+            "last" => Some(as_u32(self.names.len()) - 1),
+            _ => self.names.iter().position(|known| known == name).map(as_u32),
         }
     }
 }

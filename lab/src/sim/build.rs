@@ -13,6 +13,7 @@ use hopwise_air::random::{Purpose, Stream};
 use hopwise_air::{StationConfig, WireConfig, World, WorldConfig};
 use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
+use hopwise_core::narrow::as_u32;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
@@ -44,7 +45,7 @@ impl fmt::Display for Unbuildable {
 impl Error for Unbuildable {}
 
 pub(crate) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
-    let count = plan.positions.len() as u32;
+    let count = as_u32(plan.positions.len());
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
         let endpoint = endpoint(plan, node).map_err(Unbuildable)?;
@@ -197,7 +198,7 @@ fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::C
 }
 
 fn nodes(plan: &Plan) -> std::ops::Range<u32> {
-    0..plan.positions.len() as u32
+    0..as_u32(plan.positions.len())
 }
 
 /// The interfaces that routing uses.

@@ -22,12 +22,18 @@ const TOPOLOGIES: &str = include_str!("../../../configs/calibration/ns2_topologi
 /// A cell of a table: its setting and ns-2's mean.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// The name of the setting.
     pub name: String,
+    /// The protocol, and its rules where ns-2 had several.
     pub routing: String,
+    /// The goodput of all flows together, in kbit/s.
     pub kbps: f64,
+    /// Jain's index of the flows' goodputs.
     pub jain: f64,
     case: String,
+    /// The name of the physical layer's profile.
     pub profile: String,
+    /// The TCP of the flows, in ns-2's words.
     pub agent: String,
     /// The details, such as `hops:4/n:2`.
     pub detail: String,
@@ -85,6 +91,7 @@ pub fn topologies() -> impl Iterator<Item = Row> {
 }
 
 impl Row {
+    /// The nodes and flows of the row.
     pub fn cell(&self) -> Cell {
         let mut cell = Cell {
             positions: Vec::new(),
@@ -199,6 +206,7 @@ impl Cell {
         FlowPlan::new(from, to, start, TrafficPlan::datagrams(1_000, None, &self.routing))
     }
 
+    /// The plan of the row's run with this seed.
     pub fn plan(&self, seed: u64) -> Plan {
         let (duration, warmup) = if self.profile == "dsss-2mbps" { (300, 50) } else { (100, 0) };
         let (receiver, senders) = match self.agent.as_str() {

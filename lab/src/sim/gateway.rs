@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hopwise_air::channel::Outage;
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::truncate;
 use hopwise_core::agent::LinkNews;
 use hopwise_core::{Instant, LinkEvent};
 use hopwise_mesh::{Schedule, TimedEvent};
@@ -20,7 +21,9 @@ pub use predictor::{Calibration, Signal, SignalError, calibrate};
 /// The node between the wire and the radio, and its knowledge of its links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayPlan {
+    /// The number of the node.
     pub node: u32,
+    /// The forecast that it gets of its links' outages.
     pub forecast: Forecast,
     /// The signal of a predictor that takes the place of `forecast`.
     pub predictor: Option<Signal>,
@@ -125,7 +128,7 @@ fn forecast_news(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: 
     }
     for nth in 0..false_alarms as usize {
         let Some(peer) = peers.get(nth % peers.len().max(1)).copied() else { break };
-        let at = Instant((end.0 as f64 * stream.unit()) as u64);
+        let at = Instant(truncate::to_u64(end.0 as f64 * stream.unit()));
         let news = LinkNews::GoingDown { rtt: RTT, outage: FALSE_OUTAGE, within: lead };
         all.push(TimedNews { at, peer, news });
     }

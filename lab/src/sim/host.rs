@@ -11,6 +11,7 @@ use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 use super::names::RADIO;
 use crate::programs::{AHEAD, EndResult, Event, Flow, Platform, Programs};
 
+/// A mesh node, its programs, and its base-station proxy.
 #[derive(Debug)]
 pub struct Host {
     node: Node,
@@ -41,14 +42,17 @@ impl Host {
         self.node.observe_endpoint(observer);
     }
 
+    /// The proxy in front of the node, if it has one.
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
     }
 
+    /// The mesh node, to look at.
     pub fn node(&self) -> &Node {
         &self.node
     }
 
+    /// The ends of flows on this node.
     pub fn flows(&self) -> &[Flow<Endpoint>] {
         self.programs.flows()
     }

@@ -22,26 +22,38 @@ use super::gateway::GatewayPlan;
 use crate::kernel_tcp;
 use crate::programs::{Amount, INTERVALS};
 
+/// All that determines a simulated run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The place of each node's radio; `None`: it has wires alone.
     pub positions: Vec<Option<Position>>,
     /// Movement of the nodes; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
+    /// The wires between nodes.
     pub wires: Vec<WirePlan>,
+    /// The physical layer of all radios.
     pub phy: Phy,
+    /// The powers of all radios.
     pub radio: Radio,
+    /// The effects of the channel.
     pub channel: Channel,
+    /// The MAC's settings of all radios.
     pub mac: MacConfig,
+    /// The source of neighbours' addresses.
     pub arp: Arp,
+    /// The length of a radio's queue, with the packet that the radio has.
     pub queue_packets: usize,
+    /// The fate of a node's own packets when a queue is full.
     pub when_full: WhenFull,
+    /// The routing protocol with its constants.
     pub routing: RoutingPlan,
     /// The profile of the agents' defaults.
     pub profile: Profile,
+    /// The flows by their numbers.
     pub flows: Vec<FlowPlan>,
     /// Rules that give a connection its agents, before the arm's.
     pub rules: Vec<Rule>,
+    /// The agents of all flows that no rule concerns.
     pub arm: Arm,
     /// Gateway, where the arm's base-station agent runs.
     pub gateway: Option<GatewayPlan>,
@@ -49,6 +61,7 @@ pub struct Plan {
     pub duration: Duration,
     /// Beginning that no result counts.
     pub warmup: Duration,
+    /// The seed of all chance in the run.
     pub seed: u64,
     /// Events that each endpoint keeps until they are drained; 0 without a reader.
     pub trace_events: usize,
@@ -59,9 +72,13 @@ pub struct Plan {
 pub enum RoutingPlan {
     /// The shortest paths at the beginning, installed by hand.
     Static,
+    /// AODV, by the RFC's rules or ns-2's.
     Aodv(Box<aodv::Settings>),
+    /// DYMO (AODVv2).
     Dymo(Box<aodvv2::Settings>),
+    /// DSR.
     Dsr(Box<dsr::Settings>),
+    /// GPSR.
     Gpsr(Box<gpsr::Settings>),
 }
 
@@ -87,7 +104,7 @@ impl RoutingPlan {
     }
 
     /// True if nodes listen to frames for other nodes.
-    pub fn is_promiscuous(&self) -> bool {
+    pub(crate) fn is_promiscuous(&self) -> bool {
         match self {
             RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => false,
             RoutingPlan::Dsr(settings) => settings.promiscuous,
@@ -99,9 +116,13 @@ impl RoutingPlan {
 /// The agents under trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arm {
+    /// The name in results.
     pub name: String,
+    /// The spec of the receiver agent.
     pub receiver: String,
+    /// The spec of the sender agents.
     pub senders: String,
+    /// The spec of the shadows.
     pub shadows: String,
     /// Base-station agent of the gateway; none: it is a router.
     pub base_station: Option<String>,
@@ -125,18 +146,25 @@ impl Arm {
     }
 }
 
+/// A wire between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WirePlan {
+    /// The numbers of the two nodes.
     pub ends: (u32, u32),
+    /// Its rate in each direction.
     pub bits_per_second: u64,
+    /// The time from the last bit's departure to the arrival of the packet.
     pub delay: Duration,
     /// Queue at each end (default: as in the radio).
     pub queue_packets: Option<usize>,
 }
 
+/// One flow: two nodes, and the traffic between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowPlan {
+    /// The number of the node that opens connections or sends datagrams.
     pub from: u32,
+    /// The number of the other node.
     pub to: u32,
     /// The start on the world's clock, as `stop` is.
     pub start: Duration,
@@ -144,6 +172,7 @@ pub struct FlowPlan {
     pub stop: Option<Duration>,
     /// True if its data stands in its own row and in no total.
     pub is_background: bool,
+    /// The traffic of the two programs.
     pub traffic: TrafficPlan,
 }
 
@@ -154,20 +183,27 @@ impl FlowPlan {
     }
 }
 
+/// The traffic of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficPlan {
+    /// Programs over TCP.
     Tcp(Arc<TcpPlan>),
+    /// Datagrams in one direction.
     Datagrams {
+        /// Payload of each datagram.
         bytes: u16,
         /// Nanoseconds from one to the next; none: as many as leave.
         every: Option<Amount>,
+        /// The hop limit of their packets.
         hop_limit: u8,
     },
     /// Datagrams that the other end sends back.
     Probe {
+        /// Payload of each datagram.
         bytes: u16,
         /// Nanoseconds from one to the next.
         every: Amount,
+        /// The hop limit of their packets.
         hop_limit: u8,
     },
 }
@@ -175,7 +211,9 @@ pub enum TrafficPlan {
 /// Traffic of two programs over TCP. The one at `from` opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpPlan {
+    /// The configuration of both ends' connections.
     pub tcp: Arc<TcpConfig>,
+    /// The exchange of data.
     pub talk: Talk,
     /// Nanoseconds between the end of one transfer or request and the next.
     pub think: Amount,
@@ -183,14 +221,25 @@ pub struct TcpPlan {
     pub times: Option<u32>,
 }
 
+/// The exchange of data between two programs over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk {
     /// A connection that never runs out of data.
     Endless(Directions),
     /// A connection for each transfer.
-    Transfers { bytes: Amount, directions: Directions },
+    Transfers {
+        /// The bytes of each transfer.
+        bytes: Amount,
+        /// The direction of the data.
+        directions: Directions,
+    },
     /// One connection, a request at a time.
-    Requests { request: Amount, response: Amount },
+    Requests {
+        /// The bytes of each request.
+        request: Amount,
+        /// The bytes of each answer.
+        response: Amount,
+    },
 }
 
 /// Direction of bulk data, seen from the node that opens the connection.
@@ -208,16 +257,19 @@ pub enum Directions {
 }
 
 impl Directions {
-    pub fn has_forth(self) -> bool {
+    /// Returns whether the opener sends.
+    pub(crate) fn has_forth(self) -> bool {
         self != Directions::Back
     }
 
-    pub fn has_back(self) -> bool {
+    /// Returns whether the other end sends.
+    pub(crate) fn has_back(self) -> bool {
         self != Directions::Forth
     }
 }
 
 impl Talk {
+    /// The directions that have data.
     pub fn directions(self) -> Directions {
         match self {
             Talk::Endless(directions) | Talk::Transfers { directions, .. } => directions,
@@ -233,10 +285,12 @@ impl TrafficPlan {
         TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think: Amount::NONE, times: Some(1) }))
     }
 
+    /// Datagrams with the hop limit that routing gives to data.
     pub fn datagrams(bytes: u16, every: Option<Amount>, routing: &RoutingPlan) -> TrafficPlan {
         TrafficPlan::Datagrams { bytes, every, hop_limit: of_datagrams(routing) }
     }
 
+    /// A probe with the hop limit that routing gives to data.
     pub fn probe(bytes: u16, every: Amount, routing: &RoutingPlan) -> TrafficPlan {
         TrafficPlan::Probe { bytes, every, hop_limit: of_datagrams(routing) }
     }
@@ -256,11 +310,13 @@ fn of_datagrams(routing: &RoutingPlan) -> u8 {
 }
 
 impl Plan {
+    /// The start of the first flow.
     pub fn begins(&self) -> Instant {
         let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
         Instant::ZERO + first
     }
 
+    /// The end of the warm-up.
     pub fn counts_from(&self) -> Instant {
         self.begins() + self.warmup
     }
@@ -270,6 +326,7 @@ impl Plan {
         self.duration.saturating_sub(self.warmup) / INTERVALS
     }
 
+    /// The end of the run.
     pub fn end(&self) -> Instant {
         self.begins() + self.duration
     }

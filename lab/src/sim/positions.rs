@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hopwise_air::medium::Position;
 use hopwise_air::motion::{Track, Walker};
+use hopwise_air::truncate;
 use hopwise_core::Instant;
 use hopwise_mesh::gpsr::{Point, Positions};
 
@@ -36,7 +37,7 @@ impl Positions for Oracle {
         let walker = self.followed.entry(number).or_insert_with(begin);
         let position = walker.at(now.0);
         // Rounded to the nearest centimetre; fields end at 10,000 km.
-        let centimetres = |metres: f64| libm::round(metres * 100.0) as i32;
+        let centimetres = |metres: f64| truncate::to_i32(libm::round(metres * 100.0));
         Some(Point { x: centimetres(position.x), y: centimetres(position.y) })
     }
 }

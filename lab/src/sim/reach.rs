@@ -5,10 +5,12 @@ use hopwise_mesh::Neighbour;
 use super::build;
 use super::plan::Plan;
 
+/// The links of each node at the beginning of a plan.
 #[derive(Debug)]
 pub struct Reach(Vec<Vec<Neighbour>>);
 
 impl Reach {
+    /// Computes the links of a plan. Its faders and losses do not count.
     pub fn of(plan: &Plan) -> Reach {
         Reach(build::neighbours(plan))
     }
@@ -23,6 +25,7 @@ impl Reach {
         hops
     }
 
+    /// Returns whether every node has a path to the first one.
     pub fn is_connected(&self) -> bool {
         self.0.is_empty() || self.hops_to(0).iter().all(Option::is_some)
     }

@@ -7,6 +7,7 @@ use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
 use hopwise_air::waits::Waits;
 use hopwise_core::Machine;
+use hopwise_core::narrow::as_u32;
 use serde::{Deserialize, Serialize};
 
 use super::host::Host;
@@ -15,38 +16,53 @@ use crate::programs::{
     AgentsAtEnd, Bursts, Completions, Counted, EndResult, Hops, INTERVALS, Probed, Spread,
 };
 
+/// The measurements of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
+    /// The seconds that results count: the duration without the warm-up.
     pub counted_s: f64,
+    /// The flows, one entry for each direction with data.
     pub flows: Vec<FlowResult>,
+    /// All radios together.
     pub air: AirTotals,
+    /// Each node by itself.
     pub nodes: Vec<NodeResult>,
     /// The numbers of route discoveries, and of routes that broke.
     pub discoveries: u64,
+    /// Routes that broke.
     pub route_failures: u64,
 }
 
+/// The measurements at one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeResult {
+    /// The counters of its radio.
     pub stats: StationStats,
+    /// Packets that found one of its interface queues full.
     pub queue_drops: u64,
     /// Airtime of the station, if that was booked.
     pub airtime: Option<Airtime>,
+    /// The waits of packets in its queues.
     pub waits: WaitsByLoad,
 }
 
 /// Times from the interface queue to the first frame, with its backoff. The mean is exact, the quantile within 1/64.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueWait {
+    /// The number of packets.
     pub count: u64,
+    /// The mean wait in milliseconds.
     pub mean_ms: f64,
+    /// The wait in milliseconds that 95 % do not exceed.
     pub p95_ms: f64,
 }
 
 /// The waits of TCP's data and of its ACKs; none where there is no such packet, or the world does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WaitsByLoad {
+    /// The waits of segments with payload.
     pub data: Option<QueueWait>,
+    /// The waits of TCP's ACKs.
     pub acks: Option<QueueWait>,
 }
 
@@ -74,14 +90,19 @@ impl WaitsByLoad {
 pub struct FlowResult {
     /// Its number in the plan.
     pub flow: u16,
+    /// The direction of this data within the flow.
     pub direction: Direction,
     /// The source of this data, whichever end opened.
     pub from: u32,
+    /// The receiver of this data, by its number.
     pub to: u32,
+    /// The hops between them, where they are known.
     pub hops: Option<Hops>,
     /// Bytes in order, to the application, in the counted time.
     pub counted_bytes: u64,
+    /// Bytes in order, to the application, in the whole run.
     pub bytes_delivered: u64,
+    /// `counted_bytes` over the counted time, in kbit/s.
     pub goodput_kbps: f64,
     /// Counters of the end at `from`.
     pub sender: Counted,
@@ -101,9 +122,11 @@ pub struct FlowResult {
     pub bursts: Option<Bursts>,
     /// The fate of a probe's datagrams.
     pub probed: Option<Probed>,
+    /// It counts in no total.
     pub is_background: bool,
 }
 
+/// The direction of a flow's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The only direction that has data, or the opener's.
@@ -112,13 +135,18 @@ pub enum Direction {
     Back,
 }
 
+/// The counters of all radios together, over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AirTotals {
+    /// Frames of all kinds that were sent.
     pub frames_sent: u64,
+    /// Receptions that were lost to another frame at the addressee.
     pub collisions: u64,
+    /// Packets that a radio gave up after its last try.
     pub retry_drops: u64,
     /// Absent where a world's kernels do not tell.
     pub queue_drops: Option<u64>,
+    /// The sum of all frames' durations, in seconds.
     pub airtime_s: f64,
     /// The parts of `airtime_s` by what the frames carried, in the order of [`Load::ALL`], each with its RTS, CTS
     /// and ACK.
@@ -133,6 +161,7 @@ impl Results {
         self.flows.iter().filter(|flow| !flow.is_background)
     }
 
+    /// The sum of the foreground flows' goodputs, in kbit/s.
     pub fn total_kbps(&self) -> f64 {
         // Starts from +0: an empty sum of floats is -0.
         self.foreground().fold(0.0, |total, flow| total + flow.goodput_kbps)
@@ -151,7 +180,7 @@ impl Results {
     }
 
     /// The index of each interval of the counted time; none for one in which nothing arrived. One flow has none.
-    pub fn jain_by_interval(&self) -> Vec<Option<f64>> {
+    pub(crate) fn jain_by_interval(&self) -> Vec<Option<f64>> {
         let mut shares: Vec<(u16, Vec<f64>)> = Vec::new();
         for row in self.foreground() {
             if shares.last().is_none_or(|(flow, _)| *flow != row.flow) {
@@ -168,7 +197,7 @@ impl Results {
     }
 
     /// The mean of these.
-    pub fn jain_over_time(&self) -> Option<f64> {
+    pub(crate) fn jain_over_time(&self) -> Option<f64> {
         let known: Vec<f64> = self.jain_by_interval().into_iter().flatten().collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
@@ -280,7 +309,7 @@ impl FlowResult {
 pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
     totals.queue_drops = queue_drops;
-    for station in 0..world.machines().len() as u32 {
+    for station in 0..as_u32(world.machines().len()) {
         let stats = world.stats(station);
         totals.frames_sent += stats.frames_sent.total();
         totals.collisions += stats.collisions;
@@ -288,7 +317,7 @@ pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> Air
         airtime_ns += stats.airtime_ns;
         by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }
-    totals.waits = WaitsByLoad::at(world, 0..world.machines().len() as u32);
+    totals.waits = WaitsByLoad::at(world, 0..as_u32(world.machines().len()));
     totals.airtime_s = airtime_ns as f64 / 1e9;
     totals.airtime_s_by_load = by_load.map(|ns| ns as f64 / 1e9);
     totals

@@ -16,6 +16,7 @@ use hopwise_air::frames::{FrameEvent, Sees};
 use hopwise_air::medium::Position;
 use hopwise_air::motion::Walker;
 use hopwise_core::Instant;
+use hopwise_core::narrow::{as_u16, as_u32};
 
 use super::Simulation;
 use super::names::RADIO;
@@ -38,7 +39,9 @@ const MOST_FRAMES: usize = 500;
 /// Keeps stretches of frames, or leaves them to another watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
+    /// The series holds stretches of frames.
     Keep,
+    /// The series holds no frames; another watcher has them.
     Leave,
 }
 
@@ -181,8 +184,8 @@ impl<'a> Writer<'a> {
     fn sample(&mut self, simulation: &Simulation, at: Instant) {
         for (index, flow) in simulation.plan.flows.iter().enumerate().take(MOST_FLOWS) {
             let (opener, other) = names_of(flow, index);
-            self.flow(simulation, at, index as u16, flow.from, &opener);
-            self.flow(simulation, at, index as u16, flow.to, &other);
+            self.flow(simulation, at, as_u16(index), flow.from, &opener);
+            self.flow(simulation, at, as_u16(index), flow.to, &other);
         }
         for node in 0..self.names.len().min(MOST_NODES) {
             let name = self.names[node].clone();
@@ -222,7 +225,7 @@ impl<'a> Writer<'a> {
     fn counts(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
             if simulation.plan.positions[node].is_some() {
-                let (stats, name) = (*simulation.world.stats(node as u32), self.names[node].clone());
+                let (stats, name) = (*simulation.world.stats(as_u32(node)), self.names[node].clone());
                 self.note("frames_sent", &name, at, stats.frames_sent.total().to_string());
                 self.note("frames_lost", &name, at, stats.collisions.to_string());
             }
@@ -232,7 +235,7 @@ impl<'a> Writer<'a> {
     /// The uses of each radio's time in the whole run.
     fn airtime(&mut self, simulation: &Simulation, at: Instant) {
         for node in 0..self.names.len().min(MOST_NODES) {
-            let Some(airtime) = simulation.world.airtime(node as u32) else { continue };
+            let Some(airtime) = simulation.world.airtime(as_u32(node)) else { continue };
             if simulation.plan.positions[node].is_none() {
                 continue;
             }

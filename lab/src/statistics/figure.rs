@@ -3,11 +3,14 @@
 /// The side of a figure that is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
+    /// The larger value is better.
     More,
+    /// The smaller value is better.
     Less,
 }
 
 impl Better {
+    /// The word in files.
     pub const fn name(self) -> &'static str {
         match self {
             Better::More => "more",
@@ -19,17 +22,20 @@ impl Better {
 /// A figure of a run, as comparisons name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
+    /// The name in results.
     pub name: &'static str,
     /// Empty for shares and counts.
     pub unit: &'static str,
+    /// The side that is better.
     pub better: Better,
 }
 
 /// The figure of a trial that names no other one.
-pub const GOODPUT: Figure = Figure { name: "goodput_kbps", unit: "kbit/s", better: Better::More };
+pub(crate) const GOODPUT: Figure = Figure { name: "goodput_kbps", unit: "kbit/s", better: Better::More };
 
 impl Figure {
-    pub fn is_goodput(&self) -> bool {
+    /// Returns whether it is the figure of trials that name none.
+    pub(crate) fn is_goodput(&self) -> bool {
         *self == GOODPUT
     }
 

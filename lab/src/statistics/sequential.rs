@@ -25,7 +25,7 @@ pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compari
 }
 
 /// Like [`super::compare_all`], for a look after every block.
-pub fn watch_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
+pub(crate) fn watch_all(questions: &[Question<'_>], margin: f64) -> Vec<Comparison> {
     judge(&found(questions, |pairs| paired(pairs, margin)), margin, Looks::AfterEveryBlock)
 }
 

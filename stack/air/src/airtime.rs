@@ -9,14 +9,17 @@ pub enum Load {
     TcpAck,
     /// A beacon of 802.11.
     Beacon,
+    /// A request or a reply of ARP.
     Arp,
     /// A message of a routing protocol.
     Routing,
+    /// Everything that is none of the others, such as UDP of programs.
     #[default]
     Other,
 }
 
 impl Load {
+    /// All loads, in the order of their numbers.
     pub const ALL: [Load; 6] =
         [Load::TcpData, Load::TcpAck, Load::Beacon, Load::Arp, Load::Routing, Load::Other];
 }
@@ -24,12 +27,15 @@ impl Load {
 /// A use of a station's time; the first that claims a moment has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
+    /// A station sends an RTS.
     SendsRts,
+    /// A station sends a CTS.
     SendsCts,
     /// Packets but those of the next kind.
     SendsData,
     /// TCP ACKs.
     SendsTcpAck,
+    /// A station sends an ACK of 802.11.
     SendsAck,
     /// A frame for this station, or for all.
     Receives,
@@ -37,12 +43,14 @@ pub enum Spent {
     Overhears,
     /// A frame too weak to understand, or one that came while the station sent.
     Noise,
+    /// Frames overlap at the station, and it understands none of them.
     Collision,
     /// The air is idle here: backoff, NAV, or nothing to do.
     Idle,
 }
 
 impl Spent {
+    /// All uses, in the order in which results list them.
     pub const ALL: [Spent; 10] = [
         Spent::SendsRts,
         Spent::SendsCts,
@@ -56,6 +64,7 @@ impl Spent {
         Spent::Idle,
     ];
 
+    /// The word for it in results.
     pub fn name(self) -> &'static str {
         match self {
             Spent::SendsRts => "sends-rts",
@@ -72,6 +81,7 @@ impl Spent {
     }
 }
 
+/// The book of one station: nanoseconds by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
     until: u64,
@@ -103,10 +113,12 @@ impl Airtime {
         self
     }
 
+    /// The nanoseconds that went to this use.
     pub fn ns(&self, spent: Spent) -> u64 {
         self.ns[spent as usize]
     }
 
+    /// The booked time in nanoseconds. It is the length of the run, up to when the book was closed.
     pub fn total_ns(&self) -> u64 {
         self.ns.iter().sum()
     }

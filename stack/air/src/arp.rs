@@ -21,6 +21,7 @@ pub enum Arp {
     /// Stations know them, as in the calibration.
     #[default]
     Known,
+    /// Stations ask by ARP, and packets wait for the reply.
     Asked,
 }
 

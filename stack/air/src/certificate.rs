@@ -18,22 +18,32 @@ use crate::saturated::{Saturated, jain};
 pub enum Expected {
     /// The value, within this many per cent.
     About {
+        /// The figure of the theory, in the probe's unit.
         value: f64,
+        /// The allowed distance from it, in per cent of it.
         percent: f64,
     },
+    /// This much or more, in the probe's unit.
     AtLeast(f64),
+    /// This much or less, in the probe's unit.
     AtMost(f64),
 }
 
+/// A figure that was measured in the simulated world, beside the one that it must reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
+    /// The setting and the quantity, as the certificate prints them.
     pub name: String,
+    /// The unit of the two figures; empty for shares and indices.
     pub unit: &'static str,
+    /// The figure that the world gave.
     pub measured: f64,
+    /// The condition for it.
     pub expected: Expected,
 }
 
 impl Probe {
+    /// Returns whether the measured figure meets the condition.
     pub fn is_passed(&self) -> bool {
         match self.expected {
             Expected::About { value, percent } => {

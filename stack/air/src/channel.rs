@@ -6,7 +6,7 @@
 mod curves;
 mod script;
 
-pub use curves::frame_error;
+pub(crate) use curves::frame_error;
 pub use script::{Change, LinkChange, Said, ScriptError};
 
 use crate::phy::Rate;
@@ -21,21 +21,31 @@ pub enum PathLoss {
     #[default]
     TwoRay,
     /// Free space up to `reference_m`, from there on with the power of `exponent`.
-    LogDistance { exponent: f64, reference_m: f64 },
+    LogDistance {
+        /// Power falls with this power of the distance: 2 in free space, 3 to 5 between buildings.
+        exponent: f64,
+        /// Metres; the exponent holds beyond them.
+        reference_m: f64,
+    },
 }
 
 /// The change of power with time, about its mean. A wave comes in from many sides, each with a Doppler shift of at most
 /// `doppler_hz` (Clarke's model as a sum of sinusoids). Values that are near in time are therefore alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Fading {
+    /// Power stays at its mean.
     #[default]
     None,
+    /// Fading without a direct ray: the power is exponentially distributed.
     Rayleigh {
+        /// The largest Doppler shift in hertz: the speed of motion over the wavelength.
         doppler_hz: f64,
     },
     /// Fading with a direct ray `k` times as strong as all others together.
     Rician {
+        /// The power of the direct ray over that of all others, as a ratio.
         k: f64,
+        /// The largest Doppler shift in hertz: the speed of motion over the wavelength.
         doppler_hz: f64,
     },
 }
@@ -43,23 +53,32 @@ pub enum Fading {
 /// A time in which no frame of `from` reaches `to`, or in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
+    /// The station at one end, by its number.
     pub from: u32,
+    /// The station at the other end.
     pub to: u32,
+    /// The start, in nanoseconds since the beginning of the run.
     pub begins_ns: u64,
+    /// The end, in nanoseconds since the beginning of the run.
     pub ends_ns: u64,
     /// The outage is from `from` to `to` alone, and not back.
     pub is_one_way: bool,
 }
 
+/// The effects of the channel in one world. The default is two-ray ground with nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Channel {
+    /// The mean loss of power with distance.
     pub path_loss: PathLoss,
     /// Standard deviation of each link's own gain; drawn once, the same in both directions unless `is_asymmetric`.
     pub shadowing_db: f64,
+    /// The two directions of a link draw their gains apart.
     pub is_asymmetric: bool,
+    /// The change of power with time.
     pub fading: Fading,
     /// The number of frames that are lost in a million that would be understood.
     pub loss_ppm: u32,
+    /// The times in which links are out.
     pub outages: Vec<Outage>,
     /// Changes of single links.
     pub links: Vec<LinkChange>,

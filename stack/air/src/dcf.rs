@@ -30,6 +30,7 @@ pub use stats::{FrameCounts, StationStats};
 use std::collections::VecDeque;
 
 use hopwise_core::Cast;
+use hopwise_core::narrow::as_u32;
 
 use crate::airtime::{Airtime, Load};
 use crate::channel::Channel;
@@ -42,8 +43,10 @@ use crate::random::{Purpose, Stream};
 use crate::waits::QueueWaits;
 use station::{Service, Station, Wait};
 
+/// The MAC's settings, the same at all stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfig {
+    /// The standard's rules, or the papers' simulator's.
     pub rules: MacRules,
     /// Packets of at least this many bytes are announced by RTS; `None` announces no packet.
     pub rts_threshold: Option<u32>,
@@ -51,6 +54,7 @@ pub struct MacConfig {
     pub short_retries: u8,
     /// Transmissions of a packet that was announced.
     pub long_retries: u8,
+    /// The choice of a data frame's rate.
     pub rate: RateControl,
 }
 
@@ -68,18 +72,21 @@ impl Default for MacConfig {
 
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum News {
+pub(crate) enum News {
     /// The packet of `from` has arrived at `to`.
     Arrived { from: u32, to: u32, cast: Cast, rate: Rate, power_w: f64 },
     /// The station has room again.
     Done { station: u32, outcome: Outcome, rate: Rate, tries: u32 },
 }
 
+/// The end of a packet at the radio that was given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// Its receiver has acknowledged it.
     Acknowledged,
     /// A broadcast, which no station acknowledges.
     Sent,
+    /// All tries failed, and the packet is lost here.
     GivenUp,
 }
 
@@ -101,7 +108,7 @@ struct Times {
 }
 
 #[derive(Debug)]
-pub struct Dcf {
+pub(crate) struct Dcf {
     phy: Phy,
     mac: MacConfig,
     radio: Radio,
@@ -127,11 +134,17 @@ pub struct Dcf {
 
 impl Dcf {
     /// Stations without a position have no radio.
-    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, positions: &[Option<Position>], seed: u64) -> Dcf {
+    pub(crate) fn new(
+        phy: Phy,
+        mac: MacConfig,
+        radio: Radio,
+        positions: &[Option<Position>],
+        seed: u64,
+    ) -> Dcf {
         Dcf::with_channel(phy, mac, radio, &Channel::default(), positions, seed)
     }
 
-    pub fn with_channel(
+    pub(crate) fn with_channel(
         phy: Phy,
         mac: MacConfig,
         radio: Radio,
@@ -142,7 +155,7 @@ impl Dcf {
         let medium = Medium::new(&radio, channel, positions, seed);
         let phy = phy.under(mac.rules);
         let backoffs = |n| Stream::new(seed, n, Purpose::Backoff);
-        let stations = (0..medium.stations() as u32).map(|n| Station::new(&phy, mac.rules, backoffs(n)));
+        let stations = (0..as_u32(medium.stations())).map(|n| Station::new(&phy, mac.rules, backoffs(n)));
         Dcf {
             times: times(&phy, mac.rules),
             stations: stations.collect(),
@@ -165,12 +178,12 @@ impl Dcf {
     }
 
     /// Sets the stations' motion; a station without a track stays where it is. Call it before anything has happened.
-    pub fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
+    pub(crate) fn set_motion(&mut self, positions: &[Option<Position>], tracks: Vec<Option<Track>>) {
         self.medium.set_motion(positions, tracks);
     }
 
     /// From now on packets are whole frames. An RTS announces those whose content is as long as before.
-    pub fn take_whole_frames(&mut self) {
+    pub(crate) fn take_whole_frames(&mut self) {
         let more = self.phy.data_overhead;
         self.phy = self.phy.for_whole_frames();
         let more = more - self.phy.data_overhead;
@@ -179,22 +192,22 @@ impl Dcf {
     }
 
     /// Reports packets between other stations too.
-    pub fn set_hears_all(&mut self, station: u32, hears_all: bool) {
+    pub(crate) fn set_hears_all(&mut self, station: u32, hears_all: bool) {
         self.stations[station as usize].hears_all = hears_all;
     }
 
     #[inline]
-    pub fn has_room(&self, station: u32) -> bool {
+    pub(crate) fn has_room(&self, station: u32) -> bool {
         self.stations[station as usize].service.is_none()
     }
 
     /// Gives a packet to a station that has room. The caller keeps it until [`News::Done`].
-    pub fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
+    pub(crate) fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
         self.offer_as(now, station, to, bytes, Load::Other);
     }
 
     /// Gives a packet as [`offer`](Self::offer) does, with its load.
-    pub fn offer_as(&mut self, now: u64, station: u32, to: u32, bytes: u32, load: Load) {
+    pub(crate) fn offer_as(&mut self, now: u64, station: u32, to: u32, bytes: u32, load: Load) {
         let n = station as usize;
         assert!(self.stations[n].service.is_none(), "one frame in service");
         let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
@@ -218,7 +231,7 @@ impl Dcf {
 
     /// Tells since when the packet that was just offered has waited. Its wait then ends with its first frame.
     #[inline]
-    pub fn waits_since(&mut self, station: u32, queued_at: u64) {
+    pub(crate) fn waits_since(&mut self, station: u32, queued_at: u64) {
         if let Some(service) = &mut self.stations[station as usize].service {
             service.queued_at = queued_at;
         }
@@ -226,12 +239,12 @@ impl Dcf {
 
     /// When the next event happens; `u64::MAX` without any.
     #[inline]
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.deadlines.next()
     }
 
     /// Lets that event happen. Afterwards there may be news.
-    pub fn fire(&mut self) {
+    pub(crate) fn fire(&mut self) {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
         match std::mem::replace(&mut self.stations[n].wait, Wait::Nothing) {
@@ -249,31 +262,31 @@ impl Dcf {
         debug_assert!(self.deadlines.of(n) >= now, "a station's deadlines never go back");
     }
 
-    pub fn next_news(&mut self) -> Option<News> {
+    pub(crate) fn next_news(&mut self) -> Option<News> {
         self.news.pop_front()
     }
 
     /// Books where the time of every station goes, from now on.
-    pub fn keep_ledgers(&mut self) {
+    pub(crate) fn keep_ledgers(&mut self) {
         self.airtimes = vec![Airtime::default(); self.stations.len()];
     }
 
     /// A station's book as of now; `None` where none are kept.
-    pub fn airtime(&self, now: u64, station: u32) -> Option<Airtime> {
+    pub(crate) fn airtime(&self, now: u64, station: u32) -> Option<Airtime> {
         self.airtimes.get(station as usize).map(|airtime| airtime.closed_at(now))
     }
 
     /// Keeps the frames that every station sends and receives, until they are taken.
-    pub fn watch_frames(&mut self) {
+    pub(crate) fn watch_frames(&mut self) {
         self.seen = Some(Vec::new());
     }
 
-    pub fn leave_frames(&mut self) {
+    pub(crate) fn leave_frames(&mut self) {
         self.seen = None;
         self.endings.clear();
     }
 
-    pub fn take_seen(&mut self, sink: &mut dyn FnMut(&FrameEvent)) {
+    pub(crate) fn take_seen(&mut self, sink: &mut dyn FnMut(&FrameEvent)) {
         if let Some(seen) = &mut self.seen {
             seen.iter().for_each(sink);
             seen.clear();
@@ -281,30 +294,26 @@ impl Dcf {
     }
 
     /// The fates that stations have learnt since the last call, while frames are watched.
-    pub fn take_endings(&mut self) -> impl Iterator<Item = Ending> {
+    pub(crate) fn take_endings(&mut self) -> impl Iterator<Item = Ending> {
         self.endings.drain(..)
     }
 
-    pub fn stats(&self, station: u32) -> &StationStats {
+    pub(crate) fn stats(&self, station: u32) -> &StationStats {
         &self.stats[station as usize]
     }
 
     /// The waits of a station's packets whose beginning was told.
-    pub fn waits(&self, station: u32) -> &QueueWaits {
+    pub(crate) fn waits(&self, station: u32) -> &QueueWaits {
         &self.waits[station as usize]
     }
 
     /// The profile's own rate.
-    pub fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         self.phy.data
     }
 
-    pub fn stations(&self) -> u32 {
-        self.medium.stations() as u32
-    }
-
     /// The number of frame starts, frame ends and timers until now.
-    pub fn events(&self) -> u64 {
+    pub(crate) fn events(&self) -> u64 {
         self.events
     }
 
@@ -327,7 +336,7 @@ pub(crate) fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u
 
 fn times(phy: &Phy, rules: MacRules) -> Times {
     Times {
-        slot: phy.slot_ns as u32,
+        slot: u32::try_from(phy.slot_ns).unwrap_or(u32::MAX),
         sifs: phy.sifs_ns,
         difs: phy.difs_ns(),
         eifs: phy.eifs_ns(),

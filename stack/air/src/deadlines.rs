@@ -4,6 +4,8 @@
 //! The lowest station's deadline comes first of several equal ones. The order therefore never depends on the order of
 //! filing.
 
+use hopwise_core::narrow::as_usize;
+
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
@@ -46,7 +48,7 @@ impl Deadlines {
     /// The station of the earliest deadline; the lowest of several.
     #[inline]
     pub(crate) fn first(&self) -> usize {
-        self.tree[1] as usize & (self.leaves - 1)
+        as_usize(self.tree[1] & (self.leaves - 1) as u64)
     }
 
     #[inline]

@@ -7,28 +7,39 @@ use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 /// The receiver of a frame that is for all stations.
 pub const EVERYONE: u32 = u32::MAX;
 
+/// The kinds of frames that the DCF exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
+    /// Request to send: it announces a data frame.
     Rts,
+    /// Clear to send: the answer to an RTS.
     Cts,
+    /// A frame with a packet in it.
     Data,
+    /// The acknowledgement of a data frame.
     Ack,
 }
 
 /// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
+    /// The kind of the frame.
     pub kind: FrameKind,
+    /// The station that it is for, by its number, or [`EVERYONE`].
     pub to: u32,
     /// The value of its duration field.
     pub duration_ns: u64,
+    /// The time from its first bit to its last, in nanoseconds.
     pub airtime_ns: u64,
+    /// The rate of its bits.
     pub rate: Rate,
     /// Bytes of the packet within; 0 for control frames.
     pub bytes: u32,
     /// The number of the packet within, counted by its sender.
     pub number: u32,
+    /// The kind of the packet within; of a control frame, that of the packet which it serves.
     pub load: Load,
+    /// An RTS of its sender has announced this data frame.
     pub is_announced: bool,
     /// The Retry bit: a data frame with this packet has been on the air before.
     pub is_repeat: bool,
@@ -38,7 +49,7 @@ pub struct Frame {
 
 impl Frame {
     /// The bytes on the air, with header and FCS.
-    pub fn bytes_on_air(&self, phy: &Phy) -> u32 {
+    pub(crate) fn bytes_on_air(&self, phy: &Phy) -> u32 {
         match self.kind {
             FrameKind::Rts => RTS_BYTES,
             FrameKind::Cts => CTS_BYTES,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::frame::{EVERYONE, Frame, FrameKind};
 
+/// An address of 802.11 and of Ethernet.
 pub type Mac = [u8; 6];
 
 /// Locally administered, with the station's number.
@@ -39,7 +40,7 @@ impl Framing {
     }
 
     /// The EtherType of a packet.
-    pub fn ether_type(self, packet: &[u8]) -> u16 {
+    pub(crate) fn ether_type(self, packet: &[u8]) -> u16 {
         match (self, packet) {
             (Framing::Ethernet, [_, _, _, _, _, _, _, _, _, _, _, _, high, low, ..]) => {
                 u16::from_be_bytes([*high, *low])
@@ -51,9 +52,12 @@ impl Framing {
     }
 }
 
+/// The effect of a frame on a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
+    /// The station sent it.
     Sends,
+    /// The station understood it, whether it was for this station or not.
     Decodes,
     /// Too weak, or the station sent during it.
     Noise,
@@ -75,22 +79,29 @@ pub struct Access {
 /// A backoff: slots drawn from a contention window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
+    /// The slots to wait on an idle medium.
     pub slots: u32,
+    /// The contention window that they were drawn from, in slots.
     pub cw: u16,
 }
 
 /// The fate of a frame that needs an answer, as soon as its sender knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
+    /// The station that sent the frame and learnt its fate, by its number.
     pub station: u32,
+    /// The fate of that frame.
     pub fate: Fate,
     /// The packet was given up with it.
     pub is_given_up: bool,
 }
 
+/// The outcome of a frame that needs an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
+    /// Its answer came.
     Answered,
+    /// It had no effect at its receiver, for this reason.
     Lost(Loss),
     /// The receiver has answered, and the answer was lost.
     AnswerLost(Loss),
@@ -102,7 +113,12 @@ pub enum Loss {
     /// Out of reach, or spoilt by the channel.
     Channel,
     /// Lost to a frame of this station.
-    Frame { sender: u32, kind: FrameKind },
+    Frame {
+        /// The number of the station that sent the other frame.
+        sender: u32,
+        /// The kind of the other frame.
+        kind: FrameKind,
+    },
     /// Lost to several weaker frames together.
     Interference,
     /// The receiver sent this frame meanwhile.
@@ -118,16 +134,23 @@ pub enum Loss {
 pub struct FrameEvent {
     /// The arrival of its own first bit, and of its last.
     pub from_ns: u64,
+    /// The arrival of its last bit, in nanoseconds since the beginning of the run.
     pub until_ns: u64,
+    /// The station with this view, by its number.
     pub station: u32,
+    /// The station that sent the frame, by its number.
     pub sender: u32,
+    /// The effect of the frame on the station.
     pub sees: Sees,
+    /// The power in watts with which it arrived; of an own frame, the power of the transmitter.
     pub power_w: f64,
+    /// The frame itself.
     pub frame: Frame,
     /// The machine's own name for the packet in a data frame; 0 where there is none.
     pub packet_id: u64,
 }
 
+/// The columns of a frame log.
 pub const CSV_HEADER: &str = "from_s,until_s,station,sees,kind,sender,to,bytes,duration_us,repeat";
 
 /// A line of the frame log, under [`CSV_HEADER`].

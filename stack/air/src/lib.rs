@@ -2,6 +2,8 @@
 //!
 //! The page of this room follows.
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod airtime;
 mod arp;
@@ -9,19 +11,20 @@ pub mod certificate;
 pub mod channel;
 pub mod dcf;
 mod deadlines;
-pub mod frame;
+mod frame;
 pub mod frames;
 mod live;
 pub mod medium;
 pub mod motion;
 mod outside;
 pub mod phy;
-pub mod position;
-pub mod radio;
+mod position;
+mod radio;
 pub mod radiotap;
 pub mod random;
-pub mod rules;
-pub mod saturated;
+mod rules;
+mod saturated;
+pub mod truncate;
 pub mod waits;
 mod whole;
 mod wire;

@@ -21,6 +21,7 @@ const MOST_BEHIND: Duration = Duration::from_secs(1);
 /// The amount by which a world was behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
+    /// The longest time by which it was behind its clock.
     pub worst: Duration,
     /// Times when it fell behind by more than 5 ms.
     pub times: u64,
@@ -31,10 +32,13 @@ pub struct Lateness {
 /// The result of [`advance`](Live::advance).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
+    /// The world has reached the clock.
     UpToDate,
+    /// More events are due: call again, without waiting.
     MoreIsDue,
 }
 
+/// A world whose virtual time follows a clock.
 #[derive(Debug)]
 pub struct Live<M: Machine> {
     world: World<M>,
@@ -46,19 +50,23 @@ pub struct Live<M: Machine> {
 }
 
 impl<M: Machine> Live<M> {
+    /// Begins with the clock at zero.
     pub fn new(world: World<M>) -> Live<M> {
         let left_out = Rc::default();
         Live { world, lateness: Lateness::default(), is_late: false, worst: Duration::ZERO, left_out }
     }
 
+    /// The world itself, to act on its machines.
     pub fn world(&mut self) -> &mut World<M> {
         &mut self.world
     }
 
+    /// The machines, in the order of their numbers.
     pub fn machines(&self) -> &[M] {
         self.world.machines()
     }
 
+    /// The amount by which it was behind until now.
     pub fn lateness(&self) -> Lateness {
         self.lateness
     }

@@ -5,10 +5,13 @@
 pub use crate::position::Position;
 pub use crate::radio::Radio;
 
+use hopwise_core::narrow::as_u32;
+
 use crate::channel::{Channel, Fader, Fading, OnAir, frame_error};
 use crate::motion::{Moving, STALE_NS, Track};
 use crate::radio::LIGHT_M_PER_S;
 use crate::random::{Purpose, Stream};
+use crate::truncate;
 
 /// One direction between two stations in range of each other.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +75,18 @@ impl Medium {
         };
         let grid = Grid::new(positions, reach_m(radio, channel));
         for from in 0..positions.len() {
-            let first = medium.links.len() as u32;
+            let first = as_u32(medium.links.len());
             if let Some(here) = positions[from] {
                 for to in grid.around(here) {
                     let Some(there) = positions[to as usize] else { continue };
-                    let ends = [(from as u32, here), (to, there)];
+                    let ends = [(as_u32(from), here), (to, there)];
                     if let Some(link) = link(radio, channel, ends, seed) {
                         medium.faders.extend(channel.fader(link.from, to, seed));
                         medium.links.push(link);
                     }
                 }
             }
-            let end = medium.links.len() as u32;
+            let end = as_u32(medium.links.len());
             medium.ranges.push(LinkRange { first, end, most: end });
             let delays = medium.links[first as usize..].iter().map(|link| u64::from(link.delay_ns));
             medium.longest_ns.push(delays.max().unwrap_or(0));
@@ -112,14 +115,14 @@ impl Medium {
         }
         *last = now;
         moving.advance(now);
-        let Some(here) = moving.position(station as u32, now) else { return };
-        moving.around((station as u32, here), now, self.reach_m, &mut self.near);
+        let Some(here) = moving.position(as_u32(station), now) else { return };
+        moving.around((as_u32(station), here), now, self.reach_m, &mut self.near);
         let LinkRange { first, end, .. } = self.ranges[station];
         let old = &self.links[first as usize..end as usize];
         self.fresh.clear();
         let mut longest_ns = 0;
         for (to, there) in self.near.iter().copied() {
-            let ends = [(station as u32, here), (to, there)];
+            let ends = [(as_u32(station), here), (to, there)];
             let Some(mut link) = link(&self.radio, &self.channel, ends, self.seed) else { continue };
             longest_ns = longest_ns.max(u64::from(link.delay_ns));
             let before = old.binary_search_by_key(&to, |link| link.to);
@@ -127,7 +130,7 @@ impl Medium {
                 before.map_or((0, 0), |index| (old[index].delivered, old[index].decided));
             let fader = match before {
                 Ok(index) => self.faders.get(first as usize + index).cloned(),
-                Err(_) => self.channel.fader(station as u32, to, self.seed),
+                Err(_) => self.channel.fader(as_u32(station), to, self.seed),
             };
             self.fresh.push((link, fader));
         }
@@ -137,10 +140,10 @@ impl Medium {
 
     /// Puts the fresh links where the station's links were, or at the end where they are too many.
     fn replace(&mut self, station: usize) {
-        let count = self.fresh.len() as u32;
+        let count = as_u32(self.fresh.len());
         let range = &mut self.ranges[station];
         if range.first + count > range.most {
-            let first = self.links.len() as u32;
+            let first = as_u32(self.links.len());
             *range = LinkRange { first, end: first, most: first + 2 * count };
             self.links.resize(range.most as usize, self.fresh[0].0);
             if let Some(fader) = &self.fresh[0].1 {
@@ -242,7 +245,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
         return None;
     }
     // At least 1 ns, however near: a frame that begins at an instant does not arrive at that instant.
-    let delay_ns = ((here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5) as u32).max(1);
+    let delay_ns = truncate::to_u32(here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5).max(1);
     Some(Link {
         to,
         from,
@@ -285,13 +288,14 @@ impl Grid {
         let mut grid = Grid { cells: std::collections::BTreeMap::new(), width_m };
         for (station, position) in positions.iter().enumerate() {
             let Some(position) = *position else { continue };
-            grid.cells.entry(grid.cell(position)).or_default().push(station as u32);
+            grid.cells.entry(grid.cell(position)).or_default().push(as_u32(station));
         }
         grid
     }
 
     fn cell(&self, position: Position) -> (i64, i64) {
-        (libm::floor(position.x / self.width_m) as i64, libm::floor(position.y / self.width_m) as i64)
+        let square = |metres: f64| truncate::to_i64(libm::floor(metres / self.width_m));
+        (square(position.x), square(position.y))
     }
 
     /// Stations in the order of their numbers; nothing depends on the grid's lines.

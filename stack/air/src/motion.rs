@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use crate::position::Position;
+use crate::truncate;
 
 /// A sender's links are computed again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;
@@ -20,13 +21,18 @@ pub(crate) const STALE_NS: u64 = 10_000_000;
 /// The movement from one position to another; the node then stays until the next leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
+    /// The departure, in nanoseconds since the beginning of the run.
     pub from_ns: u64,
+    /// The arrival, in nanoseconds since the beginning of the run.
     pub until_ns: u64,
+    /// The position until the departure.
     pub start: Position,
+    /// The position from the arrival on.
     pub end: Position,
 }
 
 impl Leg {
+    /// A leg that is over from the start: the node stays here.
     pub fn standing(at: Position) -> Leg {
         Leg { from_ns: 0, until_ns: 0, start: at, end: at }
     }
@@ -38,9 +44,10 @@ impl Leg {
         if speed_mps <= 0.0 || takes_ns >= 1e18 {
             return Leg { from_ns, until_ns: from_ns, start, end: start };
         }
-        Leg { from_ns, until_ns: from_ns.saturating_add(takes_ns as u64), start, end }
+        Leg { from_ns, until_ns: from_ns.saturating_add(truncate::to_u64(takes_ns)), start, end }
     }
 
+    /// The position at a time in nanoseconds since the beginning of the run.
     pub fn at(&self, now: u64) -> Position {
         if now >= self.until_ns {
             return self.end;
@@ -57,6 +64,7 @@ impl Leg {
 pub enum Track {
     /// These legs, in the order of their beginnings; then the node stays.
     Legs(VecDeque<Leg>),
+    /// Random legs without an end.
     Waypoint(Waypoint),
 }
 
@@ -126,7 +134,7 @@ impl Mover {
         let by_x = border(here.x, self.cell.0, leg.end.x - leg.start.x);
         let by_y = border(here.y, self.cell.1, leg.end.y - leg.start.y);
         // A microsecond beyond the border; rounding leaves no node on it.
-        let crosses = now.saturating_add(by_x.min(by_y).min(1e18) as u64).saturating_add(1_000);
+        let crosses = now.saturating_add(truncate::to_u64(by_x.min(by_y).min(1e18))).saturating_add(1_000);
         let crosses = Some(crosses).filter(|at| *at < leg.until_ns).unwrap_or(leg.until_ns);
         Some(next_leg.map_or(crosses, |next| next.min(crosses)))
     }
@@ -171,7 +179,8 @@ impl Moving {
     }
 
     fn cell_of(&self, position: Position) -> Cell {
-        (libm::floor(position.x / self.width_m) as i64, libm::floor(position.y / self.width_m) as i64)
+        let square = |metres: f64| truncate::to_i64(libm::floor(metres / self.width_m));
+        (square(position.x), square(position.y))
     }
 
     /// Puts all nodes into their squares of now.

@@ -21,6 +21,7 @@ const WIRE_BYTES: usize = 1_500;
 /// Why a frame does not go on the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
+    /// It does not hold a whole header.
     TooShort,
     /// No frame of 802.11, or of the wire, can carry it.
     TooLong,
@@ -51,6 +52,7 @@ impl Device {
     }
 }
 
+/// The machine that stands for devices of another program, with the frames that wait for them.
 #[derive(Debug)]
 pub struct Outside {
     mac: Mac,
@@ -77,6 +79,7 @@ fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
 }
 
 impl Outside {
+    /// A machine with this address and no device yet.
     pub fn new(mac: Mac) -> Outside {
         Outside { mac, devices: Vec::new(), came: VecDeque::new(), spare: Vec::new(), undelivered: 0 }
     }

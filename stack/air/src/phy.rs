@@ -7,33 +7,43 @@ use crate::rules::MacRules;
 /// A rate, with the SINR that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
+    /// Bits per second.
     pub bits_per_second: u64,
     /// The ratio of powers by which a frame must exceed the sum of all others that overlap it (`rules: standard`).
-    pub sinr: f64,
+    pub(crate) sinr: f64,
 }
 
 /// The translation of a frame's bits to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// DSSS and CCK: a preamble with its header, then bits at the rate.
-    Dsss { preamble_ns: u64 },
+    Dsss {
+        /// Nanoseconds of the preamble and its header, before the first bit of the frame.
+        preamble_ns: u64,
+    },
     /// ERP-OFDM: 20 µs of preamble and SIGNAL, symbols of 4 µs, 6 µs of signal extension.
     ErpOfdm,
 }
 
+/// A profile of a physical layer: its times, and its rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phy {
+    /// The name by which scenarios choose it.
     pub name: &'static str,
+    /// The translation of frames to airtime.
     pub coding: Coding,
-    pub slot_ns: u64,
-    pub sifs_ns: u64,
+    /// A slot of the backoff, in nanoseconds.
+    pub(crate) slot_ns: u64,
+    /// The gap before an answer, in nanoseconds.
+    pub(crate) sifs_ns: u64,
+    /// The rate of data frames without rate control.
     pub data: Rate,
     /// The rate of RTS, CTS, ACK and broadcasts.
     pub basic: Rate,
     /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
     /// Bytes of a data frame beside its packet.
-    pub data_overhead: u32,
+    pub(crate) data_overhead: u32,
 }
 
 const DSSS_1: Rate = Rate { bits_per_second: 1_000_000, sinr: 2.511_886_431_509_58 };
@@ -120,6 +130,7 @@ pub(crate) const CTS_BYTES: u32 = 14;
 pub(crate) const ACK_BYTES: u32 = 14;
 
 impl Phy {
+    /// The profile of this name.
     pub fn named(name: &str) -> Option<Phy> {
         PROFILES.iter().find(|phy| phy.name == name).copied()
     }
@@ -140,6 +151,7 @@ impl Phy {
         Phy { data_overhead: FCS_BYTES, ..self }
     }
 
+    /// The names of all profiles.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PROFILES.iter().map(|phy| phy.name)
     }
@@ -154,7 +166,8 @@ impl Phy {
         all.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second))
     }
 
-    pub fn difs_ns(&self) -> u64 {
+    /// The gap before a frame that answers no other, in nanoseconds: SIFS and two slots.
+    pub(crate) fn difs_ns(&self) -> u64 {
         self.sifs_ns + 2 * self.slot_ns
     }
 
@@ -167,12 +180,12 @@ impl Phy {
     }
 
     /// CTSTimeout and AckTimeout (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9): by then an answer has begun.
-    pub fn answer_timeout_ns(&self) -> u64 {
+    pub(crate) fn answer_timeout_ns(&self) -> u64 {
         self.sifs_ns + self.slot_ns + self.start_ns()
     }
 
     /// SIFS, an ACK at the basic rate, DIFS.
-    pub fn eifs_ns(&self) -> u64 {
+    pub(crate) fn eifs_ns(&self) -> u64 {
         self.sifs_ns + self.ack_ns() + self.difs_ns()
     }
 
@@ -199,18 +212,17 @@ impl Phy {
         self.airtime_ns(bytes + self.data_overhead, rate)
     }
 
-    pub fn broadcast_ns(&self, bytes: u32) -> u64 {
-        self.airtime_ns(bytes + self.data_overhead, self.basic)
-    }
-
+    /// The airtime of an RTS, in nanoseconds.
     pub fn rts_ns(&self) -> u64 {
         self.airtime_ns(RTS_BYTES, self.basic)
     }
 
+    /// The airtime of a CTS, in nanoseconds.
     pub fn cts_ns(&self) -> u64 {
         self.airtime_ns(CTS_BYTES, self.basic)
     }
 
+    /// The airtime of an ACK, in nanoseconds.
     pub fn ack_ns(&self) -> u64 {
         self.airtime_ns(ACK_BYTES, self.basic)
     }

@@ -3,8 +3,11 @@
 /// Powers in watts. The defaults are ns-2's: 250 m to decode, 550 m to sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
+    /// The power of the transmitter.
     pub transmit_w: f64,
+    /// The frequency of the carrier, in hertz.
     pub frequency_hz: f64,
+    /// The height of the antennas above the ground, in metres.
     pub antenna_m: f64,
     /// The least power of a frame that can be decoded.
     pub receive_w: f64,

@@ -2,13 +2,13 @@
 //!
 //! The frames have LLC and SNAP before the packet. By ns-2's sizes a data frame's airtime leaves 2 bytes out.
 
+use hopwise_core::narrow::as_u32;
+
 use crate::dcf::FrameKind;
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
 use crate::medium::Radio;
 use crate::phy::{Coding, Phy};
-
-/// The number of this link type in captures.
-pub const LINK_TYPE: u32 = 127;
+use crate::truncate;
 
 /// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
 const PRESENT: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5;
@@ -37,6 +37,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// The fields for frames of this physical layer and radio.
     pub fn new(phy: &Phy, radio: &Radio) -> Monitor {
         let (preamble_ns, coding) = match phy.coding {
             Coding::Dsss { preamble_ns } => (preamble_ns, CCK),
@@ -45,7 +46,7 @@ impl Monitor {
         let is_short = coding == CCK && preamble_ns < LONG_PREAMBLE_NS;
         Monitor {
             flags: HAS_FCS | if is_short { SHORT_PREAMBLE } else { 0 },
-            mhz: (radio.frequency_hz / 1e6) as u16,
+            mhz: u16::try_from(truncate::to_u32(radio.frequency_hz / 1e6)).unwrap_or(u16::MAX),
             channel_flags: coding | BAND_2_GHZ,
             preamble_ns,
         }
@@ -84,7 +85,7 @@ pub fn dbm(power_w: f64) -> i8 {
     if power_w <= 0.0 {
         return i8::MIN;
     }
-    (10.0 * libm::log10(power_w) + 30.0).clamp(-128.0, 127.0) as i8
+    truncate::to_i8(10.0 * libm::log10(power_w) + 30.0)
 }
 
 /// The BSSID of a world's ad hoc network.
@@ -117,7 +118,7 @@ fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>)
         FrameKind::Data => {
             out.extend_from_slice(&mac_of(event.sender));
             out.extend_from_slice(&CELL);
-            out.extend_from_slice(&((frame.number << 4) as u16).to_le_bytes());
+            out.extend_from_slice(&(((frame.number << 4) & 0xffff) as u16).to_le_bytes());
             out.extend_from_slice(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
             out.extend_from_slice(&framing.ether_type(packet).to_be_bytes());
             out.extend_from_slice(framing.payload(packet));
@@ -137,7 +138,7 @@ const fn crc_table() -> [u32; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        let (mut crc, mut bit) = (byte as u32, 0);
+        let (mut crc, mut bit) = (as_u32(byte), 0);
         while bit < 8 {
             crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
             bit += 1;

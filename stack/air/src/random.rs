@@ -5,18 +5,27 @@ use hopwise_core::random::SplitMix64;
 /// The purpose of a stream. A new purpose is added at the end: the numbers of the others stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
+    /// The slots of backoffs.
     Backoff = 1,
+    /// The positions of nodes.
     Placement,
+    /// The legs of moving nodes.
     Movement,
+    /// The constant gain of each link.
     Shadowing,
+    /// The gain of a link that changes with time.
     Fading,
+    /// Frames that the channel spoils.
     FrameLoss,
     /// When flows begin.
     Traffic,
+    /// The pauses between the requests of a program.
     ThinkTime,
+    /// The sizes of requests and answers.
     Size,
     /// The order of a trial's runs.
     Order,
+    /// The jitter of routing protocols.
     Routing,
     /// A base station's forecasts of fades.
     Forecast,
@@ -29,11 +38,13 @@ pub enum Purpose {
 pub struct Stream(SplitMix64);
 
 impl Stream {
+    /// The stream from its beginning.
     pub fn new(seed: u64, station: u32, purpose: Purpose) -> Stream {
         let first = |seed| SplitMix64::new(seed).next_u64();
         Stream(SplitMix64::new(first(first(seed) ^ (u64::from(station) << 8 | purpose as u64))))
     }
 
+    /// The next number, all of whose bits are random.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()

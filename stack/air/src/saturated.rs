@@ -9,24 +9,24 @@ use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Payload of a packet, and its size with UDP and IP.
-pub const PAYLOAD: u32 = 1_000;
-pub const PACKET: u32 = PAYLOAD + 28;
+pub(crate) const PAYLOAD: u32 = 1_000;
+pub(crate) const PACKET: u32 = PAYLOAD + 28;
 
 /// Saturated flows: each sender always has a packet.
 #[derive(Clone, Debug)]
-pub struct Saturated {
-    pub phy: Phy,
-    pub mac: MacConfig,
-    pub radio: Radio,
-    pub positions: Vec<Option<Position>>,
+pub(crate) struct Saturated {
+    pub(crate) phy: Phy,
+    pub(crate) mac: MacConfig,
+    pub(crate) radio: Radio,
+    pub(crate) positions: Vec<Option<Position>>,
     /// The sender and the receiver of each flow.
-    pub flows: Vec<(u32, u32)>,
-    pub seed: u64,
+    pub(crate) flows: Vec<(u32, u32)>,
+    pub(crate) seed: u64,
 }
 
 impl Saturated {
     /// Stations evenly on a circle of 100 m, all with packets for the one in its centre, which is the first.
-    pub fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
+    pub(crate) fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
         let on_circle = |n: u32| {
             let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
             Position { x: 100.0 * libm::cos(angle), y: 100.0 * libm::sin(angle) }
@@ -37,7 +37,7 @@ impl Saturated {
     }
 
     /// A, B and C on a line; A and C have packets for B, which is the second.
-    pub fn line(
+    pub(crate) fn line(
         phy: Phy,
         mac: MacConfig,
         radio: Radio,
@@ -49,7 +49,7 @@ impl Saturated {
     }
 
     /// The payload that each flow delivered, in kbit/s, after a second of warming up.
-    pub fn kbps_each(&self, seconds: u64) -> Vec<f64> {
+    pub(crate) fn kbps_each(&self, seconds: u64) -> Vec<f64> {
         let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.positions, self.seed);
         let mut arrived = vec![0_u64; self.flows.len()];
         let mut flow_of = vec![None; self.positions.len()];
@@ -81,13 +81,13 @@ impl Saturated {
         arrived.iter().map(kbps).collect()
     }
 
-    pub fn kbps(&self, seconds: u64) -> f64 {
+    pub(crate) fn kbps(&self, seconds: u64) -> f64 {
         self.kbps_each(seconds).iter().sum()
     }
 }
 
 /// Jain's index: 1 for equal shares.
-pub fn jain(shares: &[f64]) -> f64 {
+pub(crate) fn jain(shares: &[f64]) -> f64 {
     let (sum, squares): (f64, f64) = (shares.iter().sum(), shares.iter().map(|share| share * share).sum());
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }

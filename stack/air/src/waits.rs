@@ -1,5 +1,7 @@
 //! The waits of packets, in memory that does not grow with their number.
 
+use hopwise_core::narrow::as_usize;
+
 use crate::airtime::Load;
 
 /// Waits of fewer microseconds have a bucket of their own each.
@@ -36,6 +38,7 @@ impl Waits {
         self.total_ns += others.total_ns;
     }
 
+    /// The number of waits.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -66,6 +69,7 @@ impl QueueWaits {
         self.0[load as usize].add(ns);
     }
 
+    /// The waits of packets of this kind.
     pub fn of(&self, load: Load) -> &Waits {
         &self.0[load as usize]
     }
@@ -73,11 +77,11 @@ impl QueueWaits {
 
 fn bucket(us: u64) -> usize {
     if us < EXACT {
-        return us as usize;
+        return as_usize(us);
     }
     let doublings = u64::from(us.ilog2()) - u64::from(EXACT.ilog2());
     let within = (us >> (doublings + 1)) - EACH;
-    (EXACT + doublings * EACH + within) as usize
+    as_usize(EXACT + doublings * EACH + within)
 }
 
 /// The middle of a bucket.

@@ -27,6 +27,7 @@ const BEACON: u8 = 0x80;
 const CAPABILITIES: usize = 34;
 const AD_HOC: u8 = 2;
 
+/// The machine that stands for another program's radio, with the frames that wait for the air.
 #[derive(Debug)]
 pub struct Whole {
     most: usize,
@@ -96,6 +97,7 @@ impl Whole {
         self.queued_at
     }
 
+    /// Returns whether [`take_not_sent`](Self::take_not_sent) has ids to hand out.
     pub fn has_not_sent(&self) -> bool {
         !self.not_sent.is_empty()
     }

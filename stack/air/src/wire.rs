@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use hopwise_core::LinkId;
 
+/// A wire, and the machines at its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireConfig {
     /// The two machines, each with its own name for the wire.
     pub ends: [(u32, LinkId); 2],
+    /// Its rate in each direction.
     pub bits_per_second: u64,
+    /// The time from the last bit's departure to the arrival of the packet.
     pub delay: Duration,
 }
 
@@ -43,7 +46,7 @@ impl Wire {
         let direction = &mut self.directions[end];
         direction.sends_until = until;
         direction.under_way.push_back(packet);
-        (until, until + self.config.delay.as_nanos() as u64)
+        (until, until + u64::try_from(self.config.delay.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The packet that arrives at the other end.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::net::IpAddr;
 
+use hopwise_core::narrow::{as_u8, as_u32};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, LinkId, Machine, NextHop, Payload, Rx};
 
 use crate::airtime::Load;
@@ -37,22 +38,32 @@ pub struct StationConfig {
     pub position: Option<Position>,
     /// The machine's own name for its radio.
     pub radio: LinkId,
+    /// The address by which neighbours name the machine.
     pub address: IpAddr,
     /// Hands packets between other stations to the machine too.
     pub hears_all: bool,
+    /// The first header of the machine's packets.
     pub framing: Framing,
 }
 
+/// All that a world is made from, beside its machines.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
+    /// The physical layer of all radios.
     pub phy: Phy,
+    /// The MAC's settings of all radios.
     pub mac: MacConfig,
+    /// The powers of all radios.
     pub radio: Radio,
+    /// The effects of the channel.
     pub channel: Channel,
     /// The stations, one for each machine.
     pub stations: Vec<StationConfig>,
+    /// The wires between machines.
     pub wires: Vec<WireConfig>,
+    /// The source of neighbours' addresses.
     pub arp: Arp,
+    /// The seed of all that is random in the world: the same seed gives the same run.
     pub seed: u64,
 }
 
@@ -87,6 +98,7 @@ struct Held {
     is_arp: bool,
 }
 
+/// Machines on a medium and on wires, in virtual time.
 pub struct World<M: Machine> {
     machines: Vec<M>,
     stations: Vec<StationConfig>,
@@ -116,6 +128,7 @@ pub struct World<M: Machine> {
 }
 
 impl<M: Machine> World<M> {
+    /// A world at time 0. The machines' first packets are taken at once.
     pub fn new(config: WorldConfig, machines: Vec<M>) -> World<M> {
         assert_eq!(config.stations.len(), machines.len(), "every machine has a station");
         let positions: Vec<_> = config.stations.iter().map(|station| station.position).collect();
@@ -124,11 +137,11 @@ impl<M: Machine> World<M> {
         let mut wires_of = vec![Vec::new(); machines.len()];
         for (wire, config) in config.wires.iter().enumerate() {
             for (end, (machine, _)) in config.ends.iter().enumerate() {
-                wires_of[*machine as usize].push((wire as u32, end as u8));
+                wires_of[*machine as usize].push((as_u32(wire), as_u8(end)));
             }
         }
         for (number, station) in config.stations.iter().enumerate() {
-            dcf.set_hears_all(number as u32, station.hears_all);
+            dcf.set_hears_all(as_u32(number), station.hears_all);
         }
         if config.stations.iter().any(|station| station.framing == Framing::Whole) {
             dcf.take_whole_frames();
@@ -178,14 +191,17 @@ impl<M: Machine> World<M> {
         self.dcf.facts(self.now, station)
     }
 
+    /// The virtual time that the world has reached.
     pub fn now(&self) -> Instant {
         Instant(self.now)
     }
 
+    /// The machines, in the order of their numbers.
     pub fn machines(&self) -> &[M] {
         &self.machines
     }
 
+    /// The counters of a station's radio.
     pub fn stats(&self, station: u32) -> &StationStats {
         self.dcf.stats(station)
     }
@@ -324,7 +340,7 @@ impl<M: Machine> World<M> {
             self.serve_wire(n, wire, end);
         }
         if let Some(sink) = &mut self.trace {
-            self.machines[n].drain_trace(&mut |event| sink(n as u32, event));
+            self.machines[n].drain_trace(&mut |event| sink(as_u32(n), event));
         }
         let due = self.machines[n].poll_timeout().map_or(NEVER, |at| at.0);
         if due != self.timers.of(n) {
@@ -333,7 +349,7 @@ impl<M: Machine> World<M> {
     }
 
     fn serve_radio(&mut self, n: usize) {
-        while self.dcf.has_room(n as u32) {
+        while self.dcf.has_room(as_u32(n)) {
             if let Some(held) = self.resolver.as_mut().and_then(|resolver| resolver.next(n)) {
                 self.held[n] = held;
             } else if !self.take_from_machine(n) {
@@ -348,12 +364,12 @@ impl<M: Machine> World<M> {
             let held = &self.held[n];
             let payload = self.stations[n].framing.payload(&held.packet);
             let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
-            let bytes = payload.len() as u32;
+            let bytes = as_u32(payload.len());
             match held.station {
                 Some(to) => {
                     let queued_at = held.queued_at;
-                    self.dcf.offer_as(self.now, n as u32, to, bytes, load);
-                    queued_at.into_iter().for_each(|at| self.dcf.waits_since(n as u32, at));
+                    self.dcf.offer_as(self.now, as_u32(n), to, bytes, load);
+                    queued_at.into_iter().for_each(|at| self.dcf.waits_since(as_u32(n), at));
                 }
                 None => self.refuse(n),
             }
@@ -386,7 +402,7 @@ impl<M: Machine> World<M> {
     /// No station has the address: no ACK would come.
     fn refuse(&mut self, n: usize) {
         self.unresolved += 1;
-        let (station, rate) = (n as u32, self.dcf.rate());
+        let (station, rate) = (as_u32(n), self.dcf.rate());
         self.tell_driver(&News::Done { station, outcome: Outcome::GivenUp, rate, tries: 1 });
         let held = std::mem::take(&mut self.held[n]);
         if let Some(to) = held.to {

@@ -28,6 +28,15 @@ pub const fn as_u32(number: usize) -> u32 {
     number as u32
 }
 
+/// The number as a length or an index. A machine of 32 bits has numbers that do not fit.
+#[inline(always)]
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "checked where assertions are on")]
+pub const fn as_usize(number: u64) -> usize {
+    debug_assert!(number <= usize::MAX as u64);
+    number as usize
+}
+
 /// The lowest byte.
 #[inline(always)]
 #[must_use]

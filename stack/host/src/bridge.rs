@@ -36,8 +36,11 @@ use ports::Bridge;
 /// The ports, and the networks whose TCP is taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
+    /// The port towards the wire.
     pub wire: String,
+    /// The port towards the mobiles.
     pub radio: String,
+    /// The networks of the mobiles.
     pub mobiles: Vec<Prefix>,
 }
 

@@ -48,6 +48,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(200);
 
 /// The settings of a capture.
 pub struct CaptureSettings {
+    /// The current file; older ones get a number behind this path.
     pub path: PathBuf,
     /// A new file begins before this one would have more bytes; a packet that is larger alone has one to itself.
     pub rotate_bytes: Option<u64>,
@@ -69,7 +70,9 @@ pub struct CaptureSettings {
 /// A link as a capture's file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedLink {
+    /// The name of the interface in the file.
     pub name: String,
+    /// The header before each packet in the file.
     pub framing: Framing,
 }
 
@@ -82,12 +85,15 @@ impl fmt::Debug for CaptureSettings {
 /// Counts of packets, files and losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounts {
+    /// Packets that are in the files.
     pub packets_written: u64,
+    /// The size of all files begun, in bytes.
     pub bytes_written: u64,
     /// All files begun, also those that rotation has removed.
     pub files_begun: u64,
     /// Packets and trace events that found the queue full.
     pub packets_missed: u64,
+    /// Trace events that found the queue full.
     pub events_missed: u64,
     /// Packets that the disk did not take.
     pub packets_unwritten: u64,
@@ -132,9 +138,17 @@ struct Running {
 /// The reason why no capture began or ended.
 #[derive(Debug)]
 pub enum CaptureError {
+    /// A capture runs already, into this file.
     AlreadyRuns(PathBuf),
+    /// There is no capture to end.
     NoneRuns,
-    File { path: PathBuf, error: io::Error },
+    /// A file of the capture could not be made.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
 }
 
 impl fmt::Display for CaptureError {
@@ -213,7 +227,7 @@ impl Capture {
     }
 
     /// Takes the facts about our own links, at the time when connections are told the same.
-    pub fn tell_links(&self, links: &Arc<FirstLinks>) {
+    pub(crate) fn tell_links(&self, links: &Arc<FirstLinks>) {
         if self.queue.is_open() {
             self.queue.push_links(links);
         }

@@ -16,6 +16,7 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// A clock that shows zero now.
     #[expect(clippy::disallowed_methods, reason = "machines are told the time that is read here")]
     pub fn start() -> Clock {
         Clock { began: std::time::Instant::now(), began_wall: SystemTime::now() }

@@ -15,6 +15,7 @@ pub use files::{Enforced, give_up_files};
 /// The paths that stay reachable. A folder includes all below it. A path that does not exist is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
+    /// These can be read.
     pub reads: Vec<PathBuf>,
     /// These can also be read.
     pub writes: Vec<PathBuf>,

@@ -45,11 +45,14 @@ hopwise_core::named! {
 /// Packets and bytes, including IP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
+    /// The number of packets; a bundle of segments counts once.
     pub packets: u64,
+    /// Their bytes, with IP headers and without link headers.
     pub bytes: u64,
 }
 
 impl Traffic {
+    /// Counts one packet of so many bytes.
     pub fn count(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -59,9 +62,13 @@ impl Traffic {
 /// Received, sent and dropped packets since the link was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
+    /// The name of the link's device.
     pub name: String,
+    /// Packets that the machine got.
     pub received: Traffic,
+    /// Packets that the link took from the machine.
     pub sent: Traffic,
+    /// The dropped packets by reason.
     pub drops: BTreeMap<LinkDrop, u64>,
     /// The device does not exist any more.
     pub is_gone: bool,

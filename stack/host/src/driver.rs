@@ -69,6 +69,7 @@ pub struct Driver<M: Machine> {
 /// When the driver fetches the answers to packets that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
+    /// After each packet.
     EachPacket,
     /// After all that one iteration reads from a link: several packets may need fewer answers together.
     EachIteration,
@@ -105,7 +106,9 @@ impl Port {
 /// The result of an iteration: whether more can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Iteration {
+    /// All links have been read to their ends.
     Idle,
+    /// A link may have more packets: run another iteration, without a wait.
     MoreToRead,
 }
 
@@ -143,6 +146,7 @@ impl<M: Machine> Driver<M> {
         Ok(driver)
     }
 
+    /// The same driver, which fetches answers at these times.
     pub fn with_answers(mut self, answers: Answers) -> Driver<M> {
         self.answers = answers;
         self
@@ -159,6 +163,7 @@ impl<M: Machine> Driver<M> {
         self.clock = clock;
     }
 
+    /// The clock by which the machine lives.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -168,6 +173,7 @@ impl<M: Machine> Driver<M> {
         Arc::clone(&self.poller)
     }
 
+    /// The machine, to look at.
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -178,6 +184,7 @@ impl<M: Machine> Driver<M> {
         &mut self.machine
     }
 
+    /// The counters of the links, in the order of their numbers.
     pub fn counters(&self) -> Vec<LinkCounters> {
         self.ports.iter().map(|port| port.link.counters()).collect()
     }
@@ -251,7 +258,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// [Listens](Driver::listen) to every link.
-    pub fn listen_to_all(&mut self) -> Iteration {
+    pub(crate) fn listen_to_all(&mut self) -> Iteration {
         self.listen(|_| true)
     }
 
@@ -290,6 +297,7 @@ impl<M: Machine> Driver<M> {
         self.packets_in
     }
 
+    /// The number of links.
     pub fn links(&self) -> usize {
         self.ports.len()
     }
@@ -309,7 +317,7 @@ impl<M: Machine> Driver<M> {
 
     /// Ends the watch of busy links: the driver has listened, and will [listen](Driver::listen) again or
     /// [rest](Driver::rest).
-    pub fn stay_awake(&mut self) {
+    pub(crate) fn stay_awake(&mut self) {
         if self.without_rest < UNWATCHED_FROM {
             return;
         }

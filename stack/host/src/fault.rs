@@ -40,6 +40,7 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Puts a link behind faults, one set for each direction. An error names a setting that cannot work.
     pub fn wrap(
         inner: Box<dyn Link>,
         incoming: Impairment,

@@ -23,7 +23,9 @@ pub struct Ruleset {
 /// A proxy that leads TCP between two interfaces through devices of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Between {
+    /// The interface towards the wire.
     pub wire: String,
+    /// The interface towards the mobiles.
     pub radio: String,
     /// The device by which the TCP of mobiles comes in for the second time.
     pub fixed: String,

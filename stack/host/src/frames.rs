@@ -13,18 +13,24 @@ pub enum Framing {
     /// Nothing.
     #[default]
     Ip,
+    /// An Ethernet header of 14 bytes.
     Ethernet,
 }
 
 /// A frame that the driver has not handed over itself: ARP and NDP, and packets that waited for a neighbour's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFrame {
+    /// The time at which it came or left.
     pub at: Instant,
+    /// In or out.
     pub direction: Direction,
     /// The number of the machine's packet in it; `None` for a frame of the link's own.
     pub id: Option<u64>,
+    /// Payload bytes per segment, of a coalesced read or write.
     pub segment_bytes: Option<u16>,
+    /// The Ethernet header.
     pub header: EthernetHeader,
+    /// The bytes behind that header.
     pub packet: Vec<u8>,
 }
 

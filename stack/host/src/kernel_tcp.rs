@@ -17,6 +17,7 @@ pub struct KernelTcp<'a> {
     pub algorithm: &'a str,
     /// Payload of a full segment; none leaves it to the path.
     pub segment_bytes: Option<u16>,
+    /// Small segments wait while data is unacknowledged (Nagle's algorithm).
     pub nagle: bool,
 }
 
@@ -65,10 +66,13 @@ impl KernelTcp<'_> {
 /// Counters of a connection. A counter is absent where the kernel is too old for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelInfo {
+    /// The smoothed round-trip time.
     pub rtt: Duration,
+    /// Payload bytes that the peer has acknowledged.
     pub bytes_acked: Option<u64>,
     /// Segments with data, retransmissions included.
     pub data_segments: Option<u32>,
+    /// Segments that were sent again, since the beginning of the connection.
     pub retransmissions: u32,
     /// All segments.
     pub segments: Option<u32>,
@@ -77,6 +81,7 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
+    /// Reads the counters of a TCP socket.
     pub fn of(connection: BorrowedFd<'_>) -> io::Result<KernelInfo> {
         let mut bytes = [0; 512];
         let len = sys::option(connection, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut bytes)?;

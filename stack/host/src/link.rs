@@ -20,7 +20,9 @@ pub const MAX_PACKET: usize = 65_535 + 40;
 
 /// Reads and writes whole IP packets without ever blocking. A link undoes its changes to the system when it is dropped.
 pub trait Link: Send + Debug {
+    /// The name of the device, for errors and counters.
     fn name(&self) -> &str;
+    /// The longest IP packet in bytes.
     fn mtu(&self) -> u16;
     /// The kind of neighbours: whether packets need a neighbour's address.
     fn neighbours(&self) -> Neighbours;
@@ -59,6 +61,7 @@ pub trait Link: Send + Debug {
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
+    /// Does what is due by now.
     fn handle_timeout(&mut self, _now: Instant) {}
     /// The kind of header before its packets.
     fn framing(&self) -> Framing {
@@ -86,6 +89,7 @@ pub trait Link: Send + Debug {
     fn takes_back(&self) -> bool {
         false
     }
+    /// The packets and drops since the link was opened.
     fn counters(&self) -> LinkCounters;
 }
 
@@ -98,9 +102,11 @@ pub trait Gather {
 /// The result of a read from a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
+    /// A packet is in the buffer.
     Packet(Arrived),
     /// A packet came, was dropped and was counted; more may follow.
     Dropped,
+    /// No packet is there now.
     Nothing,
     /// The device does not exist any more.
     Gone,
@@ -109,8 +115,11 @@ pub enum Received {
 /// The facts about a packet that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
+    /// The length of the packet in the buffer.
     pub bytes: usize,
+    /// The neighbour that sent it, where the link knows.
     pub from: Option<IpAddr>,
+    /// For this host alone, or for all.
     pub cast: Cast,
     /// Payload bytes per segment of a coalesced read.
     pub segment_bytes: Option<u16>,
@@ -125,11 +134,14 @@ impl Arrived {
     }
 }
 
+/// The fate of a packet that a link was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
+    /// The device has it.
     Taken,
     /// Taken, but waits for its neighbour's address. When it leaves, it is among the frames that are kept.
     Waits,
+    /// The device has no room: try the same packet again when it has.
     Full,
     /// Dropped and counted.
     Refused(LinkDrop),
@@ -151,19 +163,27 @@ pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConf
 pub enum LinkError {
     /// The attempt, the device, and the system's error.
     System {
+        /// The attempt, such as `create the TUN device`.
         doing: &'static str,
+        /// The name of the device.
         device: String,
+        /// The system's error.
         error: io::Error,
         /// The capabilities that it needs, for the error message.
         takes: &'static str,
     },
+    /// The kernel refused a setting of the device.
     Configure {
+        /// The name of the device.
         device: String,
+        /// The kernel's refusal.
         error: crate::netlink::NetlinkError,
     },
     /// A setting that cannot work.
     Setting {
+        /// The name of the device.
         device: String,
+        /// The fault, as a clause about the link.
         what: &'static str,
     },
 }

@@ -19,19 +19,27 @@ use crate::sys;
 /// The network namespace of the thread that opens it.
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
+/// The reason why a namespace was not made, entered or removed.
 #[derive(Debug)]
 pub enum NamespaceError {
     /// The command `ip` is missing, or cannot be run.
     NoCommand(io::Error),
     /// The error text of `ip`.
     Refused {
+        /// The attempt, such as `make namespace`.
         doing: &'static str,
+        /// The name of the namespace.
         name: String,
+        /// The text of `ip`.
         said: String,
     },
+    /// A call to the system failed.
     System {
+        /// The attempt, such as `open namespace`.
         doing: &'static str,
+        /// The name of the namespace.
         name: String,
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -90,6 +98,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Makes a namespace under a new name; it goes with the value.
     pub fn create(name: &str) -> Result<Namespace, NamespaceError> {
         ip("make namespace", "add", name)?;
         match File::open(path_of(name)) {
@@ -101,6 +110,7 @@ impl Namespace {
         }
     }
 
+    /// Returns whether a namespace has this name.
     pub fn exists(name: &str) -> bool {
         path_of(name).exists()
     }
@@ -131,10 +141,12 @@ impl Namespace {
         Ok(is_bare)
     }
 
+    /// The identity of the namespace, whatever its name.
     pub fn id(&self) -> io::Result<NamespaceId> {
         self.handle.metadata().map(|facts| NamespaceId::of(&facts))
     }
 
+    /// The name under which `ip netns` lists it.
     pub fn name(&self) -> &str {
         &self.name
     }

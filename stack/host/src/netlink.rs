@@ -51,6 +51,7 @@ const IPV6_MIN_MTU: u16 = 1280;
 /// The settings that a device gets; it also keeps those that it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSettings {
+    /// The longest packet in bytes.
     pub mtu: Option<u16>,
     /// Its own Ethernet address.
     pub mac: Option<[u8; 6]>,
@@ -65,13 +66,20 @@ pub struct DeviceSettings {
 /// The reasons why a change failed.
 #[derive(Debug)]
 pub enum NetlinkError {
+    /// The kernel knows no device of this name.
     NoDevice(io::Error),
+    /// A call to the system failed.
     System {
+        /// The attempt, in a few words.
         doing: &'static str,
+        /// The system's error.
         error: io::Error,
     },
+    /// The kernel refused a request.
     Kernel {
+        /// The attempt, in a few words.
         doing: String,
+        /// The kernel's answer.
         error: Box<rtnetlink::Error>,
     },
     /// A route to this subnet leads elsewhere.

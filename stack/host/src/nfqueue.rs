@@ -36,7 +36,9 @@ use untracked::Untracked;
 /// The interfaces and networks of a router between a wire and a radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardConfig {
+    /// The interface towards the wire.
     pub wire: String,
+    /// The interface towards the mobiles.
     pub radio: String,
     /// The networks whose TCP goes through the queues.
     pub mobiles: Vec<Prefix>,

@@ -15,7 +15,9 @@ pub trait Observer: Send {
     fn is_watching(&self) -> bool {
         true
     }
+    /// A packet that the machine got or sent.
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
+    /// An event of the machine's trace.
     fn on_trace(&mut self, event: &TraceEvent);
     /// Asked together with [`is_watching`](Observer::is_watching): whether decisions are to be logged.
     fn takes_decisions(&self) -> bool {
@@ -27,10 +29,14 @@ pub trait Observer: Send {
     fn on_own_frame(&mut self, _seen: &SeenPacket<'_>) {}
 }
 
+/// A packet on its way between machine and link.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenPacket<'a> {
+    /// The time of the driver's iteration.
     pub at: Instant,
+    /// The machine's number for the link.
     pub link: LinkId,
+    /// In or out.
     pub direction: Direction,
     /// The number by which [`TraceEvent::packet`] names it. Incoming and outgoing packets are numbered apart. A frame
     /// of the link's own has 0.
@@ -39,11 +45,15 @@ pub struct SeenPacket<'a> {
     pub segment_bytes: Option<u16>,
     /// The header before the packet, on links that frame.
     pub ethernet: Option<EthernetHeader>,
+    /// The whole IP packet.
     pub packet: &'a [u8],
 }
 
+/// The direction of a packet, seen from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// From a link to the machine.
     In,
+    /// From the machine to a link.
     Out,
 }

@@ -44,9 +44,12 @@ pub struct Replay {
     tally: Tally,
 }
 
+/// The times at which a replay gives its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
+    /// With the gaps between them that the capture has.
     AsRecorded,
+    /// As fast as they are read.
     AtOnce,
 }
 
@@ -108,6 +111,7 @@ impl LiveCapture {
 }
 
 impl Replay {
+    /// Opens a capture of IP packets or Ethernet frames.
     pub fn open(file: &Path, pace: Pace) -> Result<Replay, LinkError> {
         let name = file.display().to_string();
         let unreadable =

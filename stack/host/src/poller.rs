@@ -46,7 +46,9 @@ pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
 /// The events that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
+    /// For none; errors are still reported.
     Nothing,
+    /// For data to read.
     Read,
     /// For room to write.
     Room,
@@ -66,6 +68,7 @@ impl Interest {
 }
 
 impl Poller {
+    /// A poller that watches no descriptor yet.
     pub fn new() -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -88,11 +91,14 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
     }
 
+    /// Watches a descriptor that was added for other events. `index` is the one that [`wait`](Poller::wait) then
+    /// reports.
     pub fn change(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(index as u64);
         Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
     }
 
+    /// Stops watching a descriptor.
     pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
@@ -104,7 +110,7 @@ impl Poller {
     }
 
     /// Ends the current or a later wait once `rest` is over. It replaces an earlier alarm.
-    pub fn set_alarm(&self, rest: Duration) {
+    pub(crate) fn set_alarm(&self, rest: Duration) {
         // Zero would disarm the timer.
         let it_value = timespec(rest.max(Duration::from_nanos(1)));
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };

@@ -45,6 +45,7 @@ use tag::Tag;
 /// An Ethernet device, and our addresses there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawConfig {
+    /// The name of the device.
     pub device: String,
     /// Addresses of ours alone, or also of the kernel. For the latter, the kernel may not reset our connections, and we
     /// must not use ports that it has itself.
@@ -53,6 +54,7 @@ pub struct RawConfig {
     pub offload: bool,
 }
 
+/// A link on an Ethernet device that the kernel uses too.
 #[derive(Debug)]
 pub struct Raw {
     // Dropped before the guard: until the socket is closed, the kernel must keep quiet.
@@ -88,6 +90,7 @@ const LOOK_AFTER: Duration = Duration::from_millis(50);
 const LOOKS: u8 = 20;
 
 impl Raw {
+    /// Opens a packet socket, and guards the addresses that are ours.
     pub fn open(config: &RawConfig) -> Result<Raw, LinkError> {
         let device = &config.device;
         if config.addresses.is_empty() {

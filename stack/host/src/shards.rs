@@ -67,10 +67,12 @@ impl Shards {
         &self.stacks
     }
 
+    /// The clock that all stacks share.
     pub fn clock(&self) -> Clock {
         self.stacks[0].clock()
     }
 
+    /// Opens a connection to `remote` on the stack that its packets will meet, and waits until it is established.
     pub async fn connect(
         &self,
         remote: SocketAddr,
@@ -98,6 +100,7 @@ impl Shards {
         Err(refused)
     }
 
+    /// Listens on all stacks; an `address` of `None` stands for all addresses.
     pub fn listen(
         &self,
         address: Option<IpAddr>,
@@ -125,10 +128,12 @@ impl Shards {
 }
 
 impl ShardsListener {
+    /// The next incoming connection of any stack.
     pub async fn accept(&self) -> io::Result<TcpStream> {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
 
+    /// The same for hand-written futures.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         // A stack that always has a connection ready must not keep the others from being served.
         let nth = self.next.fetch_add(1, Ordering::Relaxed) % self.listeners.len();

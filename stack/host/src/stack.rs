@@ -46,6 +46,7 @@ pub struct StackConfig {
     pub observers: Vec<Box<dyn Observer>>,
     /// Stacks that share a clock have comparable times.
     pub clock: Clock,
+    /// The thread or runtime that drives the endpoint.
     pub drives: Drives,
     /// The time of polling after the last packet before a sleep. Polling costs a core and saves the time of a wake.
     /// Zero turns it off.
@@ -65,6 +66,7 @@ pub enum Drives {
 }
 
 impl StackConfig {
+    /// The defaults: a thread of its own, no observers, no busy polling.
     pub fn new(endpoint: EndpointConfig) -> StackConfig {
         StackConfig {
             endpoint,
@@ -107,6 +109,7 @@ pub struct Stopped {
 }
 
 impl Stack {
+    /// Starts an endpoint. `links` are in the order of their numbers in the configuration; `maker` makes the agents.
     pub fn start(
         config: StackConfig,
         links: Vec<Box<dyn Link>>,
@@ -150,6 +153,7 @@ impl Stack {
         self.shared().act(|now, endpoint, _| act(now, endpoint))
     }
 
+    /// The state of a connection and its agents; `None` once the endpoint has forgotten it.
     pub fn info(&self, id: ConnId) -> Option<Info> {
         self.shared().look(|now, endpoint| endpoint.info(now, id).ok())
     }
@@ -164,6 +168,7 @@ impl Stack {
         self.counters().iter().any(|link| link.is_gone)
     }
 
+    /// The clock by which the endpoint lives.
     pub fn clock(&self) -> Clock {
         self.shared().clock()
     }

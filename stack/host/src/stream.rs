@@ -46,18 +46,22 @@ impl TcpStream {
         Some(TcpStream { held: Arc::new(Held { stack, id, local, remote }) })
     }
 
+    /// Address and port of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.held.remote()
     }
 
+    /// Address and port of our end.
     pub fn local_addr(&self) -> SocketAddr {
         self.held.local()
     }
 
+    /// The endpoint's name for the connection.
     pub fn id(&self) -> ConnId {
         self.held.id
     }
 
+    /// The stack that it belongs to.
     pub fn stack(&self) -> &Stack {
         &self.held.stack
     }

@@ -18,7 +18,9 @@ use crate::tun;
 pub struct TapConfig {
     /// At most 15 bytes.
     pub name: String,
+    /// The longest IP packet in bytes.
     pub mtu: u16,
+    /// The device's own Ethernet address.
     pub mac: [u8; 6],
     /// The length of the kernel's queue.
     pub queue_packets: u32,
@@ -26,6 +28,7 @@ pub struct TapConfig {
     pub addresses: Vec<Prefix>,
 }
 
+/// An open device; the kernel removes it when it is dropped.
 #[derive(Debug)]
 pub struct TapDevice {
     fd: OwnedFd,
@@ -48,6 +51,7 @@ impl TapDevice {
         Ok(TapDevice { fd, name })
     }
 
+    /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }

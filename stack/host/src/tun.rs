@@ -28,6 +28,7 @@ const BUNDLE_BYTES: u32 = 20_000;
 pub struct TunConfig {
     /// At most 15 bytes; `hop%d` lets the kernel choose a number.
     pub name: String,
+    /// The longest IP packet in bytes.
     pub mtu: u16,
     /// The kernel's own addresses there, not the stack's.
     pub kernel_addresses: Vec<Prefix>,
@@ -38,6 +39,7 @@ pub struct TunConfig {
 }
 
 impl TunConfig {
+    /// A device with this name, an MTU of 1,500 bytes, and no addresses or routes.
     pub fn new(name: &str) -> TunConfig {
         TunConfig {
             name: name.to_owned(),
@@ -69,6 +71,7 @@ impl TunConfig {
     }
 }
 
+/// The link on a TUN device. Dropping it removes a device that it has made.
 #[derive(Debug)]
 pub struct Tun {
     // Before the descriptor in order of drop: the device is restored before another program can open it.

@@ -4,10 +4,10 @@
 //! ([`ns2`]). Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
 //! `on_demand`.
 
-pub mod ack_seq;
+mod ack_seq;
 mod icv;
 pub mod messages;
-pub mod ns2;
+mod ns2;
 pub mod rfc3561;
 mod seen;
 mod settings;
@@ -33,6 +33,7 @@ const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST 
 /// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The constants of the protocol.
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
@@ -44,6 +45,7 @@ pub struct Config {
     pub counter: u64,
     /// A node that may have routed before and has lost its numbers forwards nothing until then (RFC 3561 §6.13).
     pub wakes_at: Instant,
+    /// The limits on messages of others.
     pub trust: Trust,
 }
 

@@ -53,6 +53,7 @@ const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST 
 /// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The constants of the protocol.
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
@@ -66,6 +67,7 @@ pub struct Config {
     pub counter: u64,
     /// A node that may have routed before and has lost its number sends no requests or replies until then.
     pub wakes_at: Instant,
+    /// The limits on messages of others.
     pub trust: Trust,
 }
 
@@ -99,6 +101,7 @@ struct Via {
 }
 
 impl Aodvv2 {
+    /// A node without routes, at time 0.
     pub fn new(config: Config) -> Aodvv2 {
         let Config { settings, interfaces, serves, seq, seed, counter, wakes_at, trust } = config;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);

@@ -9,38 +9,50 @@ use crate::on_demand::Key;
 /// One constant of a protocol.
 #[derive(Debug)]
 pub struct Constant {
+    /// The name in files, as the specification spells it, in lower case.
     pub name: &'static str,
+    /// The values that it takes.
     pub form: Form,
     /// `None`: it is derived from others, or absent.
     pub default: Option<Value>,
     /// Default in words, where the value is not enough.
-    pub default_means: Option<&'static str>,
+    pub(crate) default_means: Option<&'static str>,
     /// Default under the rules of ns-2, where it differs.
     pub ns2: Option<Value>,
-    pub used_under: Used,
+    /// The rules under which it has an effect.
+    pub(crate) used_under: Used,
     doc: &'static str,
 }
 
 /// Rules under which a constant has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Used {
+pub(crate) enum Used {
+    /// All rules.
     All,
     /// Those of the specification, not those of ns-2.
     Standard,
+    /// The rules of ns-2 alone.
     Ns2,
 }
 
 /// Values that a constant takes, ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// A time of at most an hour.
     Time {
+        /// The shortest time that is accepted.
         min: Duration,
     },
+    /// A whole number.
     Count {
+        /// The things that are counted, in the plural.
         unit: &'static str,
+        /// The least number that is accepted.
         min: u32,
+        /// The largest number that is accepted.
         max: u32,
     },
+    /// On or off.
     Switch,
     /// Names, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
@@ -55,12 +67,18 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 pub(crate) const MOST_PACKETS: u32 = 1 << 16;
 pub(crate) const MOST_ROUTES: u32 = 1 << 20;
 
+/// The value of a constant, in the form that its table gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
+    /// A length of time.
     Time(Duration),
+    /// A whole number, in the unit of its form.
     Count(u32),
+    /// On if true.
     Switch(bool),
+    /// One of the form's names.
     Choice(&'static str),
+    /// A secret that the nodes share.
     Key(Key),
 }
 
@@ -112,6 +130,7 @@ impl Form {
         }
     }
 
+    /// Returns whether this form takes the value.
     pub fn accepts(self, value: Value) -> bool {
         match (self, value) {
             (Form::Time { min }, Value::Time(time)) => (min..=LONGEST).contains(&time),
@@ -220,9 +239,11 @@ impl fmt::Display for Constant {
 
 /// Settings of a protocol, for readers of files and writers of results.
 pub trait Constants: Clone + Default {
+    /// All constants, in the order of pages and schemas.
     const TABLE: &'static [Constant];
     /// Name of the protocol.
     const PROTOCOL: &'static str;
+    /// One sentence or two about the table as a whole.
     const DOC: &'static str;
 
     /// Sets a constant. A value that its form does not accept changes nothing.
@@ -231,6 +252,7 @@ pub trait Constants: Clone + Default {
     /// The value in force; `None` where it is derived or absent.
     fn get(&self, name: &str) -> Option<Value>;
 
+    /// The constant of this name.
     fn constant(name: &str) -> Option<&'static Constant> {
         Self::TABLE.iter().find(|constant| constant.name == name)
     }
@@ -256,7 +278,10 @@ macro_rules! constants {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Settings {
-            $(pub $other: $other_type,)?
+            $(
+                /// The rules that a node follows. They are no constant, and stand in no table.
+                pub $other: $other_type,
+            )?
             $($(#[doc = $doc])+ pub $field: $type,)+
         }
 

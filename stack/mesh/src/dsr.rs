@@ -49,6 +49,7 @@ const MOST: usize = 1_024;
 /// The configuration of a node, given at construction.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The constants of the protocol.
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
@@ -85,6 +86,7 @@ pub struct Dsr {
 }
 
 impl Dsr {
+    /// A node without routes, at time 0.
     pub fn new(config: Config) -> Dsr {
         let Config { settings, interfaces, seed } = config;
         // DSR builds its own packets, so that the outbox needs no port.

@@ -10,6 +10,7 @@ use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, Payload, Rx};
 use crate::node::Node;
 use crate::proxy::{Proxy, ProxyConfig, ProxyCounts};
 
+/// The proxy of a node, with the packets that go through it.
 #[derive(Debug)]
 pub struct Gateway {
     proxy: Proxy,
@@ -26,14 +27,17 @@ impl Gateway {
         Gateway { proxy, fixed: config.fixed, mobile: config.mobile, own, buffer: Vec::new() }
     }
 
+    /// The counters of the proxy.
     pub fn counts(&self) -> ProxyCounts {
         self.proxy.counts()
     }
 
+    /// The packets that the proxy has dropped for this reason.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.proxy.drops(reason)
     }
 
+    /// Gives a packet that came in to the proxy if it crosses, and to the node if not.
     pub fn handle_packet(&mut self, node: &mut Node, now: Instant, rx: &Rx<'_>) {
         if self.crosses(rx) {
             self.proxy.handle_packet(now, rx);
@@ -49,6 +53,7 @@ impl Gateway {
         is_side && rx.cast == Cast::ToUs && IpView::parse(rx.packet).is_ok_and(|view| !is_for_us(view.dst))
     }
 
+    /// Gives an event of a link to the proxy and the node, as far as it concerns them.
     pub fn handle_link_event(&mut self, node: &mut Node, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
         match *event {
             LinkEvent::NotDelivered { packet, .. } if link == self.mobile => {
@@ -66,6 +71,7 @@ impl Gateway {
         self.feed(node, now);
     }
 
+    /// Lets the proxy do what is due, and the node forward what then departs.
     pub fn handle_timeout(&mut self, node: &mut Node, now: Instant) {
         self.proxy.handle_timeout(now);
         self.feed(node, now);
@@ -93,10 +99,12 @@ impl Gateway {
         }
     }
 
+    /// When the proxy has to act next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.proxy.poll_timeout()
     }
 
+    /// Hands out the proxy's trace.
     pub fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.proxy.drain_trace(sink);
     }

@@ -43,14 +43,17 @@ pub trait Positions: Debug + Send {
 /// The configuration of a node, given at construction.
 #[derive(Debug)]
 pub struct Config {
+    /// The constants of the protocol.
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
+    /// The source of positions.
     pub positions: Box<dyn Positions>,
     /// Seed of all random draws.
     pub seed: u64,
 }
 
+/// A node that forwards by positions: greedily, and around voids on a planar graph.
 #[derive(Debug)]
 pub struct Gpsr {
     settings: Settings,
@@ -101,6 +104,7 @@ impl<'a> Parcel<'a> {
 }
 
 impl Gpsr {
+    /// A node that knows no neighbour yet, at time 0.
     pub fn new(config: Config) -> Gpsr {
         let Config { settings, interfaces, positions, seed } = config;
         // GPSR builds its own packets, so that the outbox needs no port.

@@ -16,7 +16,9 @@ pub trait LinkSource: Debug + Send {
 /// An event and its time: a signal may be older than the news of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedEvent {
+    /// The instant at which it happened or is forecast.
     pub at: Instant,
+    /// The change of the link.
     pub event: LinkEvent<'static>,
 }
 
@@ -25,6 +27,7 @@ pub struct TimedEvent {
 pub struct Schedule(VecDeque<TimedEvent>);
 
 impl Schedule {
+    /// Takes the events in any order.
     pub fn new(news: impl IntoIterator<Item = TimedEvent>) -> Schedule {
         let mut news: Vec<TimedEvent> = news.into_iter().collect();
         news.sort_by_key(|timed| timed.at);

@@ -35,23 +35,30 @@ const SPARE: usize = 64;
 /// One of the node's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// The node's name for the link.
     pub link: LinkId,
     /// Length of the queue, including the packet that the link holds.
     pub queue_packets: usize,
+    /// The fate of the node's own packets when the queue is full.
     pub when_full: WhenFull,
     /// Broadcast and multicast packets of the node leave here.
     pub is_shared: bool,
 }
 
+/// The configuration of a node, given at construction.
 #[derive(Debug)]
 pub struct NodeConfig {
+    /// The links, beside the one to its endpoint.
     pub interfaces: Vec<Interface>,
+    /// The addresses of the node itself; packets for them go to its endpoint.
     pub addresses: Vec<IpAddr>,
+    /// The routing protocol.
     pub routing: Box<dyn Routing>,
     /// Events kept until they are drained, apart from the endpoint's own.
     pub trace_events: usize,
 }
 
+/// A machine that forwards packets between its interfaces, and has an endpoint of its own.
 pub struct Node {
     endpoint: Endpoint,
     addresses: Vec<IpAddr>,
@@ -82,6 +89,7 @@ impl Node {
         }
     }
 
+    /// The endpoint, to look at.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -104,6 +112,7 @@ impl Node {
         self.queued_at
     }
 
+    /// The routing protocol, to look at.
     pub fn routing(&self) -> &dyn Routing {
         &*self.routing
     }
@@ -116,6 +125,7 @@ impl Node {
         }
     }
 
+    /// The facts that routing knows of the path to a peer.
     pub fn path(&self, peer: IpAddr) -> Path {
         self.routing.path(peer)
     }

@@ -47,6 +47,7 @@ const MOST_LINKS: usize = 4_096;
 /// The shortest time between two calls of an agent whose deadline stays due.
 const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
 
+/// The machine of a base station: it passes packets between two links, and serves flows by their agents.
 pub struct Proxy {
     config: ProxyConfig,
     rules: Vec<(ProxyRule, MakeServes)>,
@@ -95,6 +96,7 @@ impl Proxy {
         })
     }
 
+    /// The packets that were dropped for this reason.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.out.trace.drops(reason)
     }

@@ -20,14 +20,19 @@ pub enum WhenFull {
 /// A packet that waits for its link.
 #[derive(Debug)]
 pub struct Queued {
+    /// The next hop on the link.
     pub to: NextHop,
+    /// Data, or a message of routing, which goes first.
     pub class: QueueClass,
+    /// The number by which the link reports its fate.
     pub id: u64,
     /// When it came here.
     pub at: Instant,
+    /// The whole IP packet.
     pub packet: Vec<u8>,
 }
 
+/// The packets that wait for one link.
 #[derive(Debug)]
 pub struct InterfaceQueue {
     waiting: VecDeque<Queued>,
@@ -43,14 +48,17 @@ impl InterfaceQueue {
         InterfaceQueue { waiting: VecDeque::with_capacity(most.min(64)), most, drops: 0 }
     }
 
+    /// Returns whether the next data packet finds no room.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= self.most
     }
 
+    /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
+    /// The packets that wait, without the one that the link holds.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -73,6 +81,7 @@ impl InterfaceQueue {
         lost
     }
 
+    /// Takes the packet that leaves next.
     pub fn pop(&mut self) -> Option<Queued> {
         self.waiting.pop_front()
     }

@@ -15,12 +15,13 @@ use std::net::Ipv4Addr;
 
 /// The UDP port of MANET protocols, and the link-local address of all MANET routers (RFC 5498).
 pub const PORT: u16 = 269;
+/// The link-local multicast address of all MANET routers (RFC 5498).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 109);
 
 /// The largest number of addresses read from one packet; a few bytes can stand for many.
-pub const MOST_ADDRESSES: usize = 4_096;
+pub(crate) const MOST_ADDRESSES: usize = 4_096;
 /// The largest number of addresses in one block.
-pub const MOST_IN_BLOCK: usize = 255;
+pub(crate) const MOST_IN_BLOCK: usize = 255;
 const LONGEST_ADDRESS: usize = 16;
 
 /// The bytes are no packet.
@@ -31,23 +32,35 @@ pub struct Malformed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
+/// A packet: messages behind one header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
+    /// The packet's sequence number, if it has one.
     pub seq: Option<u16>,
+    /// The TLVs of the packet itself.
     pub tlvs: Vec<Tlv>,
+    /// The messages in their order.
     pub messages: Vec<Message>,
 }
 
+/// A message of one protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// The type, which the protocol assigns.
     pub kind: u8,
     /// Length of every address in the message, from 1 to 16.
     pub address_bytes: u8,
+    /// The node that made the message, if it says so.
     pub originator: Option<Address>,
+    /// The hops that it may still take, if it is limited.
     pub hop_limit: Option<u8>,
+    /// The hops that it has taken, if it counts them.
     pub hop_count: Option<u8>,
+    /// The message's sequence number, if it has one.
     pub seq: Option<u16>,
+    /// The TLVs of the message itself.
     pub tlvs: Vec<Tlv>,
+    /// The addresses that it is about.
     pub blocks: Vec<AddressBlock>,
 }
 
@@ -63,29 +76,40 @@ pub struct Address {
 pub struct AddressBlock {
     /// Each address with its prefix length in bits.
     pub addresses: Vec<(Address, u8)>,
+    /// The TLVs of these addresses.
     pub tlvs: Vec<AddressTlv>,
 }
 
 /// A TLV of a packet or of a message. An empty value is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tlv {
+    /// The type, which the protocol assigns.
     pub kind: u8,
+    /// The type extension; 0 where the bytes have none.
     pub extension: u8,
+    /// The bytes of the value.
     pub value: Vec<u8>,
 }
 
 /// A TLV of the addresses from `first` to `last` of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressTlv {
+    /// The type, which the protocol assigns.
     pub kind: u8,
+    /// The type extension; 0 where the bytes have none.
     pub extension: u8,
+    /// The index of the first address in the block that the TLV is about.
     pub first: u8,
+    /// The index of the last one.
     pub last: u8,
+    /// The value or the values.
     pub value: Value,
 }
 
+/// The values of an address TLV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
+    /// The TLV is a mark without a value.
     None,
     /// The same value for all addresses.
     Shared(Vec<u8>),
@@ -94,6 +118,7 @@ pub enum Value {
 }
 
 impl Packet {
+    /// Reads a whole packet.
     pub fn parse(bytes: &[u8]) -> Result<Packet, Malformed> {
         read::packet(bytes)
     }
@@ -108,6 +133,7 @@ impl Packet {
         Packet { seq: None, tlvs: Vec::new(), messages: vec![message] }
     }
 
+    /// The packet in its shortest form.
     pub fn bytes(&self) -> Result<Vec<u8>, TooLong> {
         let mut out = Vec::new();
         self.emit(&mut out)?;
@@ -145,6 +171,7 @@ impl Address {
         (!octets.is_empty()).then_some(Address { bytes, len: as_u8(octets.len()) })
     }
 
+    /// The bytes of the address, in their order.
     pub fn octets(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -154,6 +181,7 @@ impl Address {
         self.len * 8
     }
 
+    /// The address, if it has the length of IPv4.
     pub fn v4(&self) -> Option<Ipv4Addr> {
         <[u8; 4]>::try_from(self.octets()).ok().map(Ipv4Addr::from)
     }
@@ -178,7 +206,7 @@ impl AddressBlock {
     }
 
     /// The extension and the value of the first TLV of that kind for the address, whatever its extension.
-    pub fn said_of_any(&self, kind: u8, index: usize) -> Option<(u8, &[u8])> {
+    pub(crate) fn said_of_any(&self, kind: u8, index: usize) -> Option<(u8, &[u8])> {
         let covers = |tlv: &&AddressTlv| {
             tlv.kind == kind && (usize::from(tlv.first)..=usize::from(tlv.last)).contains(&index)
         };

@@ -21,6 +21,7 @@ use crate::on_demand::{OnDemand, v4};
 use crate::routing::{Control, Cx, Order, Routed, Undelivered, Verdict};
 pub use drops::Drops;
 
+/// The configuration of a router, given at construction.
 #[derive(Clone, Debug)]
 pub struct RouterConfig {
     /// The address of this machine's messages.
@@ -36,11 +37,15 @@ pub struct RouterConfig {
 /// A packet that the kernel should send to its next hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
+    /// The link to the next hop.
     pub link: LinkId,
+    /// The address of the next hop.
     pub via: Ipv4Addr,
+    /// The destination of the packet.
     pub dst: Ipv4Addr,
     /// It has waited for a route. It does not wait again: the protocol would give it its full time each time.
     pub has_waited: bool,
+    /// The whole IP packet.
     pub packet: Vec<u8>,
 }
 
@@ -57,15 +62,18 @@ pub struct Router<S> {
 }
 
 impl<S: PathSeam> Router<S> {
+    /// A router without routes; `protocol` has all that a node needs, and `seam` its connections.
     pub fn new(config: RouterConfig, protocol: Box<dyn OnDemand>, seam: S) -> Router<S> {
         let (unrouted, messages) = (VecDeque::new(), BTreeMap::new());
         Router { config, protocol, seam, unrouted, messages, drops: Drops::default() }
     }
 
+    /// The protocol, with the changes that the kernel's table needs.
     pub fn protocol(&mut self) -> &mut dyn OnDemand {
         &mut *self.protocol
     }
 
+    /// The path seam, for what its owner keeps there.
     pub fn seam(&mut self) -> &mut S {
         &mut self.seam
     }

@@ -11,6 +11,7 @@ use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
 /// The context of each call into a protocol.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
+    /// The time of the call.
     pub now: Instant,
     /// The arrivals at the node's own connections, for messages that carry them.
     pub endpoint: &'a dyn PathSeam,
@@ -19,36 +20,49 @@ pub struct Cx<'a> {
 /// A packet that needs a next hop.
 #[derive(Clone, Copy, Debug)]
 pub struct Routed<'a> {
+    /// The source of the packet.
     pub src: IpAddr,
+    /// The destination of the packet.
     pub dst: IpAddr,
     /// The neighbour that sent it; `None` if the node itself did.
     pub from: Option<IpAddr>,
     /// The hop limit with which the packet will leave.
     pub hop_limit: u8,
+    /// The node's number for the packet, which link events repeat.
     pub id: u64,
+    /// The whole IP packet.
     pub packet: &'a [u8],
 }
 
+/// The protocol's decision on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The packet leaves as it is.
     Forward {
+        /// The link to the next hop.
         link: LinkId,
+        /// The next hop on it.
         via: NextHop,
     },
     /// The packet leaves like this, with the protocol's own header in it.
     Wrapped {
+        /// The link to the next hop.
         link: LinkId,
+        /// The next hop on it.
         via: NextHop,
+        /// The whole packet in its new form.
         packet: Vec<u8>,
     },
     /// The protocol has kept a copy until it knows a route.
     Keep,
+    /// The packet goes no further, for this reason.
     Drop(DropReason),
 }
 
 /// The fate of a packet that a link gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undelivered {
+    /// The packet is lost.
     Drop,
     /// The protocol has kept a copy.
     Kept,
@@ -57,11 +71,17 @@ pub enum Undelivered {
 /// A received message of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
+    /// The link on which it came.
     pub link: LinkId,
+    /// The neighbour that sent it; `None` where the link does not say.
     pub from: Option<IpAddr>,
+    /// For this node alone, or for all.
     pub cast: Cast,
+    /// The source address of the IP packet.
     pub src: IpAddr,
+    /// The destination address of the IP packet.
     pub dst: IpAddr,
+    /// The hop limit with which it arrived.
     pub hop_limit: u8,
     /// The UDP payload.
     pub message: &'a [u8],
@@ -71,20 +91,58 @@ pub struct Control<'a> {
 #[derive(Debug)]
 pub enum Order {
     /// A whole IP packet: a message of the protocol, or a packet that it kept.
-    Send { link: LinkId, to: NextHop, class: QueueClass, packet: Vec<u8> },
+    Send {
+        /// The link to send it on.
+        link: LinkId,
+        /// The next hop on that link.
+        to: NextHop,
+        /// Data or routing, for the order in the queue.
+        class: QueueClass,
+        /// The bytes of the packet.
+        packet: Vec<u8>,
+    },
     /// Packets for this next hop are dropped from the queue; with `dst`, those for that destination alone.
-    Purge { link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged },
+    Purge {
+        /// The link whose queue is searched.
+        link: LinkId,
+        /// The next hop of the packets.
+        via: IpAddr,
+        /// Their destination; `None`: any.
+        dst: Option<IpAddr>,
+        /// The classes of packets that are dropped.
+        what: Purged,
+    },
     /// Data packets for this next hop leave the queue and are routed again.
-    Reroute { link: LinkId, via: IpAddr },
+    Reroute {
+        /// The link whose queue is searched.
+        link: LinkId,
+        /// The next hop of the packets.
+        via: IpAddr,
+    },
     /// News for the node's own connections to that peer; with `ports` (the peer's, ours), for that one alone.
-    Tell { peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: Path },
+    Tell {
+        /// The other end of the connections.
+        peer: IpAddr,
+        /// The peer's port and ours; `None`: all connections to the peer.
+        ports: Option<(u16, u16)>,
+        /// The change of the path.
+        event: PathEvent,
+        /// The facts of the path after the change.
+        path: Path,
+    },
     /// Counts and traces a packet that it had kept.
-    Dropped { reason: DropReason, id: u64 },
+    Dropped {
+        /// The reason for the drop.
+        reason: DropReason,
+        /// The node's number for the packet.
+        id: u64,
+    },
 }
 
 /// The packets for a lost neighbour that are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purged {
+    /// Data packets alone.
     Data,
     /// Messages of the protocol too.
     All,
@@ -96,7 +154,9 @@ pub enum Purged {
 pub trait Routing: Debug + Send {
     /// The UDP port of its messages, for those that have one.
     fn port(&self) -> Option<u16>;
+    /// Decides on a packet that needs a next hop.
     fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict;
+    /// Takes a received message of the protocol.
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>);
     /// The IP protocol of the header that all of its packets have, for those that have one.
     fn header(&self) -> Option<u8> {
@@ -109,10 +169,13 @@ pub trait Routing: Debug + Send {
     }
     /// A frame between other nodes, for protocols that overhear.
     fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
+    /// The next hop has acknowledged the packet of this number.
     fn on_delivered(&mut self, now: Instant, id: u64);
     /// The link gave the packet up.
     fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
+    /// Does what is due by now.
     fn handle_timeout(&mut self, cx: &Cx<'_>);
+    /// When the protocol has to act next.
     fn poll_timeout(&self) -> Option<Instant>;
     /// The next order that is due by `now`.
     fn poll_order(&mut self, now: Instant) -> Option<Order>;

@@ -12,7 +12,9 @@ use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 /// The first step towards a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
+    /// The link to the next hop.
     pub link: LinkId,
+    /// The next hop on that link.
     pub via: NextHop,
     /// Links to the destination.
     pub hops: u8,
@@ -21,8 +23,11 @@ pub struct Hop {
 /// A node that another one reaches in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
+    /// The neighbour's index in the list of nodes.
     pub node: usize,
+    /// The link of the first node to it.
     pub link: LinkId,
+    /// Its name on that link.
     pub via: NextHop,
 }
 
@@ -46,6 +51,7 @@ pub fn towards(end: usize, neighbours: &[Vec<Neighbour>]) -> Vec<(usize, Hop)> {
     steps
 }
 
+/// A routing protocol without messages: a table that is given at construction.
 #[derive(Clone, Debug, Default)]
 pub struct StaticRoutes {
     /// Sorted by destination.
@@ -53,12 +59,14 @@ pub struct StaticRoutes {
 }
 
 impl StaticRoutes {
+    /// Takes the first step for each destination, in any order.
     pub fn new(routes: impl IntoIterator<Item = (IpAddr, Hop)>) -> StaticRoutes {
         let mut routes: Vec<_> = routes.into_iter().collect();
         routes.sort_unstable_by_key(|(to, _)| *to);
         StaticRoutes { routes }
     }
 
+    /// The first step towards a destination.
     pub fn to(&self, dst: IpAddr) -> Option<&Hop> {
         self.routes.binary_search_by_key(&dst, |(to, _)| *to).ok().map(|index| &self.routes[index].1)
     }

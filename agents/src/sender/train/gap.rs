@@ -8,6 +8,7 @@ use super::constants::{
 };
 use super::crowd::Crowd;
 use super::pause::Pausing;
+use crate::truncate;
 
 /// No gap is shorter: a driver's clock is no finer.
 const LEAST_S: f64 = 0.00005;
@@ -124,7 +125,7 @@ impl Gap {
 
     /// Segments that keep a long path full.
     pub(super) fn holds(&self) -> u32 {
-        (HELD * self.ratio()) as u32
+        truncate::to_u32(HELD * self.ratio())
     }
 
     /// Begins or ends pauses. With and without them the gap is another one, except on a long path, where the narrowest

@@ -7,6 +7,7 @@ use super::Train;
 use super::constants::{FIRST_SEGMENTS, Part};
 use super::gap::Regime;
 use crate::sender::window::mss_of;
+use crate::truncate;
 
 impl Train {
     pub(super) fn window(&self, view: &SendView<'_>) -> u64 {
@@ -17,7 +18,7 @@ impl Train {
     /// Segments that may follow a train before its ACK is in: none, another train, or what the path holds.
     pub(super) fn ahead(&self) -> u32 {
         match self.gap.regime() {
-            Regime::Sharing => self.gap.share().map_or(0, |share| share as u32).min(self.most),
+            Regime::Sharing => self.gap.share().map_or(0, truncate::to_u32).min(self.most),
             Regime::Waiting => 0,
             Regime::Flowing => self.segments,
             Regime::Filling => self.segments.max(self.gap.holds()),
@@ -67,7 +68,7 @@ impl Train {
 
     pub(super) fn next_segments(&self, view: &SendView<'_>) -> u32 {
         let gap_s = self.gap.seconds();
-        let fit = if gap_s > 0.0 { (self.span_s / gap_s) as u32 } else { 1 };
+        let fit = if gap_s > 0.0 { truncate::to_u32(self.span_s / gap_s) } else { 1 };
         let most = if self.gap.is_starting() { self.segments.saturating_mul(2) } else { u32::MAX };
         fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))
     }

@@ -1,5 +1,7 @@
 //! Axes of a chart, and the places of values on them.
 
+use hopwise_air::truncate;
+
 /// Position of a value in the picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -23,8 +25,8 @@ impl Scale {
             return Vec::new();
         }
         let step = step(span);
-        let first = (self.low / step).ceil() as i64;
-        let last = (self.high / step + 1e-9).floor() as i64;
+        let first = truncate::to_i64((self.low / step).ceil());
+        let last = truncate::to_i64((self.high / step + 1e-9).floor());
         (first..=last).take(MOST_TICKS).map(|nth| nth as f64 * step).collect()
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use hopwise_air::truncate;
 use serde_json::{Value, json};
 
 use super::super::chart::escape;
@@ -209,7 +210,7 @@ fn end(series: &Series) -> f64 {
 fn stretches(series: &Series) -> Vec<[i64; 2]> {
     let stretches = series.line("stretch", "all").iter();
     let stretches: Vec<_> =
-        stretches.map(|(at, lasts_us)| [micros(*at), micros(*at) + *lasts_us as i64]).collect();
+        stretches.map(|(at, lasts_us)| [micros(*at), micros(*at) + truncate::to_i64(*lasts_us)]).collect();
     if !stretches.is_empty() {
         return stretches;
     }
@@ -227,7 +228,7 @@ fn arm(series: &Series, end_s: f64) -> Value {
         let kind = kinds.iter().position(|kind| *kind == frame.kind).unwrap_or(0);
         json!([
             micros(frame.at_s),
-            frame.lasts_us as i64,
+            truncate::to_i64(frame.lasts_us),
             number(&frame.from),
             number(&frame.to),
             kind,
@@ -240,7 +241,7 @@ fn arm(series: &Series, end_s: f64) -> Value {
             let by_step = |what: &str| steps(end_s, |at| series.at(what, name, at).unwrap_or(0.0));
             node["sent"] = grown(&by_step("frames_sent")).into();
             node["lost"] = grown(&by_step("frames_lost")).into();
-            node["queue"] = by_step("queue_packets").into_iter().map(|count| count as i64).collect();
+            node["queue"] = by_step("queue_packets").into_iter().map(truncate::to_i64).collect();
         }
         if end_s > 0.0 && ["x_m", "y_m"].iter().any(|what| series.line(what, name).len() > 1) {
             node["way"] = way(series, &places, name, end_s);
@@ -258,7 +259,7 @@ fn steps<T>(end_s: f64, of: impl FnMut(f64) -> T) -> Vec<T> {
 /// The growth of a count in every step.
 fn grown(counts: &[f64]) -> Vec<i64> {
     let before = std::iter::once(&0.0).chain(counts);
-    counts.iter().zip(before).map(|(count, before)| (count - before) as i64).collect()
+    counts.iter().zip(before).map(|(count, before)| truncate::to_i64(count - before)).collect()
 }
 
 /// The place of a node at the end of every step.
@@ -269,5 +270,5 @@ fn way(series: &Series, places: &Places, name: &str, end_s: f64) -> Value {
 }
 
 fn micros(seconds: f64) -> i64 {
-    (seconds * 1e6).round() as i64
+    truncate::to_i64((seconds * 1e6).round())
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use hopwise_air::truncate;
+
 use super::super::chart::{Axis, Chart, RowName, escape};
 use super::super::{Series, View, figure};
 use super::map;
@@ -160,7 +162,7 @@ impl Shown<'_> {
         let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
         let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
         // There is room for only some of the names.
-        let every = (10.0 / row).ceil() as usize;
+        let every = truncate::to_usize((10.0 / row).ceil());
         let name = |(nth, node): (usize, &&'a str)| RowName::alone(if nth % every == 0 { node } else { "" });
         let names: Vec<_> = nodes.iter().enumerate().map(name).collect();
         let (mut chart, middles) = Chart::rows(SIZE.0, row, &names, axis);
@@ -228,7 +230,7 @@ fn rises(counter: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// The largest value in each column; a value holds until it changes.
 fn most_of_each(line: &[(f64, f64)], until_s: f64) -> [f64; COLUMNS] {
     let mut most = [0.0_f64; COLUMNS];
-    let column = |at: f64| ((at / until_s * COLUMNS as f64) as usize).min(COLUMNS - 1);
+    let column = |at: f64| truncate::to_usize(at / until_s * COLUMNS as f64).min(COLUMNS - 1);
     for (nth, (at, value)) in line.iter().enumerate() {
         let next = line.get(nth + 1).map_or(until_s, |next| next.0);
         for most in &mut most[column(*at)..=column(next)] {

@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_air::truncate;
 use hopwise_core::Instant;
 use hopwise_core::agent::LinkNews;
+use hopwise_core::narrow::as_u32;
 
 /// The properties of a mobile's signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +23,7 @@ pub struct Signal {
     pub slope_db_s: f64,
     /// Standard deviations of each sample's own noise, and of the shadows that last for half a second.
     pub noise_db: f64,
+    /// The standard deviation of the shadows, in dB.
     pub shadow_db: f64,
 }
 
@@ -33,7 +36,9 @@ impl Default for Signal {
 /// The number of a signal that is invalid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignalError {
+    /// The key in the scenario.
     pub key: &'static str,
+    /// The refused number.
     pub value: f64,
     least: f64,
     most: f64,
@@ -41,6 +46,7 @@ pub struct SignalError {
 }
 
 impl SignalError {
+    /// The accepted numbers, in words.
     pub fn accepted(&self) -> String {
         format!("from {} to {} {}", self.least, self.most, self.unit)
     }
@@ -122,7 +128,7 @@ pub(super) fn predict(
         match signal.level_db(at, fades) {
             Some(level_db) => {
                 let dbm = settings.threshold_dbm + level_db + noise_db + shadow_db;
-                listener.hear(at, dbm.round() as i8);
+                listener.hear(at, truncate::to_i8(dbm.round()));
             }
             None => listener.hear_nothing(at),
         }
@@ -180,6 +186,7 @@ impl Listener {
 /// The quality of the forecasts of fades.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
+    /// The number of fades.
     pub fades: u32,
     /// Fades with a warning within the second before them.
     pub foretold: u32,
@@ -195,6 +202,7 @@ pub struct Calibration {
     pub false_losses: u32,
     /// The mean lead of the foretold fades.
     pub lead_s: f64,
+    /// The simulated time, in hours.
     pub hours: f64,
 }
 
@@ -219,7 +227,7 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
     let stream = &mut Stream::new(seed, 0, Purpose::Forecast);
     let begin = |nth: u32| Instant::ZERO + APART * (nth + 1);
     let fades: Vec<_> = (0..fades).map(|nth| (begin(nth), begin(nth) + LASTING)).collect();
-    let end = begin(fades.len() as u32);
+    let end = begin(as_u32(fades.len()));
     let predicted = predict(signal, &fades, end, stream);
     let (mut found, mut leads_s) = (Calibration::default(), 0.0);
     let (mut known, mut is_away) = (Known::Nothing, false);
@@ -252,7 +260,7 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
             }
         }
     }
-    found.fades = fades.len() as u32;
+    found.fades = as_u32(fades.len());
     found.lead_s = leads_s / f64::from(found.foretold.max(1));
     found.hours = end.since(Instant::ZERO).as_secs_f64() / 3_600.0;
     found

@@ -49,7 +49,7 @@ static THREE_QUARTERS: Code = Code {
 };
 
 /// The probability that a frame of `bytes` has an error, at a ratio of powers.
-pub fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
+pub(crate) fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
     let per_bit = bit_error(rate.bits_per_second / 1_000_000, snr);
     // SERVICE and tail go with it.
     let bits = f64::from(bytes) * 8.0 + 22.0;

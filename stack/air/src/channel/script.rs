@@ -5,38 +5,55 @@
 use std::fmt;
 
 use super::Outage;
+use crate::truncate;
 
 /// A statement that was understood.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Said {
+    /// No frame passes the link for a time.
     Outage(Outage),
+    /// The link is better or worse than others for the whole run.
     Change(LinkChange),
 }
 
+/// An effect on the frames of one link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// The loss of its frames in millionths, in place of the loss everywhere.
-    Loss { ppm: u32 },
+    Loss {
+        /// Lost frames in a million that would be understood.
+        ppm: u32,
+    },
     /// The gain of every frame, or its loss if negative.
-    Gain { db: f64 },
+    Gain {
+        /// Decibels that are added to the power at the receiver.
+        db: f64,
+    },
 }
 
+/// A link with an effect of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkChange {
+    /// The numbers of its two stations.
     pub ends: (u32, u32),
     /// The change applies to frames from the first end to the second, and not back.
     pub is_one_way: bool,
+    /// The effect.
     pub change: Change,
 }
 
+/// The reason why a statement is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptError {
     /// The text has none of the forms.
     NotUnderstood,
+    /// It names a node that the scenario does not have.
     NoNode(String),
+    /// This text stands in the place of a value, and is none.
     NoValue(String),
     /// The time ends before it begins.
     Backwards,
+    /// Both ends are the same node.
     Itself,
 }
 
@@ -114,7 +131,7 @@ fn change(verb: &str, rest: &[&str]) -> Result<Change, ScriptError> {
             if !(0.0..=100.0).contains(&percent) {
                 return Err(ScriptError::NoValue(text));
             }
-            Ok(Change::Loss { ppm: (percent * 10_000.0) as u32 })
+            Ok(Change::Loss { ppm: truncate::to_u32(percent * 10_000.0) })
         }
         "gains" => {
             let text = rest.concat();
@@ -139,7 +156,7 @@ fn nanos(text: &str) -> Result<u64, ScriptError> {
     if !(0.0..=1e9).contains(&seconds) {
         return Err(ScriptError::NoValue(text.to_owned()));
     }
-    Ok((seconds * 1e9) as u64)
+    Ok(truncate::to_u64(seconds * 1e9))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! since the last change. It falls after two unacknowledged frames in a row, or when the first one at a higher rate
 //! fails.
 
+use hopwise_core::narrow::as_u8;
+
 use super::Dcf;
 use crate::phy::Rate;
 
@@ -92,7 +94,7 @@ impl Dcf {
         if self.mac.rate == RateControl::Fixed {
             return;
         }
-        let lowest = (self.phy.rates().count() - 1) as u8;
+        let lowest = as_u8(self.phy.rates().count() - 1);
         let Some(to) = self.stations[n].service.map(|service| service.to) else { return };
         let ladder = self.stations[n].ladder_mut(to);
         if is_acknowledged {

@@ -1,5 +1,7 @@
 //! When a station may begin an exchange: backoffs drawn, interrupted and resumed.
 
+use hopwise_core::narrow::{as_u32, as_usize};
+
 use super::station::{Backoff, Hears, Phase, Wait};
 use super::{Dcf, MacRules};
 use crate::deadlines::NEVER;
@@ -66,7 +68,7 @@ impl Dcf {
             return;
         }
         if at > st.slots_from {
-            st.slots -= (at - st.slots_from) as u32 / self.times.slot;
+            st.slots -= as_u32(as_usize(at - st.slots_from)) / self.times.slot;
         }
         if st.is_undrawn {
             st.is_undrawn = false;

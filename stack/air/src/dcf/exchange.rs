@@ -1,6 +1,7 @@
 //! RTS, CTS, data, ACK: a station's answers, its waits, and its steps when an answer is missing.
 
 use hopwise_core::Cast;
+use hopwise_core::narrow::as_u32;
 
 use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
@@ -73,7 +74,7 @@ impl Dcf {
         let Some(service) = self.stations[link.from as usize].service else { return };
         // An ACK that was lost brings the same frame again.
         if std::mem::replace(&mut link.delivered, service.number) != service.number {
-            let (from, to) = (link.from, n as u32);
+            let (from, to) = (link.from, as_u32(n));
             let (rate, power_w) = (service.rate, heard.power_w);
             self.book_packet(n, from);
             self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs, rate, power_w });
@@ -228,7 +229,7 @@ impl Dcf {
         }
         let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
         self.book_done(n, &service, outcome, tries);
-        self.news.push_back(News::Done { station: n as u32, outcome, rate: service.rate, tries });
+        self.news.push_back(News::Done { station: as_u32(n), outcome, rate: service.rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {

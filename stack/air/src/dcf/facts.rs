@@ -37,12 +37,12 @@ struct Link {
 
 impl Dcf {
     /// Keeps the facts of every link from now on.
-    pub fn keep_facts(&mut self) {
+    pub(crate) fn keep_facts(&mut self) {
         self.books = self.stations.iter().map(|_| Book::default()).collect();
     }
 
     /// A station's facts about its links, by the number of the other station; none where no books are kept.
-    pub fn facts(&self, now: u64, station: u32) -> Vec<LinkFacts> {
+    pub(crate) fn facts(&self, now: u64, station: u32) -> Vec<LinkFacts> {
         let links = self.books.get(station as usize).map(|book| &book.0);
         links.into_iter().flatten().map(|(other, link)| link.facts(now, *other)).collect()
     }

@@ -1,5 +1,7 @@
 //! The fates of frames that need an answer, noted while frames are watched. A MAC knows nothing of them.
 
+use hopwise_core::narrow::as_u32;
+
 use super::station::Hears;
 use super::{Dcf, FrameKind};
 use crate::frames::{Access, Ending, Fate, Loss};
@@ -44,7 +46,7 @@ impl Dcf {
 
     pub(super) fn note_ending(&mut self, n: usize, fate: Fate, is_given_up: bool) {
         if self.seen.is_some() {
-            self.endings.push(Ending { station: n as u32, fate, is_given_up });
+            self.endings.push(Ending { station: as_u32(n), fate, is_given_up });
         }
     }
 

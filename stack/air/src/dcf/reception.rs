@@ -1,6 +1,7 @@
 //! Reception of one frame, and of several at once.
 
 use hopwise_core::Cast;
+use hopwise_core::narrow::as_u32;
 
 use super::exchange::Own;
 use super::station::{Hears, Reception};
@@ -36,7 +37,7 @@ impl Dcf {
         }
         let started = if link.is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
-        let (link, power_w) = (link_index as u32, link.power_w);
+        let (link, power_w) = (as_u32(link_index), link.power_w);
         let new = Reception { hears, link, started, from, began: from, until, power_w };
         match self.mac.rules {
             MacRules::Ns2 => self.hear_ns2(n, new),
@@ -187,7 +188,7 @@ impl Dcf {
         if kind == FrameKind::Data && (to == EVERYONE || hears_all) {
             let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
             let power_w = heard.power_w;
-            self.news.push_back(News::Arrived { from, to: n as u32, cast, rate, power_w });
+            self.news.push_back(News::Arrived { from, to: as_u32(n), cast, rate, power_w });
         }
     }
 }

@@ -3,22 +3,30 @@
 use super::FrameKind;
 use crate::airtime::Load;
 
+/// Frames by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
+    /// The RTS frames.
     pub rts: u64,
+    /// The CTS frames.
     pub cts: u64,
+    /// The data frames, each transmission counted.
     pub data: u64,
+    /// The ACKs of 802.11.
     pub ack: u64,
 }
 
 impl FrameCounts {
+    /// The frames of all kinds.
     pub fn total(&self) -> u64 {
         self.rts + self.cts + self.data + self.ack
     }
 }
 
+/// The counters of one station since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
+    /// The frames that it sent.
     pub frames_sent: FrameCounts,
     /// Sum of transmission times.
     pub airtime_ns: u64,

@@ -238,7 +238,7 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
         let mut dcf = random_cell(seed);
         dcf.keep_ledgers();
         let mut draw = Stream::new(seed, 1, Purpose::Traffic);
-        let stations = dcf.stations();
+        let stations = as_u32(dcf.medium.stations());
         let (mut given, mut done, mut last, mut at_once) = (0_u64, 0_u64, 0, 0);
         let mut offer = |dcf: &mut Dcf, now, station| {
             let to = if draw.below(10) == 0 { EVERYONE } else { draw.below(stations) };

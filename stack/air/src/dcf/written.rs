@@ -1,5 +1,7 @@
 //! Records of the frames in flight: the airtime, and the frames, of each station.
 
+use hopwise_core::narrow::as_u32;
+
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, FrameKind};
 use crate::airtime::{Load, Spent};
@@ -32,8 +34,8 @@ impl Dcf {
             seen.push(FrameEvent {
                 from_ns: now,
                 until_ns: until,
-                station: n as u32,
-                sender: n as u32,
+                station: as_u32(n),
+                sender: as_u32(n),
                 sees: Sees::Sends,
                 power_w: self.radio.transmit_w,
                 frame,
@@ -46,7 +48,7 @@ impl Dcf {
         let sender = self.medium.links[heard.link as usize].from;
         let frame = self.stations[sender as usize].frame;
         if let Some(airtime) = self.airtimes.get_mut(n) {
-            let is_own = frame.to == n as u32 || frame.to == EVERYONE;
+            let is_own = frame.to == as_u32(n) || frame.to == EVERYONE;
             let spent = match heard.hears {
                 Hears::Frame if is_own => Spent::Receives,
                 Hears::Frame => Spent::Overhears,
@@ -64,7 +66,7 @@ impl Dcf {
             seen.push(FrameEvent {
                 from_ns: heard.began,
                 until_ns: heard.until,
-                station: n as u32,
+                station: as_u32(n),
                 sender,
                 sees,
                 power_w: heard.power_w,

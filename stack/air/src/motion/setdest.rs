@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::{Leg, Track};
 use crate::position::Position;
+use crate::truncate;
 
 /// A larger number is a mistake and not a node's.
 const MOST_NODES: u32 = 1_000_000;
@@ -16,33 +17,45 @@ const LATEST_S: f64 = 1e9;
 /// The first positions and the movements of all nodes.
 #[derive(Clone, Debug)]
 pub struct Movements {
+    /// The places of the nodes at time 0, in the order of their numbers.
     pub positions: Vec<Position>,
+    /// Each node's movements, in the same order.
     pub tracks: Vec<Track>,
 }
 
+/// A movement file that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovementError {
     /// Counted from 1.
     pub line: usize,
+    /// The fault in that line.
     pub problem: Problem,
 }
 
+/// The fault of a movement file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The line is not a place and not a movement.
     NotUnderstood(String),
+    /// A word that should be a number is none.
     NoNumber {
+        /// The quantity that should stand there.
         what: &'static str,
+        /// The word that stands there.
         text: String,
     },
+    /// A number is too large or too small.
     OutOfRange {
+        /// The quantity that should stand there.
         what: &'static str,
+        /// The number that stands there.
         text: String,
     },
     /// The last line has no end.
     CutShort,
     /// A node has no place although a line names it, or a node with a higher number.
     NoPlace(u32),
+    /// The file has no first position of any node.
     NoNodes,
 }
 
@@ -73,6 +86,7 @@ struct Draft {
 }
 
 impl Movements {
+    /// Reads a whole file. Every node has a first position; lines of another form are errors, except comments.
     pub fn parse(text: &str) -> Result<Movements, MovementError> {
         let mut drafts: BTreeMap<u32, Draft> = BTreeMap::new();
         for (line, number) in text.lines().zip(1..) {
@@ -143,7 +157,7 @@ fn read_line(line: &str, number: usize, drafts: &mut BTreeMap<u32, Draft>) -> Re
             let to = Position { x: position(x)?, y: position(y)? };
             let speed_mps = number_in("speed in m/s", speed, 0.0, FARTHEST_M)?;
             let draft = draft_of(drafts, node, number);
-            draft.orders.push(((seconds * 1e9) as u64, to, speed_mps));
+            draft.orders.push((truncate::to_u64(seconds * 1e9), to, speed_mps));
             Ok(())
         }
         _ => Err(not_understood()),

@@ -8,6 +8,7 @@ use super::Leg;
 use crate::position::Position;
 use crate::random::{Purpose, Stream};
 
+/// The endless legs of one node in a rectangle.
 #[derive(Clone, Debug)]
 pub struct Waypoint {
     stream: Stream,

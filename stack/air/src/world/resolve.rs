@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkEvent, Machine};
 
 use super::{Filed, Held, World};
@@ -58,14 +59,14 @@ impl<M: Machine> World<M> {
         resolver.lost += lost;
         if found == Found::Ask {
             self.say(n, Operation::Request, who, None);
-            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: n as u32 });
+            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: as_u32(n) });
         }
     }
 
     fn say(&mut self, n: usize, operation: Operation, to: IpAddr, station: Option<u32>) {
         let (IpAddr::V4(sender), IpAddr::V4(target)) = (self.stations[n].address, to) else { return };
         let mut packet = Vec::new();
-        arp::write(&Said { operation, sender, target }, n as u32, station, &mut packet);
+        arp::write(&Said { operation, sender, target }, as_u32(n), station, &mut packet);
         let station = Some(station.unwrap_or(EVERYONE));
         let held = Held { packet, to: None, station, id: 0, queued_at: None, is_arp: true };
         if let Some(resolver) = &mut self.resolver {
@@ -96,7 +97,7 @@ impl<M: Machine> World<M> {
         let (again, lost) = resolver.tables[n].overdue(now);
         for who in again {
             self.say(n, Operation::Request, who, None);
-            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: n as u32 });
+            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: as_u32(n) });
         }
         for (to, waiting) in lost {
             for Waiting { id, packet, .. } in waiting {

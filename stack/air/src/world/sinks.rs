@@ -23,15 +23,40 @@ pub type EndingSink = Box<dyn FnMut(&Ending)>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RadioNews<'a> {
     /// A packet of `from` has arrived at `to`, which may overhear it.
-    Arrived { from: u32, to: u32, id: u64, rate: Rate, power_w: f64, packet: &'a [u8] },
+    Arrived {
+        /// The sender, by its number.
+        from: u32,
+        /// The station that received it, by its number.
+        to: u32,
+        /// The sender's own name for the packet.
+        id: u64,
+        /// The rate of its frame.
+        rate: Rate,
+        /// The power in watts with which the frame arrived.
+        power_w: f64,
+        /// The packet, as the sender's machine gave it.
+        packet: &'a [u8],
+    },
     /// The station's packet of that id has gone, or was given up. An RTS or a packet without an answer is a try.
-    Done { station: u32, id: u64, outcome: Outcome, rate: Rate, tries: u32 },
+    Done {
+        /// The station, by its number.
+        station: u32,
+        /// The machine's own name for the packet.
+        id: u64,
+        /// The packet's end.
+        outcome: Outcome,
+        /// The rate of its last frame.
+        rate: Rate,
+        /// The number of tries.
+        tries: u32,
+    },
 }
 
 /// Receives them in the order in which they happen.
 pub type RadioSink = Box<dyn FnMut(&RadioNews<'_>)>;
 
 impl<M: Machine> World<M> {
+    /// Sets the receiver of the radios' news.
     pub fn set_radio(&mut self, sink: RadioSink) {
         self.radio = Some(sink);
     }
@@ -49,6 +74,7 @@ impl<M: Machine> World<M> {
         });
     }
 
+    /// Sets the receiver of machines' trace events.
     pub fn set_trace(&mut self, sink: TraceSink) {
         self.trace = Some(sink);
     }
@@ -79,6 +105,7 @@ impl<M: Machine> World<M> {
         self.dcf.waits(station)
     }
 
+    /// Sets the receiver of frames, and watches them from now on.
     pub fn set_frames(&mut self, sink: FrameSink) {
         self.dcf.watch_frames();
         self.frames = Some(sink);

@@ -16,6 +16,7 @@ pub struct Explainer {
 }
 
 impl Explainer {
+    /// Begins without packets; `names` names connections' agents in comments.
     pub fn new(names: Names) -> Explainer {
         Explainer { joiner: Joiner::new(names) }
     }
@@ -27,6 +28,7 @@ impl Explainer {
         self.joiner.take(Record::Packet(head, packet), &mut |commented| tell(commented, sink));
     }
 
+    /// Keeps an event of the trace for the comment of its packet.
     pub fn on_trace(&mut self, event: &TraceEvent) {
         self.joiner.take(Record::Event(*event), &mut |_| {});
     }

@@ -26,6 +26,7 @@ impl Frames {
         known.push_back((id, frame));
     }
 
+    /// The number of the frame that holds the arrival `id` of a shard; `None` for one that is too old.
     pub fn of(&self, shard: u16, id: u64) -> Option<u64> {
         let known = self.shards.get(usize::from(shard))?;
         let place = known.binary_search_by_key(&id, |(id, _)| *id).ok()?;

@@ -29,6 +29,7 @@ pub struct CarrierWatch {
 }
 
 impl CarrierWatch {
+    /// Watches an interface, and asks for its state now.
     pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
         index_of(device)?;
         let system = |doing| move |error| NetlinkError::System { doing, error };

@@ -38,18 +38,22 @@ enum End {
     Destination,
 }
 
+/// The interfaces, networks and devices of a detour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetourConfig {
     /// The two interfaces of the router.
     pub wire: String,
+    /// The interface towards the mobiles.
     pub radio: String,
     /// The networks beyond the radio.
     pub networks: Vec<Prefix>,
     /// The devices for packets that come in by the wire, and by the radio.
     pub fixed: String,
+    /// The device for packets that come in by the radio.
     pub mobile: String,
     /// The first of two tables that no other program uses.
     pub table: u32,
+    /// The priority of the routing rules, which come before rules of larger numbers.
     pub priority: u32,
 }
 
@@ -99,6 +103,7 @@ pub struct Detour {
 }
 
 impl Detour {
+    /// Adds marks, rules and routes. An error leaves none of them.
     pub fn open(config: &DetourConfig) -> Result<Detour, NetlinkError> {
         let sides = config.sides();
         let mut indices = Vec::new();
@@ -232,6 +237,7 @@ pub struct LeftRules {
     pub of_devices: BTreeSet<String>,
 }
 
+/// Counts rules of killed detours, which lead packets nowhere.
 pub fn left_rules() -> Result<LeftRules, NetlinkError> {
     blocking(async move |handle| {
         let Left { rules, of_devices } = left(&handle).await?;

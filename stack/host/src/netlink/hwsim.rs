@@ -35,8 +35,11 @@ pub enum HwsimError {
     NoModule,
     /// Another program is the medium.
     Taken,
+    /// A call to the system failed.
     System {
+        /// The attempt, in a few words.
         doing: &'static str,
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -162,6 +165,7 @@ impl Hwsim {
         self.tell(wire::status(self.family, status))
     }
 
+    /// The counts of refusals and overruns until now.
     pub fn refusals(&self) -> Refusals {
         self.refusals.get()
     }

@@ -35,11 +35,15 @@ const BUFFER: usize = 32 << 10;
 /// The kernel's notifications of an interface's stations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StationNews {
+    /// The interface has a new station.
     Came(StationAddress),
+    /// The station is gone.
     Left(StationAddress),
     /// It has not acknowledged so many packets in a row.
     Unheard {
+        /// The silent station.
         address: StationAddress,
+        /// The number of packets in a row that it did not acknowledge.
         packets: u32,
     },
 }
@@ -86,6 +90,7 @@ pub struct StationWatch {
 }
 
 impl StationWatch {
+    /// Watches the interface with this index.
     pub fn open(interface: u32) -> io::Result<StationWatch> {
         let Nl80211 { family, group, .. } = Nl80211::open()?;
         let group = group.ok_or(io::ErrorKind::Unsupported)?;

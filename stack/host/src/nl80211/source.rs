@@ -47,15 +47,18 @@ pub struct Board(Arc<Mutex<Report>>);
 /// The facts of an interface's stations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// The name of the interface.
     pub interface: String,
     /// The time of the last report.
     pub at: Instant,
+    /// The facts of each station that are believed.
     pub facts: Vec<LinkFacts>,
     /// The rules that the driver broke, each with the first station that showed it.
     pub broken: Vec<(Rule, StationAddress)>,
 }
 
 impl Board {
+    /// A copy of the last report.
     pub fn read(&self) -> Report {
         self.0.lock().clone()
     }
@@ -98,6 +101,7 @@ impl StationSource {
         self.board.clone()
     }
 
+    /// The name of the interface.
     pub fn interface(&self) -> &str {
         &self.interface
     }

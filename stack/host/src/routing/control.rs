@@ -25,6 +25,7 @@ const CONTROL_BYTES: usize = 128;
 /// The longest message of UDP over IPv4.
 const MOST_BYTES: usize = 65_535 - 28;
 
+/// The socket for routing messages on one interface.
 #[derive(Debug)]
 pub struct ControlSocket {
     device: String,

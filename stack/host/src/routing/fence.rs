@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 
 use crate::nft::{OwnedTable, in_a_name};
 
+/// The table of a running fence. Dropping it removes the table.
 #[derive(Debug)]
 pub struct Fence(OwnedTable);
 

@@ -25,6 +25,7 @@ pub struct HostRoute {
     pub next_hop: Ipv4Addr,
 }
 
+/// The routes of one daemon. Dropping it removes them.
 #[derive(Debug)]
 pub struct KernelRoutes {
     runtime: Runtime,

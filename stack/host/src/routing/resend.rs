@@ -18,6 +18,7 @@ pub fn is_link_lost(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| lost.contains(&Errno::from_raw_os_error(code)))
 }
 
+/// Raw sockets for IPv4 and IPv6 that are bound to one interface.
 #[derive(Debug)]
 pub struct Resender {
     device: String,
@@ -29,6 +30,7 @@ pub struct Resender {
 }
 
 impl Resender {
+    /// Opens the sockets; this takes CAP_NET_RAW.
     pub fn open(device: &str) -> io::Result<Resender> {
         let open = |family| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -46,6 +48,7 @@ impl Resender {
         netdevice::name_to_index(&self.v4, &self.device).is_ok_and(|index| index == self.index)
     }
 
+    /// Sends a whole IP packet. An interface that is gone gives an error that `is_link_lost` finds.
     pub fn send(&self, dst: impl Into<IpAddr>, packet: &[u8]) -> io::Result<()> {
         Ok(self.try_send(dst.into(), packet)?)
     }

@@ -17,6 +17,7 @@ use shared::{ChangeLock, Needed};
 
 const KERNEL: &str = "/proc/sys/net";
 
+/// The switches that one daemon holds. Dropping it restores those that no other daemon needs.
 #[derive(Debug)]
 pub struct Switches {
     kernel: PathBuf,

@@ -17,6 +17,7 @@ const BUFFER_BYTES: libc::c_int = 1 << 18;
 /// meanwhile wait.
 const AT_ONCE: usize = 1_024;
 
+/// The watch of one interface.
 #[derive(Debug)]
 pub struct Watch {
     fd: OwnedFd,
@@ -25,14 +26,18 @@ pub struct Watch {
 /// A packet that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
+    /// The source of the packet.
     pub src: Ipv4Addr,
+    /// The destination of the packet.
     pub dst: Ipv4Addr,
+    /// The IP protocol of its payload.
     pub protocol: u8,
     /// It came in; otherwise it leaves.
     pub came_in: bool,
 }
 
 impl Watch {
+    /// Begins to watch; this takes CAP_NET_RAW.
     pub fn open(device: &str) -> io::Result<Watch> {
         let index = netlink::index_of(device).map_err(io::Error::other)?;
         let every = as_u16(libc::ETH_P_ALL as usize).to_be();

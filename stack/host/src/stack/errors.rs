@@ -7,17 +7,21 @@ use std::io;
 use hopwise_core::LinkId;
 use hopwise_core::tcp::CloseReason;
 
+/// The reason why a stack did not start.
 #[derive(Debug)]
 pub enum StackError {
     /// The endpoint's configuration and the links that were given do not agree.
     Links {
+        /// The number of links that were given.
         given: usize,
+        /// The links of the endpoint's configuration.
         described: Vec<LinkId>,
     },
     /// A rule names agents that do not exist.
     Agents(Box<dyn Error + Send + Sync>),
     /// The stack should run in the caller's runtime, and there is none, or none with I/O.
     NoRuntime,
+    /// A call to the system failed.
     System(io::Error),
 }
 

@@ -23,12 +23,14 @@ pub struct OwnedWriteHalf {
 }
 
 impl OwnedReadHalf {
+    /// Address and port of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.held.remote()
     }
 }
 
 impl OwnedWriteHalf {
+    /// Address and port of the peer.
     pub fn peer_addr(&self) -> SocketAddr {
         self.held.remote()
     }

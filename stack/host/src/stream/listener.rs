@@ -36,10 +36,12 @@ impl TcpListener {
         TcpListener { stack, id, port }
     }
 
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
+    /// The stack that it belongs to.
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
@@ -49,6 +51,7 @@ impl TcpListener {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
 
+    /// The same as [`accept`](TcpListener::accept), for hand-written futures.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         loop {
             let shared = self.stack.shared();

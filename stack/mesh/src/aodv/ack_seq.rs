@@ -9,8 +9,8 @@ use crate::on_demand::ack_seq::{AckSeqs, Said, Statement};
 use crate::routing::Cx;
 
 /// Extension types without registration, from the range that may be skipped.
-pub const ACK_SEQ: u8 = 0x57;
-pub const SIGNED_ACK_SEQ: u8 = 0x58;
+pub(crate) const ACK_SEQ: u8 = 0x57;
+pub(crate) const SIGNED_ACK_SEQ: u8 = 0x58;
 
 /// The extension for a message from `own` to `peer`; empty without arrivals.
 pub(super) fn write(seqs: &mut AckSeqs, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Addr) -> Vec<u8> {

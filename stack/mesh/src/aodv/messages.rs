@@ -6,7 +6,8 @@ mod extensions;
 
 use std::net::Ipv4Addr;
 
-pub use extensions::{Extension, Extensions, HELLO_INTERVAL};
+pub(crate) use extensions::HELLO_INTERVAL;
+pub use extensions::{Extension, Extensions};
 
 const RREQ: u8 = 1;
 const RREP: u8 = 2;
@@ -39,32 +40,46 @@ pub struct Malformed;
 /// Requests a route (§5.1). `J` and `R` are for multicast, which is not supported: they are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rreq {
+    /// Flag J.
     pub is_join: bool,
+    /// Flag R.
     pub is_repair: bool,
     /// A node that replies from its table also informs the destination.
     pub is_gratuitous: bool,
     /// Only the destination replies.
     pub is_destination_only: bool,
+    /// The hops from the originator to the node that sent this copy.
     pub hop_count: u8,
+    /// The number of the request; with the originator it tells copies of one request from others.
     pub id: u32,
+    /// The node that is sought.
     pub dst: Ipv4Addr,
     /// The last known number; `None` sets the U flag.
     pub dst_seq: Option<u32>,
+    /// The node that seeks the route.
     pub origin: Ipv4Addr,
+    /// The originator's own sequence number, which its reverse route gets.
     pub origin_seq: u32,
 }
 
 /// Announces a route (§5.2); a hello is one too (§6.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rrep {
+    /// Flag R, for multicast.
     pub is_repair: bool,
     /// The receiver answers with a RREP-ACK.
     pub wants_ack: bool,
+    /// Bits of the prefix to which the route leads, from 0 to 31. 0 stands for the destination alone.
     pub prefix_size: u8,
+    /// The hops from the destination to the node that sent this copy.
     pub hop_count: u8,
+    /// The node to which the route leads.
     pub dst: Ipv4Addr,
+    /// The sequence number of the destination.
     pub dst_seq: u32,
+    /// The node that had asked for the route.
     pub origin: Ipv4Addr,
+    /// The time in milliseconds for which the route may be used.
     pub lifetime_ms: u32,
 }
 
@@ -73,21 +88,27 @@ pub struct Rrep {
 pub struct Rerr {
     /// The link was mended: keep the routes.
     pub is_no_delete: bool,
+    /// The destinations that are lost, each with its sequence number.
     pub unreachable: Vec<(Ipv4Addr, u32)>,
 }
 
+/// The four messages of AODV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
+    /// A request for a route.
     Rreq(Rreq),
+    /// A route, in answer to a request or as a hello.
     Rrep(Rrep),
+    /// The news that routes are lost.
     Rerr(Rerr),
+    /// The acknowledgement of a reply.
     RrepAck,
 }
 
 /// The largest number of destinations in one RERR.
-pub const MOST_UNREACHABLE: usize = 255;
+pub(crate) const MOST_UNREACHABLE: usize = 255;
 /// No route is as long as this.
-pub const MOST_HOPS: u8 = 250;
+pub(crate) const MOST_HOPS: u8 = 250;
 
 impl Message {
     /// Reads a message and the extensions behind it.
@@ -106,6 +127,7 @@ impl Message {
         Ok((message, Extensions::parse(&bytes[used..])?))
     }
 
+    /// Appends the message in the form of the RFC, without extensions.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             Message::Rreq(rreq) => rreq.emit(out),

@@ -34,7 +34,7 @@ use table::{Entry, Flag, Table};
 
 /// A node that routes as ns-2 does.
 #[derive(Debug)]
-pub struct Ns2Aodv {
+pub(crate) struct Ns2Aodv {
     settings: Settings,
     desk: Desk,
     seq: u32,

@@ -71,6 +71,7 @@ struct Via {
 }
 
 impl Aodv {
+    /// A node without routes, at time 0.
     pub fn new(config: Config) -> Aodv {
         let mut desk = desk(&config);
         let Config { settings, serves, wakes_at, .. } = config;

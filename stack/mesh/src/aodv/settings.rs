@@ -9,6 +9,7 @@ use hopwise_core::narrow::as_u8;
 /// The rules that a node follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
+    /// The rules of RFC 3561.
     #[default]
     Rfc3561,
     /// The rules of ns-2 2.35, its defective local repair included.
@@ -125,14 +126,17 @@ constants! {
 }
 
 impl Settings {
+    /// The RFC's values, which are the defaults.
     pub fn rfc3561() -> Settings {
         Settings::default()
     }
 
+    /// The values of ns-2 2.35, and its rules.
     pub fn ns2() -> Settings {
         Settings { rules: Rules::Ns2, ..Settings::defaults(true) }
     }
 
+    /// The defaults under these rules.
     pub fn of(rules: Rules) -> Settings {
         match rules {
             Rules::Rfc3561 => Settings::rfc3561(),
@@ -140,7 +144,7 @@ impl Settings {
         }
     }
 
-    pub fn my_route_timeout(&self) -> Duration {
+    pub(crate) fn my_route_timeout(&self) -> Duration {
         self.my_route_timeout.unwrap_or(2 * self.active_route_timeout)
     }
 
@@ -154,32 +158,32 @@ impl Settings {
         self.delete_period.unwrap_or(5 * believed)
     }
 
-    pub fn net_traversal_time(&self) -> Duration {
+    pub(crate) fn net_traversal_time(&self) -> Duration {
         2 * self.node_traversal_time * u32::from(self.net_diameter)
     }
 
-    pub fn path_discovery_time(&self) -> Duration {
+    pub(crate) fn path_discovery_time(&self) -> Duration {
         self.path_discovery_time.unwrap_or(2 * self.net_traversal_time())
     }
 
-    pub fn ring_traversal_time(&self, ttl: u8) -> Duration {
+    pub(crate) fn ring_traversal_time(&self, ttl: u8) -> Duration {
         2 * self.node_traversal_time * (u32::from(ttl) + u32::from(self.timeout_buffer))
     }
 
-    pub fn next_hop_wait(&self) -> Duration {
+    pub(crate) fn next_hop_wait(&self) -> Duration {
         self.next_hop_wait.unwrap_or(self.node_traversal_time + Duration::from_millis(10))
     }
 
-    pub fn blacklist_timeout(&self) -> Duration {
+    pub(crate) fn blacklist_timeout(&self) -> Duration {
         self.blacklist_timeout.unwrap_or(u32::from(self.rreq_retries) * self.net_traversal_time())
     }
 
-    pub fn max_repair_ttl(&self) -> u8 {
+    pub(crate) fn max_repair_ttl(&self) -> u8 {
         self.max_repair_ttl.unwrap_or(as_u8(usize::from(self.net_diameter) * 3 / 10))
     }
 
     /// The time for which a neighbour may be silent.
-    pub fn hello_life(&self) -> Duration {
+    pub(crate) fn hello_life(&self) -> Duration {
         self.hello_interval * u32::from(self.allowed_hello_loss)
     }
 }

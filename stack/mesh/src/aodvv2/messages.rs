@@ -9,39 +9,41 @@ use crate::rfc5444::{Address, AddressBlock, AddressTlv, Message, Tlv, Value};
 use hopwise_core::narrow::as_u8;
 
 /// Message types; the draft leaves the numbers to a registry that never had them, and all implementations use these.
-pub const RREQ: u8 = 10;
-pub const RREP: u8 = 11;
-pub const RERR: u8 = 12;
-pub const RREP_ACK: u8 = 13;
+pub(crate) const RREQ: u8 = 10;
+pub(crate) const RREP: u8 = 11;
+pub(crate) const RERR: u8 = 12;
+pub(crate) const RREP_ACK: u8 = 13;
 
 /// Address TLVs.
-pub const PATH_METRIC: u8 = 10;
-pub const SEQ_NUM: u8 = 11;
-pub const ADDRESS_TYPE: u8 = 15;
+pub(crate) const PATH_METRIC: u8 = 10;
+pub(crate) const SEQ_NUM: u8 = 11;
+pub(crate) const ADDRESS_TYPE: u8 = 15;
 /// A type of RFC 5497.
-pub const VALIDITY_TIME: u8 = 1;
+pub(crate) const VALIDITY_TIME: u8 = 1;
 
 /// Values of ADDRESS_TYPE.
-pub const ORIG: u8 = 0;
-pub const TARG: u8 = 1;
-pub const UNREACHABLE: u8 = 2;
-pub const PKT_SOURCE: u8 = 3;
+pub(crate) const ORIG: u8 = 0;
+pub(crate) const TARG: u8 = 1;
+pub(crate) const UNREACHABLE: u8 = 2;
+pub(crate) const PKT_SOURCE: u8 = 3;
 
 /// The metric type "hop count" (RFC 6551), an extension of PATH_METRIC.
-pub const HOP_COUNT: u8 = 3;
+pub(crate) const HOP_COUNT: u8 = 3;
 
 /// Message TLVs: a request for an acknowledgement, and arrivals (experimental range), open and signed.
-pub const ACK_REQ: u8 = 10;
+pub(crate) const ACK_REQ: u8 = 10;
+/// The type of the message TLV that carries arrivals, from the experimental range.
 pub const ACK_SEQ: u8 = 224;
 const OPEN: u8 = 0;
 const SIGNED: u8 = 1;
 
 /// The largest number of unreachable destinations in one RERR.
-pub const MOST_UNREACHABLE: usize = 200;
+pub(crate) const MOST_UNREACHABLE: usize = 200;
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
+    /// A part that the draft requires is missing or has another form.
     Malformed,
     /// It is well formed, but not supported here: IPv6, networks, other metrics.
     Foreign,
@@ -50,11 +52,15 @@ pub enum Refused {
 /// The content of a RREQ or a RREP: the route to its origin, and its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteMessage {
+    /// The hops that the message may still take.
     pub hop_limit: u8,
     /// The node to which the message offers a route: the origin of a RREQ, the target of a RREP.
     pub to: Ipv4Addr,
+    /// The sequence number of `to`; never 0.
     pub seq: u16,
+    /// The hops from `to` to the node that sent this copy.
     pub metric: u8,
+    /// The time for which the route may be used; `None` if the message sets no limit.
     pub validity: Option<Duration>,
     /// The other one.
     pub other: Ipv4Addr,
@@ -62,11 +68,14 @@ pub struct RouteMessage {
     pub other_seq: Option<u16>,
 }
 
+/// The content of a RERR: destinations that the sender has no route to any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerr {
+    /// The hops that the message may still take.
     pub hop_limit: u8,
     /// The source of the packet that was not forwarded.
     pub pkt_source: Option<Ipv4Addr>,
+    /// The lost destinations with their last known sequence numbers.
     pub unreachable: Vec<(Ipv4Addr, Option<u16>)>,
 }
 
@@ -109,10 +118,11 @@ impl RouteMessage {
         })
     }
 
-    pub fn of_rreq(message: &Message) -> Result<RouteMessage, Refused> {
+    pub(crate) fn of_rreq(message: &Message) -> Result<RouteMessage, Refused> {
         RouteMessage::parse(message, ORIG)
     }
 
+    /// Reads a RREP, whatever its type field says.
     pub fn of_rrep(message: &Message) -> Result<RouteMessage, Refused> {
         RouteMessage::parse(message, TARG)
     }
@@ -142,10 +152,12 @@ impl RouteMessage {
         }
     }
 
+    /// The message as a RREQ.
     pub fn rreq(&self) -> Message {
         self.message(RREQ, ORIG)
     }
 
+    /// The message as a RREP.
     pub fn rrep(&self) -> Message {
         self.message(RREP, TARG)
     }
@@ -168,7 +180,7 @@ fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, Refused> {
 }
 
 /// The same message one hop on.
-pub fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
+pub(crate) fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
     let mut passed = Message { hop_limit: Some(hop_limit), ..message.clone() };
     for tlv in passed.blocks.iter_mut().flat_map(|block| &mut block.tlvs) {
         // A TLV without a value goes on as it came: the message grows by no byte.
@@ -189,6 +201,7 @@ impl Rerr {
         (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
     }
 
+    /// Reads a RERR, whatever its type field says.
     pub fn parse(message: &Message) -> Result<Rerr, Refused> {
         let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
         let mut rerr = Rerr { hop_limit, pkt_source: None, unreachable: Vec::new() };
@@ -207,7 +220,7 @@ impl Rerr {
         if rerr.unreachable.is_empty() { Err(Refused::Malformed) } else { Ok(rerr) }
     }
 
-    /// There is at least one, and at most [`MOST_UNREACHABLE`].
+    /// There is at least one, and at most `MOST_UNREACHABLE`.
     pub fn message(&self) -> Message {
         let unreachable = self.unreachable.iter().map(|(dst, _)| *dst);
         let addresses = unreachable.chain(self.pkt_source).map(|address| (address.into(), 32)).collect();
@@ -234,7 +247,7 @@ pub fn rrep_ack(is_request: bool) -> Message {
     Message { tlvs: is_request.then_some(request).into_iter().collect(), ..Message::new(RREP_ACK, 4) }
 }
 
-pub fn is_request(message: &Message) -> bool {
+pub(crate) fn is_request(message: &Message) -> bool {
     message.tlv(ACK_REQ, 0).is_some()
 }
 

@@ -32,11 +32,11 @@ const NODE_UNREACHABLE: u8 = 1;
 const OPTION_NOT_SUPPORTED: u8 = 3;
 
 /// The largest number of addresses in a source route, a reply or a request.
-pub const MOST_ADDRESSES: usize = 62;
+pub(crate) const MOST_ADDRESSES: usize = 62;
 /// The next header that says "nothing follows".
 pub const NOTHING: u8 = protocol::NO_NEXT_HEADER;
 /// A salvage count has four bits.
-pub const MOST_SALVAGES: u8 = 15;
+pub(crate) const MOST_SALVAGES: u8 = 15;
 
 /// The bytes are no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,11 @@ pub struct Malformed;
 /// Requests a route to `target` (§6.2). The IP source is its origin, and `addresses` are the nodes that passed it on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
+    /// The number of the request; with the originator it tells copies of one request from others.
     pub id: u16,
+    /// The node that is sought.
     pub target: Ipv4Addr,
+    /// The nodes that passed the request on, in that order.
     pub addresses: Vec<Ipv4Addr>,
 }
 
@@ -55,18 +58,23 @@ pub struct Request {
 pub struct Reply {
     /// The last step leads out of the network.
     pub is_last_external: bool,
+    /// The nodes of the route after its origin, in their order.
     pub addresses: Vec<Ipv4Addr>,
 }
 
+/// The reason of a route error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The source of the error cannot reach this neighbour.
     Unreachable(Ipv4Addr),
+    /// The source of the error does not know an option that it had to process.
     NotSupported {
+        /// The number of that option.
         option: u8,
     },
     /// Other errors are passed on and have no effect here.
     Other {
+        /// The number of the error's type.
         kind: u8,
     },
 }
@@ -76,8 +84,11 @@ pub enum Problem {
 pub struct RouteError {
     /// The number of times that the packet had been salvaged.
     pub salvage: u8,
+    /// The node that found the error.
     pub src: Ipv4Addr,
+    /// The node that is informed: the source of the packet.
     pub dst: Ipv4Addr,
+    /// The error that it found.
     pub problem: Problem,
 }
 
@@ -85,63 +96,86 @@ pub struct RouteError {
 /// packet it begins at its first address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
-    pub is_first_external: bool,
-    pub is_last_external: bool,
+    /// The first step leads in from outside the network.
+    pub(crate) is_first_external: bool,
+    /// The last step leads out of the network.
+    pub(crate) is_last_external: bool,
+    /// The number of times that the packet was salvaged.
     pub salvage: u8,
     /// Addresses that the packet has still to visit.
     pub segments_left: u8,
+    /// The nodes between the two ends, in the order of the route.
     pub addresses: Vec<Ipv4Addr>,
 }
 
 /// The arrivals at a node, flow by flow, as `on_demand::ack_seq` writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrivals {
+    /// The node at which they arrived.
     pub of: Ipv4Addr,
+    /// The bytes that `on_demand::ack_seq` writes and reads.
     pub flows: Vec<u8>,
 }
 
+/// An option of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DsrOption {
+    /// A request for a route.
     Request(Request),
+    /// A route, in answer to a request.
     Reply(Reply),
+    /// The news of a lost link.
     Error(RouteError),
+    /// A request for an acknowledgement of this packet by the next hop.
     AckRequest {
+        /// The number that the acknowledgement repeats.
         id: u16,
     },
+    /// The acknowledgement of a packet.
     Ack {
+        /// The number of the request that it answers.
         id: u16,
+        /// The node that took the packet.
         src: Ipv4Addr,
+        /// The node that had asked for the acknowledgement.
         dst: Ipv4Addr,
     },
+    /// The route of the packet.
     Route(SourceRoute),
+    /// Arrivals of TCP flows at a node.
     Arrivals(Arrivals),
     /// An option that no node has to know: it goes on as it came.
     Unknown {
+        /// The option's number.
         kind: u8,
+        /// Its bytes behind number and length.
         data: Vec<u8>,
     },
 }
 
+/// A DSR Options header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The protocol of what follows.
     pub next: u8,
+    /// The options in their order, without padding.
     pub options: Vec<DsrOption>,
 }
 
 /// A header as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
+    /// The header without the options that are to be removed.
     pub header: Header,
     /// Length of the header in bytes.
     pub len: usize,
     /// Offset of the source route's Segments Left field.
-    pub segments_at: Option<usize>,
+    pub(crate) segments_at: Option<usize>,
     /// Unknown options (§6): one that requests an error, whether some are to be removed, and whether the packet is to
     /// be dropped. Those to be marked go on as they came.
     pub unsupported: Option<u8>,
-    pub has_removed: bool,
-    pub is_to_be_dropped: bool,
+    pub(crate) has_removed: bool,
+    pub(crate) is_to_be_dropped: bool,
 }
 
 impl Header {
@@ -175,6 +209,7 @@ impl Header {
         Ok(read)
     }
 
+    /// Appends the header, padded to a multiple of four bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let begins = out.len();
         out.extend([self.next, 0, 0, 0]);
@@ -190,12 +225,14 @@ impl Header {
         out[begins + 2..begins + 4].copy_from_slice(&as_u16(len).to_be_bytes());
     }
 
+    /// The header alone, padded to a multiple of four bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.emit(&mut bytes);
         bytes
     }
 
+    /// The route of the packet, if it has one.
     pub fn route(&self) -> Option<&SourceRoute> {
         self.options.iter().find_map(|option| match option {
             DsrOption::Route(route) => Some(route),

@@ -40,24 +40,31 @@ pub struct Around {
     /// Lf: the point where the line from there to its destination meets the current face.
     pub face: Point,
     /// e0: the first edge that it took on that face.
-    pub first_edge: (Ipv4Addr, Ipv4Addr),
+    pub(crate) first_edge: (Ipv4Addr, Ipv4Addr),
 }
 
+/// The part of the header that depends on the kind of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
+    /// The announcement of a position, without a packet.
     Beacon,
     /// In greedy mode, unless `around` is set.
     Data {
+        /// The position of the destination when the packet left its source.
         destination: Point,
+        /// The state of perimeter mode; `None` in greedy mode.
         around: Option<Around>,
     },
 }
 
+/// The header that GPSR puts between the IP header and the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The protocol of what follows.
     pub next: u8,
+    /// The position of the node that sent this copy.
     pub sender: Point,
+    /// The part that depends on the kind of packet.
     pub body: Body,
 }
 
@@ -91,6 +98,7 @@ impl Header {
         Ok((Header { next: *next, sender, body }, len))
     }
 
+    /// The header in its binary form.
     pub fn bytes(&self) -> Vec<u8> {
         let (kind, len) = match self.body {
             Body::Beacon => (BEACON, BEACON_BYTES),

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 /// A position, in centimetres.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
+    /// Centimetres along the first axis.
     pub x: i32,
+    /// Centimetres along the second axis.
     pub y: i32,
 }
 

@@ -48,7 +48,7 @@ impl Setting for Planar {
 }
 
 impl Settings {
-    pub fn neighbour_timeout(&self) -> Duration {
+    pub(crate) fn neighbour_timeout(&self) -> Duration {
         self.neighbour_timeout.unwrap_or(self.beacon_interval * 9 / 2)
     }
 }

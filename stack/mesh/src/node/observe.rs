@@ -13,6 +13,7 @@ pub trait EndpointObserver {
     fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
     /// The last packet has been processed and its trace is complete.
     fn on_taken(&mut self, now: Instant);
+    /// The endpoint has sent a packet; `id` is its own number for it.
     fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
     /// An event of the trace. A reader that drains the trace still gets it.
     fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
@@ -29,6 +30,7 @@ pub(super) struct Observed {
 }
 
 impl Node {
+    /// The queue of an interface; `None` for a link that the node does not have.
     pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
         self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
     }
@@ -38,6 +40,7 @@ impl Node {
         self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
     }
 
+    /// The packets that were dropped for this reason, by the node and by its endpoint.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.trace.drops(reason) + self.endpoint.drops(reason)
     }

@@ -26,7 +26,9 @@ pub struct Keys {
 /// Why keys are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeysError {
+    /// There is none, or there are three or more.
     NotOneOrTwo,
+    /// Both keys have one id, and packets could not tell them apart.
     SameId,
 }
 

@@ -12,10 +12,12 @@ pub(crate) const TAG_BYTES: usize = 16;
 /// The largest number of senders whose counters are kept.
 const MOST_SENDERS: usize = 4_096;
 
+/// A secret of 32 bytes, for HMAC-SHA-256. Its debug output does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
+    /// Takes the bytes as they are.
     pub fn new(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }

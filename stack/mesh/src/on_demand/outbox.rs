@@ -14,7 +14,9 @@ use crate::routing::Order;
 /// A link of the protocol, and the node's address there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
+    /// The node's name for the link.
     pub link: LinkId,
+    /// The node's address on it, which its messages have as source.
     pub address: Ipv4Addr,
 }
 

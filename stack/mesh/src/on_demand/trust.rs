@@ -6,6 +6,7 @@ use hopwise_core::ip::Prefix;
 
 use super::{Key, Keys, is_host};
 
+/// The strangers and sizes that a node accepts in messages.
 #[derive(Clone, Debug)]
 pub struct Trust {
     /// Routes lead only to addresses of this network; `None`: to any host.

@@ -11,10 +11,13 @@ use super::FlowKey;
 /// Chooses the agent of a flow; the first matching rule wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyRule {
+    /// The network of the mobile end; `None`: any.
     pub mobile: Option<Prefix>,
+    /// The network of the other end; `None`: any.
     pub fixed: Option<Prefix>,
     /// The port of either end.
     pub port: Option<u16>,
+    /// The spec of the base-station agent for these flows.
     pub agent: String,
 }
 
@@ -28,20 +31,28 @@ impl ProxyRule {
     }
 }
 
+/// The configuration of a proxy, given at construction.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
+    /// The link towards the wire.
     pub fixed: LinkId,
+    /// The link towards the mobiles.
     pub mobile: LinkId,
+    /// The rules in their order; a flow without a rule passes untouched.
     pub rules: Vec<ProxyRule>,
+    /// The largest number of flows that are followed at a time.
     pub most_flows: usize,
     /// The largest number of bytes in waiting packets of all flows, and of one flow. The former includes the buffers of
     /// cut flows. Each mobile has a share of it.
     pub most_kept_bytes: usize,
+    /// The largest number of bytes in waiting packets of one flow.
     pub most_kept_bytes_a_flow: usize,
     /// The largest number of departing packets that wait for room, on each side. They have as many bytes as
     /// `most_kept_bytes` at most, or 16 MiB.
     pub most_queued: usize,
+    /// The place where the checksums of packets are verified and completed.
     pub checksums: Checksums,
+    /// The largest number of trace events that are kept until they are drained.
     pub trace_events: usize,
     /// The secret for the initial sequence numbers of the proxy's own connections.
     pub key: [u8; 32],

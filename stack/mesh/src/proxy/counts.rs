@@ -8,6 +8,7 @@ use super::flow::Flow;
 /// The counters of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounts {
+    /// All packets that came in on the two links.
     pub packets: u64,
     /// Flows in the table.
     pub flows: usize,
@@ -32,12 +33,14 @@ pub struct ProxyCounts {
     pub no_room: u64,
     /// Packets that wait now, and their memory, with the buffers of flows that are cut in two.
     pub kept_packets: usize,
+    /// The bytes of memory that waiting packets and buffers take.
     pub kept_bytes: usize,
     /// The memory of these buffers.
     pub cut_bytes: usize,
 }
 
 impl Proxy {
+    /// The counters as of now.
     pub fn counts(&self) -> ProxyCounts {
         let (all, kept): (_, usize) = (self.entries.bytes(), self.flows.values().map(Flow::kept_bytes).sum());
         ProxyCounts {

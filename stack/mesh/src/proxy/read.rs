@@ -9,7 +9,9 @@ use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, Sum, TcpView, 
 /// Names a flow. The mobile comes first, so that all flows of one mobile are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
+    /// Address and port of the end behind the radio.
     pub mobile: SocketAddr,
+    /// Address and port of the other end.
     pub fixed: SocketAddr,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hopwise_core::trace::DropReason;
 
+/// The counters of one router, by reason.
 #[derive(Debug, Default)]
 pub struct Drops {
     /// For each reason the count, and the count at the last log line.
@@ -11,6 +12,7 @@ pub struct Drops {
 }
 
 impl Drops {
+    /// Counts one drop.
     pub fn count(&mut self, reason: DropReason) {
         self.counts.entry(reason.name()).or_default().0 += 1;
     }

@@ -2,6 +2,7 @@
 
 use crate::netlink::message::{Message, REQUEST, attribute, word};
 
+/// An Ethernet address.
 pub type Mac = [u8; 6];
 
 /// Commands and attributes of drivers/net/wireless/mac80211_hwsim.h.
@@ -35,40 +36,54 @@ const GENERIC_HEADER: usize = 4;
 pub struct Frame<'a> {
     /// The address that the radio was made with.
     pub radio: Mac,
+    /// The frame of 802.11.
     pub content: &'a [u8],
+    /// The kernel's transmit flags, which the status repeats.
     pub flags: u32,
     /// The kernel knows the frame by it until its status comes.
     pub cookie: u64,
+    /// The frequency in MHz.
     pub mhz: u32,
 }
 
 /// A frame that a radio receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
+    /// The address that the radio was made with.
     pub radio: Mac,
+    /// The frame of 802.11, without its FCS.
     pub content: &'a [u8],
+    /// The power of the frame at the radio, in dBm.
     pub signal_dbm: i8,
     /// The index of the rate, as in [`rate_index`].
     pub rate: u8,
+    /// The frequency in MHz.
     pub mhz: u32,
 }
 
 /// The fate of a frame that a radio sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
+    /// The address that the radio was made with.
     pub radio: Mac,
     /// As they came with the frame.
     pub flags: u32,
+    /// The frame's cookie, as it came.
     pub cookie: u64,
+    /// The fate of the frame.
     pub fate: Fate,
+    /// The power of its acknowledgement, in dBm.
     pub signal_dbm: i8,
+    /// The index of the rate, as in [`rate_index`].
     pub rate: u8,
     /// The number of transmissions; 0 if it did not come to the air.
     pub tries: u8,
 }
 
+/// The end of a frame at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
+    /// Its receiver has acknowledged it.
     Acknowledged,
     /// No acknowledgement came.
     Lost,
