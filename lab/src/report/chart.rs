@@ -6,8 +6,6 @@ mod axis;
 
 use std::fmt::Write as _;
 
-use hopwise_air::truncate;
-
 pub(super) use axis::Axis;
 use axis::Scale;
 
@@ -203,7 +201,7 @@ impl Chart {
     /// Draws a row's name or a group's, over other shapes. A longer name is cut, and shown in full to a user who points
     /// at it.
     fn name(&mut self, (x, y): (f64, f64), anchor: &str, name: &str, room: f64) {
-        let fits = truncate::to_usize((room / CHARACTER).max(1.0));
+        let fits = hopwise_air::truncate::to_usize((room / CHARACTER).max(1.0));
         let class = if anchor == "start" { " class=\"group\"" } else { "" };
         let (text, title) = if name.chars().count() <= fits {
             (escape(name), String::new())

@@ -3,6 +3,7 @@
 //! Events of one instant have a fixed order. The radio goes first (lowest station), then filed events in the order of
 //! filing, then timers (lowest machine).
 
+mod config;
 mod resolve;
 mod sinks;
 
@@ -12,60 +13,21 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hopwise_core::narrow::{as_u8, as_u32};
-use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, LinkId, Machine, NextHop, Payload, Rx};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, Machine, NextHop, Payload, Rx};
 
 use crate::airtime::Load;
 use crate::arp::Arp;
-use crate::channel::Channel;
-use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
+use crate::dcf::{Dcf, EVERYONE, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::Framing;
 use crate::motion::Track;
-use crate::phy::Phy;
-use crate::position::Position;
-use crate::radio::Radio;
-use crate::wire::{Wire, WireConfig};
+use crate::wire::Wire;
+pub use config::{StationConfig, WorldConfig};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 
 /// The most timers of one instant; with more, one of them never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
-
-/// A machine's position, and its name for others.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StationConfig {
-    /// `None` for a machine without a radio.
-    pub position: Option<Position>,
-    /// The machine's own name for its radio.
-    pub radio: LinkId,
-    /// The address by which neighbours name the machine.
-    pub address: IpAddr,
-    /// Hands packets between other stations to the machine too.
-    pub hears_all: bool,
-    /// The first header of the machine's packets.
-    pub framing: Framing,
-}
-
-/// All that a world is made from, beside its machines.
-#[derive(Clone, Debug)]
-pub struct WorldConfig {
-    /// The physical layer of all radios.
-    pub phy: Phy,
-    /// The MAC's settings of all radios.
-    pub mac: MacConfig,
-    /// The powers of all radios.
-    pub radio: Radio,
-    /// The effects of the channel.
-    pub channel: Channel,
-    /// The stations, one for each machine.
-    pub stations: Vec<StationConfig>,
-    /// The wires between machines.
-    pub wires: Vec<WireConfig>,
-    /// The source of neighbours' addresses.
-    pub arp: Arp,
-    /// The seed of all that is random in the world: the same seed gives the same run.
-    pub seed: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Filed {

@@ -4,6 +4,7 @@
 //! - N1: a packet is in one place: a queue, the link, the endpoint or the routing protocol.
 //! - N2: each dropped packet is counted and traced with its reason.
 
+mod config;
 mod observe;
 mod orders;
 
@@ -21,6 +22,7 @@ use hopwise_core::{
 use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, Queued, WhenFull};
 use crate::routing::{Control, Cx, Routed, Routing, Undelivered, Verdict};
+pub use config::{Interface, NodeConfig};
 pub use observe::EndpointObserver;
 use observe::Observed;
 
@@ -31,32 +33,6 @@ pub const OWN_LINK: LinkId = LinkId(0);
 const FORWARDED: u64 = 1 << 63;
 /// The largest number of spare buffers for later packets.
 const SPARE: usize = 64;
-
-/// One of the node's links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// The node's name for the link.
-    pub link: LinkId,
-    /// Length of the queue, including the packet that the link holds.
-    pub queue_packets: usize,
-    /// The fate of the node's own packets when the queue is full.
-    pub when_full: WhenFull,
-    /// Broadcast and multicast packets of the node leave here.
-    pub is_shared: bool,
-}
-
-/// The configuration of a node, given at construction.
-#[derive(Debug)]
-pub struct NodeConfig {
-    /// The links, beside the one to its endpoint.
-    pub interfaces: Vec<Interface>,
-    /// The addresses of the node itself; packets for them go to its endpoint.
-    pub addresses: Vec<IpAddr>,
-    /// The routing protocol.
-    pub routing: Box<dyn Routing>,
-    /// Events kept until they are drained, apart from the endpoint's own.
-    pub trace_events: usize,
-}
 
 /// A machine that forwards packets between its interfaces, and has an endpoint of its own.
 pub struct Node {

@@ -2,14 +2,19 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use hopwise_core::LinkId;
 use hopwise_core::QueueClass;
 use hopwise_core::Transmit;
 use hopwise_core::trace::TraceEvent;
 
 use super::*;
 use crate::arp::Arp;
-use crate::dcf::FrameKind;
+use crate::channel::Channel;
+use crate::dcf::{FrameKind, MacConfig};
 use crate::frames::Sees;
+use crate::phy::Phy;
+use crate::position::Position;
+use crate::radio::Radio;
 use crate::rules::MacRules;
 
 const RADIO: LinkId = LinkId(0);
