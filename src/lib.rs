@@ -12,7 +12,6 @@
 //! the command build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and `hopwise-lab`.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
-#![warn(missing_docs)]
 
 use std::process::ExitCode;
 

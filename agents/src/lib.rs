@@ -24,7 +24,6 @@
 //! `hopwise_core::agent` itself.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
-#![warn(missing_docs)]
 
 pub mod agent;
 pub mod base_station;

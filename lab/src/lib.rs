@@ -5,7 +5,6 @@
 //!
 //! The page of this room follows.
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod agreement;

@@ -6,7 +6,6 @@
 //!
 //! The page of this crate follows.
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod bridge;

@@ -3,7 +3,6 @@
 //!
 //! This crate's README follows.
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod aodv;
