@@ -1,7 +1,7 @@
 //! AODV (RFC 3561): routes that are found when a packet needs them.
 //!
 //! [`Settings::rules`] choose a node's rules: the RFC's, or those of ns-2 2.35, with which the papers were measured
-//! ([`ns2`]). Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
+//! (`ns2`). Both share the messages and the table of seen requests. The common part of all on-demand protocols is in
 //! `on_demand`.
 
 mod ack_seq;
