@@ -1,4 +1,4 @@
-//! `hopwise send` and `hopwise recv`, and their common parts: carriers, the protocol, and what an end tells of its side.
+//! `hopwise send` and `hopwise recv`, and their common parts: carriers, protocol, and what an end tells of its side.
 
 pub(crate) mod carrier;
 pub(crate) mod flow;
