@@ -1,5 +1,7 @@
 //! Captures of the radio world as Wireshark reads them: retries, gaps, checksums, names, comments.
 
+#[path = "captures/followed.rs"]
+mod followed;
 #[path = "captures/merged.rs"]
 mod merged;
 

@@ -7,8 +7,10 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
 
+mod airtime;
 mod arguments;
 mod ethernet;
+mod follow;
 mod mac;
 mod merge;
 mod packets;
@@ -34,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             say(&text)
         }
         Action::Merge(arguments) => merge::run(arguments),
+        Action::Follow(arguments) => follow::run(arguments),
         Action::Start { file, link, rotate, files } => {
             let request = Request::CaptureStart {
                 file: absolute(file)?,

@@ -30,6 +30,11 @@ impl<'a> Air<'a> {
         self.0[1] & RETRY != 0
     }
 
+    /// The address of its receiver.
+    pub(super) fn to(self) -> Option<[u8; 6]> {
+        self.0.get(4..)?.first_chunk().copied()
+    }
+
     fn ip(self) -> Option<&'a [u8]> {
         const ADDRESS: usize = 6;
         let (kind, flags) = (self.0[0], self.0[1]);
@@ -133,7 +138,7 @@ mod tests {
             let found = layers(DataLink::IEEE802_11_RADIOTAP, &bytes);
             assert_eq!(found.ip, Some(&ip(40)[..]), "{flags}");
             let air = found.air.expect("a frame");
-            assert_eq!(air.0.len(), 26 + 8 + 40, "{flags}");
+            assert_eq!((air.0.len(), air.to()), (26 + 8 + 40, Some([1; 6])), "{flags}");
         }
     }
 
