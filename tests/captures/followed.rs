@@ -1,10 +1,11 @@
 //! `hopwise capture follow`: the way of a segment is that of the radios' own log, and a loss is named.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::merged::packets;
+use super::merged::{Packet, packets};
 use super::{hopwise, run_with, text};
 
 /// The merged capture of a run, beside its files.
@@ -81,16 +82,15 @@ fn each_hop_of_a_segment_is_that_of_the_frame_log() {
     }
     let arrived = steps.last().and_then(|step| step["came"]["at_ns"].as_i64()).expect("it came");
     assert!((arrived - came).abs() < 10_000, "{arrived} {came}");
+    is_the_same_by_its_byte(&all, &way);
+}
 
-    let by_byte = format!(
-        "{}-{}/{}",
-        way["from"].as_str().expect("text"),
-        way["to"].as_str().expect("text"),
-        way["seq"]
-    );
-    assert_eq!(followed(&all, &by_byte), way);
-    let page = hopwise(&["capture", "follow", &all, &by_byte]);
-    let page = text(&page.stdout);
+/// The segment by the number of its byte, as data and as text.
+fn is_the_same_by_its_byte(all: &str, way: &Value) {
+    let part = |field: &str| way[field].as_str().expect("text");
+    let by_byte = format!("{}-{}/{}", part("from"), part("to"), way["seq"]);
+    assert_eq!(&followed(all, &by_byte), way);
+    let page = text(&hopwise(&["capture", "follow", all, &by_byte]).stdout);
     assert!(page.contains("hop  from  to  waited ms  RTS  data  airtime ms  there at s"), "{page}");
     assert!(page.contains("\nCame to ends/n3 after "), "{page}");
 }
@@ -99,22 +99,33 @@ fn each_hop_of_a_segment_is_that_of_the_frame_log() {
 fn a_segment_that_the_radio_gave_up_is_lost_there_and_sent_again() {
     let out = run_with("followed-lost", "every", &["channel={ loss: 25% }"], &["--capture"]);
     let all = merged(&out, 4);
+    // A packet whose RTS all went unanswered is in no data frame.
+    let gave_up = |packet: &&Packet| {
+        let is_last = packet.comments.iter().any(|text| text.ends_with("; the packet is given up"));
+        is_last && packet.interface == "n0" && packet.data.len() < 100
+    };
     let frames = packets(all.as_ref());
-    let is_data = |data: &[u8]| data.len() > 1000;
-    let lost = frames.iter().position(|frame| {
-        is_data(&frame.data) && frame.comments.iter().any(|text| text.ends_with("; the packet is given up"))
-    });
-    let lost = lost.expect("a quarter of all frames is lost");
-    let way = followed(&all, &(lost + 1).to_string());
-    let sendings = way["sendings"].as_array().expect("a list");
-    let ends: Vec<_> = sendings.iter().map(|sending| sending["end"].as_str().expect("text")).collect();
-    let place =
-        ends.iter().position(|end| end.starts_with("Lost from ") && end.contains(" gave it up after "));
-    let place = place.unwrap_or_else(|| panic!("{ends:?}"));
-    let hop = sendings[place]["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
-    assert_eq!(hop["hop"]["is_given_up"], true, "{hop}");
-    assert!(!hop["hop"]["lost"].as_array().expect("a list").is_empty(), "{hop}");
-    assert!(sendings.len() > 1, "TCP sent it again: {ends:?}");
+    let at = frames.iter().rfind(gave_up).expect("a quarter of all frames is lost").at;
+    let is_segment = |packet: &Packet| {
+        packet.interface == "ends/n0" && !packet.is_inbound && packet.data.len() > 1000 && packet.at < at
+    };
+    let numbers = frames.iter().zip(1..).filter(|(packet, _)| is_segment(packet)).map(|(_, number)| number);
+    let mut lost = BTreeSet::new();
+    for number in numbers {
+        let number: usize = number;
+        let way = followed(&all, &number.to_string());
+        let sendings = way["sendings"].as_array().expect("a list");
+        for (nth, sending) in sendings.iter().enumerate() {
+            let end = sending["end"].as_str().expect("text");
+            if end.starts_with("Lost at ends/n0, which gave a packet up") {
+                assert!(end.contains("7 RTS without a CTS, the last: "), "{end}");
+                assert_eq!(sending["is_there"], false);
+                assert!(nth + 1 < sendings.len(), "TCP sent it again: {way}");
+                lost.insert(way["seq"].as_u64());
+            }
+        }
+    }
+    assert_eq!(lost.len(), 1);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `hopwise capture merge`: one capture of many, an interface for each radio, with clocks that agree.
 //!
 //! The files are read twice. The first time finds the frames that several files have ([`heard`]), from which the
-//! clocks follow ([`clock`], [`align`]). The second time writes all packets in order ([`joined`]). Neither keeps more
-//! of a file than a bounded part.
+//! clocks follow ([`clock`], [`align`]). The second time writes all packets in order ([`joined`]). The part of a
+//! file that is in memory is bounded.
 
 mod align;
 mod clock;
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What became of the files.
+/// The merged file, and its parts.
 #[derive(Debug, Serialize)]
 struct Merged {
     out: String,
@@ -68,10 +68,10 @@ struct Joint {
     clock: Option<Setting>,
 }
 
-/// How a clock was set, by which frames.
+/// The change of a clock, and the frames that tell it.
 #[derive(Debug, Serialize)]
 struct Setting {
-    /// What was added to its first time.
+    /// The sum that was added to its first time.
     offset_ns: i64,
     drift_ppm: f64,
     /// Absent if all common frames went in one direction.
@@ -220,8 +220,8 @@ impl Setting {
         let Setting { offset_ns, drift_ppm, error_ns, .. } = self;
         let error = error_ns.map_or("unknown, as all of them went in one direction".to_owned(), millis);
         format!(
-            "clock set by {} at its first frame, drift {drift_ppm:+.3} ppm, by {frames} frames in common with {with}; error \
-             at most: {error}",
+            "clock set by {} at its first frame, drift {drift_ppm:+.3} ppm, by {frames} frames in common with {with}; \
+             error at most: {error}",
             signed(*offset_ns)
         )
     }

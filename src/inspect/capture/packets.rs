@@ -10,7 +10,7 @@ const FCS: usize = 4;
 /// In the second byte of Frame Control.
 const TO_AND_FROM_DS: u8 = 0x03;
 const RETRY: u8 = 0x08;
-/// Of the first byte of Frame Control: the type, and the subtype's bit of QoS data.
+/// The first byte of Frame Control has the type, and the subtype's bit of QoS data.
 const TYPE: u8 = 0x0c;
 const CONTROL: u8 = 0x04;
 const DATA: u8 = 0x08;
@@ -45,7 +45,7 @@ impl<'a> Air<'a> {
     }
 }
 
-/// What a packet's bytes hold.
+/// The layers in a packet's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layers<'a> {
     pub(super) air: Option<Air<'a>>,

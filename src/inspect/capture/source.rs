@@ -81,7 +81,7 @@ pub(super) struct Packet {
     pub(super) block: EnhancedPacketBlock<'static>,
 }
 
-/// What an interface lacks, told at the end of a capture.
+/// The count of packets that an interface lacks, told at the end of a capture.
 #[derive(Debug)]
 pub(super) struct Statistics {
     pub(super) at: i64,

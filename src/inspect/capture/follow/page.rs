@@ -86,7 +86,7 @@ impl Followed {
         let there = hop.heard_ns.map_or_else(|| "-".to_owned(), |at| self.seconds(at));
         let tries = [hop.rts.to_string(), hop.data.to_string(), millis(hop.airtime_ns), there];
         let first = [nth.to_string(), hop.from.clone(), hop.to.clone(), waited];
-        first.into_iter().chain(tries).chain([hop.lost.join("; ")]).collect()
+        first.into_iter().chain(tries).chain([counted(&hop.lost)]).collect()
     }
 
     /// Captures of hosts alone have no radios: the IP packet at each of them.
@@ -117,6 +117,22 @@ impl Followed {
     }
 }
 
+/// Each cause once, with the number of its tries if there are several.
+fn counted(lost: &[String]) -> String {
+    let mut causes: Vec<(&str, u32)> = Vec::new();
+    for cause in lost {
+        match causes.iter_mut().find(|(known, _)| known == cause) {
+            Some((_, count)) => *count += 1,
+            None => causes.push((cause, 1)),
+        }
+    }
+    let texts = causes.into_iter().map(|(cause, count)| match count {
+        1 => cause.to_owned(),
+        count => format!("{count} times {cause}"),
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
 fn hop(step: &Step) -> Option<&Hop> {
     match step {
         Step::Hop(hop) => Some(hop),
@@ -130,7 +146,7 @@ fn millis(nanos: i64) -> String {
     format!("{sign}{}.{:03}", micros / 1_000, micros % 1_000)
 }
 
-/// How a sending ended, and whether it came to the endpoint.
+/// The end of a sending, and whether it came to the endpoint.
 fn end(sending: &Sending) -> (String, bool) {
     let begun = sending.steps.first().map(|step| match step {
         Step::Left(passage) | Step::Came(passage) => passage.at_ns,
@@ -144,26 +160,22 @@ fn end(sending: &Sending) -> (String, bool) {
         }
         Some(Step::Hop(hop)) => match (hop.heard_ns, &hop.taken) {
             (Some(at), Some(taken)) => (format!("Came to {}{}: {taken}", hop.to, took(at)), true),
-            (Some(_), None) => (held(hop), false),
+            (Some(_), None) => (held(sending, &hop.to), false),
             (None, _) => (not_heard(hop), false),
         },
-        Some(Step::Left(left)) => (format!("Left {}, and is in no other capture", left.place), false),
+        Some(Step::Left(left)) => (held(sending, &left.place), false),
         None => (String::new(), false),
     }
 }
 
-/// A station got it, and never sent it.
-fn held(hop: &Hop) -> String {
-    let to = &hop.to;
-    match &hop.given_up_behind[..] {
-        [] => format!(
-            "Came to {to}, and is in no further frame: it waited there, found no route or was dropped"
-        ),
-        [why] => format!("Lost at {to}, which gave a packet up before those that came later: {why}"),
-        several => format!(
-            "Lost at {to}, or it waits there: {to} gave up {} packets before one that came later left, the last for: {}",
-            several.len(),
-            several.last().map_or("", String::as_str)
+/// A station had it, and never sent it.
+fn held(sending: &Sending, place: &str) -> String {
+    match &sending.given_up_behind[..] {
+        [] => format!("It is at {place}, and in no further frame: it waits, found no route or was dropped"),
+        [why] => format!("Lost at {place}, which gave a packet up before those that came later: {why}"),
+        [.., why] => format!(
+            "Lost at {place}, or it waits there: {} packets were given up before a later one left, the last for: {why}",
+            sending.given_up_behind.len()
         ),
     }
 }

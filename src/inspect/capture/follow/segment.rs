@@ -92,11 +92,11 @@ impl Bases {
 
     /// The number of its first byte.
     pub(super) fn relative(&self, flow: Flow, seq: Seq) -> u32 {
-        self.0.get(&flow).map_or(seq.0, |base| seq.bytes_since(*base))
+        self.0.get(&flow).map_or(seq.0, |base| seq.0.wrapping_sub(base.0))
     }
 }
 
-/// What is followed.
+/// The segment that is followed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) segment: Segment,
@@ -114,7 +114,7 @@ impl Target {
         if ours.len == 0 || ours.is_syn {
             return other.name == ours.name || (ours.is_syn && other.is_syn);
         }
-        let begins = other.seq.bytes_since(ours.seq);
+        let begins = other.seq.0.wrapping_sub(ours.seq.0);
         other.len > 0 && (begins < ours.len || begins.wrapping_neg() < other.len)
     }
 }

@@ -1,7 +1,7 @@
 //! The way of a segment: each time that its endpoint sends it, and each hop of that.
 //!
-//! An RTS does not name the packet for which it asks. It belongs to the next data frame to the same station. Those of a
-//! packet for which no data frame ever left are told by turns: a queue lets packets out in the order in which they came.
+//! An RTS does not name the packet for which it asks. It belongs to the next data frame to the same station. A packet
+//! without any data frame is found by turns: a queue lets packets out in the order in which they came.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +49,8 @@ pub(super) struct Sending {
     #[serde(skip)]
     name: u64,
     pub(super) steps: Vec<Step>,
+    /// Packets that the station gave up which has it at last, before a packet that came later left.
+    pub(super) given_up_behind: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,9 +91,9 @@ pub(super) struct Hop {
     pub(super) first_try_ns: i64,
     pub(super) rts: u32,
     pub(super) data: u32,
-    /// Of its tries and their answers.
+    /// The airtime of its tries and their answers.
     pub(super) airtime_ns: i64,
-    /// What its tries were lost to, in their order.
+    /// The causes of its tries' losses, in their order.
     pub(super) lost: Vec<String>,
     pub(super) is_given_up: bool,
     pub(super) is_answered: bool,
@@ -99,12 +101,10 @@ pub(super) struct Hop {
     pub(super) heard_ns: Option<i64>,
     #[serde(skip)]
     heard_at: Option<usize>,
-    /// What the endpoint there did with it.
+    /// The endpoint's comment on it there.
     pub(super) taken: Option<String>,
     /// The endpoint's reason for sending it.
     pub(super) said: Option<String>,
-    /// Packets that the next station gave up while it had this one, which it never sent.
-    pub(super) given_up_behind: Vec<String>,
 }
 
 /// The tries of a packet whose data frame has not left.
@@ -131,13 +131,15 @@ pub(super) struct Track {
     target: Target,
     names: Vec<String>,
     radios: BTreeMap<usize, Radio>,
+    /// The interface of the endpoint from which it leaves, and the radio that sends its packets.
+    source: (Option<usize>, Option<usize>),
     pub(super) sendings: Vec<Sending>,
 }
 
 impl Track {
     /// `names` are those of the interfaces.
     pub(super) fn new(target: Target, names: Vec<String>) -> Track {
-        Track { target, names, radios: BTreeMap::new(), sendings: Vec::new() }
+        Track { target, names, radios: BTreeMap::new(), source: (None, None), sendings: Vec::new() }
     }
 
     pub(super) fn hear(&mut self, seen: &Seen<'_>) {
@@ -146,7 +148,19 @@ impl Track {
             (Some(air), segment) if seen.is_inbound => self.hear_in(seen, air, segment),
             (Some(air), segment) => self.hear_out(seen, air, segment),
             (None, Some(segment)) => self.hear_packet(seen, &segment),
-            (None, None) => {}
+            (None, None) => self.hear_behind(seen),
+        }
+    }
+
+    /// Another packet that leaves the endpoint is behind it at the radio there.
+    fn hear_behind(&mut self, seen: &Seen<'_>) {
+        let (Some(endpoint), Some(radio)) = self.source else { return };
+        let holds = self.radios.get_mut(&radio).and_then(|radio| radio.holds.as_mut());
+        if let (Some((_, behind)), Some(segment)) = (holds, seen.segment)
+            && !seen.is_inbound
+            && seen.interface == endpoint
+        {
+            behind.insert(segment.name);
         }
     }
 
@@ -173,16 +187,27 @@ impl Track {
         let nth = known.unwrap_or_else(|| self.begin(segment));
         let step = if seen.is_inbound { Step::Came(passage) } else { Step::Left(passage) };
         self.sendings[nth].steps.push(step);
+        if !seen.is_inbound {
+            self.source.0 = Some(seen.interface);
+            if let Some(radio) = self.source.1 {
+                self.radios.entry(radio).or_default().holds = Some((nth, BTreeSet::new()));
+            }
+        }
     }
 
     fn begin(&mut self, segment: &Segment) -> usize {
-        self.sendings.push(Sending { name: segment.name, steps: Vec::new() });
+        self.sendings.push(Sending { name: segment.name, ..Sending::default() });
         self.sendings.len() - 1
     }
 
     fn hear_out(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: Option<Segment>) {
         let radio = self.radios.entry(seen.interface).or_default();
         radio.own = air.from.or(radio.own);
+        let is_from_source = |segment: Segment| segment.flow.0.ip() == self.target.segment.flow.0.ip();
+        // The first station that sends its host's packets is the one at the host.
+        if air.kind == Kind::Data && self.source.1.is_none() && seen.segment.is_some_and(is_from_source) {
+            self.source.1 = Some(seen.interface);
+        }
         let (lost, is_given_up) = seen.mac.as_deref().map(outcome).unwrap_or_default();
         match air.kind {
             Kind::Rts => {
@@ -240,9 +265,8 @@ impl Track {
         let Some((sending, _)) = radio.holds else { return };
         let why = tries.lost.last().map_or(String::new(), |lost| format!(", the last: {lost}"));
         let text = format!("{} RTS without a CTS{why}", tries.count);
-        let last = self.sendings.get_mut(sending).and_then(|it| it.steps.last_mut());
-        if let Some(Step::Hop(hop)) = last {
-            hop.given_up_behind.push(text);
+        if let Some(sending) = self.sendings.get_mut(sending) {
+            sending.given_up_behind.push(text);
         }
     }
 
@@ -255,6 +279,7 @@ impl Track {
         let place = known.unwrap_or_else(|| {
             let sending = self.waiting_at(seen.interface, segment).unwrap_or_else(|| self.begin(segment));
             let hop = self.new_hop(seen, air, sending);
+            self.sendings[sending].given_up_behind.clear();
             self.sendings[sending].steps.push(Step::Hop(hop));
             (sending, self.sendings[sending].steps.len() - 1)
         });
@@ -377,7 +402,7 @@ fn add(hop: &mut Hop, tries: Tries) {
     hop.lost.extend(tries.lost);
 }
 
-/// What a try was lost to, and whether it was the last one.
+/// The cause of a try's loss, and whether it was the last one.
 fn outcome(mac: &str) -> (Option<String>, bool) {
     let part = |part: &str| match part.strip_prefix("no answer: ") {
         Some(why) => Some(why.to_owned()),

@@ -27,6 +27,17 @@ struct Pair {
     fit: Fit,
 }
 
+impl Pair {
+    /// Bounds of both directions say most, then frames that both heard, then bounds of one direction.
+    fn rank(&self) -> u8 {
+        match (self.fit.error_ns, self.fit.bounds.is_empty()) {
+            (Some(_), false) => 0,
+            (Some(_), true) => 1,
+            (None, _) => 2,
+        }
+    }
+}
+
 /// The outcome for all files.
 #[derive(Debug)]
 pub(super) struct Alignment {
@@ -91,10 +102,10 @@ fn samples(first: &Heard, second: &Heard) -> Vec<(u64, Sample)> {
     samples
 }
 
-/// The pair with the smallest error of a file that is aligned and one that is not; whether the aligned one is the first.
+/// The pair of an aligned file and another one with the smallest error; whether the aligned one is the first.
 fn nearest<'a>(pairs: &'a [Pair], files: &[Option<Aligned>]) -> Option<(&'a Pair, bool)> {
     let open = pairs.iter().filter(|pair| files[pair.first].is_some() != files[pair.second].is_some());
-    let nearest = open.min_by_key(|pair| (pair.fit.error_ns.unwrap_or(i64::MAX), usize::MAX - pair.frames));
+    let nearest = open.min_by_key(|pair| (pair.rank(), pair.fit.error_ns, usize::MAX - pair.frames));
     nearest.map(|pair| (pair, files[pair.first].is_some()))
 }
 
@@ -157,12 +168,12 @@ fn early(heard: &[Heard], files: &[Aligned]) -> (u64, i64) {
     (count, most)
 }
 
-/// What a refusal says of files without common frames.
+/// The text of a refusal of files without common frames.
 pub(super) fn refusal(alone: &[usize], paths: &[PathBuf]) -> String {
     let names: Vec<_> = alone.iter().map(|nth| paths[*nth].display().to_string()).collect();
     format!(
-        "fewer than {FEWEST} frames in common with the files before: {}. Expected captures that heard the same frames at \
-         the same time; --no-align joins files by their clocks as they are",
+        "fewer than {FEWEST} frames in common with the files before: {}. Expected captures that heard the same frames \
+         at the same time; --no-align joins files by their clocks as they are",
         names.join(", ")
     )
 }

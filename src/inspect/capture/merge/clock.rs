@@ -230,8 +230,8 @@ impl Points {
         ((drift, f64::midpoint(low, high)), (high - low).abs() / 2.0)
     }
 
-    /// Frames of both directions lie beside each other. If all of one were before all of the other, the gap would be the
-    /// wider the more the clocks drift.
+    /// Frames of both directions lie beside each other. If all of one were before all of the other, a larger drift
+    /// would always seem better.
     fn tells_drift(&self) -> bool {
         let ends = |side: &Side| Some((side.all.first()?.0.0, side.all.last()?.0.0));
         let (Some(forth), Some(back)) = (ends(&self.forth), ends(&self.back)) else { return false };

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 
-use crate::inspect::capture::packets::{Layers, layers};
+use crate::inspect::capture::packets::{Air, Layers, layers};
 use crate::inspect::capture::source::Packet;
 
 /// The most names of a file that are kept. All files keep those with the lowest hashes, and so the same.
@@ -125,7 +125,7 @@ fn names(found: &Layers<'_>) -> Vec<u64> {
     if let Some(air) = found.air.filter(|air| air.is_numbered() && !air.is_retry()) {
         names.push(hash(0, air.0));
     }
-    let is_again = found.air.is_some_and(|air| air.is_retry());
+    let is_again = found.air.is_some_and(Air::is_retry);
     if let Some(mut packet) = found.ip.filter(|_| !is_again).map(<[u8]>::to_vec) {
         without_marks(&mut packet);
         names.push(hash(1, &packet));
