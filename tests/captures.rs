@@ -1,5 +1,10 @@
 //! Captures of the radio world as Wireshark reads them: retries, gaps, checksums, names, comments.
 
+#[path = "captures/followed.rs"]
+mod followed;
+#[path = "captures/merged.rs"]
+mod merged;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! `hopwise capture`: starts and stops captures on a running node, and explains why a packet in one left.
+//! `hopwise capture`: starts and stops captures on a running node, joins them, and explains why a packet in one left.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,15 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
 
+mod airtime;
 mod arguments;
 mod ethernet;
+mod follow;
 mod mac;
+mod merge;
+mod packets;
 mod radio;
+mod source;
 mod summary;
 mod why;
 
@@ -30,6 +35,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 serde_json::to_string(&summary).map_err(|error| Failure::failed("write JSON", error))?;
             say(&text)
         }
+        Action::Merge(arguments) => merge::run(arguments),
+        Action::Follow(arguments) => follow::run(arguments),
         Action::Start { file, link, rotate, files } => {
             let request = Request::CaptureStart {
                 file: absolute(file)?,

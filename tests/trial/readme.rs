@@ -75,7 +75,9 @@ fn the_page_of_captures_shows_what_its_commands_print() {
     folder.write("configs/chain.yaml", &read("configs/chain.yaml"));
     let mut printed = String::new();
     for line in page.lines().filter_map(|line| line.strip_prefix("hopwise ")) {
-        let words: Vec<_> = line.split("  #").next().expect("a command").split_whitespace().collect();
+        let words = line.split("  #").next().expect("a command").split_whitespace();
+        let words: Vec<_> = words.flat_map(|word| expanded(&folder, word)).collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
         let done = folder.hopwise(&words).output().expect("it was built");
         assert!(done.status.success(), "{line}: {}", text(&done.stderr));
         printed.push_str(&text(&done.stdout));
@@ -84,4 +86,15 @@ fn the_page_of_captures_shows_what_its_commands_print() {
         let shown = shown.split_once("\n```").expect("the text ends").0;
         assert!(printed.contains(shown), "docs/captures.md shows\n{shown}\nand\n{printed}\nis printed");
     }
+}
+
+/// The files of a pattern with one star, in their order as a shell gives them; any other word is itself.
+fn expanded(folder: &Folder, word: &str) -> Vec<String> {
+    let Some((start, end)) = word.split_once('*') else { return vec![word.to_owned()] };
+    let (parent, start) = start.rsplit_once('/').expect("a folder");
+    let files = std::fs::read_dir(folder.path(parent)).expect("it is there");
+    let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
+    names.sort();
+    names.iter().map(|name| format!("{parent}/{name}")).collect()
 }

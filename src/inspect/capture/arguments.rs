@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hopwise_lab::units::{Size, UnitError};
 
+use super::{follow, merge};
 use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
 
@@ -16,6 +17,8 @@ Examples:
   hopwise capture stop
   hopwise capture why n2.pcapng 17
   hopwise capture why n2.pcapng --summary
+  hopwise capture merge n*.pcapng -o all.pcapng
+  hopwise capture follow all.pcapng 40
   wireshark n2.pcapng         # the reasons are the packets' comments")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -43,6 +46,8 @@ pub(super) enum Action {
     },
     /// End the capture and report what was written and what was lost
     Stop,
+    Merge(merge::Arguments),
+    Follow(follow::Arguments),
     /// Explain in a sentence why a packet was sent or what became of it, or summarize all packets
     Why {
         /// Capture to read

@@ -1,0 +1,177 @@
+//! `hopwise capture follow`: the way of one segment, hop by hop, through a capture of several radios or nodes.
+
+mod page;
+mod segment;
+mod track;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hopwise_lab::plain;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+
+use crate::failure::{Failure, say};
+
+use super::airtime;
+use super::packets::{Air, layers};
+use super::source::{Interface, Item, Packet, Source};
+use page::Followed;
+use segment::{Bases, Segment, Target, Wanted};
+use track::{Kind, OnAir, Seen, Track};
+
+/// Show the way of a segment hop by hop: how long it waited, how many tries it took, their airtime, where it was lost
+#[derive(Args, Debug)]
+#[command(after_help = "\
+In a capture of simulated radios (`hopwise run --capture`) comments name what a frame was lost to. In one of live
+nodes the packets themselves show where the segment came, and how long that took.
+
+Examples:
+  hopwise capture merge results/c/n*.pcapng results/c/ends/*.pcapng -o all.pcapng
+  hopwise capture follow all.pcapng 40
+  hopwise capture follow all.pcapng 10.0.0.1:50548-10.0.0.9:5001/1001
+  hopwise capture follow all.pcapng 40 --json")]
+pub(super) struct Arguments {
+    /// Capture to read, such as one that `merge` wrote
+    file: PathBuf,
+    /// Number of a frame that has the segment, or FROM-TO/SEQ with the number of a byte, counted from 1 as in Wireshark
+    segment: Wanted,
+    /// Print it as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let found = follow(&arguments.file, &arguments.segment)?;
+    if arguments.json {
+        let text = serde_json::to_string(&found).map_err(|error| Failure::failed("write JSON", error))?;
+        return say(&text);
+    }
+    say(found.page().trim_end())
+}
+
+fn follow(path: &Path, wanted: &Wanted) -> Result<Followed, Failure> {
+    let (target, interfaces, begin) = find(path, wanted)?;
+    let names = interfaces.iter().zip(0..).map(|(interface, nth)| name(interface, nth));
+    let mut track = Track::new(target, names.collect());
+    each(path, |packet, source| {
+        if let Some(seen) = seen(packet, &source.interfaces[packet.interface]) {
+            track.hear(&seen);
+        }
+        Ok(true)
+    })?;
+    Ok(Followed::new(&target, begin, track.sendings))
+}
+
+fn name(interface: &Interface, nth: usize) -> String {
+    interface.name.as_deref().map_or_else(|| format!("interface {nth}"), plain::line)
+}
+
+/// Hands over the packets of a file until `take` returns false.
+fn each(
+    path: &Path,
+    mut take: impl FnMut(&Packet, &Source) -> Result<bool, Failure>,
+) -> Result<Source, Failure> {
+    let mut source = Source::open(path)?;
+    while let Some(item) = source.next()? {
+        if let Item::Packet(packet) = item
+            && !take(&packet, &source)?
+        {
+            break;
+        }
+    }
+    Ok(source)
+}
+
+/// The segment, the interfaces of the file, and its first time.
+fn find(path: &Path, wanted: &Wanted) -> Result<(Target, Vec<Interface>, i64), Failure> {
+    let (mut bases, mut found, mut begin, mut highest) = (Bases::default(), None, None, None);
+    let refused = |problem: String| Failure::refused(path.display().to_string(), problem);
+    let source = each(path, |packet, source| {
+        begin.get_or_insert(packet.at);
+        let link = source.interfaces[packet.interface].link;
+        let segment = layers(link, &packet.block.data).ip.and_then(Segment::of);
+        if let Some(segment) = &segment {
+            bases.learn(segment);
+        }
+        match (wanted, segment) {
+            (Wanted::Frame(frame), segment) if packet.frame == *frame => {
+                let none =
+                    || refused(format!("frame {frame} has no TCP segment: expected a frame that has one"));
+                found = Some(segment.ok_or_else(none)?);
+            }
+            (Wanted::Byte(flow, byte), Some(segment)) if segment.flow == *flow && segment.len > 0 => {
+                let first = bases.relative(*flow, segment.seq);
+                let last = first.wrapping_add(segment.len - 1);
+                highest = highest.max(Some(last));
+                if found.is_none() && (first..=last).contains(byte) {
+                    found = Some(segment);
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    })?;
+    let segment = found.ok_or_else(|| {
+        refused(match (wanted, highest) {
+            (Wanted::Frame(_), _) => {
+                format!("it has {0} frames, expected a frame from 1 to {0}", source.frames)
+            }
+            (Wanted::Byte(..), Some(last)) => {
+                format!("no segment has this byte, expected one from 1 to {last}")
+            }
+            (Wanted::Byte((from, to), _), None) => {
+                format!(
+                    "it has no data from {from} to {to}: `hopwise capture why --summary` lists connections"
+                )
+            }
+        })
+    })?;
+    let target = Target { segment, first: bases.relative(segment.flow, segment.seq) };
+    Ok((target, source.interfaces, begin.unwrap_or(0)))
+}
+
+fn seen<'a>(packet: &'a Packet, interface: &Interface) -> Option<Seen<'a>> {
+    let bytes = &packet.block.data;
+    let found = layers(interface.link, bytes);
+    let (mut is_inbound, mut said, mut mac) = (false, Vec::new(), None);
+    for option in &packet.block.options {
+        match option {
+            EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == 1,
+            EnhancedPacketOption::Comment(text) => {
+                let text = plain::line(text);
+                if found.air.is_some()
+                    && ["for ", "in answer to "].iter().any(|start| text.starts_with(start))
+                {
+                    mac = Some(text);
+                } else {
+                    said.push(text);
+                }
+            }
+            _ => {}
+        }
+    }
+    let segment = found.ip.and_then(Segment::of);
+    let air = match found.air {
+        Some(frame) => Some(on_air(frame, airtime::nanos(bytes).unwrap_or(0))?),
+        None => None,
+    };
+    let said = (!said.is_empty()).then(|| said.join("; "));
+    let (at, interface) = (packet.at, packet.interface);
+    Some(Seen { at, interface, is_inbound, said, mac, air, segment })
+}
+
+fn on_air(frame: Air<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
+    let Air(bytes) = frame;
+    let kind = match bytes[0] & 0xfc {
+        0xb4 => Kind::Rts,
+        0xc4 => Kind::Cts,
+        0xd4 => Kind::Ack,
+        kind if kind & 0x0c == 0x08 => Kind::Data,
+        _ => return None,
+    };
+    let from = bytes.get(10..).and_then(|rest| rest.first_chunk()).copied();
+    let from = from.filter(|_| matches!(kind, Kind::Rts | Kind::Data));
+    let number = bytes.get(22..24).filter(|_| kind == Kind::Data);
+    let airtime_ns = i64::try_from(airtime_ns).unwrap_or(i64::MAX);
+    Some(OnAir { kind, to: frame.to()?, from, number, airtime_ns })
+}

@@ -1,0 +1,412 @@
+//! The way of a segment: each time that its endpoint sends it, and each hop of that.
+//!
+//! An RTS does not name the packet for which it asks. It belongs to the next data frame to the same station. A packet
+//! without any data frame is found by turns: a queue lets packets out in the order in which they came.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::segment::{Segment, Target};
+
+type Mac = [u8; 6];
+
+/// A frame or packet of the capture, as far as it matters here.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) at: i64,
+    pub(super) interface: usize,
+    pub(super) is_inbound: bool,
+    /// The endpoint's comment, and the MAC's.
+    pub(super) said: Option<String>,
+    pub(super) mac: Option<String>,
+    pub(super) air: Option<OnAir<'a>>,
+    pub(super) segment: Option<Segment>,
+}
+
+/// The frame around it, in a radio's capture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnAir<'a> {
+    pub(super) kind: Kind,
+    pub(super) to: Mac,
+    pub(super) from: Option<Mac>,
+    /// The field of the sequence number.
+    pub(super) number: Option<&'a [u8]>,
+    pub(super) airtime_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Rts,
+    Cts,
+    Ack,
+    Data,
+}
+
+/// One time that the endpoint sent it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Sending {
+    #[serde(skip)]
+    name: u64,
+    pub(super) steps: Vec<Step>,
+    /// Packets that the station gave up which has it at last, before a packet that came later left.
+    pub(super) given_up_behind: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Step {
+    /// An IP packet left through this interface.
+    Left(Passage),
+    Hop(Hop),
+    /// An IP packet came in.
+    Came(Passage),
+}
+
+/// An IP packet at an interface.
+#[derive(Debug, Serialize)]
+pub(super) struct Passage {
+    /// Nanoseconds since 1970.
+    pub(super) at_ns: i64,
+    #[serde(skip)]
+    pub(super) interface: usize,
+    pub(super) place: String,
+    pub(super) hop_limit: u8,
+    pub(super) said: Option<String>,
+}
+
+/// A packet's way over one radio link.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Hop {
+    #[serde(skip)]
+    pub(super) interface: usize,
+    #[serde(skip)]
+    to_mac: Mac,
+    #[serde(skip)]
+    number: Vec<u8>,
+    pub(super) from: String,
+    pub(super) to: String,
+    /// From its arrival at this station to its first try; None if its arrival is in no file.
+    pub(super) waited_ns: Option<i64>,
+    pub(super) first_try_ns: i64,
+    pub(super) rts: u32,
+    pub(super) data: u32,
+    /// The airtime of its tries and their answers.
+    pub(super) airtime_ns: i64,
+    /// The causes of its tries' losses, in their order.
+    pub(super) lost: Vec<String>,
+    pub(super) is_given_up: bool,
+    pub(super) is_answered: bool,
+    /// The end of the frame at the next station.
+    pub(super) heard_ns: Option<i64>,
+    #[serde(skip)]
+    heard_at: Option<usize>,
+    /// The endpoint's comment on it there.
+    pub(super) taken: Option<String>,
+    /// The endpoint's reason for sending it.
+    pub(super) said: Option<String>,
+}
+
+/// The tries of a packet whose data frame has not left.
+#[derive(Debug, Default)]
+struct Tries {
+    to: Mac,
+    first: i64,
+    count: u32,
+    airtime_ns: i64,
+    lost: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Radio {
+    own: Option<Mac>,
+    tries: Tries,
+    /// The sending and step whose frame was the last one.
+    current: Option<(usize, usize)>,
+    /// A sending that came here and was not sent yet, with the packets that came behind it.
+    holds: Option<(usize, BTreeSet<u64>)>,
+}
+
+pub(super) struct Track {
+    target: Target,
+    names: Vec<String>,
+    radios: BTreeMap<usize, Radio>,
+    /// The interface of the endpoint from which it leaves, and the radio that sends its packets.
+    source: (Option<usize>, Option<usize>),
+    pub(super) sendings: Vec<Sending>,
+}
+
+impl Track {
+    /// `names` are those of the interfaces.
+    pub(super) fn new(target: Target, names: Vec<String>) -> Track {
+        Track { target, names, radios: BTreeMap::new(), source: (None, None), sendings: Vec::new() }
+    }
+
+    pub(super) fn hear(&mut self, seen: &Seen<'_>) {
+        let segment = seen.segment.filter(|segment| self.target.is_in(segment));
+        match (seen.air, segment) {
+            (Some(air), segment) if seen.is_inbound => self.hear_in(seen, air, segment),
+            (Some(air), segment) => self.hear_out(seen, air, segment),
+            (None, Some(segment)) => self.hear_packet(seen, &segment),
+            (None, None) => self.hear_behind(seen),
+        }
+    }
+
+    /// Another packet that leaves the endpoint is behind it at the radio there.
+    fn hear_behind(&mut self, seen: &Seen<'_>) {
+        let (Some(endpoint), Some(radio)) = self.source else { return };
+        let holds = self.radios.get_mut(&radio).and_then(|radio| radio.holds.as_mut());
+        if let (Some((_, behind)), Some(segment)) = (holds, seen.segment)
+            && !seen.is_inbound
+            && seen.interface == endpoint
+        {
+            behind.insert(segment.name);
+        }
+    }
+
+    fn name(&self, interface: usize) -> String {
+        self.names.get(interface).cloned().unwrap_or_default()
+    }
+
+    fn hear_packet(&mut self, seen: &Seen<'_>, segment: &Segment) {
+        let passage = Passage {
+            at_ns: seen.at,
+            interface: seen.interface,
+            place: self.name(seen.interface),
+            hop_limit: segment.hops,
+            said: seen.said.clone(),
+        };
+        let was_here = |sending: &Sending| {
+            sending.steps.iter().any(|step| match step {
+                Step::Left(known) => !seen.is_inbound && known.interface == seen.interface,
+                Step::Came(known) => seen.is_inbound && known.interface == seen.interface,
+                Step::Hop(_) => false,
+            })
+        };
+        let known = self.sendings.iter().rposition(|it| it.name == segment.name && !was_here(it));
+        let nth = known.unwrap_or_else(|| self.begin(segment));
+        let step = if seen.is_inbound { Step::Came(passage) } else { Step::Left(passage) };
+        self.sendings[nth].steps.push(step);
+        if !seen.is_inbound {
+            self.source.0 = Some(seen.interface);
+            if let Some(radio) = self.source.1 {
+                self.radios.entry(radio).or_default().holds = Some((nth, BTreeSet::new()));
+            }
+        }
+    }
+
+    fn begin(&mut self, segment: &Segment) -> usize {
+        self.sendings.push(Sending { name: segment.name, ..Sending::default() });
+        self.sendings.len() - 1
+    }
+
+    fn hear_out(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: Option<Segment>) {
+        let radio = self.radios.entry(seen.interface).or_default();
+        radio.own = air.from.or(radio.own);
+        let is_from_source = |segment: Segment| segment.flow.0.ip() == self.target.segment.flow.0.ip();
+        // The first station that sends its host's packets is the one at the host.
+        if air.kind == Kind::Data && self.source.1.is_none() && seen.segment.is_some_and(is_from_source) {
+            self.source.1 = Some(seen.interface);
+        }
+        let (lost, is_given_up) = seen.mac.as_deref().map(outcome).unwrap_or_default();
+        match air.kind {
+            Kind::Rts => {
+                if radio.tries.to != air.to || radio.tries.count == 0 {
+                    radio.tries = Tries { to: air.to, first: seen.at, ..Tries::default() };
+                }
+                radio.tries.count += 1;
+                radio.tries.airtime_ns += air.airtime_ns;
+                radio.tries.lost.extend(lost);
+                if is_given_up {
+                    self.give_up(seen.interface);
+                }
+            }
+            Kind::Data => match segment {
+                Some(segment) => {
+                    let place = self.place_of_hop(seen, air, &segment);
+                    let Some(hop) = self.hop(place) else { return };
+                    hop.data += 1;
+                    hop.airtime_ns += air.airtime_ns;
+                    hop.lost.extend(lost);
+                    hop.is_given_up |= is_given_up;
+                }
+                None => {
+                    radio.tries = Tries::default();
+                    radio.current = None;
+                    let passes =
+                        |behind: &BTreeSet<u64>| seen.segment.is_some_and(|it| behind.contains(&it.name));
+                    if radio.holds.as_ref().is_some_and(|(_, behind)| passes(behind)) {
+                        radio.holds = None;
+                    }
+                }
+            },
+            Kind::Cts | Kind::Ack => {}
+        }
+    }
+
+    fn hop(&mut self, (sending, step): (usize, usize)) -> Option<&mut Hop> {
+        match self.sendings.get_mut(sending)?.steps.get_mut(step)? {
+            Step::Hop(hop) => Some(hop),
+            _ => None,
+        }
+    }
+
+    /// The last RTS of a packet went unanswered. Its data frame may have left before.
+    fn give_up(&mut self, interface: usize) {
+        let Some(radio) = self.radios.get_mut(&interface) else { return };
+        let tries = std::mem::take(&mut radio.tries);
+        if let Some(place) = radio.current.take() {
+            if let Some(hop) = self.hop(place) {
+                add(hop, tries);
+                hop.is_given_up = true;
+            }
+            return;
+        }
+        let Some((sending, _)) = radio.holds else { return };
+        let why = tries.lost.last().map_or(String::new(), |lost| format!(", the last: {lost}"));
+        let text = format!("{} RTS without a CTS{why}", tries.count);
+        if let Some(sending) = self.sendings.get_mut(sending) {
+            sending.given_up_behind.push(text);
+        }
+    }
+
+    /// The hop of a data frame that leaves: its first try begins one.
+    fn place_of_hop(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: &Segment) -> (usize, usize) {
+        let number = air.number.unwrap_or_default();
+        let is_it =
+            |hop: &Hop| hop.interface == seen.interface && hop.to_mac == air.to && hop.number == number;
+        let known = self.find(segment, |step| matches!(step, Step::Hop(hop) if is_it(hop)));
+        let place = known.unwrap_or_else(|| {
+            let sending = self.waiting_at(seen.interface, segment).unwrap_or_else(|| self.begin(segment));
+            let hop = self.new_hop(seen, air, sending);
+            self.sendings[sending].given_up_behind.clear();
+            self.sendings[sending].steps.push(Step::Hop(hop));
+            (sending, self.sendings[sending].steps.len() - 1)
+        });
+        let radio = self.radios.entry(seen.interface).or_default();
+        let tries = std::mem::take(&mut radio.tries);
+        radio.current = Some(place);
+        radio.holds = None;
+        if tries.to == air.to
+            && let Some(hop) = self.hop(place)
+        {
+            add(hop, tries);
+        }
+        place
+    }
+
+    /// The step of the newest sending of that packet for which `is_it` holds.
+    fn find(&self, segment: &Segment, is_it: impl Fn(&Step) -> bool) -> Option<(usize, usize)> {
+        let sendings = self.sendings.iter().enumerate().rev();
+        sendings
+            .filter(|(_, sending)| sending.name == segment.name)
+            .find_map(|(nth, sending)| sending.steps.iter().rposition(&is_it).map(|step| (nth, step)))
+    }
+
+    /// The first sending of that packet that has come to this radio, or left an endpoint, and is on no further hop.
+    fn waiting_at(&self, interface: usize, segment: &Segment) -> Option<usize> {
+        self.sendings.iter().position(|sending| {
+            sending.name == segment.name
+                && match sending.steps.last() {
+                    Some(Step::Hop(hop)) => hop.heard_at == Some(interface),
+                    Some(Step::Left(_)) | None => true,
+                    Some(Step::Came(_)) => false,
+                }
+        })
+    }
+
+    fn new_hop(&self, seen: &Seen<'_>, air: OnAir<'_>, sending: usize) -> Hop {
+        let tries = self.radios.get(&seen.interface).map(|radio| &radio.tries);
+        let first = tries.filter(|tries| tries.to == air.to && tries.count > 0);
+        let first_try_ns = first.map_or(seen.at, |tries| tries.first);
+        let came = match self.sendings[sending].steps.last() {
+            Some(Step::Hop(hop)) => hop.heard_ns,
+            Some(Step::Left(passage)) => Some(passage.at_ns),
+            _ => None,
+        };
+        let named = seen.mac.as_deref().and_then(|mac| mac.strip_prefix("for ")?.split_once(", "));
+        Hop {
+            interface: seen.interface,
+            to_mac: air.to,
+            number: air.number.unwrap_or_default().to_vec(),
+            from: self.name(seen.interface),
+            to: named.map_or_else(|| self.station(air.to), |(name, _)| name.to_owned()),
+            waited_ns: came.map(|came| (first_try_ns - came).max(0)),
+            first_try_ns,
+            said: seen.said.clone(),
+            ..Hop::default()
+        }
+    }
+
+    /// The name of a station's interface, or its address.
+    fn station(&self, mac: Mac) -> String {
+        let known = self.radios.iter().find(|(_, radio)| radio.own == Some(mac));
+        known.map_or_else(
+            || mac.map(|byte| format!("{byte:02x}")).join(":"),
+            |(interface, _)| self.name(*interface),
+        )
+    }
+
+    fn hear_in(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: Option<Segment>) {
+        let own = self.radios.entry(seen.interface).or_default().own;
+        match (air.kind, segment) {
+            (Kind::Data, Some(segment)) => self.hear_segment(seen, air, &segment),
+            (Kind::Data, None) => {
+                let radio = self.radios.entry(seen.interface).or_default();
+                if let (Some((_, behind)), Some(segment)) = (&mut radio.holds, seen.segment)
+                    && own == Some(air.to)
+                {
+                    behind.insert(segment.name);
+                }
+            }
+            (Kind::Cts, _) if own == Some(air.to) => {
+                let radio = self.radios.entry(seen.interface).or_default();
+                radio.tries.airtime_ns += air.airtime_ns;
+            }
+            (Kind::Ack, _) if own == Some(air.to) => {
+                let radio = self.radios.entry(seen.interface).or_default();
+                if let Some(hop) = radio.current.take().and_then(|place| self.hop(place)) {
+                    hop.is_answered = true;
+                    hop.airtime_ns += air.airtime_ns;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A data frame with the segment, for this station or another one.
+    fn hear_segment(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: &Segment) {
+        let number = air.number.unwrap_or_default();
+        let is_it = |hop: &Hop| hop.to_mac == air.to && hop.number == number;
+        let here = self.name(seen.interface);
+        let own = self.radios.get(&seen.interface).and_then(|radio| radio.own);
+        let Some(place) = self.find(segment, |step| matches!(step, Step::Hop(hop) if is_it(hop))) else {
+            return;
+        };
+        let Some(hop) = self.hop(place) else { return };
+        if own != Some(air.to) && hop.to != here {
+            return;
+        }
+        hop.taken = hop.taken.take().or_else(|| seen.said.clone());
+        if hop.heard_at.is_none() {
+            hop.heard_at = Some(seen.interface);
+            hop.heard_ns = Some(seen.at + air.airtime_ns);
+            self.radios.entry(seen.interface).or_default().holds = Some((place.0, BTreeSet::new()));
+        }
+    }
+}
+
+fn add(hop: &mut Hop, tries: Tries) {
+    hop.rts += tries.count;
+    hop.airtime_ns += tries.airtime_ns;
+    hop.lost.extend(tries.lost);
+}
+
+/// The cause of a try's loss, and whether it was the last one.
+fn outcome(mac: &str) -> (Option<String>, bool) {
+    let part = |part: &str| match part.strip_prefix("no answer: ") {
+        Some(why) => Some(why.to_owned()),
+        None => part.contains(" answered, but that was ").then(|| part.to_owned()),
+    };
+    (mac.split("; ").find_map(part), mac.ends_with("; the packet is given up"))
+}

@@ -1,0 +1,236 @@
+//! Names under which two captures know the same frame or packet, and which of both had it first.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+
+use crate::inspect::capture::packets::{Air, Layers, layers};
+use crate::inspect::capture::source::Packet;
+
+/// The most names of a file that are kept. All files keep those with the lowest hashes, and so the same.
+const MOST: usize = 1 << 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Out,
+    In,
+}
+
+/// A frame in one file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    pub(super) at: i64,
+    pub(super) frame: u64,
+    way: Option<Way>,
+    /// The hop limit of its IP packet.
+    hops: u8,
+    /// It was seen at a radio, below the IP packets of the same host.
+    is_radio: bool,
+}
+
+/// The order in time of two sights of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first one caused the second one.
+    Forth,
+    Back,
+    /// Both heard the same frame in the air.
+    Together,
+}
+
+impl Sight {
+    pub(super) fn order(&self, other: &Sight) -> Option<Order> {
+        let by = |is_first: bool| Some(if is_first { Order::Forth } else { Order::Back });
+        match (self.way?, other.way?) {
+            (Way::Out, Way::In) => Some(Order::Forth),
+            (Way::In, Way::Out) => Some(Order::Back),
+            _ if self.hops != other.hops => by(self.hops > other.hops),
+            // Packets leave a host through its radio, and come in through it.
+            (Way::Out, Way::Out) if self.is_radio != other.is_radio => by(other.is_radio),
+            (Way::In, Way::In) if self.is_radio != other.is_radio => by(self.is_radio),
+            (Way::In, Way::In) if self.is_radio => Some(Order::Together),
+            _ => None,
+        }
+    }
+}
+
+/// The names of a file's frames that only one frame of the file has.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    names: BTreeMap<u64, Option<Sight>>,
+    most: usize,
+    content: DefaultHasher,
+}
+
+impl Heard {
+    pub(super) fn new() -> Heard {
+        Heard { most: MOST, ..Heard::default() }
+    }
+
+    pub(super) fn hear(&mut self, link: DataLink, packet: &Packet) {
+        (packet.at, &packet.block.data).hash(&mut self.content);
+        let found = layers(link, &packet.block.data);
+        let sight = Sight {
+            at: packet.at,
+            frame: packet.frame,
+            way: way(packet),
+            hops: found.ip.and_then(hop_limit).unwrap_or(0),
+            is_radio: found.air.is_some(),
+        };
+        for name in names(&found) {
+            self.note(name, sight);
+        }
+    }
+
+    fn note(&mut self, name: u64, sight: Sight) {
+        if self.names.len() >= self.most && self.names.last_key_value().is_some_and(|(last, _)| name > *last)
+        {
+            return;
+        }
+        self.names.entry(name).and_modify(|known| *known = None).or_insert(Some(sight));
+        if self.names.len() > self.most {
+            self.names.pop_last();
+        }
+    }
+
+    /// A number that files with the same packets at the same times share.
+    pub(super) fn content(&self) -> u64 {
+        self.content.finish()
+    }
+
+    /// The sights of frames that both files have once.
+    pub(super) fn common<'a>(&'a self, other: &'a Heard) -> impl Iterator<Item = (Sight, Sight)> + 'a {
+        self.names.iter().filter_map(|(name, ours)| Some(((*ours)?, (*other.names.get(name)?)?)))
+    }
+}
+
+fn way(packet: &Packet) -> Option<Way> {
+    packet.block.options.iter().find_map(|option| match option {
+        EnhancedPacketOption::Flags(flags) => match flags & 3 {
+            1 => Some(Way::In),
+            2 => Some(Way::Out),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// A frame in the air is the same for all that hear it. A packet is the same on one link, and another one behind each
+/// hop; a third name has no hop limit, and is that of both ends.
+fn names(found: &Layers<'_>) -> Vec<u64> {
+    let mut names = Vec::new();
+    // The tries after the second one are alike, and one file may lack another one than the next.
+    if let Some(air) = found.air.filter(|air| air.is_numbered() && !air.is_retry()) {
+        names.push(hash(0, air.0));
+    }
+    let is_again = found.air.is_some_and(Air::is_retry);
+    if let Some(mut packet) = found.ip.filter(|_| !is_again).map(<[u8]>::to_vec) {
+        without_marks(&mut packet);
+        names.push(hash(1, &packet));
+        if found.air.is_none() {
+            without_hops(&mut packet);
+            names.push(hash(2, &packet));
+        }
+    }
+    names
+}
+
+fn hash(kind: u8, bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (kind, bytes).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn is_v4(packet: &[u8]) -> bool {
+    packet[0] >> 4 == 4
+}
+
+fn hop_limit(packet: &[u8]) -> Option<u8> {
+    packet.get(if is_v4(packet) { 8 } else { 7 }).copied()
+}
+
+/// Routers change the field of DSCP and ECN, and with it IPv4's checksum.
+fn without_marks(packet: &mut [u8]) {
+    if is_v4(packet) && packet.len() >= 20 {
+        packet[1] = 0;
+        packet[10..12].fill(0);
+    } else if packet.len() >= 40 {
+        packet[0] &= 0xf0;
+        packet[1] &= 0x0f;
+    }
+}
+
+fn without_hops(packet: &mut [u8]) {
+    let at = if is_v4(packet) { 8 } else { 7 };
+    if let Some(hops) = packet.get_mut(at) {
+        *hops = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(way: Option<Way>, hops: u8, is_radio: bool) -> Sight {
+        Sight { at: 0, frame: 1, way, hops, is_radio }
+    }
+
+    #[test]
+    fn what_left_was_before_what_came_and_the_radio_is_below_the_host() {
+        use Order::{Back, Forth, Together};
+        let (left, came) = (Some(Way::Out), Some(Way::In));
+        for (ours, other, order) in [
+            (sight(left, 64, false), sight(came, 64, false), Some(Forth)),
+            (sight(came, 64, false), sight(left, 64, false), Some(Back)),
+            // Two relays: the hop limit falls on the way.
+            (sight(came, 62, false), sight(came, 63, false), Some(Back)),
+            (sight(left, 64, false), sight(left, 64, true), Some(Forth)),
+            (sight(came, 64, false), sight(came, 64, true), Some(Back)),
+            (sight(came, 64, true), sight(came, 64, true), Some(Together)),
+            (sight(left, 64, false), sight(left, 64, false), None),
+            (sight(None, 64, true), sight(came, 64, true), None),
+        ] {
+            assert_eq!(ours.order(&other), order, "{ours:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_two_frames_of_a_file_are_no_names() {
+        let mut heard = Heard::new();
+        heard.note(7, sight(None, 0, false));
+        heard.note(8, sight(None, 0, false));
+        heard.note(7, sight(None, 0, false));
+        let found: Vec<_> = heard.common(&heard).collect();
+        assert_eq!(found.len(), 1);
+    }
+
+    /// Each file keeps the same part of what all have heard.
+    #[test]
+    fn files_of_any_length_keep_the_same_names_in_bounded_memory() {
+        let hear = |numbers: &mut dyn Iterator<Item = u64>| {
+            let mut heard = Heard { most: 100, ..Heard::default() };
+            numbers.for_each(|number| heard.note(hash(9, &number.to_le_bytes()), sight(None, 0, false)));
+            heard
+        };
+        let (short, long) = (hear(&mut (0..5_000)), hear(&mut (0..10_000)));
+        assert_eq!((short.names.len(), long.names.len()), (100, 100));
+        let common = short.common(&long).count();
+        assert!(common > 30, "{common}");
+    }
+
+    #[test]
+    fn a_packet_keeps_one_name_over_hops_and_marks_and_has_another_on_each_link() {
+        let mut packet = vec![0x45, 0, 0, 24, 0, 0, 0, 0, 64, 6, 1, 2, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4];
+        let of = |packet: &[u8]| names(&Layers { air: None, ip: Some(packet) });
+        let first = of(&packet);
+        (packet[1], packet[10]) = (3, 9);
+        assert_eq!(of(&packet), first);
+        packet[8] = 63;
+        let behind = of(&packet);
+        assert!(behind[0] != first[0] && behind[1] == first[1]);
+        packet[23] = 5;
+        assert_ne!(of(&packet)[1], first[1]);
+    }
+}

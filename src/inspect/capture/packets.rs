@@ -1,0 +1,162 @@
+//! Finds the 802.11 frame and the IP packet in the bytes of a captured packet, of whatever link.
+
+use pcap_file::DataLink;
+
+use super::ethernet;
+
+/// LLC and SNAP headers with the types of IPv4 and IPv6.
+const SNAP: [[u8; 8]; 2] = [[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]];
+const FCS: usize = 4;
+/// In the second byte of Frame Control.
+const TO_AND_FROM_DS: u8 = 0x03;
+const RETRY: u8 = 0x08;
+/// The first byte of Frame Control has the type, and the subtype's bit of QoS data.
+const TYPE: u8 = 0x0c;
+const CONTROL: u8 = 0x04;
+const DATA: u8 = 0x08;
+const QOS: u8 = 0x80;
+
+/// An 802.11 frame without its FCS.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Air<'a>(pub(super) &'a [u8]);
+
+impl<'a> Air<'a> {
+    /// Frames without a sequence number are alike: RTS, CTS and ACK.
+    pub(super) fn is_numbered(self) -> bool {
+        self.0[0] & TYPE != CONTROL
+    }
+
+    pub(super) fn is_retry(self) -> bool {
+        self.0[1] & RETRY != 0
+    }
+
+    /// The address of its receiver.
+    pub(super) fn to(self) -> Option<[u8; 6]> {
+        self.0.get(4..)?.first_chunk().copied()
+    }
+
+    fn ip(self) -> Option<&'a [u8]> {
+        const ADDRESS: usize = 6;
+        let (kind, flags) = (self.0[0], self.0[1]);
+        let fourth = if flags & TO_AND_FROM_DS == TO_AND_FROM_DS { ADDRESS } else { 0 };
+        let qos = if kind & QOS == 0 { 0 } else { 2 };
+        let body = self.0.get(24 + fourth + qos..).filter(|_| kind & TYPE == DATA)?;
+        SNAP.iter().find_map(|snap| body.strip_prefix(snap))
+    }
+}
+
+/// The layers in a packet's bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Layers<'a> {
+    pub(super) air: Option<Air<'a>>,
+    /// An IP packet, without what its link has added to it.
+    pub(super) ip: Option<&'a [u8]>,
+}
+
+pub(super) fn layers(link: DataLink, bytes: &[u8]) -> Layers<'_> {
+    let air = match link {
+        DataLink::IEEE802_11_RADIOTAP => behind_radiotap(bytes),
+        DataLink::IEEE802_11 => Some(bytes),
+        _ => None,
+    };
+    let air = air.filter(|frame| frame.len() >= 10).map(Air);
+    let ip = match link {
+        DataLink::IEEE802_11_RADIOTAP | DataLink::IEEE802_11 => air.and_then(Air::ip),
+        DataLink::ETHERNET => Some(ethernet::payload(bytes)),
+        DataLink::LINUX_SLL => bytes.get(16..),
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => Some(bytes),
+        _ => None,
+    };
+    Layers { air, ip: ip.and_then(whole) }
+}
+
+/// The frame behind the radiotap header, without the FCS that the header's flags announce.
+fn behind_radiotap(bytes: &[u8]) -> Option<&[u8]> {
+    let len = usize::from(u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?));
+    let has_fcs = flags(bytes).is_some_and(|flags| flags & 0x10 != 0);
+    bytes.get(len..bytes.len().checked_sub(if has_fcs { FCS } else { 0 })?)
+}
+
+/// The field of flags, which follows TSFT.
+fn flags(bytes: &[u8]) -> Option<u8> {
+    let (present, at) = first_field(bytes)?;
+    let (tsft, flags) = (present & 1, present & 2);
+    let at = if tsft == 0 { at } else { at.next_multiple_of(8) + 8 };
+    (flags != 0).then(|| bytes.get(at).copied()).flatten()
+}
+
+/// The words of what is present, and where the first field is. More such words may follow.
+fn first_field(bytes: &[u8]) -> Option<(u32, usize)> {
+    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let (first, mut at) = (word(4)?, 4);
+    while word(at)? >> 31 != 0 {
+        at += 4;
+    }
+    Some((first, at + 4))
+}
+
+/// An IP packet without the padding of its link.
+fn whole(packet: &[u8]) -> Option<&[u8]> {
+    let len = match packet.first()? >> 4 {
+        4 => u16::from_be_bytes(*packet.get(2..)?.first_chunk()?).into(),
+        6 => usize::from(u16::from_be_bytes(*packet.get(4..)?.first_chunk()?)) + 40,
+        _ => return None,
+    };
+    // A length of 0 is that of a packet which the device was to cut in parts.
+    Some(if len == 0 { packet } else { packet.get(..len).unwrap_or(packet) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(len: u8) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, len, 0, 0, 0, 0, 64, 6];
+        packet.resize(usize::from(len), 7);
+        packet
+    }
+
+    /// A data frame behind a radiotap header with TSFT and these flags.
+    fn radio(flags: u8, fcs: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0, 0, 17, 0, 3, 0, 0, 0];
+        frame.extend([9; 8]);
+        frame.extend([flags, 0x88, 0, 0, 0]);
+        frame.extend([1; 6]);
+        frame.extend([2; 14]);
+        // The control of QoS.
+        frame.extend([0, 0]);
+        frame.extend(SNAP[0]);
+        frame.extend(ip(40));
+        frame.extend(fcs);
+        frame
+    }
+
+    #[test]
+    fn an_fcs_is_taken_off_where_the_header_announces_one() {
+        for (flags, fcs) in [(0x10, &[1, 2, 3, 4][..]), (0x02, &[])] {
+            let bytes = radio(flags, fcs);
+            let found = layers(DataLink::IEEE802_11_RADIOTAP, &bytes);
+            assert_eq!(found.ip, Some(&ip(40)[..]), "{flags}");
+            let air = found.air.expect("a frame");
+            assert_eq!((air.0.len(), air.to()), (26 + 8 + 40, Some([1; 6])), "{flags}");
+        }
+    }
+
+    #[test]
+    fn padding_of_ethernet_is_no_part_of_the_packet() {
+        let mut frame = vec![0; 14];
+        frame.extend(ip(30));
+        frame.extend([0; 16]);
+        assert_eq!(layers(DataLink::ETHERNET, &frame).ip, Some(&ip(30)[..]));
+    }
+
+    #[test]
+    fn bytes_that_are_cut_off_hold_nothing_and_break_nothing() {
+        let bytes = radio(0x10, &[1, 2, 3, 4]);
+        for link in [DataLink::IEEE802_11_RADIOTAP, DataLink::IEEE802_11, DataLink::ETHERNET, DataLink::RAW] {
+            (0..bytes.len()).for_each(|len| {
+                layers(link, &bytes[..len]);
+            });
+        }
+    }
+}
