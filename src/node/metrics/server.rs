@@ -94,7 +94,8 @@ pub(crate) fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static st
     let question = lines.next().unwrap_or_default();
     let is_host = |line: &str| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
+        // A field with a space in its name, or a continued one, may be a Host field to others.
+        name.trim().eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
     };
     let hosts: Vec<String> = lines.take_while(|line| !line.is_empty()).filter_map(is_host).collect();
     // RFC 9112 §3.2: exactly one in HTTP/1.1. HTTP/1.0 clients may send none, and browsers do not use it.
@@ -171,6 +172,8 @@ mod tests {
             ("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405"),
             ("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400"),
             ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\n\r\n", "HTTP/1.1 400"),
+            ("GET /metrics HTTP/1.1\r\nHost : evil.example\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400"),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n Host: evil.example\r\n\r\n", "HTTP/1.1 400"),
         ] {
             let heard = ask(address, asked).await;
             assert!(heard.starts_with(wanted), "{asked}: {heard}");

@@ -29,7 +29,8 @@ const BUFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub struct StationOffer {
     listener: OwnedFd,
-    readers: Vec<OwnedFd>,
+    /// With their users.
+    readers: Vec<(OwnedFd, u32)>,
 }
 
 impl StationOffer {
@@ -44,8 +45,11 @@ impl StationOffer {
     /// Tells all readers, if there are any. A reader that has not read the facts before misses these.
     pub fn tell(&mut self, facts: impl FnOnce() -> Vec<LinkFacts>) {
         while let Ok(reader) = accept_with(&self.listener, FLAGS) {
-            if self.readers.len() < MOST_READERS {
-                self.readers.push(reader);
+            let Ok(peer) = socket_peercred(&reader) else { continue };
+            self.readers.push((reader, peer.uid.as_raw()));
+            if self.readers.len() > MOST_READERS {
+                let users: Vec<_> = self.readers.iter().map(|(_, user)| *user).collect();
+                self.readers.remove(goes(&users));
             }
         }
         if self.readers.is_empty() {
@@ -54,7 +58,7 @@ impl StationOffer {
         // Without a station this message stands alone: an empty one would read as an end.
         let mut told = Message::new(0, 0, 0).finish();
         facts().iter().for_each(|facts| told.extend(message(facts).finish()));
-        self.readers.retain(|reader| {
+        self.readers.retain(|(reader, _)| {
             let sent = send(reader, &told, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
             sent.is_ok() || sent == Err(Errno::AGAIN)
         });
@@ -95,6 +99,13 @@ impl OfferReader {
             }
         }
     }
+}
+
+/// The reader that has no place: the newest of the user with the most, so that no user keeps the others out.
+fn goes(users: &[u32]) -> usize {
+    let readers_of = |user: u32| users.iter().filter(|other| **other == user).count();
+    let newest = users.iter().enumerate().max_by_key(|(_, user)| readers_of(**user));
+    newest.map_or(0, |(nth, _)| nth)
 }
 
 fn address(device: &str) -> io::Result<SocketAddrUnix> {
@@ -138,6 +149,13 @@ mod tests {
         assert_eq!(reader.read(at).expect("it lives"), Some(Vec::new()), "it has no station any more");
         drop(offer);
         assert!(reader.read(at).is_err() && OfferReader::open(&device).is_err());
+    }
+
+    #[test]
+    fn a_user_that_takes_every_place_keeps_no_other_out() {
+        assert_eq!(goes(&[7, 7, 7, 7, 7, 7, 7, 7, 0]), 7);
+        assert_eq!(goes(&[7, 7, 7, 7, 7, 7, 7, 0, 7]), 8);
+        assert_eq!(goes(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 8, "the newest, where all have one");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use hopwise_core::trace::DropReason;
 
 use super::messages::{ADDRESS_TYPE, HOP_COUNT, PATH_METRIC, Rerr, RouteMessage, SEQ_NUM, rrep_ack};
 use super::tests::{Alone, messages_of, settings, way};
-use super::{HOP_LIMIT, Trust};
+use super::{Cx, HOP_LIMIT, Routing, Trust};
 use crate::on_demand::OnDemand;
-use crate::on_demand::testing::scenarios::{self, reasons};
-use crate::on_demand::testing::{LINK, address};
+use crate::on_demand::testing::scenarios::{self, reasons, seconds};
+use crate::on_demand::testing::{Ends, LINK, address};
 use crate::rfc5444::{Message, Packet, Tlv};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
@@ -129,6 +129,50 @@ fn a_neighbour_that_speaks_without_end_is_heard_and_answered_at_its_rate() {
     assert_eq!(messages_of(&orders).len(), 200);
     assert!(reasons(&orders).contains(&DropReason::RoutingRateLimited));
     assert_eq!(messages_of(&alone.hear_message(3, asks)).len(), 1, "another neighbour has its own");
+}
+
+/// Addresses that no neighbour has.
+fn made_up() -> impl Iterator<Item = Ipv4Addr> {
+    (0..4_096).map(|nth| Ipv4Addr::from_bits(0x0a01_0000 + nth))
+}
+
+/// Lets a second pass, and returns what the router sends at its end.
+fn a_second_later(alone: &mut Alone) -> Vec<(NextHop, Message)> {
+    alone.now += seconds(1);
+    alone.router.handle_timeout(&Cx { now: alone.now, endpoint: &Ends::default() });
+    messages_of(&alone.orders())
+}
+
+#[test]
+fn made_up_neighbours_are_asked_no_oftener_than_neighbours_are_answered() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    let request = Packet::of(way(9, 30, 7, 1).rreq()).bytes().expect("short enough");
+    let in_a_second = |alone: &mut Alone| {
+        let again = a_second_later(alone).len();
+        let hear = |from| alone.hear(from, from, HOP_LIMIT, &request);
+        again + messages_of(&made_up().flat_map(hear).collect::<Vec<_>>()).len()
+    };
+    let sent = [0; 4].map(|_| in_a_second(&mut alone));
+    assert!(sent[0] > 100 && sent.iter().all(|sent| *sent <= 800), "{sent:?}");
+}
+
+#[test]
+fn neighbours_that_answered_nothing_keep_no_place_from_a_new_one() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    let request = Packet::of(way(9, 30, 7, 1).rreq()).bytes().expect("short enough");
+    let all: Vec<_> = made_up().collect();
+    for some in all.chunks(256) {
+        some.iter().for_each(|from| drop(alone.hear(*from, *from, HOP_LIMIT, &request)));
+        a_second_later(&mut alone);
+    }
+    (0..3).for_each(|_| drop(a_second_later(&mut alone)));
+    alone.reply(3, 8, 5, 3);
+    assert_eq!(
+        alone.router.next_hop(alone.now, address(8).into()).map(|(_, via)| via),
+        Some(address(3).into())
+    );
 }
 
 #[test]

@@ -75,13 +75,15 @@ impl Neighbours {
         }
     }
 
-    /// Removes the neighbour that was silent for longest, among those that were only heard.
+    /// Removes the neighbour that was silent for longest, among those that were only heard. A
+    /// blacklisted one goes if there is none: made-up addresses on the blacklist must not keep neighbours out.
     fn give_up_oldest(&mut self) -> bool {
         let is_idle = |known: &Neighbour| {
-            known.state == State::Heard && known.awaited.is_none() && known.watched.is_none()
+            known.state != State::Confirmed && known.awaited.is_none() && known.watched.is_none()
         };
         let idle = self.0.iter().filter(|(_, known)| is_idle(known));
-        let oldest = idle.min_by_key(|(_, known)| known.heard).map(|(address, _)| *address);
+        let place = |known: &Neighbour| (known.state != State::Heard, known.heard);
+        let oldest = idle.min_by_key(|(_, known)| place(known)).map(|(address, _)| *address);
         oldest.is_some_and(|oldest| self.0.remove(&oldest).is_some())
     }
 
@@ -176,6 +178,9 @@ impl Aodvv2 {
     /// Requests an acknowledgement of a neighbour, unless one is due, and holds its newest request until then.
     pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Message) {
         if !self.neighbours.is_asked(via.from) {
+            if !self.may_answer(now, via) {
+                return;
+            }
             self.neighbours.await_ack(via.from, now + self.settings.rrep_ack_sent_timeout, None);
             self.tell_neighbour(via, vec![rrep_ack(true)]);
         }
@@ -242,7 +247,9 @@ impl Aodvv2 {
         awaited.tries += 1;
         awaited.until = cx.now + wait;
         let again = awaited.reply.clone().into_iter().chain([rrep_ack(true)]).collect();
-        self.tell_neighbour(via, again);
+        if self.may_answer(cx.now, via) {
+            self.tell_neighbour(via, again);
+        }
     }
 
     fn ask_for_life(&mut self, now: Instant, via: Via) {

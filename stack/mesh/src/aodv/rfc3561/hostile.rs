@@ -117,6 +117,27 @@ fn signed_messages_are_heard_once_and_others_are_not() {
 }
 
 #[test]
+fn neighbours_that_ask_without_end_are_answered_at_the_rate_of_one_and_of_all() {
+    let mut alone = Alone::new(settings());
+    let mut id = 0;
+    let mut answers = |from: usize| {
+        let of_each: Vec<_> = (0..1_000)
+            .flat_map(|_| {
+                id += 1;
+                // Each is of another origin, so that the rate of origins stops none.
+                let origin = Ipv4Addr::from_bits(0x0a01_0000 + id);
+                let rreq = Message::Rreq(Rreq { origin, ..request(id, from, 0, None) });
+                alone.hear(from, Cast::ToAll, &bytes_of(&rreq, &[]))
+            })
+            .collect();
+        (messages(&of_each).len(), reasons(&of_each).len())
+    };
+    assert_eq!(answers(2), (200, 800));
+    let of_others: usize = (3..9).map(|from| answers(from).0).sum();
+    assert_eq!(of_others, 600, "four times as many in all");
+}
+
+#[test]
 fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
     // Routers on the path delay requests at random.
     let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
