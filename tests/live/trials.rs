@@ -229,7 +229,6 @@ fn flows_between_namespaces_start_stop_and_have_their_size() {
     }
 }
 
-/// No radio is less than a nanosecond late, so that no run counts.
 #[test]
 fn a_run_between_namespaces_keeps_the_traces_of_its_endpoints() {
     if !can_run("a_run_between_namespaces_keeps_the_traces_of_its_endpoints", &[]) {
@@ -257,6 +256,7 @@ fn a_run_between_namespaces_keeps_the_traces_of_its_endpoints() {
     assert_eq!(run("kernel", &[]), [None, None, None], "the kernel's TCP tells nothing");
 }
 
+/// No radio is less than a nanosecond late, so that no run counts.
 #[test]
 fn runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial() {
     let test = "runs_that_do_not_count_are_repeated_only_within_the_time_of_the_trial";
