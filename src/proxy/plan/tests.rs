@@ -70,7 +70,7 @@ fn numbers_that_are_none_are_refused_with_what_is_accepted() {
         ("--acks 4 --outage 10 --rtt nan --rttvar .3", "the RTT has to be above 0"),
         ("--acks 4 --outage 10 --rtt 1 --rttvar 0", "the RTT's variation has to be above 0"),
         ("--acks 4 --outage 1e99 --rtt 1 --rttvar .3", "at most 86400 seconds"),
-        ("--acks 4 --outage ten --rtt 1 --rttvar .3", "--outage: `ten` is no number"),
+        ("--acks 4 --outage ten --rtt 1 --rttvar .3", "--outage: `ten` is no time; accepted: seconds"),
         ("--acks 4 --outage 10 --rtt 1 --rttvar .3 --margin 2", "the margin has to be above 0 and at most 1"),
         (
             "--mode best --acks 4 --outage 10 --rtt 1 --rttvar .3",
