@@ -272,9 +272,8 @@ impl Chart {
 
     /// Keeps the numbers of a shape; NaN is none.
     pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
-        let cell = |number: f64| match number.is_nan() {
-            true => String::new(),
-            false => format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        let cell = |number: f64| {
+            format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').replace("NaN", "")
         };
         let title = title.replace(['"', '\n', '|'], " ");
         let _ = writeln!(self.numbers, "{kind}|{class}|{}|{}|{title}", cell(x), cell(y));

@@ -161,7 +161,7 @@ fn runs_that_came_to_the_same_are_seen_one_by_one() {
     let heights: std::collections::BTreeSet<_> =
         dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
     assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
-    assert!(figure.contains("run|a0|200|1|arm0, seed 1: 200"), "runs can be taken away");
+    assert!(figure.contains("run|run a0|200|1|arm0, seed 1: 200"), "runs can be taken away");
 }
 
 #[test]

@@ -56,8 +56,7 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
             chart.whisker((*low, *high), middle, &format!("whisker {class}"));
         }
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
-        chart.tell("ratio", &class, (*ratio, f64::NAN), &title);
-        chart.spot((chart.across(*ratio), middle), 5.0, &format!("mark {class}"), &title);
+        put(&mut chart, ("ratio", *ratio, f64::NAN), (middle, 5.0), &format!("mark {class}"), &title);
     }
     let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
     figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading(view, of))
@@ -76,6 +75,18 @@ fn reading(view: &View<'_>, of: &Figure) -> String {
     )
 }
 
+/// Draws the dot of a value at a height, and keeps the value with its kind and another number.
+fn put(
+    chart: &mut Chart,
+    (kind, value, other): (&str, f64, f64),
+    (height, radius): (f64, f64),
+    class: &str,
+    title: &str,
+) {
+    chart.tell(kind, class, (value, other), title);
+    chart.spot((chart.across(value), height), radius, class, title);
+}
+
 fn one_line(x: f64, height: f64) -> String {
     format!("<line class=\"one\" x1=\"{x:.1}\" y1=\"8\" x2=\"{x:.1}\" y2=\"{:.1}\"/>", 8.0 + height)
 }
@@ -83,8 +94,8 @@ fn one_line(x: f64, height: f64) -> String {
 /// Every run as a dot, with the mean and its interval.
 pub(super) fn goodputs(view: &View<'_>) -> String {
     let of = |record: &Record| Some(record.result.total.goodput_kbps);
-    let reading = "A small dot is one run, the large dot their mean, whiskers its 95 % interval; the runs of a row stand \
-                   below each other by seed. Runs of one seed shared channel and traffic, which is why arms are \
+    let reading = "A small dot is one run, the large dot their mean, whiskers its 95 % interval; the runs of a row \
+                   stand below each other by seed. Runs of one seed shared channel and traffic, which is why arms are \
                    compared seed by seed and not by these whiskers.";
     strips(view, "fig-goodput", "Goodput of every run", "kbit/s", &of, reading)
 }
@@ -122,8 +133,8 @@ fn strips(
         for (nth, (seed, value)) in values.iter().enumerate() {
             let height = ((nth as f64 + 0.5) / values.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
             let title = format!("{name}, seed {seed}: {}", number(*value));
-            chart.tell("run", &class, (*value, *seed as f64), &title);
-            chart.spot((chart.across(*value), middle + height), 1.6, &format!("run {class}"), &title);
+            let told = ("run", *value, *seed as f64);
+            put(&mut chart, told, (middle + height, 1.6), &format!("run {class}"), &title);
         }
         let Some(summary) = summary else { continue };
         let below = middle + MEAN_BELOW;
@@ -131,8 +142,8 @@ fn strips(
             chart.whisker((low, high), below, &format!("whisker {class}"));
         }
         let title = format!("{name}: mean {}", number(summary.mean));
-        chart.tell("mean", &class, (summary.mean, summary.n as f64), &title);
-        chart.spot((chart.across(summary.mean), below), 3.5, &format!("mark {class}"), &title);
+        let told = ("mean", summary.mean, summary.n as f64);
+        put(&mut chart, told, (below, 3.5), &format!("mark {class}"), &title);
     }
     figure(id, title, &chart.finish(title), reading)
 }
