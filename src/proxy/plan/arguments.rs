@@ -73,7 +73,8 @@ pub(super) enum Switch {
 impl Arguments {
     pub(super) fn asked(&self) -> Result<Ask, Failure> {
         let number = |key: &str, text: &str| {
-            let wanted = format_args!("`{text}` is no time; accepted: seconds, such as 1 or .3, or 300ms, 10s, 2m");
+            let wanted =
+                format_args!("`{text}` is no time; accepted: seconds, such as 1 or .3, or 300ms, 10s, 2m");
             let with_unit = || text.parse::<Time>().map(|time| time.0.as_secs_f64());
             text.parse::<f64>().or_else(|_| with_unit()).map_err(|_| Failure::refused(key, wanted))
         };
