@@ -396,10 +396,7 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 /// A tick's number, with the digits that it needs.
 pub(super) fn number(value: f64) -> String {
     let text = if value.abs() >= 1e4 { format!("{:.0}k", value / 1e3) } else { format!("{value:.4}") };
-    if !text.contains('.') {
-        return text;
-    }
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
 }
 
