@@ -272,11 +272,10 @@ impl Chart {
 
     /// Keeps the numbers of a shape; NaN is none.
     pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
-        let cell = |number: f64| {
-            format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').replace("NaN", "")
-        };
+        let [x, y] = [x, y].map(|number| format!("{number:.6}").replace("NaN", ""));
+        let [x, y] = [&x, &y].map(|cell| cell.trim_end_matches('0').trim_end_matches('.'));
         let title = title.replace(['"', '\n', '|'], " ");
-        let _ = writeln!(self.numbers, "{kind}|{class}|{}|{}|{title}", cell(x), cell(y));
+        let _ = writeln!(self.numbers, "{kind}|{class}|{x}|{y}|{title}");
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
@@ -396,7 +395,10 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 /// A tick's number, with the digits that it needs.
 pub(super) fn number(value: f64) -> String {
     let text = if value.abs() >= 1e4 { format!("{:.0}k", value / 1e3) } else { format!("{value:.4}") };
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if !text.contains('.') {
+        return text;
+    }
+    let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
 }
 

@@ -48,7 +48,6 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     let height = chart.inner_height();
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
-    chart.bar((1.0, 1.0), (8.0, height), "zone", "");
     chart.raw(&one_line(chart.across(1.0), height));
     for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
         let class = view.class(row.arm);
