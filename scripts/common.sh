@@ -76,17 +76,18 @@ need_component() {
     fi
 }
 
-# need_tool CRATE VERSION HOW_LONG: a cargo subcommand, built once into the build folder.
+# need_tool CRATE VERSION HOW_LONG [OPTION…]: a program of crates.io, built once into the build folder.
 need_tool() {
     command -v "$1" > /dev/null && return
     say "installing $1 $2 with cargo into the build folder ($3)"
     missing="cargo could not install $1 $2"
-    local began=$SECONDS
+    local began=$SECONDS crate="$1" version="$2"
+    shift 3
     # Its own build folder: what is asked of our code (flags, lints) is not asked of tools.
     env -u RUSTFLAGS -u RUSTDOCFLAGS CARGO_TARGET_DIR="$tools_dir/build" \
-        cargo install --locked --root "$tools_dir" --version "$2" "$1" 2>&1 | only_progress || return 1
+        cargo install --locked --root "$tools_dir" --version "$version" "$@" "$crate" 2>&1 | only_progress || return 1
     rm -rf "$tools_dir/build"
-    say "installed $1 in $((SECONDS - began)) s"
+    say "installed $crate in $((SECONDS - began)) s"
 }
 
 # Of cargo's output, every fiftieth crate and whatever went wrong.

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use hopwise_host::netlink;
+use hopwise_lab::located::{Document, YamlPath};
+
 use crate::failure::{self, Failure};
 
 pub(crate) mod confine;
@@ -17,4 +20,14 @@ pub(crate) mod stations;
 /// Message of `--check` for an accepted configuration.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {
     failure::say(&format!("{}: accepted", path.display()))
+}
+
+/// The first of a file's interfaces that this machine does not have, where the file names it.
+pub(crate) fn absent<'a>(
+    document: &Document,
+    mut interfaces: impl Iterator<Item = (YamlPath, &'a str)>,
+) -> Option<Failure> {
+    let (at, name) = interfaces.find(|(_, name)| netlink::index_of(name).is_err())?;
+    let problem = format!("no interface is called `{name}` here; name one that `ip link` shows");
+    Some(Failure::Unmet { place: document.pointing_at(&at), problem })
 }

@@ -40,9 +40,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
-    let config = config::load(path)?;
+    let (document, config) = config::load(path)?;
     if is_check {
         return crate::daemon::accepted(path);
+    }
+    if let Some(absent) = config::absent_carrier(&document, &config) {
+        return Err(absent);
     }
     crate::daemon::log::begin();
     serve::run(&config)

@@ -90,6 +90,14 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
 }
 
 #[test]
+fn a_folder_without_papers_is_refused() {
+    let done = Command::new(env!("CARGO_BIN_EXE_hopwise")).args(["claims", "--papers", "docs"]).output();
+    let done = done.expect("it starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(2) && said.contains("it has no folder of a paper"), "{said}");
+}
+
+#[test]
 fn figures_that_are_arithmetic_are_computed_with_the_papers_errata() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plans");
     let papers = out.join("papers");

@@ -179,7 +179,7 @@ fn a_refused_configuration_is_shown_with_line_and_column() {
 fn what_has_no_place_to_run_or_to_ask_is_refused() {
     for (words, wanted) in [
         (&["send", "10.7.0.3"][..], "expected --address ADDRESS"),
-        (&["send", "somewhere", "--kernel-tcp"], "expected an address such as 10.7.0.3"),
+        (&["send", "10.7.0.3:port", "--kernel-tcp"], "expected an address such as 10.7.0.3"),
         (&["send", "10.7.0.3", "--address", "10.7.0.255/24"], "10.7.0.255 is not the address of a host"),
         (&["send", "10.7.0.3", "--address", "10.7.0.2/24", "--kernel", "10.7.0.2/16"], "it is --address"),
         (&["recv", "--address", "fd07::2/64", "--mtu", "1000"], "IPv6 takes 1280 bytes"),

@@ -145,6 +145,12 @@ impl Findings {
         Findings { points: trial.points.iter().map(at).collect() }
     }
 
+    /// The comparisons of a point whose sentences are said. In a matrix those are left out that repeat the table.
+    pub fn said<'a>(&self, point: &'a PointFindings) -> impl Iterator<Item = &'a Comparison> {
+        let is_matrix = self.points.len() > 1;
+        point.comparisons.iter().filter(move |comparison| !is_matrix || !comparison.is_plain())
+    }
+
     /// The findings as text: a table for each point, and its sentences. Before them stand all points of a matrix in one
     /// table. With a width, tables leave out their least columns until lines are no wider.
     pub fn text(&self, width: Option<usize>) -> String {
@@ -160,7 +166,7 @@ impl Findings {
             for figure in point.figures.iter().filter(|figure| !figure.is_goodput()) {
                 let _ = write!(text, "\n{}\n{}", heading(figure), table::of_figure(point, figure, width));
             }
-            for comparison in &point.comparisons {
+            for comparison in self.said(point) {
                 let _ = writeln!(text, "{}", comparison.sentence);
             }
             if let Some(said) = point.correction() {

@@ -155,6 +155,12 @@ impl Comparison {
         self.figure.as_deref().unwrap_or(GOODPUT.name) == figure.name
     }
 
+    /// True if it is a sure difference, whose ratio and interval say it all.
+    pub fn is_plain(&self) -> bool {
+        let is_sure = !matches!(self.verdict, Verdict::NoDifference | Verdict::Undecided);
+        is_sure && self.ratio.is_some() && self.ci95.is_some()
+    }
+
     /// True if the interval excludes equality; it is that of this comparison alone, without a correction for others.
     pub(crate) fn is_apart_alone(&self) -> bool {
         self.ci95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)

@@ -77,9 +77,14 @@ fn find(asked: &str) -> Result<Vec<Found>, String> {
     }
     // The same name elsewhere is nearer than any other name.
     let named = all.iter().find(|(_, key)| wanted.last().is_some_and(|last| last == key.name()));
+    let begun = |asked: &str, of: fn(&Key) -> &str| {
+        let longer = |(_, key): &&(FileKind, Key)| asked.len() > 2 && of(key).starts_with(asked);
+        all.iter().find(longer).map(|(_, key)| key.path.as_str())
+    };
+    let begun = || begun(asked, |key| &key.path).or_else(|| begun(wanted.last()?, Key::name));
     let names = || all.iter().flat_map(|(_, key)| [key.path.as_str(), key.name()]);
     let near = || nearest(asked, names()).or_else(|| nearest(wanted.last()?, names()));
-    let meant = named.map(|(_, key)| key.path.as_str()).or_else(near);
+    let meant = named.map(|(_, key)| key.path.as_str()).or_else(begun).or_else(near);
     Err(meant.map_or_else(
         || "`hopwise schema FILE-KIND --markdown` lists all keys".to_owned(),
         |name| format!("did you mean `{name}`?"),

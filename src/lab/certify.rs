@@ -32,6 +32,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    failure::remark("a line has a quantity, its measured value, the value that is wanted, and the verdict");
     let (mut failed, mut passed) = (0, 0);
     for (name, phy) in profiles(arguments.profile.as_deref())? {
         for rules in [MacRules::Ns2, MacRules::Standard] {

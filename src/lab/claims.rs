@@ -104,6 +104,10 @@ fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
         let scenarios = of_paper.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
         files.extend(scenarios.map(|path| (name.clone(), path)));
     }
+    if files.is_empty() {
+        let problem = "it has no folder of a paper: expected PAPER/FIGURE.yaml in it, as in configs/papers";
+        return Err(Failure::refused(arguments.papers.display().to_string(), problem));
+    }
     Ok(files)
 }
 

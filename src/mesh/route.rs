@@ -43,10 +43,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = config::load(&arguments.config)?;
+    let (document, config) = config::load(&arguments.config)?;
     let keys = config.read_keys()?;
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
+    }
+    if let Some(absent) = config::absent_interface(&document, &config) {
+        return Err(absent);
     }
     crate::daemon::log::begin();
     daemon::run(config, keys, arguments.with_trial)

@@ -10,6 +10,7 @@ use hopwise_core::{Endpoint, Instant};
 use hopwise_host::{LinkCounters, Shards, Stack};
 use hopwise_lab::shadow::Shadow;
 use hopwise_lab::units::Size;
+use hopwise_lab::version;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::stations::StationSnapshot;
@@ -266,7 +267,7 @@ impl Snapshot {
     pub(crate) fn of_shards(shards: &Shards) -> Snapshot {
         let uptime = shards.clock().now().since(Instant::ZERO);
         let mut snapshot = Snapshot {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: version::told().to_owned(),
             pid: std::process::id(),
             uptime_s: uptime.as_secs_f64(),
             ..Snapshot::default()

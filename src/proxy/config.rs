@@ -18,7 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::watchdog::Patience;
+use crate::daemon;
 use crate::daemon::confine::Confine;
+use crate::failure::Failure;
 use crate::node::config::Fault;
 
 /// The proxy's two sides, as its driver numbers them.
@@ -336,9 +338,17 @@ pub(crate) fn json_schema() -> &'static serde_json::Value {
     &SCHEMA
 }
 
-pub(super) fn load(path: &Path) -> Result<Config, LoadError> {
+pub(super) fn load(path: &Path) -> Result<(Document, Config), LoadError> {
     let document = Document::load(path)?;
-    read(&document).map_err(LoadError::Refused)
+    let config = read(&document).map_err(LoadError::Refused)?;
+    Ok((document, config))
+}
+
+/// An interface with a carrier that this machine does not have.
+pub(super) fn absent_carrier(document: &Document, config: &Config) -> Option<Failure> {
+    let carriers = config.carriers.iter().enumerate();
+    let at = |nth| YamlPath::root().key("carriers").index(nth).key("interface");
+    daemon::absent(document, carriers.map(|(nth, carrier)| (at(nth), carrier.interface.as_str())))
 }
 
 /// The same for a file that was read.

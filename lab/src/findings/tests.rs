@@ -45,7 +45,7 @@ fn every_point_has_its_own_table_and_sentences() {
     assert_eq!(figures, ["5", "0.50", "10.0", "1.0"], "{text}");
     assert!(lines[2].starts_with("every   201.") && lines[2].ends_with("(baseline)"), "{text}");
     assert!(lines[4].starts_with("dca and every do not differ by more than 3 %"), "{text}");
-    assert!(lines[10].starts_with("dca is 30.") && lines[10].contains("% faster than every"), "{text}");
+    assert!(lines[9].ends_with("faster") && lines[10].is_empty(), "the table says it all: {text}");
 }
 
 #[test]

@@ -4,8 +4,13 @@ use std::io;
 
 use nix::unistd::{User, geteuid};
 
+const NO_SOCKET_ADDRESS: &str = "invalid socket address syntax";
+
 /// The problem, without the names of types.
 pub(super) fn problem(said: &str) -> String {
+    if said == NO_SOCKET_ADDRESS {
+        return "this is no address with a port".to_owned();
+    }
     let Some(given) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
     else {
         return said.to_owned();
@@ -45,7 +50,7 @@ pub(super) fn wanted(said: &str) -> String {
         "a map" | "map" => "keys with values, such as { key: value }".to_owned(),
         "unit" | "null" => "nothing".to_owned(),
         "path string" => "a path, such as /run/hopwise/n2.sock, in quotes where it is a number".to_owned(),
-        "socket address" => "an address with a port, such as 127.0.0.1:1080".to_owned(),
+        "socket address" => "an address with a port up to 65535, such as 127.0.0.1:1080".to_owned(),
         other if other.starts_with("struct ") => "keys with values, such as { key: value }".to_owned(),
         other => match other.strip_prefix("an array of length ").or(other.strip_prefix("a tuple of size ")) {
             Some(count) => format!("a list of {count} values"),
@@ -57,7 +62,7 @@ pub(super) fn wanted(said: &str) -> String {
 /// Advice where serde names no accepted values: write a missing key, or the form of an address.
 pub(super) fn advice(said: &str) -> Option<String> {
     match said {
-        "invalid socket address syntax" => return Some(format!("expected {}", wanted("socket address"))),
+        NO_SOCKET_ADDRESS => return Some(format!("expected {}", wanted("socket address"))),
         "invalid IP address syntax" => return Some("expected an address, such as 10.7.0.2".to_owned()),
         _ => {}
     }

@@ -268,12 +268,12 @@ impl Chart {
         self.x.px(x)
     }
 
-    /// Keeps the numbers of a shape.
+    /// Keeps the numbers of a shape; NaN is none.
     pub(super) fn tell(&mut self, kind: &str, class: &str, (x, y): (f64, f64), title: &str) {
-        let cell =
-            |number: f64| format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned();
+        let [x, y] = [x, y].map(|number| format!("{number:.6}").replace("NaN", ""));
+        let [x, y] = [&x, &y].map(|cell| cell.trim_end_matches('0').trim_end_matches('.'));
         let title = title.replace(['"', '\n', '|'], " ");
-        let _ = writeln!(self.numbers, "{kind}|{class}|{}|{}|{title}", cell(x), cell(y));
+        let _ = writeln!(self.numbers, "{kind}|{class}|{x}|{y}|{title}");
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {

@@ -19,12 +19,28 @@ pub(super) fn overall(view: &View<'_>) -> String {
         ratios::ratios(view),
         ratios::goodputs(view),
         sweep::all(view),
-        delay::goodput_against_delay(view),
         ratios::acks(view),
+        delay::goodput_against_delay(view),
         air::times(view),
         air::loads(view),
     ]
     .concat()
+}
+
+/// The begin of a box of that many panels of a kind. Rows of panels are equally long, as far as that is possible.
+fn panels(kind: &str, count: usize) -> String {
+    const MOST_IN_A_ROW: usize = 4;
+    let rows = count.div_ceil(MOST_IN_A_ROW).max(1);
+    format!("<div class=\"panels{kind}\" style=\"--row:{}\">", count.div_ceil(rows).max(1))
+}
+
+/// Charts of the points of a matrix: side by side where there are several.
+fn side_by_side(charts: &[String]) -> String {
+    if charts.len() < 2 {
+        charts.concat()
+    } else {
+        format!("{}{}</div>", panels("", charts.len()), charts.concat())
+    }
 }
 
 /// The figures of single runs over time.

@@ -11,16 +11,17 @@ use crate::version;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Colours of arms by day and by night; more arms begin again, dashed.
+/// Colours of arms by day and by night; more arms begin again, dashed. Kinds of frames have the colours of stone, and
+/// losses are red: no arm has these.
 const COLOURS: [(&str, &str); 8] = [
     ("#5b6472", "#a3adbb"),
     ("#1f6fd6", "#6aa9ff"),
     ("#c2570c", "#ff9a55"),
     ("#0b8a5c", "#43cf98"),
     ("#8b3fd1", "#c08cff"),
-    ("#c0264d", "#ff7d9c"),
+    ("#d13a9b", "#ff86cf"),
     ("#0a8499", "#4fd0e4"),
-    ("#8a7400", "#dcc23c"),
+    ("#5c8a00", "#b4d94f"),
 ];
 
 pub(super) fn whole(view: &View<'_>) -> String {

@@ -120,11 +120,12 @@ fn probability(p: f64) -> String {
 pub(super) fn sentences(view: &View<'_>) -> String {
     let mut html = String::new();
     for point in &view.findings.points {
-        if !point.point.is_empty() {
+        let said: Vec<_> = view.findings.said(point).collect();
+        if !point.point.is_empty() && !said.is_empty() {
             let _ = write!(html, "<h3>{}</h3>", escape(&label(&point.point)));
         }
         html.push_str("<ul class=\"sentences\">");
-        for comparison in &point.comparisons {
+        for comparison in said {
             let class = view.class(&comparison.arm);
             let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&comparison.sentence));
         }
@@ -137,16 +138,19 @@ pub(super) fn sentences(view: &View<'_>) -> String {
 /// The reasons why arms were faster or slower.
 pub(super) fn reasons(view: &View<'_>) -> String {
     let mut html = String::new();
-    for (point, arms) in explain::sentences(&view.bundle.trial, &view.bundle.records) {
-        if !point.is_empty() {
-            let _ = write!(html, "<h3>{}</h3>", escape(&label(point)));
+    let points = explain::sentences(&view.bundle.trial, &view.bundle.records);
+    let (count, is_matrix) = (points.len(), points.len() > 1);
+    for (nth, (point, arms)) in points.into_iter().enumerate() {
+        if is_matrix {
+            let open = if nth + 1 == count { " open" } else { "" };
+            let _ = write!(html, "<details{open}><summary>{}</summary>", escape(&label(point)));
         }
         html.push_str("<ul class=\"sentences\">");
         for (arm, sentence) in arms {
             let class = view.class(&arm);
             let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&sentence));
         }
-        html.push_str("</ul>");
+        html.push_str(if is_matrix { "</ul></details>" } else { "</ul>" });
     }
     html
 }

@@ -118,7 +118,7 @@ fn tables_hold_means_intervals_verdicts_parameters_and_runs() {
     let html = html(&bundle());
     assert!(html.contains("<td><b>203.0</b></td><td>201.0 to 205.0</td><td>5</td>"), "{html}");
     assert!(html.contains("<span class=\"verdict faster\">faster</span>"));
-    assert!(html.contains("% faster than every (95 % interval"));
+    assert!(!html.contains("% faster than every (95 % interval"), "a matrix repeats no table in words");
     assert!(
         html.contains("<th>topology.hops</th><td class=\"same\" colspan=\"2\">12 | 4 | 8</td>"),
         "{html}"
@@ -134,6 +134,47 @@ fn a_trial_that_varies_hops_shows_goodput_by_hops_with_bands() {
     assert_eq!(html.matches("class=\"band a").count(), 2);
     let one_point = Bundle::new(trial(&["every"], &[8]), vec![record(8, "every", 1, 100.0)], BTreeMap::new());
     assert!(!super::html(&one_point).contains("fig-sweep"));
+}
+
+/// A trial of that many arms at one point, whose runs came to the same.
+fn of_arms(count: usize) -> Bundle {
+    let names: Vec<String> = (0..count).map(|nth| format!("arm{nth}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let runs = |arm| (1..=5).map(move |block| record(8, arm, block, 200.0));
+    Bundle::new(trial(&names, &[8]), names.iter().flat_map(|arm| runs(arm)).collect(), BTreeMap::new())
+}
+
+#[test]
+fn one_point_is_told_in_words_too() {
+    let runs = |arm, kbps: f64| (1..=5).map(move |block| record(8, arm, block, kbps + f64::from(block)));
+    let records = runs("every", 200.0).chain(runs("dca", 240.0)).collect();
+    let html = html(&Bundle::new(trial(&["every", "dca"], &[8]), records, BTreeMap::new()));
+    assert!(html.contains("% faster than every (95 % interval"), "{html}");
+}
+
+#[test]
+fn runs_that_came_to_the_same_are_seen_one_by_one() {
+    let html = html(&of_arms(1));
+    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
+    let dots: Vec<_> =
+        figure[..figure.find("</svg>").expect("its end")].split("class=\"run a0\" ").skip(1).collect();
+    let heights: std::collections::BTreeSet<_> =
+        dots.iter().filter_map(|dot| dot.split('"').nth(3)).collect();
+    assert_eq!((dots.len(), heights.len()), (5, 5), "{dots:?}");
+    assert!(figure.contains("run|run a0|200|1|arm0, seed 1: 200"), "runs can be taken away");
+}
+
+#[test]
+fn no_arm_has_the_colour_of_a_kind_of_frame_or_of_a_loss() {
+    let html = html(&of_arms(9));
+    let style = &html[..html.find("</style>").expect("a style")];
+    let (kinds, arms) = style.split_once(".a0{--c:").expect("arms have colours");
+    let colours = |text: &str| -> Vec<String> {
+        let found = text.match_indices(":#").map(|(at, _)| text[at + 1..].split([';', '}']).next());
+        found.flatten().map(str::to_owned).collect()
+    };
+    let shared: Vec<_> = colours(arms).into_iter().filter(|arm| colours(kinds).contains(arm)).collect();
+    assert!(shared.is_empty(), "{shared:?}");
 }
 
 /// A trial over two paths, with a name that no margin holds.
@@ -262,7 +303,8 @@ fn every_point_of_a_matrix_is_shown_or_named_as_left_out() {
     assert!(hops.iter().all(|hops| airtime.contains(&format!(">hops = {hops}</text>"))), "{airtime}");
     let lead = "at 4 of 5 points. Left out: topology.hops = 8; their series are in the series' files";
     assert!(html.contains(lead));
-    let summaries = |hops: u32| html.contains(&format!("<summary>topology.hops = {hops}</summary>"));
+    let over_time = &html[html.find("<section id=\"time\">").expect("the section")..];
+    let summaries = |hops: u32| over_time.contains(&format!("<summary>topology.hops = {hops}</summary>"));
     assert!(summaries(2) && summaries(4) && summaries(6) && !summaries(8) && summaries(10));
 }
 

@@ -44,12 +44,12 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         let (problem, accepted) = match hops[ends.from as usize] {
             Some(hops) if hops <= most => continue,
             Some(hops) => {
-                let way = format!("the way from `{}` to `{}` has {hops} hops", traffic.from, traffic.to);
+                let way = format!("the route from `{}` to `{}` has {hops} hops", traffic.from, traffic.to);
                 let problem = format!("{way}, and packets set out with a hop limit of {most}");
-                (problem, format!("a way of at most {most} hops"))
+                (problem, format!("a route of at most {most} hops"))
             }
             None => {
-                let way = format!("no way leads from `{}` to `{}`", traffic.from, traffic.to);
+                let way = format!("no route leads from `{}` to `{}`", traffic.from, traffic.to);
                 let accepted =
                     "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
                 (way + &gap(plan, &hops), accepted.to_owned())

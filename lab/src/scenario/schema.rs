@@ -190,7 +190,7 @@ pub(super) struct RadioConfig {
     #[schemars(extend("x-range" = "2 or more"))]
     pub(super) queue_packets: u32,
     /// Size from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
-    #[schemars(extend("x-unit" = "bytes"))]
+    #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
     pub(super) when_full: Word<WhenFull>,
@@ -213,6 +213,9 @@ impl Default for RadioConfig {
     }
 }
 
+/// dot11RTSThreshold's range.
+const LARGEST_THRESHOLD: u32 = 65_536;
+
 /// Packet size from which RTS/CTS precedes the data, in bytes; `off`: never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold(pub(super) Option<u32>);
@@ -226,8 +229,13 @@ impl<'de> Deserialize<'de> for Threshold {
             serde_yaml::Value::Number(number) => number
                 .as_u64()
                 .and_then(|bytes| u32::try_from(bytes).ok())
+                .filter(|bytes| *bytes <= LARGEST_THRESHOLD)
                 .map(|bytes| Threshold(Some(bytes)))
-                .ok_or_else(|| de::Error::custom(format_args!("`{number}`, expected bytes, or off"))),
+                .ok_or_else(|| {
+                    de::Error::custom(format_args!(
+                        "`{number}`, expected 0 to {LARGEST_THRESHOLD} bytes, or off"
+                    ))
+                }),
             _ => Err(de::Error::custom("wrong threshold, expected bytes, or off")),
         }
     }
@@ -250,7 +258,7 @@ impl JsonSchema for Threshold {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "Size in bytes from which RTS/CTS precedes a packet; 0: always, off: never.",
-            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
+            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": LARGEST_THRESHOLD }, { "enum": ["off", false] }],
         })
     }
 }

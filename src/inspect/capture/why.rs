@@ -145,7 +145,7 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
             "Frame {frame} ({what}) left; the trace says nothing of it (no TCP, or events were lost)."
         ),
         (true, Some(comment)) => format!("Frame {frame} ({what}) came in. {comment}."),
-        (true, None) => format!("Frame {frame} ({what}) came in, and was taken without a word."),
+        (true, None) => format!("Frame {frame} ({what}) came in, and nothing was recorded about it."),
     };
     packet + &told
 }
@@ -214,7 +214,10 @@ mod tests {
             "Frame 3 (2 bytes) left because: 10 bytes, new. The link to 02:00:00:00:00:01; signal -61 dBm."
         );
         let alone = text(vec![EnhancedPacketOption::Flags(1), told()]);
-        assert!(alone.contains("taken without a word. The link to 02:00:00:00:00:01; signal"), "{alone}");
+        assert!(
+            alone.contains("nothing was recorded about it. The link to 02:00:00:00:00:01; signal"),
+            "{alone}"
+        );
     }
 
     #[test]

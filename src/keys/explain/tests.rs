@@ -42,5 +42,7 @@ fn a_key_that_does_not_exist_names_the_nearest_one() {
     assert_eq!(near("radio.rts_treshold"), "did you mean `radio.rts_threshold`?");
     assert_eq!(near("node.queue_packets"), "did you mean `radio.queue_packets`?");
     assert_eq!(near("a.b.stop_wihtin"), "did you mean `stop_within`?");
+    assert_eq!(near("radio.rts"), "did you mean `radio.rts_threshold`?");
+    assert_eq!(near("rts_thr"), "did you mean `radio.rts_threshold`?");
     assert!(near("zzzzzzzzzzzz").contains("hopwise schema"));
 }

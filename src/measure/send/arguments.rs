@@ -1,6 +1,6 @@
 //! The arguments of `hopwise send`, and the measurement that they ask for.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ Examples:
 It runs a TCP stack of its own, on a TUN device that it makes (--address) or on the links of a node that does not
 run (--config). With --kernel-tcp it uses the kernel's TCP for comparison.")]
 pub(crate) struct Arguments {
-    /// Address, or address and port, of a `hopwise recv`
+    /// Address or name of the host with `hopwise recv`; a port may follow
     #[arg(value_parser = target)]
     pub(super) to: SocketAddr,
     /// Duration of the measurement (default 10s)
@@ -64,9 +64,24 @@ pub(crate) struct Arguments {
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
+/// An address, or a name that this machine resolves; IPv4 comes first.
 fn target(text: &str) -> Result<SocketAddr, String> {
-    let with_port = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, PORT)));
-    with_port.map_err(|_| "expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201".to_owned())
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, PORT));
+    }
+    let resolved = match text.contains(':') {
+        true => text.to_socket_addrs(),
+        false => (text, PORT).to_socket_addrs(),
+    };
+    let first = resolved.map_err(|error| error.to_string()).and_then(|addresses| {
+        addresses.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| "the name has no address".to_owned())
+    });
+    first.map_err(|error| {
+        format!(
+            "{error}; expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201, or a name that this \
+             machine resolves"
+        )
+    })
 }
 
 impl Arguments {
@@ -109,5 +124,22 @@ impl Arguments {
     pub(super) fn time_of(&self, work: Work) -> Option<Duration> {
         let of_requests = self.time.map(|time| time.0).filter(|_| matches!(work, Work::Requests { .. }));
         work.time().or(of_requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_is_an_address_or_a_name_with_or_without_a_port() {
+        let at = |text: &str| target(text).map(|address| address.to_string());
+        assert_eq!(at("10.7.0.3").as_deref(), Ok("10.7.0.3:5201"));
+        assert_eq!(at("[fd07::3]:80").as_deref(), Ok("[fd07::3]:80"));
+        assert_eq!(at("fd07::3").as_deref(), Ok("[fd07::3]:5201"));
+        assert_eq!(at("localhost").as_deref(), Ok("127.0.0.1:5201"));
+        assert_eq!(at("localhost:80").as_deref(), Ok("127.0.0.1:80"));
+        let problem = at("10.7.0.3:port").expect_err("no port has that name");
+        assert!(problem.contains("expected an address such as 10.7.0.3"), "{problem}");
     }
 }

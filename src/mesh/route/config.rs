@@ -18,6 +18,7 @@ use serde_yaml::Value;
 
 use super::keys::KeyFile;
 use super::speaks::Speaks;
+use crate::daemon;
 use crate::daemon::confine::Confine;
 use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
@@ -129,9 +130,17 @@ pub(crate) fn json_schema() -> &'static serde_json::Value {
     &SCHEMA
 }
 
-pub(super) fn load(path: &Path) -> Result<Config, Failure> {
+pub(super) fn load(path: &Path) -> Result<(Document, Config), Failure> {
     let document = Document::load(path).map_err(Failure::from)?;
-    read(&document).map_err(Failure::Located)
+    let config = read(&document).map_err(Failure::Located)?;
+    Ok((document, config))
+}
+
+/// An interface of the file that this machine does not have.
+pub(super) fn absent_interface(document: &Document, config: &Config) -> Option<Failure> {
+    let interfaces = config.interfaces.iter().enumerate();
+    let at = |nth| YamlPath::root().key("interfaces").index(nth);
+    daemon::absent(document, interfaces.map(|(nth, name)| (at(nth), name.as_str())))
 }
 
 /// The same for a file that was read.
@@ -282,7 +291,9 @@ fn refuse_what_is_simulated(
     let (only, of_keys) = ("this key is only for simulations", "`keys: FILE` beside `network`");
     if let Some((what, at)) = file.routing.only_simulated(at) {
         return Err(match what {
-            OnlySimulated::Protocol => document.refuse(&at, "this protocol is only for simulations", "aodv"),
+            OnlySimulated::Protocol => {
+                document.refuse(&at, "this protocol is only for simulations", "aodv or dymo")
+            }
             OnlySimulated::Rules => document.refuse(&at, "the rules of ns-2 are for simulations", "rfc3561"),
             OnlySimulated::Signed => document.refuse_key(&at, only, of_keys),
             OnlySimulated::HopLimit => {
@@ -342,6 +353,22 @@ mod tests {
 
     const GOOD: &str =
         "address: 10.0.0.1\nnetwork: 10.0.0.0/24\ninterfaces: [wlan0]\nrouting: { protocol: aodv }\n";
+
+    #[test]
+    fn an_interface_that_is_not_there_is_named_at_its_place() {
+        let said = |interfaces: &str| {
+            let document = Document::parse("route.yaml", &GOOD.replace("[wlan0]", interfaces)).expect("YAML");
+            let config = read(&document).expect("a sound file");
+            absent_interface(&document, &config).map(|failure| failure.to_string())
+        };
+        assert_eq!(said("[lo]"), None);
+        let expected = "route.yaml:3:18: `interfaces.1`: no interface is called `hwnot0` here";
+        assert!(
+            said("[lo, hwnot0]").is_some_and(|said| said.starts_with(expected)),
+            "{:?}",
+            said("[lo, hwnot0]")
+        );
+    }
 
     #[test]
     fn a_short_file_is_enough_and_hellos_are_said() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hopwise_core::StationAddress;
 use hopwise_host::Clock;
 use hopwise_host::nl80211::Board;
+use hopwise_lab::version;
 use tokio::net::UnixListener;
 
 use crate::daemon::control::{self, Bound};
@@ -52,7 +53,7 @@ impl Known {
         RoutingSnapshot {
             address: self.address,
             pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: version::told().to_owned(),
             stations: self.boards.iter().map(shown).collect(),
         }
     }

@@ -59,7 +59,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("socks5: { listen: 1080 }", "3:19: `1080` does not fit here | expected an address with a port"),
         (
             "socks5: { listen: 'localhost:1080' }",
-            "3:19: invalid socket address syntax | expected an address with a port, such as 127.0.0.1:1080",
+            "3:19: this is no address with a port | expected an address with a port up to 65535, such as 127.0.0.1",
         ),
         (
             "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hopwise_agents::base_station::plan::{Ask, Mode, Model, Sender};
+use hopwise_lab::units::Time;
 
 use crate::failure::Failure;
 
@@ -72,8 +73,10 @@ pub(super) enum Switch {
 impl Arguments {
     pub(super) fn asked(&self) -> Result<Ask, Failure> {
         let number = |key: &str, text: &str| {
-            let wanted = format_args!("`{text}` is no number; accepted: seconds, such as 1 or .3");
-            text.parse::<f64>().map_err(|_| Failure::refused(key, wanted))
+            let wanted =
+                format_args!("`{text}` is no time; accepted: seconds, such as 1 or .3, or 300ms, 10s, 2m");
+            let with_unit = || text.parse::<Time>().map(|time| time.0.as_secs_f64());
+            text.parse::<f64>().or_else(|_| with_unit()).map_err(|_| Failure::refused(key, wanted))
         };
         let Arguments { acks, outage, rtt, rttvar, margin, .. } = self;
         let acks: u32 = acks.parse().map_err(|_| {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Arguments, draw};
 
 pub(super) fn text(arguments: &Arguments, plans: &[Plan]) -> String {
-    let outage = format!("{} ACKs over an outage of {} s", arguments.acks, arguments.outage);
+    let unit = if arguments.outage.parse::<f64>().is_ok() { " s" } else { "" };
+    let outage = format!("{} ACKs over an outage of {}{unit}", arguments.acks, arguments.outage);
     plans.iter().fold(outage, |text, plan| format!("{text}\n\n{}", described(plan)))
 }
 

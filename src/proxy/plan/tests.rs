@@ -26,6 +26,13 @@ fn a_plan_as_json_has_what_it_says_and_a_time_for_each_ack() {
 }
 
 #[test]
+fn times_are_seconds_or_have_their_unit() {
+    let plan = |line| value(&asked(line).expect("a plan")[0]);
+    let seconds = plan("--mode corrected --acks 4 --outage 120 --rtt 1 --rttvar .3");
+    assert_eq!(plan("--mode corrected --acks 4 --outage 2m --rtt 1s --rttvar 300ms"), seconds);
+}
+
+#[test]
 fn what_the_search_looks_at_has_the_least_last_rto_where_the_plan_is() {
     let ask = Ask::new(30, 1_000.0, 1.0, 0.3).expect("numbers that are some");
     let all: Vec<_> = plan::every_n(Mode::Corrected, &ask, Sender::Linux).iter().map(tried).collect();
@@ -70,7 +77,7 @@ fn numbers_that_are_none_are_refused_with_what_is_accepted() {
         ("--acks 4 --outage 10 --rtt nan --rttvar .3", "the RTT has to be above 0"),
         ("--acks 4 --outage 10 --rtt 1 --rttvar 0", "the RTT's variation has to be above 0"),
         ("--acks 4 --outage 1e99 --rtt 1 --rttvar .3", "at most 86400 seconds"),
-        ("--acks 4 --outage ten --rtt 1 --rttvar .3", "--outage: `ten` is no number"),
+        ("--acks 4 --outage ten --rtt 1 --rttvar .3", "--outage: `ten` is no time; accepted: seconds"),
         ("--acks 4 --outage 10 --rtt 1 --rttvar .3 --margin 2", "the margin has to be above 0 and at most 1"),
         (
             "--mode best --acks 4 --outage 10 --rtt 1 --rttvar .3",

@@ -44,7 +44,7 @@ pub(super) fn times(view: &View<'_>) -> String {
         let label = seconds.map(|s| format!("{:.1} % ({s:.1} s)", 100.0 * s / whole));
         (row, seconds.map(|s| 100.0 * s / whole), label)
     });
-    let body = stacked(&shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
+    let body = stacked(view, &shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
     let reading = "All radios of an arm's first run together. What an arm saves in ACKs shows as less sending and less \
                    overhearing; what is left idle next to a collision share that grew is time lost to backing off.";
     figure("fig-airtime", "Airtime by kind", &body, reading)
@@ -72,7 +72,7 @@ pub(super) fn loads(view: &View<'_>) -> String {
     }
     let axis =
         Axis::to_most("seconds of sending in a run", rows.iter().map(|(_, seconds, _)| seconds.iter().sum()));
-    let body = stacked(&rows, LOADS, axis, "airtime by what was sent");
+    let body = stacked(view, &rows, LOADS, axis, "airtime by what was sent");
     let reading = "All radios' sending in the mean run, hop by hop: each packet counts with its RTS, CTS and MAC ACK. \
                    What ACKs leave of the air, data can have; the rest is routing's and UDP's.";
     figure("fig-loads", "Airtime for data and for ACKs", &body, reading)
@@ -80,6 +80,7 @@ pub(super) fn loads(view: &View<'_>) -> String {
 
 /// Bars of several parts, each with its caption, and the legend below.
 fn stacked<const N: usize>(
+    view: &View<'_>,
     rows: &[(Row<'_>, [f64; N], [String; N])],
     parts: [(&str, &str); N],
     axis: Axis<'_>,
@@ -91,7 +92,8 @@ fn stacked<const N: usize>(
         let mut from = 0.0;
         for ((value, label), (part, class)) in values.iter().zip(label).zip(parts) {
             let title = format!("{}: {part} {label}", row.title());
-            chart.bar((from, from + value), (middle - 8.0, 16.0), &format!("kind {class}"), &title);
+            let class = format!("kind {class} {}", view.class(row.arm));
+            chart.bar((from, from + value), (middle - 8.0, 16.0), &class, &title);
             from += value;
         }
     }

@@ -3,6 +3,7 @@
 use super::super::chart::{Axis, Chart, escape, number};
 use super::super::{View, figure};
 use super::ratios::WIDTH;
+use super::side_by_side;
 use crate::findings::{ArmFindings, PointFindings};
 use crate::metric::{self, Metric};
 use crate::scenario::point::Point;
@@ -50,7 +51,7 @@ pub(super) fn goodput_against_delay(view: &View<'_>) -> String {
         let head = if head.is_empty() { head } else { format!("<h4>{}</h4>", escape(&head)) };
         format!("<div>{head}{}</div>", chart(view, arms, (across, upward), says))
     };
-    let panels: String = known.iter().take(MOST_CHARTS).map(panel).collect();
+    let panels: Vec<_> = known.iter().take(MOST_CHARTS).map(panel).collect();
     let left = known.len().saturating_sub(MOST_CHARTS);
     let left =
         if left > 0 { format!(" Left out for want of room: {left} more points.") } else { String::new() };
@@ -59,7 +60,7 @@ pub(super) fn goodput_against_delay(view: &View<'_>) -> String {
          answered sooner; an arm above and left of another is better in both. The \
          round trip of every arm is the {says}.{left}"
     );
-    figure("fig-delay", "Goodput against round trips", &panels, &reading)
+    figure("fig-delay", "Goodput against round trips", &side_by_side(&panels), &reading)
 }
 
 /// The points and the arms of which the measure is known.

@@ -13,6 +13,8 @@ use super::time;
 use crate::record::Record;
 
 pub(super) const WIDTH: f64 = 300.0;
+/// The width of maps of flat scenes, such as chains. They stand below each other.
+const WIDE: f64 = 900.0;
 const ROOM: f64 = 28.0;
 /// The least and the greatest height of a map.
 const HEIGHTS: (f64, f64) = (110.0, 340.0);
@@ -24,6 +26,7 @@ const STEPS: usize = 100;
 
 /// The nodes' places in the picture, which are the same in every arm's.
 pub(super) struct Places {
+    pub(super) width: f64,
     pub(super) height: f64,
     /// The places at the end.
     pub(super) at: BTreeMap<String, (f64, f64)>,
@@ -33,7 +36,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(series: &Series) -> Places {
+    pub(super) fn of(series: &Series, width: f64) -> Places {
         let mut metres: Vec<(String, f64, f64)> = Vec::new();
         for node in series.whose("x_m") {
             let (Some(x), Some(y)) = (series.last("x_m", node), series.last("y_m", node)) else { continue };
@@ -45,10 +48,24 @@ impl Places {
             let lines = series.whose(what).into_iter().map(move |node| series.line(what, node));
             lines.flatten().map(|(_, metres)| *metres).collect()
         };
-        Places::within(metres, (way("x_m"), way("y_m")))
+        Places::within(width, metres, (way("x_m"), way("y_m")))
     }
 
-    pub(super) fn within(metres: Vec<(String, f64, f64)>, (ways_x, ways_y): (Vec<f64>, Vec<f64>)) -> Places {
+    /// The places in a map of its own.
+    fn of_map(series: &Series) -> Places {
+        let narrow = Places::of(series, WIDTH);
+        if narrow.height > HEIGHTS.0 { narrow } else { Places::of(series, WIDE) }
+    }
+
+    fn is_wide(&self) -> bool {
+        self.width > WIDTH
+    }
+
+    pub(super) fn within(
+        width: f64,
+        metres: Vec<(String, f64, f64)>,
+        (ways_x, ways_y): (Vec<f64>, Vec<f64>),
+    ) -> Places {
         let span = |last: Vec<f64>, ways: Vec<f64>| {
             let all = || last.iter().chain(&ways).copied();
             let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
@@ -56,11 +73,11 @@ impl Places {
         };
         let (left, wide) = span(metres.iter().map(|node| node.1).collect(), ways_x);
         let (bottom, high) = span(metres.iter().map(|node| node.2).collect(), ways_y);
-        let scale = ((WIDTH - 2.0 * ROOM) / wide).min((HEIGHTS.1 - 2.0 * ROOM) / high);
+        let scale = ((width - 2.0 * ROOM) / wide).min((HEIGHTS.1 - 2.0 * ROOM) / high);
         let height = (high * scale + 2.0 * ROOM).max(HEIGHTS.0);
-        let (over_x, over_y) = ((WIDTH - wide * scale) / 2.0, (height - high * scale) / 2.0);
+        let (over_x, over_y) = ((width - wide * scale) / 2.0, (height - high * scale) / 2.0);
         let origin = (over_x - left * scale, height - over_y + bottom * scale);
-        let mut places = Places { height, at: BTreeMap::new(), scale, origin };
+        let mut places = Places { width, height, at: BTreeMap::new(), scale, origin };
         places.at = metres.into_iter().map(|(node, x, y)| (node, places.place(x, y))).collect();
         places
     }
@@ -92,9 +109,10 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
     let mut html = format!(
         "<div class=\"player\" data-point=\"{nth}\" hidden><button type=\"button\">play</button>\
          <select aria-label=\"what is played\"></select>\
-         <input type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"time\"><output>0 ms</output></div>\
-         <div class=\"panels\">"
+         <input type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"time\"><output>0 ms</output></div>"
     );
+    let is_wide = runs.iter().any(|(_, _, series)| Places::of_map(series).is_wide());
+    html.push_str(&if is_wide { super::panels(" wide", 1) } else { super::panels("", runs.len()) });
     for (arm, _, series) in runs {
         let class = view.class(arm);
         let _ = write!(
@@ -117,9 +135,10 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
 }
 
 fn still(series: &Series) -> String {
-    let places = Places::of(series);
+    let places = Places::of_map(series);
     let mut svg = format!(
-        "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"map of the nodes\" {}>",
+        "<svg class=\"map\" viewBox=\"0 0 {} {:.0}\" role=\"img\" aria-label=\"map of the nodes\" {}>",
+        places.width,
         places.height,
         numbers(&places, series)
     );
@@ -154,7 +173,12 @@ fn still(series: &Series) -> String {
         }
         // Names of close neighbours touch: every second one stands above.
         let is_odd = node.bytes().last().is_some_and(|digit| digit % 2 == 1);
-        let under = if is_odd && places.at.len() > 12 { -10 } else { 19 };
+        // The discs of a run that is played have room above the names of a wide map.
+        let under = match (places.is_wide(), is_odd && places.at.len() > 12) {
+            (true, _) => 34,
+            (false, true) => -10,
+            (false, false) => 19,
+        };
         let _ = write!(
             svg,
             "<g class=\"at\" transform=\"translate({x:.1} {y:.1})\"><circle class=\"node\" r=\"5\"/>\
@@ -220,7 +244,7 @@ fn stretches(series: &Series) -> Vec<[i64; 2]> {
 }
 
 fn arm(series: &Series, end_s: f64) -> Value {
-    let places = Places::of(series);
+    let places = Places::of_map(series);
     let names: Vec<&String> = places.at.keys().collect();
     let number = |name: &str| names.iter().position(|known| *known == name).map_or(-1, |nth| nth as i64);
     let kinds = ["rts", "cts", "data", "ack"];

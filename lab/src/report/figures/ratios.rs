@@ -8,6 +8,11 @@ use crate::statistics::{Figure, Summary, change, summarize};
 
 pub(super) const WIDTH: f64 = 440.0;
 const ROW: f64 = 24.0;
+/// The height over which the runs of a row are spread, and its middle above the row's.
+const RUNS_HIGH: f64 = 11.0;
+const RUNS_ABOVE: f64 = 4.5;
+/// The place of their mean below the row's middle.
+const MEAN_BELOW: f64 = 6.0;
 /// A ratio beyond this is drawn at the edge.
 const MOST_RATIO: f64 = 10.0;
 
@@ -43,7 +48,6 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
     let height = chart.inner_height();
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
-    chart.bar((1.0, 1.0), (8.0, height), "zone", "");
     chart.raw(&one_line(chart.across(1.0), height));
     for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
         let class = view.class(row.arm);
@@ -51,7 +55,7 @@ fn ratios_of(view: &View<'_>, of: &Figure) -> String {
             chart.whisker((*low, *high), middle, &format!("whisker {class}"));
         }
         let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
-        chart.spot((chart.across(*ratio), middle), 5.0, &format!("mark {class}"), &title);
+        put(&mut chart, ("ratio", *ratio, f64::NAN), (middle, 5.0), &format!("mark {class}"), &title);
     }
     let id = if of.is_goodput() { "fig-ratios".to_owned() } else { format!("fig-ratios-{}", of.name) };
     figure(&id, "Against the baseline", &chart.finish("ratios with intervals"), &reading(view, of))
@@ -70,6 +74,18 @@ fn reading(view: &View<'_>, of: &Figure) -> String {
     )
 }
 
+/// Draws the dot of a value at a height, and keeps the value with its kind and another number.
+fn put(
+    chart: &mut Chart,
+    (kind, value, other): (&str, f64, f64),
+    (height, radius): (f64, f64),
+    class: &str,
+    title: &str,
+) {
+    chart.tell(kind, class, (value, other), title);
+    chart.spot((chart.across(value), height), radius, class, title);
+}
+
 fn one_line(x: f64, height: f64) -> String {
     format!("<line class=\"one\" x1=\"{x:.1}\" y1=\"8\" x2=\"{x:.1}\" y2=\"{:.1}\"/>", 8.0 + height)
 }
@@ -77,8 +93,9 @@ fn one_line(x: f64, height: f64) -> String {
 /// Every run as a dot, with the mean and its interval.
 pub(super) fn goodputs(view: &View<'_>) -> String {
     let of = |record: &Record| Some(record.result.total.goodput_kbps);
-    let reading = "A pale dot is one run, the full dot their mean, whiskers its 95 % interval; dots of one seed shared \
-                   channel and traffic, which is why arms are compared seed by seed and not by these whiskers.";
+    let reading = "A small dot is one run, the large dot their mean, whiskers its 95 % interval; the runs of a row \
+                   stand below each other by seed. Runs of one seed shared channel and traffic, which is why arms are \
+                   compared seed by seed and not by these whiskers.";
     strips(view, "fig-goodput", "Goodput of every run", "kbit/s", &of, reading)
 }
 
@@ -111,16 +128,21 @@ fn strips(
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, Axis::to_most(label, all));
     for ((row, middle), (values, summary)) in rows.iter().zip(middles).zip(values.iter().zip(&summaries)) {
         let (class, name) = (view.class(row.arm), row.title());
-        for (seed, value) in values {
+        // Runs that came to nearly the same would hide each other on one height.
+        for (nth, (seed, value)) in values.iter().enumerate() {
+            let height = ((nth as f64 + 0.5) / values.len() as f64 - 0.5) * RUNS_HIGH - RUNS_ABOVE;
             let title = format!("{name}, seed {seed}: {}", number(*value));
-            chart.spot((chart.across(*value), middle), 3.5, &format!("run {class}"), &title);
+            let told = ("run", *value, *seed as f64);
+            put(&mut chart, told, (middle + height, 1.6), &format!("run {class}"), &title);
         }
         let Some(summary) = summary else { continue };
+        let below = middle + MEAN_BELOW;
         if let Some([low, high]) = summary.ci95 {
-            chart.whisker((low, high), middle, &format!("whisker {class}"));
+            chart.whisker((low, high), below, &format!("whisker {class}"));
         }
         let title = format!("{name}: mean {}", number(summary.mean));
-        chart.spot((chart.across(summary.mean), middle), 5.0, &format!("mark {class}"), &title);
+        let told = ("mean", summary.mean, summary.n as f64);
+        put(&mut chart, told, (below, 3.5), &format!("mark {class}"), &title);
     }
     figure(id, title, &chart.finish(title), reading)
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::chart::{Axis, Chart};
 use super::super::{View, figure, short};
 use super::ratios::WIDTH;
+use super::side_by_side;
 use crate::findings::PointFindings;
 use crate::scenario::point::Point;
 
@@ -38,7 +39,7 @@ pub(super) fn all(view: &View<'_>) -> String {
         "Lines are means over the seeds, bands their 95 % intervals; where bands of two arms are apart, the arms \
          differ at that value of {name}, and where they overlap the table above decides."
     );
-    figure("fig-sweep", &format!("Goodput by {name}"), &panels.concat(), &reading)
+    figure("fig-sweep", &format!("Goodput by {name}"), &side_by_side(&panels), &reading)
 }
 
 fn head(rest: &str) -> String {

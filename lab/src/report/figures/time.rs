@@ -89,9 +89,9 @@ impl Shown<'_> {
         chart
     }
 
-    /// Panels of a `kind`: lines can be laid over each other, pictures cannot.
+    /// Panels of a kind: lines can be laid over each other, others cannot.
     fn panels(&self, kind: &str, of: impl Fn(&str, &Series) -> String) -> String {
-        let mut html = format!("<div class=\"panels {kind}\">");
+        let mut html = super::panels(kind, self.runs.len());
         for (arm, _, series) in &self.runs {
             let class = self.view.class(arm);
             let _ = write!(
@@ -108,7 +108,7 @@ impl Shown<'_> {
     fn windows(&self, flow: &str) -> String {
         let all = self.runs.iter().flat_map(|(_, _, series)| series.line("cwnd_segments", flow));
         let upward = Axis::to_most("segments", all.map(|(_, value)| *value));
-        let body = self.panels("lines", |class, series| {
+        let body = self.panels(" lines", |class, series| {
             let mut chart = self.chart(upward);
             chart.steps(series.line("ssthresh_segments", flow), self.until_s, &format!("thin {class}"));
             chart.steps(series.line("cwnd_segments", flow), self.until_s, &format!("line {class}"));
@@ -118,7 +118,8 @@ impl Shown<'_> {
             chart.finish("congestion window over time")
         });
         let reading = "The line is cwnd, the thin dashed one ssthresh, a red line a timeout, the dotted line the end \
-                       of the warm-up. Saw-teeth are losses; a window far above what the path holds only fills queues.";
+                       of the warm-up. Saw-teeth are losses; a window far above what the path holds only fills queues, \
+                       and a flat one is not in use: the peer's window or the arm's own limit holds the flow.";
         figure(&format!("fig-cwnd-{}-{flow}", self.nth), &format!("Window of {flow}"), &body, reading)
     }
 
@@ -127,7 +128,7 @@ impl Shown<'_> {
         let lines = |series: &Series, what| series.line(what, flow).iter().map(megabytes).collect::<Vec<_>>();
         let all = self.runs.iter().flat_map(|(_, _, series)| lines(series, "sent_bytes"));
         let upward = Axis::to_most("MB", all.map(|(_, value)| value));
-        let body = self.panels("lines", |class, series| {
+        let body = self.panels(" lines", |class, series| {
             let mut chart = self.chart(upward);
             let acked = lines(series, "acked_bytes");
             chart.steps(&lines(series, "sent_bytes"), self.until_s, &format!("thin {class}"));
@@ -145,7 +146,7 @@ impl Shown<'_> {
     }
 
     fn queues(&self) -> String {
-        let body = self.panels("pictures", |_, series| self.queue_picture(series));
+        let body = self.panels("", |_, series| self.queue_picture(series));
         let shades = ["empty", "1–2", "3–5", "6–10", "11–20", "21–49", "full"];
         let key = |(nth, label): (usize, &&str)| {
             format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{label}</span>")

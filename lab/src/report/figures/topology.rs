@@ -14,7 +14,7 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
     let record = seen.map(|(_, record, _)| record).or(view.bundle.records.first())?;
     let series = seen.map(|(_, _, series)| series);
     let places = match series {
-        Some(series) => Places::of(series),
+        Some(series) => Places::of(series, WIDTH),
         None => chain(record)?,
     };
     let mut svg = format!(
@@ -68,7 +68,7 @@ fn chain(record: &Record) -> Option<Places> {
     }
     let hops = topology["hops"].as_u64().filter(|hops| *hops < 100)?;
     let node = |nth: u64| (format!("n{nth}"), 200.0 * nth as f64, 0.0);
-    Some(Places::within((0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
+    Some(Places::within(WIDTH, (0..=hops).map(node).collect(), (Vec::new(), Vec::new())))
 }
 
 /// A bow from one node to another, above the nodes between.

@@ -81,7 +81,7 @@ fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
     let apart =
         "mobility={ speed_mps: [1, 5], width_m: 9000, height_m: 5, still: { n0: [0, 1], n1: [9000, 1] } }";
     let refused = refused(&["topology.hops=1", apart]);
-    assert!(refused.contains("no way leads"), "nobody walks: {refused}");
+    assert!(refused.contains("no route leads"), "nobody walks: {refused}");
 }
 
 #[test]
