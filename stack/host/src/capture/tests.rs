@@ -5,6 +5,7 @@ mod rotation;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
@@ -21,8 +22,11 @@ use crate::observer::Direction;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
+    /// Two folders of one name are two folders: tests run at once.
     pub(super) fn new(test: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let nth = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("hopwise-{test}-{}-{nth}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         Folder(folder)
     }
