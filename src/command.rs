@@ -10,7 +10,7 @@ use crate::{daemon, inspect, keys, lab, measure, mesh, node, proxy};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
-#[command(version = hopwise_lab::version::told(), arg_required_else_help = true)]
+#[command(version = hopwise_lab::version::with_commit(), arg_required_else_help = true)]
 struct Command {
     #[command(subcommand)]
     subcommand: Sub,

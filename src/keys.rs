@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use hopwise_lab::keys::{self, Key};
 use hopwise_lab::scenario;
-use hopwise_mesh::aodv::Rules;
+use hopwise_mesh::aodv::AodvRules;
 use serde_json::Value;
 
 use crate::{mesh, node, proxy};
@@ -62,7 +62,7 @@ fn is_of_daemons(path: &str) -> bool {
     let simulated = ["dsr", "gpsr", "signed", "data_hop_limit", "dymo.signed"];
     let is_simulated =
         simulated.iter().any(|one| key.strip_prefix(one).is_some_and(|rest| !rest.starts_with('_')));
-    !is_simulated && Rules::Rfc3561.takes(key)
+    !is_simulated && AodvRules::Rfc3561.takes(key)
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ mod control;
 mod devices;
 mod firewall;
 pub mod fuzzing;
+mod mobiles;
 mod plan;
 mod serve;
 mod sources;
-mod told;
 mod watchdog;
 
 pub(crate) use arguments::Arguments;

@@ -13,7 +13,7 @@ use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
 use hopwise_lab::scenario::Scenario;
 use hopwise_lab::sim::{Plan, Simulation, address_of};
-use hopwise_mesh::aodv::{self, Interface, Rules, Settings};
+use hopwise_mesh::aodv::{self, AodvRules, Interface, Settings};
 use hopwise_mesh::gpsr::{Point, Positions};
 use hopwise_mesh::{Control, Cx, Routing, dsr, gpsr};
 
@@ -138,7 +138,7 @@ fn router(name: &str) -> Box<dyn Routing> {
             Box::new(gpsr::Gpsr::new(gpsr::Config { settings, interfaces, positions, seed: 1 }))
         }
         _ => aodv::routing(aodv::Config {
-            settings: Settings::of(Rules::Rfc3561),
+            settings: Settings::of(AodvRules::Rfc3561),
             interfaces,
             serves: Vec::new(),
             seed: 1,

@@ -6,7 +6,7 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Cast, Instant, LinkId, Seq};
 use hopwise_mesh::aodv::messages::{Message, Rrep};
-use hopwise_mesh::aodv::{Config, Interface, Rules, Settings, Trust, routing};
+use hopwise_mesh::aodv::{AodvRules, Config, Interface, Settings, Trust, routing};
 use hopwise_mesh::{Control, Cx, Routed, Routing, Verdict};
 
 use crate::cpu;
@@ -31,7 +31,7 @@ const CX: Cx<'static> = Cx { now: Instant::from_millis(1), endpoint: &Nobody };
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    for (name, rules) in [("rfc3561", Rules::Rfc3561), ("ns2", Rules::Ns2)] {
+    for (name, rules) in [("rfc3561", AodvRules::Rfc3561), ("ns2", AodvRules::Ns2)] {
         let mut router = filled(rules);
         let lookup_ns = median_of(|| ns(|nth| assert!(router.next_hop(CX.now, end(nth)).is_some())));
         let lookup = format!("10,000 routes, {name}, a lookup");
@@ -67,7 +67,7 @@ fn forward(router: &mut dyn Routing, dst: IpAddr) {
 }
 
 /// A router that learnt this many ends from a neighbour.
-fn filled(rules: Rules) -> Box<dyn Routing> {
+fn filled(rules: AodvRules) -> Box<dyn Routing> {
     let mut router = routing(Config {
         settings: Settings { gratuitous: true, message_ratelimit: 0, ..Settings::of(rules) },
         interfaces: vec![Interface { link: LinkId(0), address: OWN }],

@@ -198,8 +198,8 @@ fn as_object<T: Copy + Serialize, S: Serializer>(
     to.collect_map(figures.iter().filter_map(|(name, known)| Some((name, (*known)?))))
 }
 
-/// The name of a figure where it is told.
-fn told(figure: &Figure) -> Option<&'static str> {
+/// The name of a figure where it is shown.
+fn shown_name(figure: &Figure) -> Option<&'static str> {
     (!figure.is_goodput()).then_some(figure.name)
 }
 
@@ -345,7 +345,7 @@ impl InWorld {
         let mut arms: Vec<&&String> = arms.iter().collect();
         arms.sort_by(|one, other| rank(one).total_cmp(&rank(other)));
         let arms = arms.into_iter().map(|arm| (*arm).clone()).collect();
-        Order { world: self.trial.world.clone(), figure: told(figure), arms }
+        Order { world: self.trial.world.clone(), figure: shown_name(figure), arms }
     }
 
     /// True if this world's blocks show that the first arm is faster, or better in another figure.
@@ -363,7 +363,7 @@ fn contradictions(worlds: &[InWorld], at: (&Point, &Figure), arms: &[&String]) -
             for (faster, slower) in pairs(arms) {
                 if world.is_better(at, (faster, slower)) && elsewhere.is_better(at, (slower, faster)) {
                     let [world, elsewhere] = [world, elsewhere].map(|world| world.trial.world.clone());
-                    let (figure, faster, slower) = (told(at.1), faster.clone(), slower.clone());
+                    let (figure, faster, slower) = (shown_name(at.1), faster.clone(), slower.clone());
                     found.push(Contradiction { figure, faster, slower, world, elsewhere });
                 }
             }

@@ -5,7 +5,7 @@ mod given;
 use std::borrow::Cow;
 use std::fmt;
 
-use hopwise_mesh::aodv::{self, Rules};
+use hopwise_mesh::aodv::{self, AodvRules};
 use hopwise_mesh::constants::{Constant, Constants, Value};
 use hopwise_mesh::{aodvv2, dsr, gpsr};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -26,7 +26,7 @@ pub struct RoutingConfig {
     /// The protocol.
     pub protocol: Protocol,
     /// The rules of AODV.
-    pub rules: Word<Rules>,
+    pub rules: Word<AodvRules>,
     /// The constants given for AODV.
     pub aodv: Given<aodv::Settings>,
     /// The constants given for DSR.
@@ -48,7 +48,7 @@ struct Sections {
     protocol: Protocol,
     /// Rule set of AODV, which also sets the defaults of its constants (default rfc3561).
     #[schemars(default)]
-    rules: Word<Rules>,
+    rules: Word<AodvRules>,
     /// Constants of DSR (protocol: dsr).
     #[schemars(default)]
     dsr: Given<dsr::Settings>,
@@ -92,11 +92,11 @@ impl Protocol {
     }
 }
 
-impl Words for Rules {
+impl Words for AodvRules {
     const NAME: &'static str = "AodvRules";
     const ABOUT: &'static str = "Rule set of AODV.";
-    const ALL: &'static [(&'static str, Rules, &'static str)] =
-        &[("rfc3561", Rules::Rfc3561, "RFC 3561."), ("ns2", Rules::Ns2, "AODV as ns-2 has it.")];
+    const ALL: &'static [(&'static str, AodvRules, &'static str)] =
+        &[("rfc3561", AodvRules::Rfc3561, "RFC 3561."), ("ns2", AodvRules::Ns2, "AODV as ns-2 has it.")];
 }
 
 /// A part of the section that only simulations obey.
@@ -145,7 +145,7 @@ impl RoutingConfig {
     pub fn only_simulated(&self, at: &YamlPath) -> Option<(OnlySimulated, YamlPath)> {
         match self.protocol {
             Protocol::Dsr | Protocol::Gpsr => Some((OnlySimulated::Protocol, at.key("protocol"))),
-            Protocol::Aodv if self.rules.0 == Rules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
+            Protocol::Aodv if self.rules.0 == AodvRules::Ns2 => Some((OnlySimulated::Rules, at.key("rules"))),
             Protocol::Aodv if self.aodv.is_on("signed") => Some((OnlySimulated::Signed, at.key("signed"))),
             Protocol::Aodv if self.aodv.has("data_hop_limit") => {
                 Some((OnlySimulated::HopLimit, at.key("data_hop_limit")))
@@ -164,7 +164,7 @@ impl RoutingConfig {
     /// AODV's constants in force; `at` is where the section stands.
     pub fn aodv(&self, document: &Document, at: &YamlPath) -> Result<aodv::Settings, Box<Refusal>> {
         let settings = self.aodv.over(self.of_rules(), document, at)?;
-        if settings.signed && self.rules.0 == Rules::Ns2 {
+        if settings.signed && self.rules.0 == AodvRules::Ns2 {
             let problem = "the rules of ns-2 have no signatures";
             return Err(document.refuse(&at.key("signed"), problem, "rules: rfc3561"));
         }

@@ -21,7 +21,7 @@ pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, Traf
 pub use reach::Reach;
 pub use results::{AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad};
 
-use hopwise_air::World;
+use hopwise_air::RadioWorld;
 use hopwise_core::Instant;
 
 /// One run of a plan, from its beginning to its end.
@@ -38,7 +38,7 @@ pub(crate) use build::agents_of;
 #[derive(Debug)]
 pub struct Simulation<'p> {
     plan: &'p Plan,
-    world: World<Host>,
+    world: RadioWorld<Host>,
 }
 
 impl<'p> Simulation<'p> {
@@ -53,7 +53,7 @@ impl<'p> Simulation<'p> {
     }
 
     /// The world, to watch it or to act on its nodes.
-    pub fn world(&mut self) -> &mut World<Host> {
+    pub fn world(&mut self) -> &mut RadioWorld<Host> {
         &mut self.world
     }
 

@@ -30,9 +30,9 @@ pub fn commit() -> Option<&'static str> {
 }
 
 /// The version for people: with the commit.
-pub fn told() -> &'static str {
-    static TOLD: LazyLock<String> = LazyLock::new(|| beside(of_program(), commit()));
-    &TOLD
+pub fn with_commit() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| beside(of_program(), commit()));
+    &TEXT
 }
 
 /// A version with its commit.

@@ -190,7 +190,7 @@ fn micros(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_host::nl80211::Rule;
+    use hopwise_host::nl80211::SanityCheck;
 
     use super::*;
 
@@ -205,7 +205,7 @@ mod tests {
             tx_bitrate_bps: Some(5_500_000),
             ..LinkFacts::new(STATION, Instant::from_millis(1_000))
         };
-        let broken = vec![(Rule::RetriesNeverCount, STATION)];
+        let broken = vec![(SanityCheck::RetriesNeverCount, STATION)];
         let report = Report { interface: "wlan0".to_owned(), at: facts.at, facts: vec![facts], broken };
         InterfaceSnapshot::of(&report, Instant::from_millis(1_030), |station| {
             (station == STATION).then_some(IpAddr::from([10, 0, 0, 2]))

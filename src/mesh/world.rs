@@ -16,17 +16,17 @@ Examples:
   hopwise world hwsim configs/chain.yaml --set topology.hops=3 -- ip netns exec n0 ping -c 5 10.0.0.4")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    world: World,
+    subcommand: Sub,
 }
 
 #[derive(Debug, Subcommand)]
-enum World {
+enum Sub {
     Hwsim(hwsim::Arguments),
 }
 
 /// Returns the status of the command that ran in the world.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    match &arguments.world {
-        World::Hwsim(arguments) => hwsim::run(arguments),
+    match &arguments.subcommand {
+        Sub::Hwsim(arguments) => hwsim::run(arguments),
     }
 }

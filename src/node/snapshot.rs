@@ -267,7 +267,7 @@ impl Snapshot {
     pub(crate) fn of_shards(shards: &Shards) -> Snapshot {
         let uptime = shards.clock().now().since(Instant::ZERO);
         let mut snapshot = Snapshot {
-            version: version::told().to_owned(),
+            version: version::with_commit().to_owned(),
             pid: std::process::id(),
             uptime_s: uptime.as_secs_f64(),
             ..Snapshot::default()
@@ -283,7 +283,7 @@ impl Snapshot {
     }
 
     /// The number of connections, and of those in the table below it.
-    pub(crate) fn connections_told(&self) -> String {
+    pub(crate) fn connections_line(&self) -> String {
         let (open, shown) = (self.connections_open, self.connections.len());
         // Below the limit the table lacks only those that no program has accepted yet, or that it has left.
         match open.saturating_sub(shown) {
@@ -476,7 +476,7 @@ mod tests {
     fn connections_that_end_by_themselves_are_told_beside_those_that_are_shown() {
         let summary = |shown: usize, open| {
             let connections = vec![ConnSnapshot::default(); shown];
-            Snapshot { connections_open: open, connections, ..Snapshot::default() }.connections_told()
+            Snapshot { connections_open: open, connections, ..Snapshot::default() }.connections_line()
         };
         assert_eq!((summary(0, 0), summary(1, 1)), ("0 connections".to_owned(), "1 connection".to_owned()));
         assert_eq!(summary(0, 1), "0 connections, and 1 without a program");

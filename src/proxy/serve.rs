@@ -26,7 +26,7 @@ use tokio::net::UnixListener;
 use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
 use super::watchdog::{BEAT_EVERY, Watcher};
-use super::{devices, firewall, sources, told};
+use super::{devices, firewall, mobiles, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::notify;
@@ -98,7 +98,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     })?;
     let (commands, waiting) = channel();
     let teller = Teller { commands, poller: driver.poller() };
-    let (sources, told) = sources::open(config, driver.clock())?;
+    let (sources, reports) = sources::open(config, driver.clock())?;
     firewall::look(config);
     let detour = devices::steer(config)?;
     let _confined = confine(config.confine, &privileges, &needs(config))?;
@@ -109,7 +109,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let clock = driver.clock();
     let answer = {
         let asks = teller.clone();
-        move |request| told::add(asks.ask(request), &told, clock)
+        move |request| mobiles::add(asks.ask(request), &reports, clock)
     };
     keep_time(teller, config, (&bound, answer), ending)?;
     let service = notify::ready();

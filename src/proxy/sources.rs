@@ -12,7 +12,7 @@ use hopwise_mesh::{LinkSource, Schedule, TimedEvent};
 use rustix::event::{PollFd, PollFlags};
 
 use super::config::{Carrier, Config, Fade};
-use super::told::ToldStations;
+use super::mobiles::MobileReports;
 use crate::failure::Failure;
 
 mod stations;
@@ -25,19 +25,19 @@ pub(super) trait Live: LinkSource {
 }
 
 /// The sources, and what a status tells of stations.
-type Opened = (Vec<Box<dyn Live>>, Vec<ToldStations>);
+type Opened = (Vec<Box<dyn Live>>, Vec<MobileReports>);
 
 /// The longest wait when nothing is due.
 const LONGEST: Duration = Duration::from_secs(1);
 
 pub(super) fn open(config: &Config, clock: Clock) -> Result<Opened, Failure> {
-    let (mut sources, mut told): Opened = Default::default();
+    let (mut sources, mut reports): Opened = Default::default();
     for carrier in &config.carriers {
         sources.push(Box::new(Carriers::open(carrier)?));
     }
     for stations in &config.stations {
         let stations = Stations::open(stations, clock)?;
-        told.push(stations.told());
+        reports.push(stations.reports());
         sources.push(Box::new(stations));
     }
     if !config.schedule.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn open(config: &Config, clock: Clock) -> Result<Opened, Failure> {
         let steps = config.schedule.iter().flat_map(|fade| steps(began, fade));
         sources.push(Box::new(Schedule::new(steps)));
     }
-    Ok((sources, told))
+    Ok((sources, reports))
 }
 
 /// Hands on all news of the sources, until the receiver is gone.

@@ -8,7 +8,7 @@ use hopwise_air::dcf::MacConfig;
 use hopwise_air::frames::Framing;
 use hopwise_air::medium::{Position, Radio};
 use hopwise_air::phy::Phy;
-use hopwise_air::{Arp, StationConfig, World, WorldConfig};
+use hopwise_air::{Arp, RadioWorld, StationConfig, WorldConfig};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError, Route,
 };
@@ -55,7 +55,7 @@ fn node(number: u32, hops: u32) -> Node {
     Node::new(config, endpoint)
 }
 
-fn chain(hops: u32) -> World<Node> {
+fn chain(hops: u32) -> RadioWorld<Node> {
     let station = |number: u32| {
         let position = Some(Position { x: f64::from(number) * SPACING_M, y: 0.0 });
         StationConfig {
@@ -76,7 +76,7 @@ fn chain(hops: u32) -> World<Node> {
         arp: Arp::Known,
         seed: 1,
     };
-    World::new(config, (0..=hops).map(|number| node(number, hops)).collect())
+    RadioWorld::new(config, (0..=hops).map(|number| node(number, hops)).collect())
 }
 
 /// One end: the bytes that it sends, and the bytes that it must get.

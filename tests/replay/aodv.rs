@@ -4,7 +4,7 @@ use hopwise_core::Instant;
 use hopwise_mesh::Routing;
 use hopwise_mesh::aodv::messages::Message;
 use hopwise_mesh::aodv::rfc3561::Aodv;
-use hopwise_mesh::aodv::{Config, Interface, Key, Rules, Settings, routing};
+use hopwise_mesh::aodv::{AodvRules, Config, Interface, Key, Settings, routing};
 
 use crate::routers::{AsRouter, LINK, Manners, address, drive, trust};
 
@@ -20,7 +20,7 @@ impl AsRouter for Ns2 {
 }
 
 fn config(byte: u8) -> Config {
-    let rules = if byte & 1 == 0 { Rules::Rfc3561 } else { Rules::Ns2 };
+    let rules = if byte & 1 == 0 { AodvRules::Rfc3561 } else { AodvRules::Ns2 };
     let settings = Settings {
         hello: byte & 2 != 0,
         rrep_ack: byte & 4 != 0,
@@ -41,8 +41,8 @@ pub(crate) fn replay(bytes: &[u8]) {
     if let Some((first, rest)) = bytes.split_first() {
         let (config, manners) = (config(*first), Manners { hop_limit: None, check });
         match config.settings.rules {
-            Rules::Rfc3561 => drive(&mut Aodv::new(config), manners, rest),
-            Rules::Ns2 => drive(&mut Ns2(routing(config)), manners, rest),
+            AodvRules::Rfc3561 => drive(&mut Aodv::new(config), manners, rest),
+            AodvRules::Ns2 => drive(&mut Ns2(routing(config)), manners, rest),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Cast, Instant};
 use hopwise_mesh::aodv::rfc3561::Aodv;
-use hopwise_mesh::aodv::{self, Interface, Key, Rules};
+use hopwise_mesh::aodv::{self, AodvRules, Interface, Key};
 use hopwise_mesh::aodvv2::{self, Aodvv2};
 use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust};
 
@@ -61,7 +61,7 @@ pub(crate) fn router_with(net: Net, own: u8, keys: Keys) -> Box<dyn OnDemand> {
             ack_seq: net.ack_seq,
             gtsm: false,
             most_routes: 64,
-            ..aodv::Settings::of(Rules::Rfc3561)
+            ..aodv::Settings::of(AodvRules::Rfc3561)
         };
         let config = aodv::Config { settings, interfaces, serves, seed, counter, wakes_at, trust };
         return Box::new(Aodv::new(config));

@@ -65,7 +65,7 @@ impl From<Switch> for Counting {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct WindowSettings {
     initial_segments: u32,
     ssthresh_segments: Option<u32>,
     counting: Counting,
@@ -78,7 +78,7 @@ struct Rules {
 /// 2: cwnd is never below one segment, and after a loss ssthresh is never below two.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    rules: Rules,
+    settings: WindowSettings,
     open: Option<Open>,
     /// The window before the last loss.
     before: Seldom<Open>,
@@ -115,7 +115,7 @@ impl Linear {
     /// Adds eq. 3 of §3.1 for each ACK, or a segment for each window of bytes.
     pub(super) fn avoid(&mut self, window: &mut Window, newly_bytes: u64, mss: u64) {
         let cwnd = window.cwnd(mss);
-        match window.rules.counting {
+        match window.settings.counting {
             Counting::Acks => window.grow((newly_bytes.min(mss) * mss / cwnd).max(1), mss),
             Counting::Bytes => {
                 self.counted_bytes = self.counted_bytes.saturating_add(newly_bytes);
@@ -144,9 +144,10 @@ pub(super) enum Growth {
 impl Window {
     pub(super) fn new(iw: u32, ssthresh: Option<u32>, abc: Switch, validate: Switch) -> Window {
         let counting = abc.into();
-        let rules = Rules { initial_segments: iw, ssthresh_segments: ssthresh, counting, validate };
+        let settings =
+            WindowSettings { initial_segments: iw, ssthresh_segments: ssthresh, counting, validate };
         Window {
-            rules,
+            settings,
             open: None,
             before: Seldom::NONE,
             recovery: Recovery::None,
@@ -202,7 +203,7 @@ impl Window {
         if open.cwnd >= open.ssthresh {
             return Growth::Avoidance;
         }
-        let counted = match (self.rules.counting, view.recovering) {
+        let counted = match (self.settings.counting, view.recovering) {
             (Counting::Bytes, None) => MOST_COUNTED_SEGMENTS * mss,
             // RFC 3465 §2.3: data that one ACK covers after a timeout may have arrived long before.
             (Counting::Bytes, Some(_)) | (Counting::Acks, _) => mss,
@@ -253,7 +254,7 @@ impl Window {
         let open = self.opened(mss);
         match end {
             Recovered::Full if recovery == Recovery::Fast => {
-                let cwnd = match self.rules.validate {
+                let cwnd = match self.settings.validate {
                     Switch::On => open.ssthresh.min(view.flight.bytes.max(mss) + mss),
                     Switch::Off => open.ssthresh,
                 };
@@ -290,7 +291,7 @@ impl Window {
     }
 
     fn is_filled(&self, view: &SendView<'_>) -> bool {
-        match self.rules.validate {
+        match self.settings.validate {
             Switch::Off => true,
             Switch::On => !view.app_limited && self.used.most() >= self.cwnd(mss_of(view)) / 2,
         }
@@ -298,20 +299,20 @@ impl Window {
 
     fn is_idle(&self, now: Instant, flight_bytes: u64, view: &SendView<'_>) -> bool {
         let Some(last_sent) = self.last_sent else { return false };
-        self.rules.validate == Switch::On
+        self.settings.validate == Switch::On
             && flight_bytes == 0
             && now.since(last_sent) > expected_rto(&view.path.rtt)
     }
 
     fn initial(&self, mss: u64) -> u64 {
-        let segments = u64::from(self.rules.initial_segments);
+        let segments = u64::from(self.settings.initial_segments);
         (segments * mss).min((2 * mss).max(segments * INITIAL_SEGMENT_BYTES)).max(mss)
     }
 
     fn opened(&self, mss: u64) -> Open {
         self.open.unwrap_or_else(|| Open {
             cwnd: if self.syn_was_lost { mss } else { self.initial(mss) },
-            ssthresh: self.rules.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss),
+            ssthresh: self.settings.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopwise_air::frames::{Framing, Mac, mac_of};
-use hopwise_air::{Arp, Live, Outside, Whole, World, name_of};
+use hopwise_air::{Arp, Live, Outside, RadioWorld, Whole, name_of};
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{LinkId, Machine, NextHop};
 use hopwise_mesh::{Interface, towards};
@@ -95,7 +95,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
         })
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
-    let mut world = World::new(config, stations(plan).into_iter().map(outside).collect());
+    let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
     world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
@@ -105,7 +105,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
 
 /// The counters of all radios together; the kernels' queues have dropped that many packets, if they
 /// tell.
-pub fn totals<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> AirTotals {
+pub fn totals<M: Machine>(world: &RadioWorld<M>, queue_drops: Option<u64>) -> AirTotals {
     results::air(world, queue_drops)
 }
 
@@ -118,7 +118,7 @@ pub fn world_of_frames(plan: &Plan, most: usize, overhear: bool) -> Live<Whole> 
     config.stations.iter_mut().for_each(|station| station.hears_all = overhear);
     let most = plan.queue_packets.min(most);
     let machine = |node| Whole::new(most, &plan.phy, plan.seed, node);
-    let mut world = World::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
+    let mut world = RadioWorld::new(config, (0..as_u32(plan.positions.len())).map(machine).collect());
     world.set_loads(loads::of_frame);
     world.set_queued_at(Whole::queued_at);
     if !plan.tracks.is_empty() {

@@ -185,7 +185,7 @@ impl Platform for Alone {
         self.endpoint.poll_event().map(Event::from)
     }
 
-    fn tell_path(&mut self, _: Instant, _: IpAddr) {}
+    fn give_path(&mut self, _: Instant, _: IpAddr) {}
 
     fn hops_to(&self, now: Instant, _: IpAddr, conn: Option<ConnId>) -> Option<(u8, HopSource)> {
         let path = self.endpoint.info(now, conn?).ok()?.path;

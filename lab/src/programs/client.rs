@@ -160,7 +160,7 @@ impl<S: Sockets> Client<S> {
             }
             None => self.come_back(now, PATIENCE),
         }
-        node.tell_path(now, self.to.ip());
+        node.give_path(now, self.to.ip());
     }
 
     /// Sets the next start after the think time, and at least `least`.

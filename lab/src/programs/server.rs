@@ -63,7 +63,7 @@ impl<S: Sockets> Server<S> {
         let Some(conn) = node.with(now, |sockets| sockets.accept(now, from)) else { return true };
         self.seen.note(now, node.sockets(), conn);
         if let Some(peer) = node.sockets().peer(conn) {
-            node.tell_path(now, peer);
+            node.give_path(now, peer);
             self.seen.note_hops(now, node, conn, peer);
         }
         let message = match self.plan.talk {

@@ -109,7 +109,7 @@ pub trait Platform {
     /// The oldest news that no program has taken.
     fn poll_event(&mut self) -> Option<Event<Self::Sockets>>;
     /// Gives new connections to that peer the facts about its path that are known beside TCP.
-    fn tell_path(&mut self, now: Instant, peer: IpAddr);
+    fn give_path(&mut self, now: Instant, peer: IpAddr);
     /// The hops to a peer, and their source, as the platform knows them or one of its connections does.
     fn hops_to(&self, now: Instant, peer: IpAddr, conn: Option<ConnOf<Self>>) -> Option<(u8, HopSource)>;
     /// True if the link takes another datagram of a source that sends as much as leaves.

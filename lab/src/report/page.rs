@@ -105,7 +105,7 @@ fn about(view: &View<'_>) -> String {
     let drawn_by = if trial.version == version::of_program() {
         String::new()
     } else {
-        format!(", drawn by {}", version::told())
+        format!(", drawn by {}", version::with_commit())
     };
     let mut html = String::from("<dl>");
     for (term, text) in [

@@ -10,7 +10,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_air::frames::Framing;
 use hopwise_air::medium;
 use hopwise_air::random::{Purpose, Stream};
-use hopwise_air::{StationConfig, WireConfig, World, WorldConfig};
+use hopwise_air::{RadioWorld, StationConfig, WireConfig, WorldConfig};
 use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u32;
@@ -44,7 +44,7 @@ impl fmt::Display for Unbuildable {
 
 impl Error for Unbuildable {}
 
-pub(crate) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
+pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
     let count = as_u32(plan.positions.len());
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
@@ -62,7 +62,7 @@ pub(crate) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         let serving = serving(plan, gateway.node).map_err(Unbuildable)?;
         hosts[gateway.node as usize].serve(serving, Box::new(news));
     }
-    let mut world = World::new(air(plan, Framing::Packet, &address_of), hosts);
+    let mut world = RadioWorld::new(air(plan, Framing::Packet, &address_of), hosts);
     world.set_loads(loads::of);
     world.set_queued_at(|host| host.node().queued_at());
     if !plan.tracks.is_empty() {

@@ -182,8 +182,8 @@ impl Platform for Node {
         Node::poll_event(self).map(Event::from)
     }
 
-    fn tell_path(&mut self, now: Instant, peer: IpAddr) {
-        Node::tell_path(self, now, peer);
+    fn give_path(&mut self, now: Instant, peer: IpAddr) {
+        Node::give_path(self, now, peer);
     }
 
     fn hops_to(&self, _: Instant, peer: IpAddr, _: Option<ConnId>) -> Option<(u8, HopSource)> {

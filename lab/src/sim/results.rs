@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hopwise_air::World;
+use hopwise_air::RadioWorld;
 use hopwise_air::airtime::{Airtime, Load};
 use hopwise_air::dcf::StationStats;
 use hopwise_air::waits::Waits;
@@ -75,7 +75,7 @@ impl QueueWait {
 
 impl WaitsByLoad {
     /// The waits at these stations, together.
-    fn at<M: Machine>(world: &World<M>, stations: impl Iterator<Item = u32> + Clone) -> WaitsByLoad {
+    fn at<M: Machine>(world: &RadioWorld<M>, stations: impl Iterator<Item = u32> + Clone) -> WaitsByLoad {
         let of = |load: Load| {
             let mut all = Waits::default();
             stations.clone().for_each(|station| all.join(world.waits(station).of(load)));
@@ -240,7 +240,7 @@ impl Plan {
     }
 }
 
-pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
+pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>) -> Results {
     let end = |node: u32, index| world.machines()[node as usize].result(world.now(), index);
     let (mut discoveries, mut route_failures) = (0, 0);
     for host in world.machines() {
@@ -306,7 +306,7 @@ impl FlowResult {
 }
 
 /// The counters of all radios together.
-pub(crate) fn air<M: Machine>(world: &World<M>, queue_drops: Option<u64>) -> AirTotals {
+pub(crate) fn air<M: Machine>(world: &RadioWorld<M>, queue_drops: Option<u64>) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
     totals.queue_drops = queue_drops;
     for station in 0..as_u32(world.machines().len()) {

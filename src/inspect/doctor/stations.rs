@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use hopwise_core::StationAddress;
-use hopwise_host::nl80211::{EVERY, Rule, StationSource};
+use hopwise_host::nl80211::{EVERY, SanityCheck, StationSource};
 use hopwise_host::{Clock, wait_for};
 
 use super::{Finding, System};
@@ -41,10 +41,14 @@ fn interface(name: &str, source: io::Result<StationSource>) -> Vec<Finding> {
         source.poll(clock.now(), &mut |_| {});
     }
     let report = source.board().read();
-    told(name, report.facts.len(), &report.broken)
+    findings(name, report.facts.len(), &report.broken)
 }
 
-pub(super) fn told(name: &str, stations: usize, broken: &[(Rule, StationAddress)]) -> Vec<Finding> {
+pub(super) fn findings(
+    name: &str,
+    stations: usize,
+    broken: &[(SanityCheck, StationAddress)],
+) -> Vec<Finding> {
     if broken.is_empty() {
         return vec![Finding::ok(
             CHECK,
@@ -54,7 +58,7 @@ pub(super) fn told(name: &str, stations: usize, broken: &[(Rule, StationAddress)
             },
         )];
     }
-    let finding = |(rule, station): &(Rule, StationAddress)| {
+    let finding = |(rule, station): &(SanityCheck, StationAddress)| {
         let (rule, drops) = (rule.name(), rule.drops());
         Finding::warning(
             CHECK,

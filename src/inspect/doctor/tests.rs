@@ -1,6 +1,6 @@
 use std::fs;
 
-use hopwise_host::nl80211::Rule;
+use hopwise_host::nl80211::SanityCheck;
 
 use super::*;
 
@@ -206,9 +206,13 @@ fn a_name_of_a_file_begins_no_line_and_turns_no_text_around() {
 #[test]
 fn a_driver_whose_reports_are_odd_is_named_with_each_rule() {
     let station = hopwise_core::StationAddress([2, 0, 0, 0, 0, 1]);
-    let sound = stations::told("wlan0", 3, &[]);
+    let sound = stations::findings("wlan0", 3, &[]);
     assert_eq!((sound.len(), sound[0].verdict), (1, Verdict::Ok));
-    let odd = stations::told("wlan0", 3, &[(Rule::SignalZero, station), (Rule::NoTxStatus, station)]);
+    let odd = stations::findings(
+        "wlan0",
+        3,
+        &[(SanityCheck::SignalZero, station), (SanityCheck::NoTxStatus, station)],
+    );
     assert!(odd.iter().all(|finding| finding.verdict == Verdict::Warning));
     assert!(odd[0].found.contains("02:00:00:00:00:01 is not believed (signal-zero): without signal"));
     let machine = Machine::new("wired", &[("sys/class/net/eth0/address", "")]);

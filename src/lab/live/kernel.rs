@@ -299,7 +299,7 @@ impl Platform for Kernel {
         self.events.pop_front()
     }
 
-    fn tell_path(&mut self, _: Instant, _: IpAddr) {}
+    fn give_path(&mut self, _: Instant, _: IpAddr) {}
 
     fn hops_to(&self, _: Instant, _: IpAddr, _: Option<Number>) -> Option<(u8, HopSource)> {
         None

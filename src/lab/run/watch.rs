@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hopwise_air::World;
+use hopwise_air::RadioWorld;
 use hopwise_air::frames::{CSV_HEADER, Ending, FrameEvent, Framing};
 use hopwise_core::Machine;
 use hopwise_core::narrow::as_u32;
@@ -71,7 +71,7 @@ impl Watch {
     /// `framing` is the header of the world's packets.
     pub(crate) fn begin<M: Machine>(
         wanted: Wanted,
-        (world, framing): (&mut World<M>, Framing),
+        (world, framing): (&mut RadioWorld<M>, Framing),
         (prepared, epoch): (&Prepared, Epoch),
         folder: &Path,
     ) -> Result<Watch, Failure> {
@@ -97,7 +97,7 @@ impl Watch {
     /// Also captures the packets of flows' endpoints, and notes on their radios' frames why each left.
     pub(crate) fn capture_ends(
         &self,
-        world: &mut World<Host>,
+        world: &mut RadioWorld<Host>,
         prepared: &Prepared,
         folder: &Path,
     ) -> Result<(), Failure> {

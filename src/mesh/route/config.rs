@@ -10,7 +10,7 @@ use hopwise_lab::keys;
 use hopwise_lab::located::{Document, YamlPath};
 use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig};
 use hopwise_lab::units::Time;
-use hopwise_mesh::aodv::Rules;
+use hopwise_mesh::aodv::AodvRules;
 use hopwise_mesh::{Keys, Trust, aodvv2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -322,7 +322,7 @@ fn refuse_foreign_keys(
             let problem = format!("`{key}` belongs to another protocol");
             return Err(document.refuse_key(&at, problem, "the constants of dymo in a section `dymo`"));
         }
-        if protocol == Protocol::Aodv && !Rules::Rfc3561.takes(key) {
+        if protocol == Protocol::Aodv && !AodvRules::Rfc3561.takes(key) {
             let problem = format!("`{key}` changes nothing under rules: rfc3561");
             return Err(document.refuse_key(&at, problem, "no such key: a daemon follows RFC 3561"));
         }

@@ -53,7 +53,7 @@ impl Known {
         RoutingSnapshot {
             address: self.address,
             pid: std::process::id(),
-            version: version::told().to_owned(),
+            version: version::with_commit().to_owned(),
             stations: self.boards.iter().map(shown).collect(),
         }
     }

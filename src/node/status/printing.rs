@@ -33,7 +33,7 @@ pub(crate) fn page(snapshot: &Snapshot) -> String {
         let error = capture.last_error.iter().map(|error| format!("; last error: {error}"));
         lines.push(format!("capture: {file}, {packets} packets, {lost} lost{}", error.collect::<String>()));
     }
-    lines.push(snapshot.connections_told());
+    lines.push(snapshot.connections_line());
     if !snapshot.connections.is_empty() {
         lines.extend(crate::table::lines(
             &COLUMNS,

@@ -27,7 +27,7 @@ pub(super) fn text(snapshot: &Snapshot) -> String {
 
 pub(in crate::node) fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut Buffer) {
     let [head, body] = Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Min(1)]).areas(area);
-    let (Snapshot { node, uptime_s, .. }, connections) = (snapshot, snapshot.connections_told());
+    let (Snapshot { node, uptime_s, .. }, connections) = (snapshot, snapshot.connections_line());
     let drops = snapshot.drops.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
     let lines = vec![
         Line::from(format!("{node}  up {uptime_s:.0} s  {connections}  {drops} drops")),

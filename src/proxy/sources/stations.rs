@@ -13,21 +13,21 @@ use hopwise_mesh::{LinkSource, TimedEvent};
 use super::Live;
 use crate::failure::Failure;
 use crate::proxy::config;
-use crate::proxy::told::ToldStations;
+use crate::proxy::mobiles::MobileReports;
 
 #[derive(Debug)]
 pub(super) struct Stations {
     source: StationSource,
     every: Duration,
-    rules: Rules,
+    rules: Thresholds,
     mobiles: BTreeMap<StationAddress, Mobile>,
     next: Instant,
     ready: VecDeque<TimedEvent>,
 }
 
-/// The rules by which a mobile counts as lost.
+/// Times and counts by which a mobile counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rules {
+struct Thresholds {
     /// An older signal is ignored.
     stale: Duration,
     /// No frame was received for so long.
@@ -52,7 +52,7 @@ impl Stations {
         let interface = &stations.interface;
         let source = StationSource::open(interface)
             .map_err(|error| Failure::failed("ask for stations", format_args!("{interface}: {error}")))?;
-        let rules = Rules {
+        let rules = Thresholds {
             stale: stations.stale.0,
             silence: stations.silence.0,
             failures: stations.failures.into(),
@@ -69,9 +69,9 @@ impl Stations {
     }
 
     /// The interface's reports, and its mobiles by their stations.
-    pub(super) fn told(&self) -> ToldStations {
+    pub(super) fn reports(&self) -> MobileReports {
         let mobiles = self.mobiles.iter().map(|(station, mobile)| (*station, mobile.peer));
-        ToldStations { board: self.source.board(), mobiles: mobiles.collect() }
+        MobileReports { board: self.source.board(), mobiles: mobiles.collect() }
     }
 
     fn hear(&mut self, now: Instant) {
@@ -113,7 +113,7 @@ impl Mobile {
         &mut self,
         now: Instant,
         facts: Option<&LinkFacts>,
-        rules: &Rules,
+        rules: &Thresholds,
         ready: &mut VecDeque<TimedEvent>,
     ) {
         let Some(facts) = facts else {
@@ -175,8 +175,8 @@ impl Live for Stations {
 mod tests {
     use super::*;
 
-    const RULES: Rules =
-        Rules { stale: Duration::from_millis(500), silence: Duration::from_secs(2), failures: 10 };
+    const RULES: Thresholds =
+        Thresholds { stale: Duration::from_millis(500), silence: Duration::from_secs(2), failures: 10 };
 
     fn station(age_ms: u64, dbm: i8, failed: u64) -> LinkFacts {
         LinkFacts {

@@ -34,4 +34,6 @@ pub use live::{Lateness, Live, Progress};
 pub use outside::{Outside, Refused, name_of};
 pub use whole::Whole;
 pub use wire::WireConfig;
-pub use world::{EndingSink, FrameSink, RadioNews, RadioSink, StationConfig, TraceSink, World, WorldConfig};
+pub use world::{
+    EndingSink, FrameSink, RadioNews, RadioSink, RadioWorld, StationConfig, TraceSink, WorldConfig,
+};

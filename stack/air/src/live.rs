@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, Machine};
 
-use crate::world::World;
+use crate::world::RadioWorld;
 
 /// The simulated time of one call, before input from outside has its turn.
 const SLICE: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ pub enum Progress {
 /// A world whose virtual time follows a clock.
 #[derive(Debug)]
 pub struct Live<M: Machine> {
-    world: World<M>,
+    world: RadioWorld<M>,
     lateness: Lateness,
     is_late: bool,
     /// The worst lateness since the last [`take_worst`](Live::take_worst).
@@ -51,13 +51,13 @@ pub struct Live<M: Machine> {
 
 impl<M: Machine> Live<M> {
     /// Begins with the clock at zero.
-    pub fn new(world: World<M>) -> Live<M> {
+    pub fn new(world: RadioWorld<M>) -> Live<M> {
         let left_out = Rc::default();
         Live { world, lateness: Lateness::default(), is_late: false, worst: Duration::ZERO, left_out }
     }
 
     /// The world itself, to act on its machines.
-    pub fn world(&mut self) -> &mut World<M> {
+    pub fn world(&mut self) -> &mut RadioWorld<M> {
         &mut self.world
     }
 

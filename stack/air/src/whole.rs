@@ -166,11 +166,11 @@ mod tests {
     use crate::frames::{Framing, Mac, mac_of};
     use crate::position::Position;
     use crate::radio::Radio;
-    use crate::world::{RadioNews, StationConfig, World, WorldConfig};
+    use crate::world::{RadioNews, RadioWorld, StationConfig, WorldConfig};
 
     const ALL: Mac = [0xff; 6];
 
-    fn line(stations: u32, mac: MacConfig) -> World<Whole> {
+    fn line(stations: u32, mac: MacConfig) -> RadioWorld<Whole> {
         let station = |n: u32| StationConfig {
             position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
             radio: LinkId(0),
@@ -189,7 +189,7 @@ mod tests {
             seed: 1,
         };
         let phy = config.phy;
-        World::new(config, (0..stations).map(|n| Whole::new(3, &phy, 1, n)).collect())
+        RadioWorld::new(config, (0..stations).map(|n| Whole::new(3, &phy, 1, n)).collect())
     }
 
     fn frame(control: u8, to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// One line for each piece of news, with the microsecond at which it came.
-    fn news_of(world: &mut World<Whole>, sent: &[(u32, u64, Vec<u8>)], lasts: Duration) -> Vec<String> {
+    fn news_of(world: &mut RadioWorld<Whole>, sent: &[(u32, u64, Vec<u8>)], lasts: Duration) -> Vec<String> {
         let (told, now) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(0)));
         let (sink, at) = (Rc::clone(&told), Rc::clone(&now));
         world.set_radio(Box::new(move |news| {

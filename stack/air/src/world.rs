@@ -61,7 +61,7 @@ struct Held {
 }
 
 /// Machines on a medium and on wires, in virtual time.
-pub struct World<M: Machine> {
+pub struct RadioWorld<M: Machine> {
     machines: Vec<M>,
     stations: Vec<StationConfig>,
     by_address: BTreeMap<IpAddr, u32>,
@@ -89,9 +89,9 @@ pub struct World<M: Machine> {
     spare: Vec<Vec<u8>>,
 }
 
-impl<M: Machine> World<M> {
+impl<M: Machine> RadioWorld<M> {
     /// A world at time 0. The machines' first packets are taken at once.
-    pub fn new(config: WorldConfig, machines: Vec<M>) -> World<M> {
+    pub fn new(config: WorldConfig, machines: Vec<M>) -> RadioWorld<M> {
         assert_eq!(config.stations.len(), machines.len(), "every machine has a station");
         let positions: Vec<_> = config.stations.iter().map(|station| station.position).collect();
         let mut dcf =
@@ -109,7 +109,7 @@ impl<M: Machine> World<M> {
             dcf.take_whole_frames();
         }
         let resolver = (config.arp == Arp::Asked).then(|| Resolver::new(machines.len(), config.mac.rules));
-        let mut world = World {
+        let mut world = RadioWorld {
             by_address: config.stations.iter().zip(0..).map(|(station, n)| (station.address, n)).collect(),
             held: machines.iter().map(|_| Held::default()).collect(),
             timers: Deadlines::new(machines.len()),
@@ -396,9 +396,9 @@ impl<M: Machine> World<M> {
     }
 }
 
-impl<M: Machine> fmt::Debug for World<M> {
+impl<M: Machine> fmt::Debug for RadioWorld<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World")
+        f.debug_struct("RadioWorld")
             .field("now", &Instant(self.now))
             .field("machines", &self.machines.len())
             .finish_non_exhaustive()

@@ -51,10 +51,10 @@ impl LinkTeller {
         LinkTeller::tell(Routed { peers, clock }, capture)
     }
 
-    fn tell(told: impl Told, capture: Capture) -> io::Result<LinkTeller> {
+    fn tell(receivers: impl Receivers, capture: Capture) -> io::Result<LinkTeller> {
         let is_ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_ending);
-        let tell = move || tell(&told, &capture, &ends);
+        let tell = move || tell(&receivers, &capture, &ends);
         let thread = thread::Builder::new().name("first-links".into()).spawn(tell)?;
         Ok(LinkTeller { is_ending, thread: Some(thread) })
     }
@@ -72,14 +72,14 @@ impl Drop for LinkTeller {
 }
 
 /// The receivers of the facts, beside a capture.
-trait Told: Send + 'static {
+trait Receivers: Send + 'static {
     fn clock(&self) -> Option<Clock>;
     /// Adds the ways to peers, and returns the number of connections.
     fn add_ways(&self, ways: &mut BTreeMap<IpAddr, Way>) -> usize;
     fn take(&self, links: &FirstLinks);
 }
 
-impl Told for Vec<Stack> {
+impl Receivers for Vec<Stack> {
     fn clock(&self) -> Option<Clock> {
         self.first().map(Stack::clock)
     }
@@ -102,7 +102,7 @@ struct Routed {
     clock: Clock,
 }
 
-impl Told for Routed {
+impl Receivers for Routed {
     fn clock(&self) -> Option<Clock> {
         Some(self.clock)
     }
@@ -115,7 +115,7 @@ impl Told for Routed {
     fn take(&self, _: &FirstLinks) {}
 }
 
-fn tell(to: &impl Told, capture: &Capture, is_ending: &AtomicBool) {
+fn tell(to: &impl Receivers, capture: &Capture, is_ending: &AtomicBool) {
     let Some(clock) = to.clock() else { return };
     let mut stations = Stations::default();
     let mut look_at = Instant::ZERO;

@@ -29,7 +29,7 @@ use crate::tun::check_ip;
 
 use anew::Anew;
 pub use left::{left_queues, remove_left_queues};
-use rules::Rules;
+use rules::QueueRules;
 use socket::{Judge, Queue, Queued, Verdict};
 use untracked::Untracked;
 
@@ -65,7 +65,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 struct Shared {
     /// The packet that was read last, until its verdict.
     at_hand: Option<AtHand>,
-    rules: Rules,
+    rules: QueueRules,
     _untracked: Option<Untracked>,
 }
 
@@ -93,7 +93,7 @@ impl Forward {
             sides.push((device, queue, anew));
         }
         let rules =
-            Rules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
+            QueueRules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
         let untracked = Untracked::set(config);
         for (device, _, anew) in &sides {
             if untracked.as_ref().is_some_and(|untracked| untracked.device == **device) {

@@ -3,14 +3,14 @@
 mod counter;
 mod kernel;
 mod offer;
-mod rules;
 mod sanity;
+mod sanity_check;
 mod source;
 mod station;
 
 pub use kernel::{Nl80211, StationNews, StationWatch};
 pub(crate) use kernel::{family, family_named, news};
 pub use offer::StationOffer;
-pub use rules::Rule;
+pub use sanity_check::SanityCheck;
 pub use source::{Board, EVERY, Polled, Report, StationSource};
 pub(crate) use station::station;

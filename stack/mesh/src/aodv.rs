@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 
 pub use crate::on_demand::{Interface, Key, Trust};
-pub use settings::{Rules, Settings};
+pub use settings::{AodvRules, Settings};
 
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::{BufferBounds, Desk, Form, Manners, Outbox};
@@ -52,15 +52,15 @@ pub struct Config {
 /// A node that follows the rules of its settings.
 pub fn routing(config: Config) -> Box<dyn Routing> {
     match config.settings.rules {
-        Rules::Ns2 => Box::new(ns2::Ns2Aodv::new(config)),
-        Rules::Rfc3561 => Box::new(rfc3561::Aodv::new(config)),
+        AodvRules::Ns2 => Box::new(ns2::Ns2Aodv::new(config)),
+        AodvRules::Rfc3561 => Box::new(rfc3561::Aodv::new(config)),
     }
 }
 
 fn desk(config: &Config) -> Desk {
     let Config { settings, interfaces, seed, counter, trust, .. } = config;
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
-    let is_shared = settings.rules == Rules::Rfc3561;
+    let is_shared = settings.rules == AodvRules::Rfc3561;
     let bounds = BufferBounds { packets: settings.buffer_packets, time: settings.buffer_time, is_shared };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, *counter);
     Desk::new(interfaces.clone(), outbox, bounds, ack_seqs).with_trust(trust.clone(), FORM, *counter)

@@ -172,7 +172,7 @@ impl Aodvv2 {
     /// A route was found: waiting packets leave, and connections learn of it.
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
-        self.tell_path(dst);
+        self.report_route(dst);
         if self.desk.buffer.has(dst)
             && let Some(route) = self.table.valid(now, dst)
         {
@@ -190,10 +190,10 @@ impl Aodvv2 {
     }
 
     /// Informs connections to a peer when its route comes, goes or gets longer.
-    fn tell_path(&mut self, dst: Ipv4Addr) {
+    fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.hops();
-            self.desk.tell_path(dst, &mut route.told, hops);
+            self.desk.report_route(dst, &mut route.reported_hops, hops);
         }
     }
 
@@ -223,7 +223,7 @@ impl Aodvv2 {
     fn sweep(&mut self, now: Instant) {
         let mut gone = Vec::new();
         self.table.sweep(now, &mut |dst| gone.push(dst));
-        gone.into_iter().for_each(|dst| self.tell_path(dst));
+        gone.into_iter().for_each(|dst| self.report_route(dst));
         self.neighbours.forget(now, self.settings.max_idletime);
         self.latest.forget(now);
         self.searches.forget(now);
@@ -298,7 +298,7 @@ impl Routing for Aodvv2 {
                     self.searches.note_known(dst, is_answer(packet.packet));
                 }
                 route.is_ours = true;
-                self.tell_path(dst);
+                self.report_route(dst);
             }
             self.use_route(now, dst);
             return Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
@@ -316,7 +316,7 @@ impl Routing for Aodvv2 {
         }
         if is_own && let Some(route) = self.table.entry(now, dst) {
             route.is_ours = true;
-            self.tell_path(dst);
+            self.report_route(dst);
         }
         self.desk.keep(now, (dst, wish), packet);
         if is_own && !is_waiting {

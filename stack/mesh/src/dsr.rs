@@ -182,7 +182,7 @@ impl Dsr {
             }
         }
         let peers: Vec<_> = self.peers.keys().copied().collect();
-        peers.into_iter().for_each(|peer| self.tell_path(now, peer));
+        peers.into_iter().for_each(|peer| self.report_route(now, peer));
     }
 
     fn release(&mut self, now: Instant, dst: Ipv4Addr) {
@@ -199,10 +199,10 @@ impl Dsr {
         self.desk.outbox.push(Order::Send { link, to, class, packet });
     }
 
-    fn tell_path(&mut self, now: Instant, peer: Ipv4Addr) {
+    fn report_route(&mut self, now: Instant, peer: Ipv4Addr) {
         let hops = self.cache.hops(now, peer);
-        if let Some(told) = self.peers.get_mut(&peer) {
-            self.desk.tell_path(peer, told, hops);
+        if let Some(reported) = self.peers.get_mut(&peer) {
+            self.desk.report_route(peer, reported, hops);
         }
     }
 
@@ -308,7 +308,7 @@ impl Routing for Dsr {
             self.peers.entry(dst).or_default();
         }
         let wrapped = self.wrap(now, dst, packet.packet);
-        self.tell_path(now, dst);
+        self.report_route(now, dst);
         if let Some((via, packet)) = wrapped {
             return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
         }

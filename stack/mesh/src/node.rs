@@ -94,7 +94,7 @@ impl Node {
     }
 
     /// Gives connections to `peer` the known path. Call it after one was opened or accepted.
-    pub fn tell_path(&mut self, now: Instant, peer: IpAddr) {
+    pub fn give_path(&mut self, now: Instant, peer: IpAddr) {
         let path = self.routing.path(peer);
         if path.hops_to_peer.is_some() {
             self.endpoint.handle_path(now, peer, None, &PathEvent::HopsChanged, &path);

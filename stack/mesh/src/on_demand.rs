@@ -299,16 +299,16 @@ impl Desk {
         }
     }
 
-    /// Informs connections when a route that they use has become `now`. `told` is the hop count that they last got.
-    pub(crate) fn tell_path(&mut self, peer: Ipv4Addr, told: &mut Option<u8>, now: Option<u8>) {
-        if let Some(event) = news(told, now) {
+    /// Informs connections when a route that they use has become `now`. `reported` is the hop count that they last got.
+    pub(crate) fn report_route(&mut self, peer: Ipv4Addr, reported: &mut Option<u8>, now: Option<u8>) {
+        if let Some(event) = route_event(reported, now) {
             self.outbox.push(Order::Tell { peer: peer.into(), ports: None, event, path: path_of(now) });
         }
     }
 }
 
-fn news(told: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
-    let before = std::mem::replace(told, now);
+fn route_event(reported: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
+    let before = std::mem::replace(reported, now);
     match (before, now) {
         (None, Some(_)) => Some(PathEvent::RouteFound),
         (Some(_), None) => Some(PathEvent::RouteFailed),

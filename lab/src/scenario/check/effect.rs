@@ -1,6 +1,6 @@
 //! Refuses settings without an effect: their author had an effect in mind.
 
-use hopwise_mesh::aodv::Rules;
+use hopwise_mesh::aodv::AodvRules;
 use serde_yaml::Value;
 
 use super::Checked;
@@ -54,8 +54,8 @@ fn of_other_rules<'a>(
     }
     let rules = file.routing.rules.0;
     let (name, better) = match rules {
-        Rules::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
-        Rules::Ns2 => ("ns2", "rules: rfc3561 beside it"),
+        AodvRules::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
+        AodvRules::Ns2 => ("ns2", "rules: rfc3561 beside it"),
     };
     let is_over_others = document.is_set("routing.rules");
     for key in keys.filter(|key| !rules.takes(key)) {

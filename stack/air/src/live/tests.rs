@@ -41,7 +41,7 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
         seed: 1,
     };
     let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 1).with_wire(WIRE, 1);
-    Live::new(World::new(config, (0..stations).map(machine).collect()))
+    Live::new(RadioWorld::new(config, (0..stations).map(machine).collect()))
 }
 
 fn frame(to: Mac, from: Mac, bytes: usize) -> Vec<u8> {

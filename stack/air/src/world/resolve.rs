@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkEvent, Machine};
 
-use super::{Filed, Held, World};
+use super::{Filed, Held, RadioWorld};
 use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
 use crate::dcf::{EVERYONE, MacRules};
 
@@ -47,7 +47,7 @@ impl Resolver {
     }
 }
 
-impl<M: Machine> World<M> {
+impl<M: Machine> RadioWorld<M> {
     /// The packet at hand is for a neighbour whose address is not known: it waits.
     pub(super) fn ask_for(&mut self, n: usize, who: IpAddr) {
         let now = self.now;

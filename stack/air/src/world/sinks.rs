@@ -3,7 +3,7 @@
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, Machine};
 
-use super::World;
+use super::RadioWorld;
 use crate::airtime::{Airtime, Load};
 use crate::dcf::{FrameKind, News, Outcome};
 use crate::frames::{Ending, FrameEvent};
@@ -55,7 +55,7 @@ pub enum RadioNews<'a> {
 /// Receives them in the order in which they happen.
 pub type RadioSink = Box<dyn FnMut(&RadioNews<'_>)>;
 
-impl<M: Machine> World<M> {
+impl<M: Machine> RadioWorld<M> {
     /// Sets the receiver of the radios' news.
     pub fn set_radio(&mut self, sink: RadioSink) {
         self.radio = Some(sink);

@@ -82,7 +82,7 @@ fn to(n: u32) -> NextHop {
     NextHop::Neighbour(address(n))
 }
 
-fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> World<Talker> {
+fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> RadioWorld<Talker> {
     let station = |n: u32| StationConfig {
         position: Some(Position { x: 200.0 * f64::from(n), y: 0.0 }),
         radio: RADIO,
@@ -100,15 +100,15 @@ fn chain(stations: u32, arp: Arp, rules: MacRules, all_ears: Option<u32>) -> Wor
         arp,
         seed: 1,
     };
-    World::new(config, (0..stations).map(|_| Talker::default()).collect())
+    RadioWorld::new(config, (0..stations).map(|_| Talker::default()).collect())
 }
 
-fn say(world: &mut World<Talker>, from: u32, packets: &[(NextHop, u64)]) {
+fn say(world: &mut RadioWorld<Talker>, from: u32, packets: &[(NextHop, u64)]) {
     world.with(from, |_, talker| talker.outbox.extend(packets));
 }
 
 /// The frames on the air: kind, bytes of the packet, receiver.
-fn watch(world: &mut World<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)>>> {
+fn watch(world: &mut RadioWorld<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)>>> {
     let sent = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&sent);
     world.set_frames(Box::new(move |event, _| {
@@ -119,7 +119,7 @@ fn watch(world: &mut World<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)>>> {
     sent
 }
 
-fn heard(world: &World<Talker>, n: usize) -> Vec<u64> {
+fn heard(world: &RadioWorld<Talker>, n: usize) -> Vec<u64> {
     world.machines()[n].heard.iter().map(|(id, _)| *id).collect()
 }
 

@@ -142,11 +142,11 @@ fn apply(calls: &Calls, refusal: Refusal) -> Result<(), Error> {
     Ok(())
 }
 
-type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
-fn rules(calls: &Calls) -> Result<Rules, Error> {
+fn rules(calls: &Calls) -> Result<SeccompRules, Error> {
     let always = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, OLDER];
-    let mut rules: Rules = always.into_iter().flatten().map(|(_, call)| (*call, Vec::new())).collect();
+    let mut rules: SeccompRules = always.into_iter().flatten().map(|(_, call)| (*call, Vec::new())).collect();
     let families = calls.families.iter().map(|family| u64::from(family.cast_unsigned()));
     rules.insert(libc::SYS_socket, any_of(0, families)?);
     rules.insert(libc::SYS_ioctl, any_of(1, REQUESTS)?);

@@ -17,7 +17,7 @@ use crate::nft::{feed, nft, tables};
 use crate::undo::Undo;
 
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct QueueRules {
     _undo: Undo,
     standing: Standing,
 }
@@ -33,8 +33,8 @@ pub(super) const CHAIN_OF: &str = "HOPWISE-";
 /// The chain in the nft table.
 const CHAIN: &str = "forwarded";
 
-impl Rules {
-    pub(super) fn set(config: &ForwardConfig) -> io::Result<Rules> {
+impl QueueRules {
+    pub(super) fn set(config: &ForwardConfig) -> io::Result<QueueRules> {
         let table = table(config.queue);
         let undo = match nft(&with_nft(config)) {
             Ok(()) => Undo::by(&format!("nft delete table inet {table}")),
@@ -53,7 +53,7 @@ impl Rules {
             [IPV4, IPV6].map(|family| Chain { family, table: table.to_owned(), name: name.clone() })
         });
         let standing = Standing::of([in_nft].into_iter().chain(in_iptables));
-        Ok(Rules { _undo: undo?, standing })
+        Ok(QueueRules { _undo: undo?, standing })
     }
 
     /// Returns whether they are all there still. Those of the older iptables cannot be asked for.

@@ -1,6 +1,6 @@
 //! A counter that wraps, begins anew, or lies.
 
-use super::rules::Rule;
+use super::sanity_check::SanityCheck;
 
 /// Counts on where a driver's number of 16 or 32 bits wraps, or where the station came anew.
 #[derive(Clone, Copy, Debug)]
@@ -21,20 +21,20 @@ impl Counter {
     }
 
     /// Takes the next number, which may be larger by `most`; fails once the counter is found to lie.
-    pub(super) fn follow(&mut self, raw: u64, most: u64, is_anew: bool) -> Result<(), Rule> {
+    pub(super) fn follow(&mut self, raw: u64, most: u64, is_anew: bool) -> Result<(), SanityCheck> {
         let step = match raw.checked_sub(self.raw) {
             Some(step) => Ok(step),
             None => match wrapped(self.raw, raw) {
                 Some(step) => Ok(step),
                 None if is_anew => Ok(raw),
-                None => Err(Rule::CounterFalls),
+                None => Err(SanityCheck::CounterFalls),
             },
         };
         self.raw = raw;
         if self.is_lie {
             return Ok(());
         }
-        let step = step.and_then(|step| if step > most { Err(Rule::CounterLeaps) } else { Ok(step) });
+        let step = step.and_then(|step| if step > most { Err(SanityCheck::CounterLeaps) } else { Ok(step) });
         match step {
             Ok(step) => self.total = self.total.saturating_add(step),
             Err(rule) => {
@@ -70,7 +70,7 @@ mod tests {
 
     const MOST: u64 = 1_000_000;
 
-    fn counted(numbers: &[u64]) -> (Option<u64>, Option<Rule>) {
+    fn counted(numbers: &[u64]) -> (Option<u64>, Option<SanityCheck>) {
         let mut counter = Counter::new(numbers[0]);
         let broken = numbers[1..].iter().find_map(|raw| counter.follow(*raw, MOST, false).err());
         (counter.total(), broken)
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_counter_that_falls_or_leaps_is_not_believed_again() {
-        assert_eq!(counted(&[500, 400, 600]), (None, Some(Rule::CounterFalls)));
+        assert_eq!(counted(&[500, 400, 600]), (None, Some(SanityCheck::CounterFalls)));
         // One less than nothing, as drivers count tries without the first.
-        assert_eq!(counted(&[3, u64::from(u32::MAX), 5]), (None, Some(Rule::CounterLeaps)));
+        assert_eq!(counted(&[3, u64::from(u32::MAX), 5]), (None, Some(SanityCheck::CounterLeaps)));
     }
 
     #[test]

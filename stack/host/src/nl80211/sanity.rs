@@ -1,4 +1,4 @@
-//! Drops what a driver cannot mean. Each rule has a name ([`Rule`]), and judges the reports of one interface.
+//! Drops what a driver cannot mean. Each rule has a name ([`SanityCheck`]), and judges the reports of one interface.
 //!
 //! A rule drops facts and makes up none. One exception: without a time of the last frame, a station was last heard when
 //! its received bytes or packets moved.
@@ -9,7 +9,7 @@ use std::time::Duration;
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
 use super::counter::Counter;
-use super::rules::Rule;
+use super::sanity_check::SanityCheck;
 
 /// The most stations of an interface; a kernel's own bounds are lower.
 const MOST_STATIONS: usize = 4_096;
@@ -55,7 +55,7 @@ pub(super) struct Sanity {
     trust: Trust,
     known: BTreeMap<StationAddress, Known>,
     /// The broken rules, each with the first station that showed it.
-    broken: BTreeMap<Rule, StationAddress>,
+    broken: BTreeMap<SanityCheck, StationAddress>,
 }
 
 impl Sanity {
@@ -67,7 +67,7 @@ impl Sanity {
     pub(super) fn judge(
         &mut self,
         report: &[LinkFacts],
-        mut sink: impl FnMut(Rule, StationAddress),
+        mut sink: impl FnMut(SanityCheck, StationAddress),
     ) -> Vec<LinkFacts> {
         self.known.retain(|address, _| report.iter().any(|said| said.station == *address));
         let mut believed = Vec::with_capacity(report.len());
@@ -89,7 +89,7 @@ impl Sanity {
         self.known.remove(&station);
     }
 
-    pub(super) fn broken(&self) -> impl Iterator<Item = (Rule, StationAddress)> {
+    pub(super) fn broken(&self) -> impl Iterator<Item = (SanityCheck, StationAddress)> {
         self.broken.iter().map(|(rule, station)| (*rule, *station))
     }
 }
@@ -148,7 +148,12 @@ impl Known {
         }
     }
 
-    fn judge(&mut self, trust: Trust, said: &LinkFacts, broken: &mut dyn FnMut(Rule)) -> Option<LinkFacts> {
+    fn judge(
+        &mut self,
+        trust: Trust,
+        said: &LinkFacts,
+        broken: &mut dyn FnMut(SanityCheck),
+    ) -> Option<LinkFacts> {
         let mut facts = self.count(trust, said, broken);
         if trust == Trust::Known {
             return Some(facts);
@@ -161,14 +166,14 @@ impl Known {
         let is_counted = facts.rx_packets.is_some() || facts.rx_bytes.is_some();
         let quiet = is_counted.then(|| facts.at.since(self.rx_moved.unwrap_or(self.first)));
         if facts.inactive.or(quiet).is_some_and(|age| age >= STAYS) {
-            broken(Rule::StationStays);
+            broken(SanityCheck::StationStays);
             return None;
         }
         Some(facts)
     }
 
     /// Counts on, and notes the counters that have moved.
-    fn count(&mut self, trust: Trust, said: &LinkFacts, broken: &mut dyn FnMut(Rule)) -> LinkFacts {
+    fn count(&mut self, trust: Trust, said: &LinkFacts, broken: &mut dyn FnMut(SanityCheck)) -> LinkFacts {
         let numbers = numbers(said);
         let fell = |nth: usize| {
             self.counters[nth].zip(numbers[nth]).is_some_and(|(counter, number)| counter.falls(number))
@@ -207,37 +212,37 @@ impl Known {
     }
 
     /// Compares the counters of packets, retries and failures. Returns whether acknowledgements are unknown.
-    fn judge_failures(&mut self, facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) -> bool {
+    fn judge_failures(&mut self, facts: &mut LinkFacts, broken: &mut dyn FnMut(SanityCheck)) -> bool {
         let LinkFacts { tx_packets, tx_retries, tx_failed, .. } = *facts;
         if let (Some(sent), Some(retries)) = (tx_packets, tx_retries)
             && retries > MOST_TRIES.saturating_mul(sent + SLACK)
         {
-            broken(Rule::CounterLeaps);
+            broken(SanityCheck::CounterLeaps);
             facts.tx_retries = None;
             if let [_, Some(counter), ..] = &mut self.counters {
                 counter.distrust();
             }
         }
         if self.never_counts(facts) {
-            broken(Rule::FailedNeverCounts);
+            broken(SanityCheck::FailedNeverCounts);
             facts.tx_failed = None;
         }
         let Some(failed) = tx_failed else { return false };
         if tx_packets.is_some_and(|sent| failed > sent + SLACK) {
-            broken(Rule::FailedExceedsSent);
+            broken(SanityCheck::FailedExceedsSent);
             facts.tx_failed = None;
         }
         let Some(retries) = facts.tx_retries else { return false };
         if failed >= FAILURES && retries == 0 {
-            broken(Rule::RetriesNeverCount);
+            broken(SanityCheck::RetriesNeverCount);
             facts.tx_retries = None;
         } else if failed >= FAILURES && failed > retries {
-            broken(Rule::FailedExceedsRetries);
+            broken(SanityCheck::FailedExceedsRetries);
             (facts.tx_retries, facts.tx_failed) = (None, None);
         }
         let is_unknown = failed == 0 && retries == 0 && tx_packets.is_some_and(|sent| sent >= FLAWLESS);
         if is_unknown {
-            broken(Rule::NoTxStatus);
+            broken(SanityCheck::NoTxStatus);
             (facts.tx_retries, facts.tx_failed) = (None, None);
         }
         is_unknown
@@ -263,20 +268,25 @@ impl Known {
         self.failed_never_counts && tx_failed.is_some()
     }
 
-    fn judge_inactive(&mut self, facts: &mut LinkFacts, is_unknown: bool, broken: &mut dyn FnMut(Rule)) {
+    fn judge_inactive(
+        &mut self,
+        facts: &mut LinkFacts,
+        is_unknown: bool,
+        broken: &mut dyn FnMut(SanityCheck),
+    ) {
         let is_counted = facts.rx_packets.is_some() || facts.rx_bytes.is_some();
         if let (Some(inactive), Some(heard)) = (facts.inactive, facts.heard_at()) {
             let (value, since) = self.stands;
             if value != Some(inactive) || self.moved > since || !is_counted {
                 self.stands = (Some(inactive), facts.at);
             } else if facts.at.since(since) >= SAME_INACTIVE {
-                broken(Rule::InactiveStands);
+                broken(SanityCheck::InactiveStands);
                 facts.inactive = None;
             }
             self.runs_back |= self.heard.is_some_and(|before| before.since(heard) > INACTIVE_GRAIN);
             self.heard = self.heard.max(Some(heard));
             if self.runs_back {
-                broken(Rule::InactiveRunsBack);
+                broken(SanityCheck::InactiveRunsBack);
                 facts.inactive = None;
             }
         }
@@ -285,16 +295,16 @@ impl Known {
         }
     }
 
-    fn judge_signal(&mut self, facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) {
+    fn judge_signal(&mut self, facts: &mut LinkFacts, broken: &mut dyn FnMut(SanityCheck)) {
         // mac80211 reports 0 dBm until the first frame is received. The signal is unknown then, and no driver lies.
         if facts.rx_packets == Some(0) {
             (facts.signal_dbm, facts.signal_average_dbm) = (None, None);
         }
         for signal in [&mut facts.signal_dbm, &mut facts.signal_average_dbm] {
             let rule = match *signal {
-                Some(0) => Rule::SignalZero,
-                Some(1..) => Rule::SignalPercent,
-                Some(..NOISE_DBM) => Rule::SignalBelowNoise,
+                Some(0) => SanityCheck::SignalZero,
+                Some(1..) => SanityCheck::SignalPercent,
+                Some(..NOISE_DBM) => SanityCheck::SignalBelowNoise,
                 _ => continue,
             };
             broken(rule);
@@ -307,37 +317,37 @@ impl Known {
             && facts.at.since(since) >= SAME_SIGNAL.0
             && now.saturating_sub(before) >= SAME_SIGNAL.1
         {
-            broken(Rule::SignalStands);
+            broken(SanityCheck::SignalStands);
             (facts.signal_dbm, facts.signal_average_dbm) = (None, None);
         }
     }
 
-    fn judge_airtime(&self, facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) {
+    fn judge_airtime(&self, facts: &mut LinkFacts, broken: &mut dyn FnMut(SanityCheck)) {
         let most = facts.at.since(self.first) * 2 + Duration::from_secs(1);
         let packets = [facts.tx_packets, facts.rx_packets];
         let airtimes = [&mut facts.tx_duration, &mut facts.rx_duration].into_iter().zip(self.airtime);
         for ((airtime, before), packets) in airtimes.zip(packets) {
             if *airtime == Some(Duration::ZERO) && packets.is_some_and(|packets| packets >= UNTIMED) {
-                broken(Rule::AirtimeNeverCounts);
+                broken(SanityCheck::AirtimeNeverCounts);
                 *airtime = None;
             }
             if airtime.is_some_and(|airtime| airtime > most + Duration::from_micros(before)) {
-                broken(Rule::AirtimeOverruns);
+                broken(SanityCheck::AirtimeOverruns);
                 *airtime = None;
             }
         }
     }
 }
 
-fn judge_rates(facts: &mut LinkFacts, broken: &mut dyn FnMut(Rule)) {
+fn judge_rates(facts: &mut LinkFacts, broken: &mut dyn FnMut(SanityCheck)) {
     if facts.tx_bitrate_bps.is_some_and(|bps| bps == 0 || bps > MOST_BPS) {
-        broken(Rule::BitrateAbsurd);
+        broken(SanityCheck::BitrateAbsurd);
         facts.tx_bitrate_bps = None;
     }
     if let (Some(throughput), Some(bitrate)) = (facts.expected_throughput_bps, facts.tx_bitrate_bps)
         && throughput > bitrate
     {
-        broken(Rule::ThroughputAboveBitrate);
+        broken(SanityCheck::ThroughputAboveBitrate);
         facts.expected_throughput_bps = None;
     }
 }

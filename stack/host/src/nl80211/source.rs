@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::kernel::{Nl80211, StationNews, StationWatch};
 use super::offer::OfferReader;
-use super::rules::Rule;
 use super::sanity::{Sanity, Trust};
+use super::sanity_check::SanityCheck;
 use crate::netlink;
 
 /// The time between two reports.
@@ -54,7 +54,7 @@ pub struct Report {
     /// The facts of each station that are believed.
     pub facts: Vec<LinkFacts>,
     /// The rules that the driver broke, each with the first station that showed it.
-    pub broken: Vec<(Rule, StationAddress)>,
+    pub broken: Vec<(SanityCheck, StationAddress)>,
 }
 
 impl Board {

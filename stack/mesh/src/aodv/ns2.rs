@@ -88,10 +88,10 @@ impl Ns2Aodv {
     }
 
     /// Informs connections to a peer when its route comes, goes or gets longer.
-    fn tell_path(&mut self, dst: Ipv4Addr) {
+    fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(entry) = self.table.get_mut(dst).filter(|entry| entry.is_ours) {
             let hops = entry.usable_hops();
-            self.desk.tell_path(dst, &mut entry.told, hops);
+            self.desk.report_route(dst, &mut entry.reported_hops, hops);
         }
     }
 
@@ -104,7 +104,7 @@ impl Ns2Aodv {
                 entry.seq = entry.seq.wrapping_add(1);
                 entry.take_down();
                 self.desk.drop_waiting(dst);
-                self.tell_path(dst);
+                self.report_route(dst);
             } else if entry.flag == Flag::Up {
                 self.release(now, dst, self.settings.buffer_gap);
             } else if self.desk.buffer.has(dst) {
@@ -130,7 +130,7 @@ impl Routing for Ns2Aodv {
                 entry.expires = cx.now + self.settings.active_route_timeout;
                 let (link, via) = (entry.link, NextHop::Neighbour(entry.next_hop.into()));
                 if is_first {
-                    self.tell_path(dst);
+                    self.report_route(dst);
                 }
                 Verdict::Forward { link, via }
             }

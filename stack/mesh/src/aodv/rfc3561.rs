@@ -98,7 +98,7 @@ impl Aodv {
     /// A route was found: waiting packets leave, and connections learn of it.
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
-        self.tell_path(dst);
+        self.report_route(dst);
         if self.settings.hello
             && let Some(route) = self.table.get(dst)
         {
@@ -126,17 +126,17 @@ impl Aodv {
     }
 
     /// Informs connections to a peer when its route comes, goes or gets longer.
-    fn tell_path(&mut self, dst: Ipv4Addr) {
+    fn report_route(&mut self, dst: Ipv4Addr) {
         if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
             let hops = route.usable_hops();
-            self.desk.tell_path(dst, &mut route.told, hops);
+            self.desk.report_route(dst, &mut route.reported_hops, hops);
         }
     }
 
     fn sweep(&mut self, now: Instant) {
         let mut gone = Vec::new();
         self.table.sweep(now, &mut |dst| gone.push(dst));
-        gone.into_iter().for_each(|dst| self.tell_path(dst));
+        gone.into_iter().for_each(|dst| self.report_route(dst));
         self.links.forget(now);
         self.searches.forget(now);
     }
@@ -248,7 +248,7 @@ impl Routing for Aodv {
             self.refresh(now, packet);
             if is_first {
                 self.searches.note_known(dst, is_answer(packet.packet));
-                self.tell_path(dst);
+                self.report_route(dst);
             }
             return verdict;
         }
@@ -258,7 +258,7 @@ impl Routing for Aodv {
                 return Verdict::Drop(DropReason::NoRoute);
             }
             self.table.want(now, dst);
-            self.tell_path(dst);
+            self.report_route(dst);
             self.desk.keep(now, (dst, wish), packet);
             self.search(cx, packet.src, (dst, wish));
             return Verdict::Keep;

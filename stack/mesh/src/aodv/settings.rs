@@ -8,7 +8,7 @@ use hopwise_core::narrow::as_u8;
 
 /// The rules that a node follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
+pub enum AodvRules {
     /// The rules of RFC 3561.
     #[default]
     Rfc3561,
@@ -16,20 +16,20 @@ pub enum Rules {
     Ns2,
 }
 
-impl Rules {
+impl AodvRules {
     /// Returns whether AODV uses this constant under these rules. Names of no constant count as used.
     pub fn takes(self, name: &str) -> bool {
         let used = Settings::constant(name).map_or(Used::All, |constant| constant.used_under);
         match self {
-            Rules::Rfc3561 => used != Used::Ns2,
-            Rules::Ns2 => used != Used::Standard,
+            AodvRules::Rfc3561 => used != Used::Ns2,
+            AodvRules::Ns2 => used != Used::Standard,
         }
     }
 }
 
 constants! {
     /// Constants of AODV, named as in RFC 3561. Those that the RFC derives from others are derived unless they are set.
-    Settings of "AODV", with rules: Rules = Rules::Rfc3561;
+    Settings of "AODV", with rules: AodvRules = AodvRules::Rfc3561;
     /// Lifetime of a route after its last use
     active_route_timeout: Duration = Form::time(1).is(3_000).ns2(10_000),
     /// Lifetime of a route in the RREP of its destination
@@ -133,14 +133,14 @@ impl Settings {
 
     /// The values of ns-2 2.35, and its rules.
     pub fn ns2() -> Settings {
-        Settings { rules: Rules::Ns2, ..Settings::defaults(true) }
+        Settings { rules: AodvRules::Ns2, ..Settings::defaults(true) }
     }
 
     /// The defaults under these rules.
-    pub fn of(rules: Rules) -> Settings {
+    pub fn of(rules: AodvRules) -> Settings {
         match rules {
-            Rules::Rfc3561 => Settings::rfc3561(),
-            Rules::Ns2 => Settings::ns2(),
+            AodvRules::Rfc3561 => Settings::rfc3561(),
+            AodvRules::Ns2 => Settings::ns2(),
         }
     }
 

@@ -96,7 +96,7 @@ impl Aodvv2 {
                 active.push((*dst, route.seq()));
             }
             self.table.give_up(now, *dst);
-            self.tell_path(*dst);
+            self.report_route(*dst);
         }
         active
     }

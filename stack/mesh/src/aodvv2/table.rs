@@ -43,7 +43,7 @@ pub(super) struct Route {
     /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
     /// The hop count that connections last got.
-    pub(super) told: Option<u8>,
+    pub(super) reported_hops: Option<u8>,
     /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
 }
@@ -72,7 +72,7 @@ impl Route {
             used: None,
             until,
             is_ours: false,
-            told: None,
+            reported_hops: None,
             brought_by: None,
         }
     }

@@ -32,7 +32,7 @@ fn a_way_over_three_hops_is_asked_for_answered_and_found_to_work_both_ways() {
 ";
     assert_eq!(net.log, expected);
     assert_eq!(net.delivered, [(0, 3)]);
-    assert_eq!(net.told, [(0, address(3).into(), PathEvent::RouteFound)]);
+    assert_eq!(net.path_events, [(0, address(3).into(), PathEvent::RouteFound)]);
     assert_eq!(net.routers[0].path(address(3).into()).hops_to_peer.map(|(hops, _)| hops), Some(3));
     net.log.clear();
     net.send(3, 0);
@@ -375,7 +375,7 @@ fn requests_and_replies_say_what_has_arrived_and_are_believed_where_the_key_is_r
         net.ends[3].0.push((address(0).into(), (40_000, 5_001), Seq(99)));
         net.send(0, 3);
         net.run_for(seconds(1));
-        let seqs = net.told.iter().filter_map(|(node, _, event)| match event {
+        let seqs = net.path_events.iter().filter_map(|(node, _, event)| match event {
             PathEvent::AckSeq(seq) => Some((*node, *seq)),
             _ => None,
         });

@@ -140,7 +140,8 @@ fn connections_hear_when_a_way_is_found_gets_longer_and_is_gone() {
     net.cut(1, 2);
     net.send(0, 2);
     net.run_for(ms(100));
-    let heard: Vec<_> = net.told.iter().filter(|(node, ..)| *node == 0).map(|(.., event)| *event).collect();
+    let heard: Vec<_> =
+        net.path_events.iter().filter(|(node, ..)| *node == 0).map(|(.., event)| *event).collect();
     assert_eq!(heard, [PathEvent::RouteFound, PathEvent::RouteFailed]);
 }
 
@@ -339,7 +340,7 @@ fn arrivals(net: &Net) -> Vec<(usize, IpAddr, u32)> {
         PathEvent::AckSeq(seq) => Some((*node, *peer, seq.0)),
         _ => None,
     };
-    net.told.iter().filter_map(arrival).collect()
+    net.path_events.iter().filter_map(arrival).collect()
 }
 
 fn with_ack_seq(settings: Settings) -> Settings {

@@ -86,7 +86,7 @@ pub(crate) struct Net {
     pub(crate) packets: Vec<Vec<u8>>,
     /// Delivered data: its source and the receiver.
     pub(crate) delivered: Vec<(usize, usize)>,
-    pub(crate) told: Vec<(usize, IpAddr, PathEvent)>,
+    pub(crate) path_events: Vec<(usize, IpAddr, PathEvent)>,
     pub(crate) controls: u64,
 }
 
@@ -107,7 +107,7 @@ impl Net {
             log: String::new(),
             packets: Vec::new(),
             delivered: Vec::new(),
-            told: Vec::new(),
+            path_events: Vec::new(),
             controls: 0,
         };
         for node in 0..nodes {
@@ -238,7 +238,7 @@ impl Net {
         while let Some(order) = self.routers[node].poll_order(self.now) {
             match order {
                 Order::Send { to, packet, .. } => self.send_order(node, to, packet),
-                Order::Tell { peer, event, .. } => self.told.push((node, peer, event)),
+                Order::Tell { peer, event, .. } => self.path_events.push((node, peer, event)),
                 Order::Purge { .. } | Order::Reroute { .. } | Order::Dropped { .. } => {}
             }
         }

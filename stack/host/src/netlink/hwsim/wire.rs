@@ -167,7 +167,7 @@ mod tests {
     const RADIO: Mac = [2, 0, 0, 0, 0, 3];
 
     /// The attributes of a finished message, behind its command.
-    fn told(message: Message) -> (u8, Vec<(u16, Vec<u8>)>) {
+    fn command_and_parts(message: Message) -> (u8, Vec<(u16, Vec<u8>)>) {
         let bytes = message.finish();
         let body = messages(&bytes).next().expect("one message").body;
         let all = attributes(&body[GENERIC_HEADER..]).map(|(kind, value)| (kind, value.to_vec()));
@@ -206,7 +206,7 @@ mod tests {
     fn a_received_frame_has_its_signal_as_twos_complement() {
         let received_frame =
             Received { radio: RADIO, content: &[1, 2, 3], signal_dbm: -60, rate: 1, mhz: 2_412 };
-        let (command, parts) = told(received(30, &received_frame));
+        let (command, parts) = command_and_parts(received(30, &received_frame));
         assert_eq!(command, FRAME);
         let expected = [
             (RECEIVER, RADIO.to_vec()),
@@ -223,7 +223,7 @@ mod tests {
         let of = |fate, tries| {
             let status_of =
                 Status { radio: RADIO, flags: 1, cookie: 5, fate, signal_dbm: -50, rate: 1, tries };
-            let (command, parts) = told(status(30, &status_of));
+            let (command, parts) = command_and_parts(status(30, &status_of));
             assert_eq!((command, parts.len()), (TX_INFO_FRAME, 5));
             let value = |kind| parts.iter().find(|(known, _)| *known == kind).map(|(_, value)| value.clone());
             (word(&value(FLAGS).expect("flags"), 0).expect("four bytes"), value(TX_INFO).expect("tries"))
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_radio_is_asked_for_with_its_address_and_goes_with_the_socket() {
-        let (command, parts) = told(new_radio(30, "hopwise0", RADIO));
+        let (command, parts) = command_and_parts(new_radio(30, "hopwise0", RADIO));
         assert_eq!(command, NEW_RADIO);
         assert!(parts.contains(&(PERMANENT_ADDRESS, RADIO.to_vec())));
         assert!(

@@ -35,7 +35,7 @@ fn judged(looks: u64, report: impl Fn(u64) -> LinkFacts) -> (Option<LinkFacts>, 
 }
 
 /// The believed part of the last report by a driver that breaks one rule.
-fn believed(rule: Rule, looks: u64, report: impl Fn(u64) -> LinkFacts) -> LinkFacts {
+fn believed(rule: SanityCheck, looks: u64, report: impl Fn(u64) -> LinkFacts) -> LinkFacts {
     let (facts, broken) = judged(looks, report);
     assert_eq!(broken, [rule.name()]);
     facts.expect("the station itself is believed")
@@ -71,10 +71,10 @@ fn a_station_without_a_received_frame_has_no_signal_yet() {
 #[test]
 fn signals_that_no_receiver_has_are_dropped() {
     for (dbm, rule) in [
-        (0, Rule::SignalZero),
-        (70, Rule::SignalPercent),
-        (-111, Rule::SignalBelowNoise),
-        (-128, Rule::SignalBelowNoise),
+        (0, SanityCheck::SignalZero),
+        (70, SanityCheck::SignalPercent),
+        (-111, SanityCheck::SignalBelowNoise),
+        (-128, SanityCheck::SignalBelowNoise),
     ] {
         let lies = |nth| LinkFacts { signal_dbm: Some(dbm), signal_average_dbm: Some(dbm), ..sound(nth) };
         let wanted = without(2, |facts| (facts.signal_dbm, facts.signal_average_dbm) = (None, None));
@@ -88,7 +88,7 @@ fn signals_that_no_receiver_has_are_dropped() {
 fn a_signal_that_never_changes_is_dropped_until_it_does() {
     let same = |nth| LinkFacts { signal_dbm: Some(-50), ..sound(nth) };
     let wanted = without(LOOKS, |facts| (facts.signal_dbm, facts.signal_average_dbm) = (None, None));
-    assert_eq!(believed(Rule::SignalStands, LOOKS, same), wanted);
+    assert_eq!(believed(SanityCheck::SignalStands, LOOKS, same), wanted);
     let moves =
         |nth| if nth == LOOKS - 1 { LinkFacts { signal_dbm: Some(-49), ..sound(nth) } } else { same(nth) };
     assert_eq!(judged(LOOKS, moves).0.expect("a station").signal_dbm, Some(-49));
@@ -102,7 +102,7 @@ fn a_time_since_the_last_frame_that_stands_gives_way_to_that_of_the_counters() {
     // It was heard for a second, then never again.
     let stands =
         |nth: u64| LinkFacts { inactive: Some(Duration::ZERO), at: sound(nth).at, ..sound(nth.min(20)) };
-    let facts = believed(Rule::InactiveStands, 100, stands);
+    let facts = believed(SanityCheck::InactiveStands, 100, stands);
     assert_eq!(facts.inactive, Some(Duration::from_millis(50 * 79)));
     // Beacons keep a true one young, and it then changes with each look.
     let beacons =
@@ -114,7 +114,7 @@ fn a_time_since_the_last_frame_that_stands_gives_way_to_that_of_the_counters() {
 fn a_last_frame_that_becomes_older_than_it_was_is_not_believed() {
     let back =
         |nth: u64| LinkFacts { inactive: Some(Duration::from_millis(50 * nth * (nth % 2))), ..sound(nth) };
-    let facts = believed(Rule::InactiveRunsBack, 100, back);
+    let facts = believed(SanityCheck::InactiveRunsBack, 100, back);
     assert_eq!(facts.inactive, Some(Duration::ZERO), "the counters moved with the last report");
     // Whole seconds run back by less than one.
     let seconds =
@@ -133,7 +133,7 @@ fn a_thousand_packets_without_a_retry_say_that_nothing_is_known_of_acknowledgeme
         rx_bytes: Some(9_000 * nth.min(20)),
         ..sound(nth)
     };
-    let facts = believed(Rule::NoTxStatus, 201, acks);
+    let facts = believed(SanityCheck::NoTxStatus, 201, acks);
     assert_eq!((facts.tx_retries, facts.tx_failed), (None, None));
     assert_eq!(facts.inactive, Some(Duration::from_secs(9)));
     // The first failure shows that it counts.
@@ -144,7 +144,10 @@ fn a_thousand_packets_without_a_retry_say_that_nothing_is_known_of_acknowledgeme
 #[test]
 fn retries_that_never_count_are_dropped_beside_failures() {
     let never = |nth| LinkFacts { tx_retries: Some(0), ..sound(nth) };
-    assert_eq!(believed(Rule::RetriesNeverCount, 200, never), without(200, |facts| facts.tx_retries = None));
+    assert_eq!(
+        believed(SanityCheck::RetriesNeverCount, 200, never),
+        without(200, |facts| facts.tx_retries = None)
+    );
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn failures_that_never_count_to_a_silent_station_are_dropped_until_they_do() {
         tx_failed: Some(0),
         ..sound(nth)
     };
-    let facts = believed(Rule::FailedNeverCounts, 100, silent);
+    let facts = believed(SanityCheck::FailedNeverCounts, 100, silent);
     assert_eq!(facts.tx_failed, None);
     let counts = |nth| if nth == 99 { LinkFacts { tx_failed: Some(1), ..silent(nth) } } else { silent(nth) };
     assert_eq!(judged(100, counts).0.expect("a station").tx_failed, Some(1));
@@ -166,22 +169,28 @@ fn failures_that_never_count_to_a_silent_station_are_dropped_until_they_do() {
 #[test]
 fn more_failures_than_packets_or_than_retries_are_dropped() {
     let many = |nth: u64| LinkFacts { tx_failed: Some(12 * nth), tx_retries: Some(60 * nth), ..sound(nth) };
-    assert_eq!(believed(Rule::FailedExceedsSent, 200, many), LinkFacts { tx_failed: None, ..many(199) });
+    assert_eq!(
+        believed(SanityCheck::FailedExceedsSent, 200, many),
+        LinkFacts { tx_failed: None, ..many(199) }
+    );
     // As a driver of 802.11ac has it: all packets failed, and hardly any was repeated.
     let at_once = |nth: u64| LinkFacts { tx_failed: Some(9 * nth), tx_retries: Some(8 * nth), ..sound(nth) };
     let wanted = without(200, |facts| (facts.tx_failed, facts.tx_retries) = (None, None));
-    assert_eq!(believed(Rule::FailedExceedsRetries, 200, at_once), wanted);
+    assert_eq!(believed(SanityCheck::FailedExceedsRetries, 200, at_once), wanted);
 }
 
 #[test]
 fn counters_that_fall_or_leap_are_dropped_alone() {
     let falls = |nth: u64| LinkFacts { tx_failed: Some((nth / 4) % 5), ..sound(nth) };
-    assert_eq!(believed(Rule::CounterFalls, 100, falls), without(100, |facts| facts.tx_failed = None));
+    assert_eq!(believed(SanityCheck::CounterFalls, 100, falls), without(100, |facts| facts.tx_failed = None));
     // One retry less than none, at first sight and later.
     let least = |nth: u64| LinkFacts { tx_retries: Some(u64::from(u32::MAX) - 9 * nth), ..sound(nth) };
     assert_eq!(judged(1, least).0.expect("a station").tx_retries, None);
     let later = |nth: u64| if nth < 50 { sound(nth) } else { least(nth) };
-    assert_eq!(believed(Rule::CounterLeaps, 100, later), without(100, |facts| facts.tx_retries = None));
+    assert_eq!(
+        believed(SanityCheck::CounterLeaps, 100, later),
+        without(100, |facts| facts.tx_retries = None)
+    );
 }
 
 #[test]
@@ -195,7 +204,7 @@ fn a_station_that_came_anew_between_two_reports_is_believed() {
 fn airtime_beyond_the_clock_is_dropped() {
     let overruns = |nth| LinkFacts { tx_duration: Some(Duration::from_millis(500 * nth)), ..sound(nth) };
     assert_eq!(
-        believed(Rule::AirtimeOverruns, 100, overruns),
+        believed(SanityCheck::AirtimeOverruns, 100, overruns),
         without(100, |facts| facts.tx_duration = None)
     );
 }
@@ -204,7 +213,7 @@ fn airtime_beyond_the_clock_is_dropped() {
 fn packets_without_airtime_are_those_of_a_driver_that_does_not_count_it() {
     let never = |nth| LinkFacts { rx_duration: Some(Duration::ZERO), ..sound(nth) };
     let wanted = without(50, |facts| facts.rx_duration = None);
-    assert_eq!(believed(Rule::AirtimeNeverCounts, 50, never), wanted);
+    assert_eq!(believed(SanityCheck::AirtimeNeverCounts, 50, never), wanted);
     // No packet, no airtime.
     let idle = |nth| LinkFacts { tx_packets: Some(0), tx_duration: Some(Duration::ZERO), ..sound(nth) };
     assert_eq!(judged(2, idle).0, Some(idle(1)));
@@ -214,11 +223,14 @@ fn packets_without_airtime_are_those_of_a_driver_that_does_not_count_it() {
 fn rates_that_no_radio_has_are_dropped() {
     for bps in [0, MOST_BPS + 1] {
         let absurd = |nth| LinkFacts { tx_bitrate_bps: Some(bps), ..sound(nth) };
-        assert_eq!(believed(Rule::BitrateAbsurd, 2, absurd), without(2, |facts| facts.tx_bitrate_bps = None));
+        assert_eq!(
+            believed(SanityCheck::BitrateAbsurd, 2, absurd),
+            without(2, |facts| facts.tx_bitrate_bps = None)
+        );
     }
     let above = |nth| LinkFacts { expected_throughput_bps: Some(54_001_000), ..sound(nth) };
     let wanted = without(2, |facts| facts.expected_throughput_bps = None);
-    assert_eq!(believed(Rule::ThroughputAboveBitrate, 2, above), wanted);
+    assert_eq!(believed(SanityCheck::ThroughputAboveBitrate, 2, above), wanted);
 }
 
 #[test]
@@ -252,7 +264,7 @@ fn a_rule_is_told_once_for_an_interface_and_a_simulated_radio_is_not_judged() {
     for nth in 0..5 {
         sanity.judge(&[zero(STATION, nth), zero(other, nth)], |rule, station| told.push((rule, station)));
     }
-    assert_eq!(told, [(Rule::SignalZero, STATION)]);
+    assert_eq!(told, [(SanityCheck::SignalZero, STATION)]);
     let mut known = Sanity::new(Trust::Known);
     assert_eq!(known.judge(&[zero(STATION, 3)], |_, _| unreachable!("it knows")), [zero(STATION, 3)]);
 }
@@ -272,7 +284,7 @@ fn stations_that_have_left_are_forgotten_and_so_is_one_that_came_anew() {
 #[test]
 fn each_rule_has_a_line_in_the_guide() {
     let guide = include_str!("../../../../../docs/mesh.md");
-    for rule in Rule::ALL {
+    for rule in SanityCheck::ALL {
         assert!(guide.contains(&format!("| `{}` |", rule.name())), "{} is missing", rule.name());
     }
 }

@@ -37,7 +37,7 @@ impl Ns2Aodv {
         if !lost.is_empty() {
             self.desk.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
         }
-        lost.into_iter().for_each(|dst| self.tell_path(dst));
+        lost.into_iter().for_each(|dst| self.report_route(dst));
         if !concerned.is_empty() {
             let at = self.jittered(now);
             self.send_error(at, concerned);

@@ -36,7 +36,7 @@ impl Ns2Aodv {
         self.desk.failures += u64::from(entry.flag == Flag::Up);
         if come > entry.hops {
             entry.flag = Flag::InRepair;
-            self.tell_path(dst);
+            self.report_route(dst);
             self.desk.keep(cx.now, (dst, Wish::SURE), packet);
             self.ask(cx, dst);
             return Undelivered::Kept;
@@ -63,7 +63,7 @@ impl Ns2Aodv {
             entry.precursors.retain(|precursor| *precursor != neighbour);
         }
         for (dst, _) in &unreachable {
-            self.tell_path(*dst);
+            self.report_route(*dst);
         }
         if !unreachable.is_empty() {
             self.send_error(None, unreachable);

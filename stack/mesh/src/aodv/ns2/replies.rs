@@ -45,7 +45,7 @@ impl Ns2Aodv {
             entry.learn_latency(per_hop);
         }
         entry.found(hops);
-        self.tell_path(rrep.dst);
+        self.report_route(rrep.dst);
         // The rule of the ARP gap.
         self.release(now, rrep.dst, self.settings.buffer_gap);
         true

@@ -51,7 +51,7 @@ impl Ns2Aodv {
             entry.found(hops);
             entry.expires = now + self.settings.active_route_timeout;
         }
-        self.tell_path(rreq.origin);
+        self.report_route(rreq.origin);
         self.release(now, rreq.origin, Duration::ZERO);
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Entry {
     /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
     /// The hop count that connections last got.
-    pub(super) told: Option<u8>,
+    pub(super) reported_hops: Option<u8>,
 }
 
 impl Entry {
@@ -65,7 +65,7 @@ impl Entry {
             latencies: [Duration::ZERO; HISTORY],
             latency_index: 0,
             is_ours: false,
-            told: None,
+            reported_hops: None,
         }
     }
 

@@ -72,10 +72,10 @@ impl Aodv {
         let mut seq = 0;
         if let Some(route) = self.table.get_mut(now, dst) {
             // Once at one instant is enough: queued packets come all at once.
-            if route.told_gone == now {
+            if route.last_rerr == now {
                 return;
             }
-            route.told_gone = now;
+            route.last_rerr = now;
             if route.state == State::Invalid {
                 route.lives_at_least(until);
             }
@@ -88,7 +88,7 @@ impl Aodv {
     pub(super) fn announce(&mut self, now: Instant, gone: &[Ipv4Addr], is_no_delete: bool) {
         let mut notice = Notice::default();
         for dst in gone {
-            self.tell_path(*dst);
+            self.report_route(*dst);
             self.note(now, *dst, &mut notice);
         }
         self.send_notice(now, notice, is_no_delete);
@@ -111,7 +111,7 @@ impl Aodv {
 
     fn note(&mut self, now: Instant, dst: Ipv4Addr, notice: &mut Notice) {
         let Some(route) = self.table.get_mut(now, dst) else { return };
-        route.told_gone = now;
+        route.last_rerr = now;
         let (seq, users) = (route.seq.unwrap_or(0), std::mem::take(&mut route.precursors));
         if users.is_empty() {
             return;

@@ -34,11 +34,11 @@ pub(super) struct Route {
     /// The end of its validity. After that, the end of the time for which its number is remembered.
     pub(super) lives_until: Instant,
     /// The time of the last error about it.
-    pub(super) told_gone: Instant,
+    pub(super) last_rerr: Instant,
     /// Packets of this node itself have used it.
     pub(super) is_ours: bool,
     /// The hop count that connections last got.
-    pub(super) told: Option<u8>,
+    pub(super) reported_hops: Option<u8>,
     /// The neighbour that first reported it, unless the node itself searched for it.
     brought_by: Option<Ipv4Addr>,
 }
@@ -188,9 +188,9 @@ impl Table {
                 next_hop,
                 precursors: Vec::new(),
                 lives_until,
-                told_gone: Instant::ZERO,
+                last_rerr: Instant::ZERO,
                 is_ours: false,
-                told: None,
+                reported_hops: None,
                 brought_by: by,
             },
         );
@@ -225,9 +225,9 @@ impl Table {
                     next_hop: Ipv4Addr::UNSPECIFIED,
                     precursors: Vec::new(),
                     lives_until: until,
-                    told_gone: Instant::ZERO,
+                    last_rerr: Instant::ZERO,
                     is_ours: true,
-                    told: None,
+                    reported_hops: None,
                     brought_by: None,
                 },
             );

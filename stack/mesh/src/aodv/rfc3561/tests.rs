@@ -47,7 +47,7 @@ fn a_chain_whose_middle_leaves_tells_its_source() {
   2571 1 to 0: RERR 4 1
 ";
     assert_eq!(net.log, expected);
-    assert_eq!(net.told.last(), Some(&(0, address(4).into(), PathEvent::RouteFailed)));
+    assert_eq!(net.path_events.last(), Some(&(0, address(4).into(), PathEvent::RouteFailed)));
 }
 
 #[test]
@@ -355,13 +355,14 @@ fn connections_hear_when_their_route_comes_gets_longer_and_goes() {
     net.isolate(0);
     net.send(0, 2);
     net.run_for(seconds(1));
-    let heard: Vec<_> = net.told.iter().filter(|(node, ..)| *node == 0).map(|(_, _, event)| *event).collect();
+    let heard: Vec<_> =
+        net.path_events.iter().filter(|(node, ..)| *node == 0).map(|(_, _, event)| *event).collect();
     assert_eq!(heard.first(), Some(&PathEvent::RouteFound));
     assert_eq!(heard.last(), Some(&PathEvent::RouteFailed));
     assert!(
-        !net.told.iter().any(|(node, ..)| *node == 1),
+        !net.path_events.iter().any(|(node, ..)| *node == 1),
         "who only forwards has no connections: {:?}",
-        net.told
+        net.path_events
     );
 }
 

@@ -13,7 +13,7 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
             matches!(event, PathEvent::AckSeq(_)).then_some((*node, *peer, *event))
         };
         let expected = (0, IpAddr::V4(address(2)), PathEvent::AckSeq(Seq(77)));
-        assert_eq!(net.told.iter().filter_map(of_ack).collect::<Vec<_>>(), [expected]);
+        assert_eq!(net.path_events.iter().filter_map(of_ack).collect::<Vec<_>>(), [expected]);
     }
 }
 

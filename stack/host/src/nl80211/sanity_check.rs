@@ -2,7 +2,7 @@
 
 hopwise_core::named! {
     /// A rule of sanity that a report broke.
-    pub enum Rule {
+    pub enum SanityCheck {
         /// The signal is 0 dBm, as of drivers that know none.
         SignalZero = "signal-zero",
         /// The signal is above 0 dBm: a percentage, or a number without a unit.
@@ -42,21 +42,24 @@ hopwise_core::named! {
     }
 }
 
-impl Rule {
+impl SanityCheck {
     /// The facts that are dropped.
     pub const fn drops(self) -> &'static str {
         match self {
-            Rule::SignalZero | Rule::SignalPercent | Rule::SignalBelowNoise | Rule::SignalStands => "signal",
-            Rule::InactiveStands | Rule::InactiveRunsBack => "inactive time",
-            Rule::NoTxStatus => "retries, failures and an inactive time that acknowledgements end",
-            Rule::RetriesNeverCount => "retries",
-            Rule::FailedNeverCounts | Rule::FailedExceedsSent => "failures",
-            Rule::FailedExceedsRetries => "retries and failures",
-            Rule::CounterFalls | Rule::CounterLeaps => "that counter",
-            Rule::AirtimeOverruns | Rule::AirtimeNeverCounts => "airtime",
-            Rule::BitrateAbsurd => "bit rate",
-            Rule::ThroughputAboveBitrate => "expected throughput",
-            Rule::StationStays => "the station",
+            SanityCheck::SignalZero
+            | SanityCheck::SignalPercent
+            | SanityCheck::SignalBelowNoise
+            | SanityCheck::SignalStands => "signal",
+            SanityCheck::InactiveStands | SanityCheck::InactiveRunsBack => "inactive time",
+            SanityCheck::NoTxStatus => "retries, failures and an inactive time that acknowledgements end",
+            SanityCheck::RetriesNeverCount => "retries",
+            SanityCheck::FailedNeverCounts | SanityCheck::FailedExceedsSent => "failures",
+            SanityCheck::FailedExceedsRetries => "retries and failures",
+            SanityCheck::CounterFalls | SanityCheck::CounterLeaps => "that counter",
+            SanityCheck::AirtimeOverruns | SanityCheck::AirtimeNeverCounts => "airtime",
+            SanityCheck::BitrateAbsurd => "bit rate",
+            SanityCheck::ThroughputAboveBitrate => "expected throughput",
+            SanityCheck::StationStays => "the station",
         }
     }
 }

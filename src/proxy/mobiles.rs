@@ -12,19 +12,19 @@ use crate::daemon::stations::InterfaceSnapshot;
 
 /// The reports of an interface, and its mobiles by their stations.
 #[derive(Clone, Debug)]
-pub(super) struct ToldStations {
+pub(super) struct MobileReports {
     pub(super) board: Board,
     pub(super) mobiles: BTreeMap<StationAddress, IpAddr>,
 }
 
 /// Adds the facts about stations to a status.
-pub(super) fn add(mut response: Response, told: &[ToldStations], clock: Clock) -> Response {
+pub(super) fn add(mut response: Response, reports: &[MobileReports], clock: Clock) -> Response {
     if let Response::Status(status) = &mut response {
         let now = clock.now();
-        let shown = |told: &ToldStations| {
-            InterfaceSnapshot::of(&told.board.read(), now, |station| told.mobiles.get(&station).copied())
+        let shown = |of: &MobileReports| {
+            InterfaceSnapshot::of(&of.board.read(), now, |station| of.mobiles.get(&station).copied())
         };
-        status.stations = told.iter().map(shown).collect();
+        status.stations = reports.iter().map(shown).collect();
     }
     response
 }
