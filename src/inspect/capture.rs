@@ -15,6 +15,7 @@ mod mac;
 mod merge;
 mod packets;
 mod radio;
+mod radiotap;
 mod source;
 mod summary;
 mod why;

@@ -2,36 +2,22 @@
 
 use hopwise_air::phy::{Coding, Phy};
 
-const SHORT_PREAMBLE: u8 = 0x02;
-const HAS_FCS: u8 = 0x10;
-const OFDM: u16 = 0x0040;
+use super::packets::FCS;
+use super::radiotap::Radiotap;
+
 /// Radiotap's unit of rates.
 const RATE: u64 = 500_000;
 
 /// Nanoseconds, with preamble. None without a rate, as for a frame of 802.11n.
 pub(super) fn nanos(bytes: &[u8]) -> Option<u64> {
-    let header = usize::from(u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?));
-    let present = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-    let mut at = 8;
-    while u32::from_le_bytes(*bytes.get(at - 4..)?.first_chunk()?) >> 31 != 0 {
-        at += 4;
-    }
-    // TSFT, flags, rate and channel are the first fields, in this order.
-    if present & 1 != 0 {
-        at = at.next_multiple_of(8) + 8;
-    }
-    let has = |bit: u32| present & 1 << bit != 0;
-    let flags = if has(1) { *bytes.get(at)? } else { 0 };
-    at += usize::from(has(1));
-    let rate = u64::from(*bytes.get(at).filter(|rate| has(2) && **rate > 0)?);
-    at = (at + 1).next_multiple_of(2);
-    let channel = if has(3) { u16::from_le_bytes(*bytes.get(at + 2..)?.first_chunk()?) } else { 0 };
-    let mut phy = Phy::named(if flags & SHORT_PREAMBLE == 0 { "dsss-2mbps" } else { "dsss-2mbps-short" })?;
-    if channel & OFDM != 0 {
+    let header = Radiotap::read(bytes)?;
+    let rate = u64::from(header.rate?);
+    let mut phy = Phy::named(if header.has_short_preamble() { "dsss-2mbps-short" } else { "dsss-2mbps" })?;
+    if header.is_ofdm() {
         phy.coding = Coding::ErpOfdm;
     }
-    let fcs = if flags & HAS_FCS == 0 { 4 } else { 0 };
-    let len = u32::try_from(bytes.len().checked_sub(header)? + fcs).ok()?;
+    let fcs = if header.has_fcs() { 0 } else { FCS };
+    let len = u32::try_from(bytes.len().checked_sub(header.len)? + fcs).ok()?;
     phy.data.bits_per_second = rate * RATE;
     Some(phy.airtime_ns(len, phy.data))
 }

@@ -17,7 +17,7 @@ use super::packets::{Air, layers};
 use super::source::{Interface, Item, Packet, Source};
 use page::Followed;
 use segment::{Bases, Segment, Target, Wanted};
-use track::{Kind, OnAir, Seen, Track};
+use track::{OnAir, Seen, Track};
 
 /// Show the way of a segment hop by hop: how long it waited, how many tries it took, their airtime, where it was lost
 #[derive(Args, Debug)]
@@ -161,17 +161,12 @@ fn seen<'a>(packet: &'a Packet, interface: &Interface) -> Option<Seen<'a>> {
 }
 
 fn on_air(frame: Air<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
-    let Air(bytes) = frame;
-    let kind = match bytes[0] & 0xfc {
-        0xb4 => Kind::Rts,
-        0xc4 => Kind::Cts,
-        0xd4 => Kind::Ack,
-        kind if kind & 0x0c == 0x08 => Kind::Data,
-        _ => return None,
-    };
-    let from = bytes.get(10..).and_then(|rest| rest.first_chunk()).copied();
-    let from = from.filter(|_| matches!(kind, Kind::Rts | Kind::Data));
-    let number = bytes.get(22..24).filter(|_| kind == Kind::Data);
     let airtime_ns = i64::try_from(airtime_ns).unwrap_or(i64::MAX);
-    Some(OnAir { kind, to: frame.to()?, from, number, airtime_ns })
+    Some(OnAir {
+        kind: frame.kind()?,
+        to: frame.to()?,
+        from: frame.from(),
+        number: frame.number(),
+        airtime_ns,
+    })
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::packets::FrameKind;
+
 /// Frames of one kind for one receiver.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Tries {
@@ -43,18 +45,15 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Counts the comments of a sent frame of that kind. A frame that answers another one has no tries.
-    pub(super) fn hear(&mut self, kind: &'static str, comment: &str) {
-        let mut parts = comment.split("; ").skip_while(|part| tried(part).is_none());
-        let Some((to, nth)) = parts.next().and_then(tried) else { return };
-        let which = (to.to_owned(), kind);
+    pub(super) fn hear(&mut self, kind: FrameKind, comment: &str) {
+        let Some(it) = Try::read(comment) else { return };
+        let which = (it.to.to_owned(), kind.name());
         let sums = self.tries.entry(which.clone()).or_default();
         sums.tries += 1;
-        sums.again += u64::from(nth > 1);
-        for part in parts {
-            sums.given_up += u64::from(part == "the packet is given up");
-            if let Some(lost_to) = lost_to(part) {
-                *self.lost.entry((which.clone(), lost_to.to_owned())).or_default() += 1;
-            }
+        sums.again += u64::from(it.nth > 1);
+        sums.given_up += u64::from(it.is_given_up);
+        if let Some(lost_to) = it.lost.and_then(lost_to) {
+            *self.lost.entry((which, lost_to.to_owned())).or_default() += 1;
         }
     }
 
@@ -73,6 +72,43 @@ impl Counts {
     }
 }
 
+const NO_ANSWER: &str = "no answer: ";
+const ANSWERED: &str = " answered, but that was ";
+
+/// The MAC's comment on a frame that needs an answer or is broadcast.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Try<'a> {
+    /// The receiver's name.
+    pub(super) to: &'a str,
+    /// Its number among the tries of this frame, from 1 on.
+    pub(super) nth: u32,
+    /// The part about its loss.
+    lost: Option<&'a str>,
+    /// It was the last try of its packet.
+    pub(super) is_given_up: bool,
+}
+
+impl<'a> Try<'a> {
+    /// Finds it behind the endpoint's comments: "for n1, try 3 of at most 7, …; no answer: …".
+    pub(super) fn read(comment: &'a str) -> Option<Try<'a>> {
+        let mut parts = comment.split("; ").skip_while(|part| tried(part).is_none());
+        let (to, nth) = tried(parts.next()?)?;
+        let mut it = Try { to, nth, lost: None, is_given_up: false };
+        for part in parts {
+            it.is_given_up |= part == "the packet is given up";
+            if part.starts_with(NO_ANSWER) || part.contains(ANSWERED) {
+                it.lost = it.lost.or(Some(part));
+            }
+        }
+        Some(it)
+    }
+
+    /// The cause of its loss, in words.
+    pub(super) fn why_lost(&self) -> Option<&'a str> {
+        self.lost.map(|part| part.strip_prefix(NO_ANSWER).unwrap_or(part))
+    }
+}
+
 /// The receiver and the number of the try: "for n1, try 3 of at most 7, …", or "for everyone, sent once, …".
 fn tried(part: &str) -> Option<(&str, u32)> {
     let (to, rest) = part.strip_prefix("for ")?.split_once(", ")?;
@@ -83,9 +119,9 @@ fn tried(part: &str) -> Option<(&str, u32)> {
 }
 
 fn lost_to(part: &str) -> Option<&str> {
-    let by = match part.strip_prefix("no answer: ") {
+    let by = match part.strip_prefix(NO_ANSWER) {
         Some(by) => by,
-        None => part.split_once(" answered, but that was ")?.1,
+        None => part.split_once(ANSWERED)?.1,
     };
     if by.starts_with("the channel did not carry it") || by == "lost on the channel" {
         return Some("the channel");
@@ -102,23 +138,23 @@ mod tests {
     fn tries_are_counted_by_receiver_with_what_they_were_lost_to() {
         let mut counts = Counts::default();
         for (kind, comment) in [
-            ("RTS", "for n1, try 1 of at most 7, contention window 31, backoff 4 slots"),
+            (FrameKind::Rts, "for n1, try 1 of at most 7, contention window 31, backoff 4 slots"),
             (
-                "RTS",
+                FrameKind::Rts,
                 "for n1, try 2 of at most 7, without backoff on an idle medium; no answer: lost at n1 to an RTS of n3",
             ),
             (
-                "RTS",
+                FrameKind::Rts,
                 "for n1, try 7 of at most 7, contention window 1023, backoff 4 slots; no answer: the \
                  channel did not carry it to n1; the packet is given up",
             ),
             (
-                "data",
+                FrameKind::Data,
                 "1000 bytes, new; 3 hops; for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, \
                  but that was lost here to several frames together",
             ),
-            ("data", "for everyone, sent once, contention window 31, backoff 0 slots"),
-            ("MAC ACK", "in answer to a frame of n1"),
+            (FrameKind::Data, "for everyone, sent once, contention window 31, backoff 0 slots"),
+            (FrameKind::Ack, "in answer to a frame of n1"),
         ] {
             counts.hear(kind, comment);
         }

@@ -3,24 +3,56 @@
 use pcap_file::DataLink;
 
 use super::ethernet;
+use super::radiotap::Radiotap;
 
 /// LLC and SNAP headers with the types of IPv4 and IPv6.
 const SNAP: [[u8; 8]; 2] = [[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]];
-const FCS: usize = 4;
+pub(super) const FCS: usize = 4;
 /// In the second byte of Frame Control.
 const TO_AND_FROM_DS: u8 = 0x03;
 const RETRY: u8 = 0x08;
-/// The first byte of Frame Control has the type, and the subtype's bit of QoS data.
+/// The first byte of Frame Control has the version, the type, and the subtype with the bit of QoS data.
+const VERSION: u8 = 0x03;
 const TYPE: u8 = 0x0c;
 const CONTROL: u8 = 0x04;
 const DATA: u8 = 0x08;
 const QOS: u8 = 0x80;
+
+/// The frames that a transmission of data consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Rts,
+    Cts,
+    Ack,
+    Data,
+}
+
+impl FrameKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            FrameKind::Rts => "RTS",
+            FrameKind::Cts => "CTS",
+            FrameKind::Ack => "MAC ACK",
+            FrameKind::Data => "data",
+        }
+    }
+}
 
 /// An 802.11 frame without its FCS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Air<'a>(pub(super) &'a [u8]);
 
 impl<'a> Air<'a> {
+    /// None for all other frames, such as beacons.
+    pub(super) fn kind(self) -> Option<FrameKind> {
+        match self.0[0] & !VERSION {
+            0xb4 => Some(FrameKind::Rts),
+            0xc4 => Some(FrameKind::Cts),
+            0xd4 => Some(FrameKind::Ack),
+            other => (other & TYPE == DATA).then_some(FrameKind::Data),
+        }
+    }
+
     /// Frames without a sequence number are alike: RTS, CTS and ACK.
     pub(super) fn is_numbered(self) -> bool {
         self.0[0] & TYPE != CONTROL
@@ -33,6 +65,17 @@ impl<'a> Air<'a> {
     /// The address of its receiver.
     pub(super) fn to(self) -> Option<[u8; 6]> {
         self.0.get(4..)?.first_chunk().copied()
+    }
+
+    /// The address of its transmitter, which an RTS and a data frame have.
+    pub(super) fn from(self) -> Option<[u8; 6]> {
+        let has_one = matches!(self.kind(), Some(FrameKind::Rts | FrameKind::Data));
+        self.0.get(10..).filter(|_| has_one)?.first_chunk().copied()
+    }
+
+    /// The field with the sequence number, of a data frame.
+    pub(super) fn number(self) -> Option<&'a [u8]> {
+        self.0.get(22..24).filter(|_| self.kind() == Some(FrameKind::Data))
     }
 
     fn ip(self) -> Option<&'a [u8]> {
@@ -72,27 +115,9 @@ pub(super) fn layers(link: DataLink, bytes: &[u8]) -> Layers<'_> {
 
 /// The frame behind the radiotap header, without the FCS that the header's flags announce.
 fn behind_radiotap(bytes: &[u8]) -> Option<&[u8]> {
-    let len = usize::from(u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?));
-    let has_fcs = flags(bytes).is_some_and(|flags| flags & 0x10 != 0);
-    bytes.get(len..bytes.len().checked_sub(if has_fcs { FCS } else { 0 })?)
-}
-
-/// The field of flags, which follows TSFT.
-fn flags(bytes: &[u8]) -> Option<u8> {
-    let (present, at) = first_field(bytes)?;
-    let (tsft, flags) = (present & 1, present & 2);
-    let at = if tsft == 0 { at } else { at.next_multiple_of(8) + 8 };
-    (flags != 0).then(|| bytes.get(at).copied()).flatten()
-}
-
-/// The words of what is present, and where the first field is. More such words may follow.
-fn first_field(bytes: &[u8]) -> Option<(u32, usize)> {
-    let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-    let (first, mut at) = (word(4)?, 4);
-    while word(at)? >> 31 != 0 {
-        at += 4;
-    }
-    Some((first, at + 4))
+    let header = Radiotap::read(bytes)?;
+    let fcs = if header.has_fcs() { FCS } else { 0 };
+    bytes.get(header.len..bytes.len().checked_sub(fcs)?)
 }
 
 /// An IP packet without the padding of its link.

@@ -2,11 +2,11 @@
 
 use pcap_file::DataLink;
 
-use super::packets::{Air, Layers, layers};
+use super::packets::{FrameKind, Layers, layers};
 
 /// An 802.11 frame behind a radiotap header.
 pub(super) struct RadioFrame<'a> {
-    pub(super) kind: &'static str,
+    pub(super) kind: FrameKind,
     /// The Retry bit: the same frame was sent before.
     pub(super) is_retry: bool,
     /// The frame's kind and addresses, in words.
@@ -16,27 +16,22 @@ pub(super) struct RadioFrame<'a> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Option<RadioFrame<'_>> {
-    let Layers { air: Some(Air(frame)), ip } = layers(DataLink::IEEE802_11_RADIOTAP, bytes) else {
+    let Layers { air: Some(frame), ip } = layers(DataLink::IEEE802_11_RADIOTAP, bytes) else {
         return None;
     };
-    let to = address(frame, 4)?;
-    let (kind, from) = match frame[0] {
-        0xb4 => ("RTS", address(frame, 10)),
-        0xc4 => ("CTS", None),
-        0xd4 => ("MAC ACK", None),
-        0x08 => ("data", address(frame, 10)),
-        _ => return None,
+    let (kind, to) = (frame.kind()?, address(frame.to()?));
+    let what = match frame.from() {
+        Some(from) => format!("{}, {} to {to}", kind.name(), address(from)),
+        None => format!("{} to {to}", kind.name()),
     };
-    let what = match from {
-        Some(from) => format!("{kind}, {from} to {to}"),
-        None => format!("{kind} to {to}"),
-    };
-    Some(RadioFrame { kind, is_retry: Air(frame).is_retry(), what, packet: ip })
+    Some(RadioFrame { kind, is_retry: frame.is_retry(), what, packet: ip })
 }
 
-fn address(frame: &[u8], at: usize) -> Option<String> {
-    let pairs: Vec<_> = frame.get(at..at + 6)?.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(if pairs.iter().all(|pair| pair == "ff") { "everyone".to_owned() } else { pairs.join(":") })
+fn address(mac: [u8; 6]) -> String {
+    if mac == [0xff; 6] {
+        return "everyone".to_owned();
+    }
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::super::mac::Try;
+use super::super::packets::FrameKind;
 use super::segment::{Segment, Target};
 
 type Mac = [u8; 6];
@@ -27,20 +29,12 @@ pub(super) struct Seen<'a> {
 /// The frame around it, in a radio's capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnAir<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) to: Mac,
     pub(super) from: Option<Mac>,
     /// The field of the sequence number.
     pub(super) number: Option<&'a [u8]>,
     pub(super) airtime_ns: i64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Rts,
-    Cts,
-    Ack,
-    Data,
 }
 
 /// One time that the endpoint sent it.
@@ -205,12 +199,15 @@ impl Track {
         radio.own = air.from.or(radio.own);
         let is_from_source = |segment: Segment| segment.flow.0.ip() == self.target.segment.flow.0.ip();
         // The first station that sends its host's packets is the one at the host.
-        if air.kind == Kind::Data && self.source.1.is_none() && seen.segment.is_some_and(is_from_source) {
+        if air.kind == FrameKind::Data && self.source.1.is_none() && seen.segment.is_some_and(is_from_source)
+        {
             self.source.1 = Some(seen.interface);
         }
-        let (lost, is_given_up) = seen.mac.as_deref().map(outcome).unwrap_or_default();
+        let it = seen.mac.as_deref().and_then(Try::read);
+        let lost = it.and_then(|it| it.why_lost()).map(str::to_owned);
+        let is_given_up = it.is_some_and(|it| it.is_given_up);
         match air.kind {
-            Kind::Rts => {
+            FrameKind::Rts => {
                 if radio.tries.to != air.to || radio.tries.count == 0 {
                     radio.tries = Tries { to: air.to, first: seen.at, ..Tries::default() };
                 }
@@ -221,7 +218,7 @@ impl Track {
                     self.give_up(seen.interface);
                 }
             }
-            Kind::Data => match segment {
+            FrameKind::Data => match segment {
                 Some(segment) => {
                     let place = self.place_of_hop(seen, air, &segment);
                     let Some(hop) = self.hop(place) else { return };
@@ -240,7 +237,7 @@ impl Track {
                     }
                 }
             },
-            Kind::Cts | Kind::Ack => {}
+            FrameKind::Cts | FrameKind::Ack => {}
         }
     }
 
@@ -324,13 +321,13 @@ impl Track {
             Some(Step::Left(passage)) => Some(passage.at_ns),
             _ => None,
         };
-        let named = seen.mac.as_deref().and_then(|mac| mac.strip_prefix("for ")?.split_once(", "));
+        let named = seen.mac.as_deref().and_then(Try::read);
         Hop {
             interface: seen.interface,
             to_mac: air.to,
             number: air.number.unwrap_or_default().to_vec(),
             from: self.name(seen.interface),
-            to: named.map_or_else(|| self.station(air.to), |(name, _)| name.to_owned()),
+            to: named.map_or_else(|| self.station(air.to), |it| it.to.to_owned()),
             waited_ns: came.map(|came| (first_try_ns - came).max(0)),
             first_try_ns,
             said: seen.said.clone(),
@@ -350,8 +347,8 @@ impl Track {
     fn hear_in(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: Option<Segment>) {
         let own = self.radios.entry(seen.interface).or_default().own;
         match (air.kind, segment) {
-            (Kind::Data, Some(segment)) => self.hear_segment(seen, air, &segment),
-            (Kind::Data, None) => {
+            (FrameKind::Data, Some(segment)) => self.hear_segment(seen, air, &segment),
+            (FrameKind::Data, None) => {
                 let radio = self.radios.entry(seen.interface).or_default();
                 if let (Some((_, behind)), Some(segment)) = (&mut radio.holds, seen.segment)
                     && own == Some(air.to)
@@ -359,11 +356,11 @@ impl Track {
                     behind.insert(segment.name);
                 }
             }
-            (Kind::Cts, _) if own == Some(air.to) => {
+            (FrameKind::Cts, _) if own == Some(air.to) => {
                 let radio = self.radios.entry(seen.interface).or_default();
                 radio.tries.airtime_ns += air.airtime_ns;
             }
-            (Kind::Ack, _) if own == Some(air.to) => {
+            (FrameKind::Ack, _) if own == Some(air.to) => {
                 let radio = self.radios.entry(seen.interface).or_default();
                 if let Some(hop) = radio.current.take().and_then(|place| self.hop(place)) {
                     hop.is_answered = true;
@@ -400,13 +397,4 @@ fn add(hop: &mut Hop, tries: Tries) {
     hop.rts += tries.count;
     hop.airtime_ns += tries.airtime_ns;
     hop.lost.extend(tries.lost);
-}
-
-/// The cause of a try's loss, and whether it was the last one.
-fn outcome(mac: &str) -> (Option<String>, bool) {
-    let part = |part: &str| match part.strip_prefix("no answer: ") {
-        Some(why) => Some(why.to_owned()),
-        None => part.contains(" answered, but that was ").then(|| part.to_owned()),
-    };
-    (mac.split("; ").find_map(part), mac.ends_with("; the packet is given up"))
 }
