@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hopwise_lab::plain;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 
 use crate::failure::{Failure, say};
 
 use super::airtime;
 use super::packets::{Air, layers};
-use super::source::{Interface, Item, Packet, Source};
+use super::source::{Interface, Packet, each};
+use super::why::{Said, said};
 use page::Followed;
 use segment::{Bases, Segment, Target, Wanted};
 use track::{OnAir, Seen, Track};
@@ -53,8 +53,8 @@ fn follow(path: &Path, wanted: &Wanted) -> Result<Followed, Failure> {
     let (target, interfaces, begin) = find(path, wanted)?;
     let names = interfaces.iter().zip(0..).map(|(interface, nth)| name(interface, nth));
     let mut track = Track::new(target, names.collect());
-    each(path, |packet, source| {
-        if let Some(seen) = seen(packet, &source.interfaces[packet.interface]) {
+    each(path, |packet| {
+        if let Some(seen) = seen(packet) {
             track.hear(&seen);
         }
         Ok(true)
@@ -66,30 +66,13 @@ fn name(interface: &Interface, nth: usize) -> String {
     interface.name.as_deref().map_or_else(|| format!("interface {nth}"), plain::line)
 }
 
-/// Hands over the packets of a file until `take` returns false.
-fn each(
-    path: &Path,
-    mut take: impl FnMut(&Packet, &Source) -> Result<bool, Failure>,
-) -> Result<Source, Failure> {
-    let mut source = Source::open(path)?;
-    while let Some(item) = source.next()? {
-        if let Item::Packet(packet) = item
-            && !take(&packet, &source)?
-        {
-            break;
-        }
-    }
-    Ok(source)
-}
-
 /// The segment, the interfaces of the file, and its first time.
 fn find(path: &Path, wanted: &Wanted) -> Result<(Target, Vec<Interface>, i64), Failure> {
     let (mut bases, mut found, mut begin, mut highest) = (Bases::default(), None, None, None);
     let refused = |problem: String| Failure::refused(path.display().to_string(), problem);
-    let source = each(path, |packet, source| {
+    let source = each(path, |packet| {
         begin.get_or_insert(packet.at);
-        let link = source.interfaces[packet.interface].link;
-        let segment = layers(link, &packet.block.data).ip.and_then(Segment::of);
+        let segment = layers(packet.link, &packet.block.data).ip.and_then(Segment::of);
         if let Some(segment) = &segment {
             bases.learn(segment);
         }
@@ -130,34 +113,22 @@ fn find(path: &Path, wanted: &Wanted) -> Result<(Target, Vec<Interface>, i64), F
     Ok((target, source.interfaces, begin.unwrap_or(0)))
 }
 
-fn seen<'a>(packet: &'a Packet, interface: &Interface) -> Option<Seen<'a>> {
+fn seen(packet: &Packet) -> Option<Seen<'_>> {
     let bytes = &packet.block.data;
-    let found = layers(interface.link, bytes);
-    let (mut is_inbound, mut said, mut mac) = (false, Vec::new(), None);
-    for option in &packet.block.options {
-        match option {
-            EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == 1,
-            EnhancedPacketOption::Comment(text) => {
-                let text = plain::line(text);
-                if found.air.is_some()
-                    && ["for ", "in answer to "].iter().any(|start| text.starts_with(start))
-                {
-                    mac = Some(text);
-                } else {
-                    said.push(text);
-                }
-            }
-            _ => {}
-        }
-    }
+    let found = layers(packet.link, bytes);
+    let Said { is_inbound, comments, .. } = said(&packet.block);
+    let is_of_mac = |text: &String| {
+        found.air.is_some() && ["for ", "in answer to "].iter().any(|start| text.starts_with(start))
+    };
+    let (mut mac, comments): (Vec<_>, Vec<_>) = comments.into_iter().partition(is_of_mac);
     let segment = found.ip.and_then(Segment::of);
     let air = match found.air {
         Some(frame) => Some(on_air(frame, airtime::nanos(bytes).unwrap_or(0))?),
         None => None,
     };
-    let said = (!said.is_empty()).then(|| said.join("; "));
+    let said = (!comments.is_empty()).then(|| comments.join("; "));
     let (at, interface) = (packet.at, packet.interface);
-    Some(Seen { at, interface, is_inbound, said, mac, air, segment })
+    Some(Seen { at, interface, is_inbound, said, mac: mac.pop(), air, segment })
 }
 
 fn on_air(frame: Air<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {

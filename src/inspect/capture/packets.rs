@@ -1,5 +1,7 @@
 //! Finds the 802.11 frame and the IP packet in the bytes of a captured packet, of whatever link.
 
+use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
+use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 
 use super::ethernet;
@@ -118,6 +120,17 @@ fn behind_radiotap(bytes: &[u8]) -> Option<&[u8]> {
     let header = Radiotap::read(bytes)?;
     let fcs = if header.has_fcs() { FCS } else { 0 };
     bytes.get(header.len..bytes.len().checked_sub(fcs)?)
+}
+
+/// The headers of a TCP segment in an IP packet, and the segment itself.
+pub(super) fn tcp(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>, &[u8])> {
+    let ip = IpView::parse(packet).ok()?;
+    let (found, segment) = behind_routing(ip.protocol, ip.payload);
+    if found != protocol::TCP {
+        return None;
+    }
+    let tcp = TcpView::parse(ip.src, ip.dst, segment, Checksums::Trust).ok()?;
+    Some((ip, tcp, segment))
 }
 
 /// An IP packet without the padding of its link.

@@ -78,7 +78,24 @@ pub(super) struct Packet {
     pub(super) at: i64,
     /// The number of its interface in the file.
     pub(super) interface: usize,
+    pub(super) link: DataLink,
     pub(super) block: EnhancedPacketBlock<'static>,
+}
+
+/// Hands over the packets of a file until `take` returns false.
+pub(super) fn each(
+    path: &Path,
+    mut take: impl FnMut(&Packet) -> Result<bool, Failure>,
+) -> Result<Source, Failure> {
+    let mut source = Source::open(path)?;
+    while let Some(item) = source.next()? {
+        if let Item::Packet(packet) = item
+            && !take(&packet)?
+        {
+            break;
+        }
+    }
+    Ok(source)
 }
 
 /// The count of packets that an interface lacks, told at the end of a capture.
@@ -131,7 +148,7 @@ impl Source {
         let problem = if begin.is_empty() {
             "it is empty: expected a capture in pcapng"
         } else if CLASSIC.iter().any(|magic| begin == magic) {
-            "it is a classic pcap, which names no interface: expected pcapng, which `editcap -F pcapng` makes of it"
+            "it is a classic pcap, without names and comments: expected pcapng (`editcap -F pcapng` makes one of it)"
         } else if begin == SECTION {
             return Ok(source);
         } else {
@@ -158,7 +175,8 @@ impl Source {
                     let time = u64::try_from(block.timestamp.as_nanos()).unwrap_or(u64::MAX);
                     let (interface, at) = self.place(block.interface_id, time)?;
                     self.frames += 1;
-                    return Ok(Some(Item::Packet(Packet { frame: self.frames, at, interface, block })));
+                    let (frame, link) = (self.frames, self.interfaces[interface].link);
+                    return Ok(Some(Item::Packet(Packet { frame, at, interface, link, block })));
                 }
                 Block::InterfaceStatistics(block) => {
                     // The upper half comes first, which the crate reads as one number.

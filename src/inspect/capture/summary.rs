@@ -8,7 +8,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::mac::{self, Lost, Tries};
-use super::why::{Packet, Said, each_packet, flow, said};
+use super::source::{Packet, each};
+use super::why::{flow, radio_frame, said};
 use crate::failure::Failure;
 
 /// Counts of one capture; each list is in the order of its connections.
@@ -87,11 +88,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, packet: &Packet<'_>) {
+    fn add(&mut self, packet: &Packet) {
         self.frames += 1;
-        let Said { is_inbound, comment: Some(comment), .. } = said(packet.block) else { return };
+        let said = said(&packet.block);
+        let (is_inbound, Some(comment)) = (said.is_inbound, said.comment()) else { return };
         // The comment on a received frame is about its sender.
-        let frame = packet.radio_frame().filter(|_| !is_inbound);
+        let frame = radio_frame(packet).filter(|_| !is_inbound);
         if let Some(frame) = &frame {
             self.mac.hear(frame.kind, &comment);
         }
@@ -185,10 +187,13 @@ fn sent(part: &str) -> Option<(String, Option<String>)> {
 impl Summary {
     pub(super) fn of(path: &Path) -> Result<Summary, Failure> {
         let mut counts = Counts::default();
-        each_packet(path, |packet| {
+        each(path, |packet| {
             counts.add(packet);
-            true
+            Ok(true)
         })?;
+        if counts.frames == 0 {
+            return Err(Failure::refused(path.display().to_string(), "it has no frames"));
+        }
         Ok(Summary::from(counts))
     }
 }

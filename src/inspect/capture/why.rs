@@ -1,84 +1,47 @@
-//! Explains one packet of a capture in a sentence, and reads captures.
+//! Explains one packet of a capture in a sentence.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
+use hopwise_core::wire::{IpView, protocol};
 use hopwise_lab::plain;
 use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::{Block, PcapNgReader};
 
+use super::packets::{layers, tcp};
+use super::source::{Packet, each};
 use super::{ethernet, radio};
 use crate::failure::Failure;
 
 pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
     let mut found = None;
-    let seen = each_packet(path, |packet| {
+    let source = each(path, |packet| {
         if packet.frame == frame {
-            found = Some(describe(frame, packet.link, packet.block));
+            found = Some(describe(packet));
         }
-        found.is_none()
+        Ok(found.is_none())
     })?;
     found.ok_or_else(|| {
-        let problem = format!("it has {seen} frames, expected a frame from 1 to {seen}");
+        let problem = match source.frames {
+            0 => "it has no frames".to_owned(),
+            seen => format!("it has {seen} frames, expected a frame from 1 to {seen}"),
+        };
         Failure::refused(path.display().to_string(), problem)
     })
 }
 
-/// A packet of a capture, with the number of its frame.
-pub(super) struct Packet<'a> {
-    pub(super) frame: u64,
-    pub(super) link: Option<DataLink>,
-    pub(super) block: &'a EnhancedPacketBlock<'a>,
+/// The 802.11 frame of the packet, in a capture of a radio.
+pub(super) fn radio_frame(packet: &Packet) -> Option<radio::RadioFrame<'_>> {
+    let is_radio = packet.link == DataLink::IEEE802_11_RADIOTAP;
+    if is_radio { radio::read(&packet.block.data) } else { None }
 }
-
-impl Packet<'_> {
-    /// The 802.11 frame of the packet, in a capture of a radio.
-    pub(super) fn radio_frame(&self) -> Option<radio::RadioFrame<'_>> {
-        let is_radio = self.link == Some(DataLink::IEEE802_11_RADIOTAP);
-        if is_radio { radio::read(&self.block.data) } else { None }
-    }
-}
-
-/// Hands over packets until `take` returns false. Returns the number of packets until then.
-pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<u64, Failure> {
-    let name = path.display().to_string();
-    let refused = |problem: &dyn std::fmt::Display| Failure::refused(&name, problem);
-    let file = File::open(path).map_err(|error| refused(&error))?;
-    let mut reader = PcapNgReader::new(BufReader::new(file))
-        .map_err(|error| refused(&format_args!("expected a capture {WANTED}: {error}")))?;
-    let (mut seen, mut links) = (0, Vec::new());
-    while let Some(block) = reader.next_block() {
-        let block = block.map_err(|error| refused(&format_args!("after frame {seen}: {error}")))?;
-        match block {
-            Block::SectionHeader(_) => links.clear(),
-            Block::InterfaceDescription(interface) => links.push(interface.linktype),
-            Block::EnhancedPacket(block) => {
-                seen += 1;
-                let link = links.get(block.interface_id as usize).copied();
-                if !take(&Packet { frame: seen, link, block: &block }) {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    if seen == 0 { Err(refused(&"it has no frames")) } else { Ok(seen) }
-}
-
-/// The captures that have comments.
-const WANTED: &str =
-    "in pcapng, of a node or of --capture (`hopwise run`, `trial`, `air`); a classic pcap has no reasons";
 
 /// Data about a packet in a capture, beside its bytes.
 pub(super) struct Said {
     pub(super) is_inbound: bool,
-    /// All its comments about the packet.
-    pub(super) comment: Option<String>,
+    /// Its comments about the packet.
+    pub(super) comments: Vec<String>,
     /// The comment on its link, without the first words.
     link: Option<String>,
 }
@@ -103,41 +66,40 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
             _ => {}
         }
     }
-    Said { is_inbound, comment: (!comments.is_empty()).then(|| comments.join("; ")), link }
+    Said { is_inbound, comments, link }
+}
+
+impl Said {
+    pub(super) fn comment(&self) -> Option<String> {
+        (!self.comments.is_empty()).then(|| self.comments.join("; "))
+    }
 }
 
 /// The address and port of this end, then of the peer; empty if the packet is no TCP.
-pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
-    let bytes = match packet.link {
-        Some(DataLink::IEEE802_11_RADIOTAP) => packet.radio_frame().and_then(|read| read.packet),
-        Some(DataLink::ETHERNET) => Some(ethernet::payload(&packet.block.data)),
-        _ => Some(&*packet.block.data),
-    };
-    let Some(ip) = bytes.and_then(|bytes| IpView::parse(bytes).ok()) else { return String::new() };
-    let (found, payload) = behind_routing(ip.protocol, ip.payload);
-    if found != protocol::TCP {
+pub(super) fn flow(packet: &Packet, is_inbound: bool) -> String {
+    let Some((ip, tcp, _)) = layers(packet.link, &packet.block.data).ip.and_then(tcp) else {
         return String::new();
-    }
-    let Ok(tcp) = TcpView::parse(ip.src, ip.dst, payload, Checksums::Trust) else { return String::new() };
+    };
     let (src, dst) = (SocketAddr::new(ip.src, tcp.src_port), SocketAddr::new(ip.dst, tcp.dst_port));
     if is_inbound { format!("{dst} - {src}") } else { format!("{src} - {dst}") }
 }
 
-fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>) -> String {
-    let Said { is_inbound, comment, link: told } = said(packet);
-    let told = told.map_or(String::new(), |told| format!(" The link to {told}."));
-    if link == Some(DataLink::IEEE802_11_RADIOTAP) {
-        return describe_radio(frame, is_inbound, comment, packet);
+fn describe(packet: &Packet) -> String {
+    let (frame, said, data) = (packet.frame, said(&packet.block), &packet.block.data);
+    let (is_inbound, comment) = (said.is_inbound, said.comment());
+    let told = said.link.map_or(String::new(), |told| format!(" The link to {told}."));
+    if packet.link == DataLink::IEEE802_11_RADIOTAP {
+        return describe_radio(frame, is_inbound, comment, data);
     }
-    let what = match link {
-        Some(DataLink::ETHERNET) => {
-            if let Some(arp) = ethernet::arp(&packet.data) {
+    let what = match packet.link {
+        DataLink::ETHERNET => {
+            if let Some(arp) = ethernet::arp(data) {
                 let way = if is_inbound { "came in" } else { "left" };
                 return format!("Frame {frame} ({arp}) {way}; it is of the link, not of a connection.");
             }
-            what(ethernet::payload(&packet.data))
+            what(ethernet::payload(data))
         }
-        _ => what(&packet.data),
+        _ => what(data),
     };
     let packet = match (is_inbound, comment) {
         (false, Some(comment)) => format!("Frame {frame} ({what}) left because: {comment}."),
@@ -151,15 +113,10 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
 }
 
 /// The MAC's comment describes how a frame left, not only why.
-fn describe_radio(
-    frame: u64,
-    is_inbound: bool,
-    comment: Option<String>,
-    packet: &EnhancedPacketBlock<'_>,
-) -> String {
-    let read = radio::read(&packet.data);
+fn describe_radio(frame: u64, is_inbound: bool, comment: Option<String>, data: &[u8]) -> String {
+    let read = radio::read(data);
     let frame_itself =
-        read.as_ref().map_or_else(|| format!("{} bytes", packet.data.len()), |read| read.what.clone());
+        read.as_ref().map_or_else(|| format!("{} bytes", data.len()), |read| read.what.clone());
     let within =
         read.and_then(|read| read.packet).map_or(String::new(), |packet| format!("; {}", what(packet)));
     let way = if is_inbound { "came in" } else { "left" };
@@ -171,17 +128,17 @@ fn describe_radio(
 fn what(packet: &[u8]) -> String {
     let Ok(ip) = IpView::parse(packet) else { return format!("{} bytes", packet.len()) };
     let hosts = format!("{} to {}", ip.src, ip.dst);
-    let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
+    let (protocol, _) = behind_routing(ip.protocol, ip.payload);
     if protocol != protocol::TCP {
         return format!("{hosts}, protocol {protocol}");
     }
-    match TcpView::parse(ip.src, ip.dst, payload, Checksums::Trust) {
-        Ok(tcp) => {
+    match tcp(packet) {
+        Some((_, tcp, _)) => {
             let bytes = tcp.payload.len();
             let kind = if bytes == 0 { "no data".to_owned() } else { format!("{bytes} bytes") };
             format!("{}:{} to {}:{}, {kind}", ip.src, tcp.src_port, ip.dst, tcp.dst_port)
         }
-        Err(_) => hosts,
+        None => hosts,
     }
 }
 
@@ -192,15 +149,17 @@ mod tests {
 
     use super::*;
 
-    fn packet(options: Vec<EnhancedPacketOption<'static>>) -> EnhancedPacketBlock<'static> {
+    fn packet(frame: u64, options: Vec<EnhancedPacketOption<'static>>) -> Packet {
         let data = Cow::Borrowed(&b"xx"[..]);
-        EnhancedPacketBlock { interface_id: 0, timestamp: Duration::ZERO, original_len: 2, data, options }
+        let timestamp = Duration::ZERO;
+        let block = EnhancedPacketBlock { interface_id: 0, timestamp, original_len: 2, data, options };
+        Packet { frame, at: 0, interface: 0, link: DataLink::RAW, block }
     }
 
     #[test]
     fn a_packet_of_ours_says_why_it_left() {
         let comment = EnhancedPacketOption::Comment("ACK 9: delayed decided it, count 2 of 2".into());
-        let text = describe(3, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(2), comment]));
+        let text = describe(&packet(3, vec![EnhancedPacketOption::Flags(2), comment]));
         assert_eq!(text, "Frame 3 (2 bytes) left because: ACK 9: delayed decided it, count 2 of 2.");
     }
 
@@ -208,7 +167,7 @@ mod tests {
     fn what_is_told_of_a_link_is_no_reason_of_the_packet() {
         let told = || EnhancedPacketOption::Comment("link to 02:00:00:00:00:01; signal -61 dBm".into());
         let because = EnhancedPacketOption::Comment("10 bytes, new".into());
-        let text = |options| describe(3, Some(DataLink::RAW), &packet(options));
+        let text = |options| describe(&packet(3, options));
         assert_eq!(
             text(vec![EnhancedPacketOption::Flags(2), because, told()]),
             "Frame 3 (2 bytes) left because: 10 bytes, new. The link to 02:00:00:00:00:01; signal -61 dBm."
@@ -223,14 +182,14 @@ mod tests {
     #[test]
     fn an_arrival_says_what_became_of_it() {
         let comment = EnhancedPacketOption::Comment("dropped: paws".into());
-        let text = describe(1, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(1), comment]));
+        let text = describe(&packet(1, vec![EnhancedPacketOption::Flags(1), comment]));
         assert_eq!(text, "Frame 1 (2 bytes) came in. dropped: paws.");
     }
 
     #[test]
     fn a_comment_is_one_line() {
         let comment = EnhancedPacketOption::Comment("dropped: x\nFrame 2 left\u{202e}; \r\ty".into());
-        let text = describe(1, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(1), comment]));
+        let text = describe(&packet(1, vec![EnhancedPacketOption::Flags(1), comment]));
         assert_eq!(text, "Frame 1 (2 bytes) came in. dropped: x?Frame 2 left?; ??y.");
     }
 }

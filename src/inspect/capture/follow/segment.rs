@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use hopwise_core::Seq;
-use hopwise_core::wire::{Checksums, Flags, IpView, TcpView, protocol};
-use hopwise_mesh::behind_routing;
+use hopwise_core::wire::Flags;
+
+use super::super::packets::tcp;
 
 /// A direction of a connection.
 pub(super) type Flow = (SocketAddr, SocketAddr);
@@ -56,15 +57,10 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn of(packet: &[u8]) -> Option<Segment> {
-        let ip = IpView::parse(packet).ok()?;
-        let (found, payload) = behind_routing(ip.protocol, ip.payload);
-        if found != protocol::TCP {
-            return None;
-        }
-        let tcp = TcpView::parse(ip.src, ip.dst, payload, Checksums::Trust).ok()?;
+        let (ip, tcp, segment) = tcp(packet)?;
         let flow = (SocketAddr::new(ip.src, tcp.src_port), SocketAddr::new(ip.dst, tcp.dst_port));
         let mut hasher = DefaultHasher::new();
-        (flow, payload).hash(&mut hasher);
+        (flow, segment).hash(&mut hasher);
         Some(Segment {
             flow,
             seq: tcp.seq,
