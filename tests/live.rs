@@ -74,6 +74,8 @@ mod shards;
 mod stopping;
 #[path = "live/stream.rs"]
 mod stream;
+#[path = "live/streamed.rs"]
+mod streamed;
 #[path = "live/trials.rs"]
 mod trials;
 #[path = "live/unmet.rs"]

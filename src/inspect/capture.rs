@@ -10,7 +10,9 @@ use crate::node::snapshot::CaptureSnapshot;
 mod airtime;
 mod arguments;
 mod ethernet;
+mod extcap;
 mod follow;
+mod live;
 mod mac;
 mod merge;
 mod packets;
@@ -38,6 +40,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Action::Merge(arguments) => merge::run(arguments),
         Action::Follow(arguments) => follow::run(arguments),
+        Action::Live(live) => live::run(live, &arguments.control),
+        Action::Extcap(extcap) => extcap::run(extcap, &arguments.control),
         Action::Start { file, link, rotate, files } => {
             let request = Request::CaptureStart {
                 file: absolute(file)?,

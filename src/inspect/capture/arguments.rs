@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hopwise_lab::units::{Size, UnitError};
 
-use super::{follow, merge};
+use super::{extcap, follow, live, merge};
 use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
 
@@ -15,6 +15,7 @@ use crate::node::control::client::Control;
 Examples:
   hopwise capture start n2.pcapng --rotate 64MiB --files 8
   hopwise capture stop
+  hopwise capture live | wireshark -k -i -
   hopwise capture why n2.pcapng 17
   hopwise capture why n2.pcapng --summary
   hopwise capture merge n*.pcapng -o all.pcapng
@@ -46,6 +47,8 @@ pub(super) enum Action {
     },
     /// End the capture and report what was written and what was lost
     Stop,
+    Live(live::Arguments),
+    Extcap(extcap::Arguments),
     Merge(merge::Arguments),
     Follow(follow::Arguments),
     /// Explain in a sentence why a packet was sent or what became of it, or summarize all packets

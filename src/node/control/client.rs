@@ -22,6 +22,15 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    pub(crate) fn at(socket: PathBuf) -> Control {
+        Control { control: Some(socket) }
+    }
+
+    /// The socket that the caller names.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.control.as_deref()
+    }
+
     /// Sends a request; a refusal is a failure.
     pub(crate) fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let path = self.path()?;
@@ -41,11 +50,12 @@ impl Control {
         }
     }
 
-    fn path(&self) -> Result<PathBuf, Failure> {
+    /// The socket of the daemon to ask.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let sockets = sockets_in(Path::new(FOLDER));
+        let sockets = sockets();
         match &sockets[..] {
             [only] => Ok(only.clone()),
             [] => {
@@ -61,6 +71,11 @@ impl Control {
             }
         }
     }
+}
+
+/// The sockets of all daemons that use the usual folder.
+pub(crate) fn sockets() -> Vec<PathBuf> {
+    sockets_in(Path::new(FOLDER))
 }
 
 /// The sockets there, without those that were left behind.

@@ -1,0 +1,101 @@
+//! Captures as streams: `hopwise capture live`, and Wireshark's interfaces (extcap).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::field::{Field, HOPWISE, SOCKS5, THROUGH, text};
+use crate::namespace::{Running, can_run, missing};
+use crate::world::{until, within_patience};
+
+#[test]
+fn a_capture_as_a_stream_has_what_the_file_would_have_and_leaves_nothing() {
+    if !can_run("a_capture_as_a_stream", &["curl", "python3", "tshark"]) {
+        return;
+    }
+    let field = Field::new("streamed");
+    fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(SOCKS5);
+    let stream = field.path("stream.pcapng");
+    let control = field.path("control.sock");
+    let words = [HOPWISE, "capture", "live", "--control", &control, "-o", &stream];
+    let mut live = field.node.start(&words);
+    within_patience(until(|| fs::metadata(&stream).is_ok_and(|facts| facts.len() > 0)));
+    let second = field.ask(&["capture", "live", "-o", "/dev/null"]);
+    assert!(text(&second.stderr).contains("the daemon refused"), "{}", text(&second.stderr));
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
+    assert!(page.status.success(), "{}", text(&page.stderr));
+    let written = field.status()["capture"]["packets_written"].as_u64().expect("a count");
+    // All that was written before comes with the next look.
+    let frames = || {
+        let read =
+            Command::new("tshark").args(["-r", &stream, "-T", "fields", "-e", "frame.comment"]).output();
+        read.expect("tshark runs").stdout.split(|byte| *byte == b'\n').count() as u64
+    };
+    within_patience(until(|| frames() > written));
+    assert_eq!(live.ended_by(Signal::TERM), Some(0));
+    assert!(field.status()["capture"].is_null(), "the capture has ended");
+    let folder = fs::read_dir(Path::new(&control).parent().expect("a folder")).expect("it is there");
+    let left: Vec<_> = folder.flatten().map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("live-")), "{left:?}");
+    let why = field.node.output(&[HOPWISE, "capture", "why", &stream, "--summary"]);
+    assert!(text(&why.stdout).contains("delayed"), "{} {}", text(&why.stdout), text(&why.stderr));
+}
+
+/// The end of the daemon ends the stream.
+#[test]
+fn a_stream_ends_with_its_node() {
+    if !can_run("a_stream_ends_with_its_node", &["python3"]) {
+        return;
+    }
+    let field = Field::new("streams-end");
+    let mut daemon = field.daemon(SOCKS5);
+    let stream = field.path("stream.pcapng");
+    let words = [HOPWISE, "capture", "live", "--control", &field.path("control.sock"), "-o", &stream];
+    let mut live = field.node.start(&words);
+    within_patience(until(|| fs::metadata(&stream).is_ok_and(|facts| facts.len() > 0)));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0));
+    within_patience(until(|| live.0.try_wait().is_ok_and(|ended| ended.is_some())));
+}
+
+/// As Wireshark does it: it asks for the interfaces and the settings of one, and reads a named pipe.
+#[test]
+fn a_simulation_is_an_interface_of_wireshark() {
+    let name = "a_simulation_is_an_interface_of_wireshark";
+    if let Some(problem) = missing("tshark").or_else(|| missing("mkfifo")) {
+        println!("skipped: {name}: {problem}");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("hopwise-extcap-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise-extcap");
+    let programs = Path::new(HOPWISE).parent().expect("a folder").display();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
+    let extcap = |words: &[&str]| {
+        let mut command = Command::new(script);
+        command.env("PATH", &path).args(words);
+        command
+    };
+    let listed = extcap(&["--extcap-interfaces", "--extcap-version=4.0"]).output().expect("it runs");
+    assert!(text(&listed.stdout).contains("interface {value=hopwise-sim}"), "{}", text(&listed.stdout));
+    let config = extcap(&["--extcap-interface", "hopwise-sim", "--extcap-config"]).output().expect("it runs");
+    assert!(text(&config.stdout).starts_with("arg {number=0}{call=--scenario}"), "{}", text(&config.stdout));
+    let fifo = folder.join("pipe").to_string_lossy().into_owned();
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.yaml");
+    let settings = ["--scenario", scenario, "--arm", "delayed", "--duration", "2s", "--seed", ""];
+    let words =
+        [&["--extcap-interface", "hopwise-sim", "--capture", "--fifo", &fifo][..], &settings].concat();
+    let mut capture = Running(extcap(&words).spawn().expect("it runs"));
+    let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"];
+    let shown = Command::new("tshark").args(["-r", &fifo]).args(fields).output().expect("it runs");
+    let rows = text(&shown.stdout);
+    assert_eq!(capture.0.wait().expect("it ends").code(), Some(0));
+    assert!(rows.lines().count() > 40, "{rows} {}", text(&shown.stderr));
+    assert!(rows.contains("for n1, try 1 of at most"), "{rows}");
+    fs::remove_dir_all(&folder).expect("it is there");
+}
