@@ -57,11 +57,11 @@ pub struct Tcp {
     #[schemars(extend("x-range" = "1ms or more"))]
     pub user_timeout: Option<Time>,
     /// Treatment of an ACK that still waits for the link when the next one is due (default: `read` for a node whose
-    /// links are all TUN devices, otherwise `off`). In a scenario ACKs wait only under `radio.when_full: hold`, while
-    /// the queue is full.
+    /// links are all TUN devices, otherwise `off`, also in a scenario). In a scenario ACKs wait only under
+    /// `radio.when_full: hold`, while the queue is full.
     pub ack_merge: Option<Word<AckMerge>>,
-    /// Number of hops to peers, for agents that use it (default: counted from the hop limit of the peers' packets). The
-    /// hops of known routes replace it in a scenario.
+    /// Number of hops to peers, for agents that use it (default: counted from the hop limit of the peers' packets). In
+    /// a scenario the length of a known route replaces it.
     #[schemars(extend("x-range" = "1 to 255", "x-unit" = "hops"))]
     pub hops: Option<u8>,
     /// Initial hop limit of the peers' packets, from which hops are counted (default 64). It has no effect in a

@@ -36,7 +36,11 @@ pub(super) fn of(kind: FileKind) -> String {
 
 fn head(kind: FileKind) -> String {
     let (name, of) = match kind {
-        FileKind::Scenario => ("a scenario", "`traffic[]` is an entry of the list `traffic`"),
+        FileKind::Scenario => (
+            "a scenario",
+            "`run.duration` and `run.warmup` count from the start of the first flow, all other instants from time 0 of \
+             the simulation. `traffic[]` is an entry of the list `traffic`",
+        ),
         FileKind::Node => ("a node", "`links[]` is an entry of the list `links`"),
         FileKind::Route => ("a routing daemon", "`routing.dymo` is the section `dymo` in `routing`"),
         FileKind::Proxy => ("a proxy", "`rules[]` is an entry of the list `rules`"),
@@ -46,8 +50,8 @@ fn head(kind: FileKind) -> String {
         "Written by a test from the schema, as `hopwise schema{command} --markdown` prints it. \
          `hopwise schema{command}` prints the schema itself, with which editors complete and check files. \
          `hopwise explain-key KEY` prints one key. {of}; `NAME` stands for any name. A time, size, rate or share has \
-         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. Another key and its value in brackets, such as `(kind: chain)`, say \
-         that a key has an effect only with that value."
+         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. A text that names another key in \
+         brackets, such as `(kind: chain)`, is of a key that has an effect only with that value."
     );
     format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, 120))
 }

@@ -11,7 +11,7 @@ const LONGEST_FILE: usize = 500;
 const LONGEST_TEST_FILE: usize = 700;
 
 /// The most entries of the list: lower it with every entry that goes.
-const MOST_EXCEPTIONS: usize = 37;
+const MOST_EXCEPTIONS: usize = 36;
 const EXCEPTIONS: &str = include_str!("exceptions.txt");
 
 /// The items that are too long, by their names in the list of exceptions.

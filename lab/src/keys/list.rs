@@ -199,7 +199,10 @@ fn without_default(said: &str, (range, unit): (Option<&str>, Option<&str>)) -> (
         let mut kept = Vec::new();
         for clause in inside.split("; ") {
             match clause.strip_prefix("default") {
-                Some(value) => default = Some(value.trim_start_matches(':').trim().to_owned()),
+                Some(value) => {
+                    debug_assert!(default.is_none(), "two defaults in: {said}");
+                    default = Some(value.trim_start_matches(':').trim().to_owned());
+                }
                 None if is_range(clause) => {}
                 // A default in two parts: with one setting, and with another.
                 None if clause.starts_with("with ") => {

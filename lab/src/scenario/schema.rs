@@ -46,7 +46,7 @@ pub(super) struct ScenarioFile {
     pub(super) world: Word<World>,
     /// Positions of the nodes.
     pub(super) topology: Topology,
-    /// Movement of the nodes (default: they stand still).
+    /// Random waypoint movement of the nodes (default: nodes stand still).
     pub(super) mobility: Option<Mobility>,
     /// 802.11 radio of every node.
     #[serde(default)]
@@ -65,8 +65,7 @@ pub(super) struct ScenarioFile {
     pub(super) tcp: Tcp,
     /// Flows between nodes.
     pub(super) traffic: Vec<Traffic>,
-    /// Rules that choose agents for single connections, in place of the agents of the arm (default: none). A peer is a
-    /// node, an address or a network.
+    /// Rules that choose agents for single connections, in place of the agents of the arm (default: none).
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
     /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. A fade is an
@@ -76,8 +75,8 @@ pub(super) struct ScenarioFile {
     pub(super) arms: Arms,
     /// Length of a run, number of seeds, and condition that ends the trial.
     pub(super) run: RunConfig,
-    /// Points of the trial: paths of keys in this file, such as `topology.hops`, with the values that they take
-    /// (default: one point, the file as it stands).
+    /// Points of the trial. Each entry is the path of a key, such as `topology.hops`, with a list of values. The trial
+    /// has a point for each combination of values (default: one point, the file as it stands).
     pub(super) matrix: Option<MatrixConfig>,
     /// Statements of a paper about this scenario, which `hopwise claims` checks (default: none).
     #[serde(default)]
@@ -151,10 +150,10 @@ pub(super) struct Mobility {
     /// Pause at each waypoint (default 0s).
     #[serde(default = "no_time")]
     pub(super) pause: Time,
-    /// Width of the rectangle (default: width_m of topology; required where that is not given).
+    /// Width of the rectangle (default: topology.width_m; required if the topology has none).
     #[schemars(extend("x-range" = METRES))]
     pub(super) width_m: Option<f64>,
-    /// Height of the rectangle (default: height_m of topology; required where that is not given).
+    /// Height of the rectangle (default: topology.height_m; required if the topology has none).
     #[schemars(extend("x-range" = METRES))]
     pub(super) height_m: Option<f64>,
     /// Nodes that do not move: the name of each with its position `[x, y]` in metres (default: none).
@@ -185,8 +184,7 @@ pub(super) struct RadioConfig {
     /// the short preamble.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(super) profile: String,
-    /// Largest number of packets in the interface queue, where the radio takes one and another must find room (default
-    /// 50).
+    /// Largest number of packets in the interface queue, with the one that the radio sends (default 50).
     #[schemars(extend("x-range" = "2 or more"))]
     pub(super) queue_packets: u32,
     /// Size from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
@@ -196,7 +194,7 @@ pub(super) struct RadioConfig {
     pub(super) when_full: Word<WhenFull>,
     /// Rate control of data frames (default fixed).
     pub(super) rate: Word<RateControl>,
-    /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: they know them).
+    /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: nodes know all link addresses).
     pub(super) arp: bool,
 }
 
@@ -279,7 +277,7 @@ pub(super) struct ChannelConfig {
     pub(super) asymmetric: bool,
     /// Model of fading (default none).
     pub(super) fading: FadingName,
-    /// Doppler frequency; a higher one fades faster (required by fading: rayleigh or rician).
+    /// Doppler frequency. The higher it is, the faster the signal fades (required by fading: rayleigh or rician).
     #[schemars(extend("x-range" = "0.001 to 10000"))]
     pub(super) doppler_hz: Option<f64>,
     /// Rician K factor: power of the direct ray over that of all others (required by fading: rician).
@@ -287,12 +285,12 @@ pub(super) struct ChannelConfig {
     pub(super) k: Option<f64>,
     /// Share of frames that the channel loses at random (default 0%).
     pub(super) loss: Share,
-    /// Times in which single links receive nothing (default: none).
+    /// Times in which a link carries no frames (default: none).
     pub(super) outages: Vec<OutageConfig>,
     /// Sentences about single links: `link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or `link n3->n4 gains
     /// -10 dB`; n3-n4 means both directions (default: none).
     pub(super) links: Vec<String>,
-    /// Noise power; the signal-to-noise ratio then decides which frames arrive. Only for OFDM profiles (default: no
+    /// Noise power, for OFDM profiles only. With it, the signal-to-noise ratio decides which frames arrive (default: no
     /// noise).
     #[schemars(extend("x-range" = "-150 to 0"))]
     pub(super) noise_dbm: Option<f64>,

@@ -27,20 +27,19 @@ pub struct Claim {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
-    /// Rule that makes one ratio from those of several points (default mean).
+    /// Way to combine the ratios of several points into one (default mean).
     #[serde(default)]
     pub over: Over,
     /// Condition that the measured ratio must meet: about, at-least or at-most (default about).
     #[serde(default)]
     pub bound: Bound,
-    /// Stated ratio: the arm's value over the other arm's value.
+    /// Ratio that the paper states: the value of `arm` divided by the value of `against`.
     #[schemars(extend("x-range" = "above 0", "x-unit" = "no unit"))]
     pub ratio: f64,
-    /// Tolerance of the ratio, as a share of the other arm's value: at 5%, a stated 2.0 allows 1.95 to 2.05 (default
-    /// 5%).
+    /// Largest distance from the stated ratio: 5% around a ratio of 2.0 is 1.95 to 2.05 (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// The scenario takes only seconds, and `hopwise claims --quick` runs it too (default false).
+    /// `hopwise claims --quick` runs this scenario too; for scenarios that take only seconds (default false).
     #[serde(default)]
     pub quick: bool,
     /// Note for readers of the table of claims (default: none).
@@ -68,7 +67,7 @@ pub enum Measure {
     Timeouts,
 }
 
-/// Rule that makes one ratio from those of several points.
+/// Way to combine the ratios of several points into one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
@@ -83,11 +82,11 @@ pub enum Over {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// From the stated ratio minus the tolerance to the stated ratio plus the tolerance.
+    /// The measured ratio differs from the stated one by the tolerance or less.
     #[default]
     About,
-    /// The stated ratio minus the tolerance, or more.
+    /// The measured ratio is at least the stated one minus the tolerance.
     AtLeast,
-    /// The stated ratio plus the tolerance, or less.
+    /// The measured ratio is at most the stated one plus the tolerance.
     AtMost,
 }

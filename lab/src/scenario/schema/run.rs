@@ -36,7 +36,7 @@ pub(in crate::scenario) struct RunConfig {
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
     /// Figure that decides the verdicts, such as completion-p95, or a list of figures. A figure is a column of
-    /// records.csv in which more is better, or less (default goodput-kbps).
+    /// records.csv with a better direction; docs/statistics.md lists them (default goodput-kbps).
     #[serde(default = "goodput")]
     pub(in crate::scenario) figure: Figures,
 }

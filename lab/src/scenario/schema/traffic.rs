@@ -46,7 +46,7 @@ pub(in crate::scenario) struct Traffic {
     /// Time, from time 0 of the simulation, at which endless data ends. No transfer, request or datagram starts after
     /// it (default: end of the run).
     pub(in crate::scenario) stop: Option<Time>,
-    /// Reports list these flows separately and leave them out of all totals (default false; a probe always is).
+    /// Reports list these flows separately and leave them out of all totals (default false; always so for a probe).
     #[serde(default)]
     pub(in crate::scenario) background: bool,
     /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
@@ -62,8 +62,8 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) response: Option<Drawn<Size>>,
     /// Pause after a transfer or a response (kinds: bulk with bytes, request; default: no pause).
     pub(in crate::scenario) think: Option<Drawn<Time>>,
-    /// Number of transfers (kind: bulk with bytes; default 1) or of requests (kind: request; default: as many as fit
-    /// into the run).
+    /// Number of transfers (kind: bulk with bytes) or of requests (kind: request) (default: 1 transfer, or as many
+    /// requests as fit into the run).
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "times"))]
     pub(in crate::scenario) repeat: Option<u32>,
     /// Time between two datagrams (kind: cbr, which requires this or rate; kind: probe, which requires it).
@@ -84,7 +84,7 @@ pub(in crate::scenario) enum TrafficKind {
     Request,
     /// UDP datagrams at intervals.
     Cbr,
-    /// UDP datagrams as fast as they leave.
+    /// UDP datagrams as fast as the interface takes them.
     Saturated,
     /// UDP datagrams at intervals, each of which the other end sends back: their round trips show the delay under load.
     Probe,

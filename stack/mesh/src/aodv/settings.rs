@@ -55,11 +55,11 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10).ns2(0).not_in_ns2(),
     /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20).ns2(0),
-    /// Largest number of messages per second that a node accepts from one neighbour; it accepts four times as many from
-    /// all neighbours together
+    /// Largest number of messages per second that a node accepts from one neighbour; from all neighbours together it is
+    /// four times as many
     message_ratelimit: u32 = Form::per_second("messages").is(500).ns2(0).not_in_ns2(),
-    /// Largest number of messages per second that a node sends in answer to one neighbour; it sends four times as many
-    /// to all neighbours together
+    /// Largest number of messages per second that a node sends in answer to one neighbour; to all neighbours together
+    /// it is four times as many
     answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
     /// TTL of the first request of a discovery
     ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
@@ -118,8 +118,7 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
     /// Nodes sign their routing messages with one common key; only in simulations, under rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// A node writes the next TCP sequence number that it expects into its own route requests and replies, for agent
-    /// `pgy`
+    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

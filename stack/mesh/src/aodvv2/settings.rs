@@ -10,7 +10,7 @@ constants! {
     Settings of "AODVv2";
     /// Time for which a route stays active after its last use
     active_interval: Duration = Form::time(1).is(5_000),
-    /// Time for which a route is kept after its last use, active or idle
+    /// Time after its last use after which a route is removed, active or idle
     max_idletime: Duration = Form::time(1).is(200_000),
     /// Time for which sequence numbers are remembered; a node that has lost its own number sends no requests or replies
     /// for as long
@@ -39,11 +39,11 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10),
     /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20),
-    /// Largest number of messages per second that a node accepts from one neighbour; it accepts four times as many from
-    /// all neighbours together
+    /// Largest number of messages per second that a node accepts from one neighbour; from all neighbours together it is
+    /// four times as many
     message_ratelimit: u32 = Form::per_second("messages").is(500),
-    /// Largest number of messages per second that a node sends in answer to one neighbour; it sends four times as many
-    /// to all neighbours together
+    /// Largest number of messages per second that a node sends in answer to one neighbour; to all neighbours together
+    /// it is four times as many
     answer_ratelimit: u32 = Form::per_second("messages").is(200),
     /// The next hops of active routes are probed, so that broken links are found
     hello: bool = Form::Switch
@@ -65,8 +65,7 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
     /// Nodes sign their routing messages with one common key; only in simulations
     signed: bool = Form::Switch.is(OFF),
-    /// A node writes the next TCP sequence number that it expects into its own route requests and replies, for agent
-    /// `pgy`
+    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

@@ -13,9 +13,9 @@ constants! {
     broadcast_jitter: Duration = Form::time(0).is(10),
     /// Lifetime of a route in the cache
     route_cache_timeout: Duration = Form::time(1).is(300_000),
-    /// Largest number of routes in the cache that the node has requested
+    /// Largest number of cached routes for which the node itself has searched
     cache_asked: u32 = Form::count("routes", 1, MOST_PACKETS).is(30),
-    /// Largest number of routes in the cache that the node has only overheard
+    /// Largest number of cached routes that the node has only overheard
     cache_overheard: u32 = Form::count("routes", 0, MOST_PACKETS).is(64),
     /// Longest time that a packet waits for a route
     send_buffer_timeout: Duration = Form::time(1).is(30_000),
@@ -37,19 +37,18 @@ constants! {
     nonprop_request_timeout: Duration = Form::time(1).is(30),
     /// Nodes on the way may answer a request from their cache
     reply_from_cache: bool = Form::Switch.is(ON),
-    /// Delay of a reply from the cache, for each hop of its route after the first; a random part of one such time is
-    /// added
+    /// Delay of a reply from the cache: this time for each hop of its route after the first, and a random part of it
+    /// more
     reply_delay: Duration = Form::time(0).is(1),
     /// Nodes also read frames for other nodes, and learn routes, errors and shortcuts from them
     promiscuous: bool = Form::Switch.is(ON),
-    /// Time until a node reports the same shorter route to its source again
+    /// Time for which a node does not report the same shorter route to the same source again
     grat_reply_holdoff: Duration = Form::time(0).is(1_000),
     /// Largest number of times that a packet is salvaged: sent along another route after a broken link
     max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
     /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.5
     spread_errors: bool = Form::Switch.is(ON),
-    /// A node writes the next TCP sequence number that it expects into its own route requests and replies, for agent
-    /// `pgy`
+    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),
