@@ -184,8 +184,8 @@ impl Aodvv2 {
     fn use_route(&mut self, now: Instant, dst: Ipv4Addr) {
         let Some(route) = self.table.get_mut(now, dst) else { return };
         route.note_use(now);
-        if let Some(Offer { next_hop, .. }) = route.valid().copied() {
-            self.neighbours.note_use(now, next_hop, &self.settings);
+        if let Some(Offer { next_hop, link, .. }) = route.valid().copied() {
+            self.neighbours.note_use(now, Via { from: next_hop, link }, &self.settings);
         }
     }
 
