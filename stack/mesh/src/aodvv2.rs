@@ -252,6 +252,14 @@ impl OnDemand for Aodvv2 {
         self.desk.last_stamp()
     }
 
+    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
+        self.desk.heard_stamps()
+    }
+
+    fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]) {
+        self.desk.remember_stamps(heard);
+    }
+
     fn set_clock(&mut self, now: Instant, wall: u64) {
         self.desk.set_clock(now, wall);
     }
