@@ -213,6 +213,7 @@ impl Daemon {
             self.obey();
             self.wait().map_err(system)?;
             if self.ready.contains(&ENDS) {
+                self.mark();
                 tracing::info!("ends");
                 return Ok(());
             }
@@ -224,7 +225,8 @@ impl Daemon {
 
     fn mark(&mut self) {
         let protocol = self.driver.machine_mut().protocol();
-        self.state.mark(protocol.number(), protocol.last_stamp());
+        let heard = protocol.heard_stamps();
+        self.state.mark(protocol.number(), protocol.last_stamp(), &heard);
     }
 
     /// A device with the name of a lost one has none of its sockets, routes and switches.

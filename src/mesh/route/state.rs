@@ -2,28 +2,31 @@
 //! again.
 //!
 //! A line `number N` is its last sequence number, a line `stamp N` the last time stamp that it signed. A number alone,
-//! from older daemons, is the first of these.
+//! from older daemons, is the first of these. A line `heard ADDRESS N` is the newest time stamp of a neighbour.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use hopwise_host::own_file::open_own;
 
 /// A larger file is no state file.
-const LARGEST: u64 = 1 << 12;
+const LARGEST: u64 = 1 << 18;
 
 /// More than a node's number grows between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
 
 /// The numbers from which a node continues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// For a node that has kept its own number.
     pub(super) number: Option<u16>,
     /// The last time stamp that it signed, or one shortly before.
     pub(super) stamp: u64,
+    /// The newest time stamps of neighbours.
+    pub(super) heard: Vec<(Ipv4Addr, u64)>,
 }
 
 #[derive(Debug)]
@@ -75,8 +78,8 @@ impl State {
     }
 
     /// Writes the time of this node's last routing, and its numbers.
-    pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>) {
-        let text = text_of(number, stamp);
+    pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>, heard: &[(Ipv4Addr, u64)]) {
+        let text = text_of(number, stamp, heard);
         let Some(file) = &self.file else { return };
         if let Err(error) = crate::daemon::state::rewrite(file, &text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
@@ -84,17 +87,26 @@ impl State {
     }
 }
 
-pub(super) fn text_of(number: Option<u16>, stamp: Option<u64>) -> String {
+pub(super) fn text_of(number: Option<u16>, stamp: Option<u64>, heard: &[(Ipv4Addr, u64)]) -> String {
     let number = number.map(|number| format!("number {number}\n"));
     let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
-    number.into_iter().chain(stamp).collect()
+    let heard = heard.iter().map(|(from, stamp)| format!("heard {from} {stamp}\n"));
+    number.into_iter().chain(stamp).chain(heard).collect()
 }
 
 pub(super) fn kept(text: &str) -> Kept {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = value("number ").unwrap_or(text.trim()).parse::<u16>().ok();
     let stamp = value("stamp ").and_then(|stamp| stamp.parse::<u64>().ok());
-    Kept { number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)), stamp: stamp.unwrap_or(0) }
+    let heard = text.lines().filter_map(|line| {
+        let (from, stamp) = line.strip_prefix("heard ")?.split_once(' ')?;
+        Some((from.parse().ok()?, stamp.trim().parse().ok()?))
+    });
+    Kept {
+        number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)),
+        stamp: stamp.unwrap_or(0),
+        heard: heard.collect(),
+    }
 }
 
 /// A clock that was set back since, or a mark from the future, makes no rest longer.
@@ -118,8 +130,10 @@ mod tests {
             ("stamp 18446744073709551615\n", None, u64::MAX),
             ("number x\nstamp -1\n", None, 0),
         ] {
-            assert_eq!(kept(text), Kept { number, stamp }, "{text:?}");
+            assert_eq!(kept(text), Kept { number, stamp, heard: Vec::new() }, "{text:?}");
         }
+        let text = "stamp 5\nheard 10.0.0.2 7\nheard 10.0.0 7\nheard 10.0.0.3\nheard 10.0.0.4 -1\n";
+        assert_eq!(kept(text).heard, [(Ipv4Addr::new(10, 0, 0, 2), 7)]);
     }
 
     #[test]
@@ -128,9 +142,10 @@ mod tests {
         let mut state = State::open(&path);
         assert_eq!((state.read(), state.marked), (Kept::default(), None));
         for number in [None, Some(7)] {
-            state.mark(number, Some(9));
+            let heard = vec![(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u64::MAX)];
+            state.mark(number, Some(9), &heard);
             state = State::open(&path);
-            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9 };
+            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9, heard };
             assert_eq!(state.read(), kept);
             assert!(state.marked.is_some());
         }
@@ -150,7 +165,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         for path in [&link, &two, &socket] {
             let state = State::open(path);
-            state.mark(Some(9), None);
+            state.mark(Some(9), None, &[]);
             assert_eq!(state.read(), Kept::default(), "{path:?}");
         }
         let kind = |path| fs::symlink_metadata(path).expect("it is there").file_type();

@@ -184,8 +184,8 @@ impl Aodvv2 {
     fn use_route(&mut self, now: Instant, dst: Ipv4Addr) {
         let Some(route) = self.table.get_mut(now, dst) else { return };
         route.note_use(now);
-        if let Some(Offer { next_hop, .. }) = route.valid().copied() {
-            self.neighbours.note_use(now, next_hop, &self.settings);
+        if let Some(Offer { next_hop, link, .. }) = route.valid().copied() {
+            self.neighbours.note_use(now, Via { from: next_hop, link }, &self.settings);
         }
     }
 
@@ -250,6 +250,14 @@ impl OnDemand for Aodvv2 {
 
     fn last_stamp(&self) -> Option<u64> {
         self.desk.last_stamp()
+    }
+
+    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
+        self.desk.heard_stamps()
+    }
+
+    fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]) {
+        self.desk.remember_stamps(heard);
     }
 
     fn set_clock(&mut self, now: Instant, wall: u64) {

@@ -68,6 +68,23 @@ impl Signed {
         }
     }
 
+    /// The first daemon's note of what it has heard of the second one.
+    fn heard(&self) -> Option<String> {
+        let state = fs::read_to_string(self.mesh.folder.join("state0")).unwrap_or_default();
+        state.lines().find(|line| line.starts_with("heard 10.77.0.2 ")).map(ToOwned::to_owned)
+    }
+
+    /// What the first daemon has heard of the second one is known to its next start, and nobody can play it then.
+    fn start_again(&mut self, devices: &[String]) {
+        self.mesh.end(1, Signal::KILL);
+        self.mesh.end(0, Signal::TERM);
+        let before = self.heard();
+        assert!(before.is_some());
+        self.start(0, devices);
+        fs::write(self.mesh.folder.join("state0"), "").expect("the folder can be written");
+        within_patience(until(|| self.heard() == before));
+    }
+
     fn transfer(&self) {
         Mesh::transfer(&mut self.mesh.connect(0, 1).expect("a way"), 100_000);
     }
@@ -82,7 +99,8 @@ fn only_holders_of_the_key_are_heard(test: &str, routing: &'static str, port: u1
     mesh.nodes[2].ip(&["addr", "add", &format!("{LIAR}/24"), "dev", &device]);
     let mut signed = Signed { mesh, line: line.clone() };
     signed.write(&[1]);
-    signed.start(0, &[line.clone(), device]);
+    let devices = [line.clone(), device];
+    signed.start(0, &devices);
     signed.start(1, &[line]);
     signed.mesh.serve(1);
     signed.transfer();
@@ -104,6 +122,7 @@ fn only_holders_of_the_key_are_heard(test: &str, routing: &'static str, port: u1
     signed.start(1, &[line]);
     signed.transfer();
     assert!(!signed.mesh.log(0).contains("are not signed"), "{}", signed.mesh.log(0));
+    signed.start_again(&devices);
 }
 
 #[test]

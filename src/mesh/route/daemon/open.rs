@@ -40,12 +40,12 @@ impl Daemon {
         let forwarding = Forwarding::begin(&config)?;
         let seed = draw_seed()?;
         let state = State::open(&config.state);
-        let Kept { number: kept, stamp } = state.read();
+        let Kept { number: kept, stamp, heard } = state.read();
         let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
         let wakes_at = wakes_at(kept, rest);
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
         let trust = Trust { network: Some(config.network), mtu, keys };
-        let protocol = config.speaks.router(Birth {
+        let mut protocol = config.speaks.router(Birth {
             interfaces: ports.iter().map(interface).collect(),
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
@@ -54,6 +54,7 @@ impl Daemon {
             wakes_at,
             trust: trust.clone(),
         });
+        protocol.remember_stamps(&heard);
         links.push(Box::new(tun));
         let driver = drive(&config, protocol, links)?.with_clock(clock);
         Ok(Daemon {

@@ -99,18 +99,22 @@ impl Aodv {
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
         self.report_route(dst);
-        if self.settings.hello
-            && let Some(route) = self.table.get(dst)
-        {
-            // §6.9 waits for a first hello; a next hop that falls silent before it would never be missed.
-            let life = self.settings.hello_life() + self.settings.hello_interval;
-            self.links.expect(now, route.next_hop, route.link, life);
+        if let Some(route) = self.table.get(dst) {
+            self.expect_hellos(now, Via { from: route.next_hop, link: route.link });
         }
         if self.desk.buffer.has(dst)
             && let Some(route) = self.table.valid(now, dst)
         {
             route.lives_at_least(now + self.settings.active_route_timeout);
             self.desk.release(now, dst, (route.link, route.next_hop), self.settings.buffer_gap);
+        }
+    }
+
+    /// §6.9 waits for a first hello; a next hop that falls silent before it would never be missed.
+    fn expect_hellos(&mut self, now: Instant, via: Via) {
+        if self.settings.hello {
+            let life = self.settings.hello_life() + self.settings.hello_interval;
+            self.links.expect(now, via, life);
         }
     }
 
@@ -147,7 +151,12 @@ impl Aodv {
         for end in [v4(packet.dst), v4(packet.src)].into_iter().flatten() {
             let Some(route) = self.table.valid(now, end) else { continue };
             route.lives_at_least(until);
-            let next_hop = route.next_hop;
+            let (next_hop, link) = (route.next_hop, route.link);
+            if v4(packet.dst) == Some(end) {
+                let via = Via { from: next_hop, link };
+                self.expect_hellos(now, via);
+                self.links.note_use(via, until);
+            }
             if next_hop != end
                 && let Some(neighbour) = self.table.valid(now, next_hop)
             {
@@ -199,6 +208,14 @@ impl OnDemand for Aodv {
 
     fn last_stamp(&self) -> Option<u64> {
         self.desk.last_stamp()
+    }
+
+    fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
+        self.desk.heard_stamps()
+    }
+
+    fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]) {
+        self.desk.remember_stamps(heard);
     }
 
     fn set_clock(&mut self, now: Instant, wall: u64) {

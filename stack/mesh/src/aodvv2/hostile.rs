@@ -175,6 +175,45 @@ fn neighbours_that_answered_nothing_keep_no_place_from_a_new_one() {
     );
 }
 
+/// Made-up neighbours ask, and acknowledge that they are reached.
+fn made_up_neighbours_are_confirmed(alone: &mut Alone) {
+    let request = Packet::of(way(9, 30, 7, 1).rreq()).bytes().expect("short enough");
+    let ack = Packet::of(rrep_ack(false)).bytes().expect("short enough");
+    for some in made_up().collect::<Vec<_>>().chunks(256) {
+        for from in some {
+            alone.hear(*from, *from, HOP_LIMIT, &request);
+            alone.hear(*from, *from, HOP_LIMIT, &ack);
+        }
+        a_second_later(alone);
+    }
+}
+
+#[test]
+fn made_up_neighbours_that_acknowledge_keep_no_place_from_a_new_one() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    made_up_neighbours_are_confirmed(&mut alone);
+    alone.reply(3, 8, 5, 3);
+    assert_eq!(
+        alone.router.next_hop(alone.now, address(8).into()).map(|(_, via)| via),
+        Some(address(3).into())
+    );
+}
+
+#[test]
+fn the_silence_of_a_next_hop_that_made_room_for_others_is_noticed() {
+    let mut alone = Alone::new(super::Settings { hello: true, ..settings() });
+    alone.reply(2, 9, 5, 3);
+    made_up_neighbours_are_confirmed(&mut alone);
+    alone.reply(3, 8, 5, 3);
+    assert!(alone.router.next_hop(alone.now, address(9).into()).is_some());
+    for _ in 0..6 {
+        alone.router.note_use(alone.now, address(0), address(9));
+        a_second_later(&mut alone);
+    }
+    assert_eq!(alone.router.next_hop(alone.now, address(9).into()), None);
+}
+
 #[test]
 fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
     // Routers on the path delay requests at random.

@@ -75,15 +75,16 @@ impl Neighbours {
         }
     }
 
-    /// Removes the neighbour that was silent for longest, among those that were only heard. A
-    /// blacklisted one goes if there is none: made-up addresses on the blacklist must not keep neighbours out.
+    /// Removes the neighbour that was silent for longest, among those that were only heard. If there is none, a
+    /// blacklisted one goes, then a confirmed one, and next hops in use go last. A stranger can make up and confirm as
+    /// many addresses as there is room for, and these must not keep neighbours out.
     fn give_up_oldest(&mut self) -> bool {
-        let is_idle = |known: &Neighbour| {
-            known.state != State::Confirmed && known.awaited.is_none() && known.watched.is_none()
+        let place = |known: &Neighbour| {
+            let is_confirmed = known.state == State::Confirmed;
+            (known.watched.is_some(), is_confirmed, known.state != State::Heard, known.heard)
         };
-        let idle = self.0.iter().filter(|(_, known)| is_idle(known));
-        let place = |known: &Neighbour| (known.state != State::Heard, known.heard);
-        let oldest = idle.min_by_key(|(_, known)| place(known)).map(|(address, _)| *address);
+        let settled = self.0.iter().filter(|(_, known)| known.awaited.is_none());
+        let oldest = settled.min_by_key(|(_, known)| place(known)).map(|(address, _)| *address);
         oldest.is_some_and(|oldest| self.0.remove(&oldest).is_some())
     }
 
@@ -142,8 +143,12 @@ impl Neighbours {
     }
 
     /// Probes a next hop in use, if no link layer reports losses.
-    pub(super) fn note_use(&mut self, now: Instant, neighbour: Ipv4Addr, settings: &Settings) {
-        if let Some(known) = self.0.get_mut(&neighbour).filter(|_| settings.hello) {
+    pub(super) fn note_use(&mut self, now: Instant, via: Via, settings: &Settings) {
+        if settings.hello && !self.0.contains_key(&via.from) {
+            // It has made room for others.
+            self.heard(now, via);
+        }
+        if let Some(known) = self.0.get_mut(&via.from).filter(|_| settings.hello) {
             let until = now + settings.active_interval;
             let new = Watch { until, asks_at: now + settings.hello_interval, unanswered: 0 };
             known.watched = Some(Watch { until, ..known.watched.unwrap_or(new) });

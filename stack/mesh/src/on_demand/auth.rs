@@ -191,6 +191,20 @@ impl Auth {
         self.last
     }
 
+    /// The newest stamp of each neighbour.
+    pub(crate) fn heard(&self) -> Vec<(Ipv4Addr, u64)> {
+        let newest = |(from, heard): (&Ipv4Addr, &Heard)| Some((*from, *heard.recent.last()?));
+        self.heard.iter().filter_map(newest).collect()
+    }
+
+    /// Refuses what neighbours had signed when an earlier start of this node last heard them.
+    pub(crate) fn remember(&mut self, heard: &[(Ipv4Addr, u64)]) {
+        for (from, stamp) in heard.iter().take(MOST_SENDERS) {
+            let known = Heard { floor: stamp.saturating_add(1), recent: BTreeSet::from([*stamp]) };
+            self.heard.insert(*from, known);
+        }
+    }
+
     fn is_new(&mut self, now: Instant, from: Ipv4Addr, stamp: u64) -> bool {
         let clock = self.clock(now);
         let is_within = |within| clock < SET_SINCE || clock.abs_diff(stamp) <= within;
@@ -299,6 +313,26 @@ mod tests {
             assert_eq!(first_stamp(SET_SINCE, kept), expected);
         }
         assert_eq!(first_stamp(5, SET_SINCE), SET_SINCE + UNKEPT);
+    }
+
+    #[test]
+    fn what_an_earlier_start_has_heard_is_not_heard_again() {
+        let (now, other) = (Instant::ZERO, Ipv4Addr::new(10, 0, 0, 2));
+        let mut before = Auth::new(keys(None), FORM, SET_SINCE);
+        let stamps = [3, 9, 7].map(|ns| SET_SINCE + ns);
+        stamps.iter().for_each(|stamp| assert!(before.is_new(now, FROM, *stamp)));
+        assert_eq!(before.heard(), [(FROM, SET_SINCE + 9)]);
+        let mut after = Auth::new(keys(None), FORM, SET_SINCE);
+        after.remember(&before.heard());
+        let is_new = |auth: &mut Auth, ns| auth.is_new(now, FROM, SET_SINCE + ns);
+        assert_eq!(
+            [3, 8, 9, 10, 9, 10].map(|ns| is_new(&mut after, ns)),
+            [false, false, false, true, false, false]
+        );
+        assert!(after.is_new(now, other, SET_SINCE + 3));
+        let mut late = Auth::new(keys(None), FORM, SET_SINCE);
+        late.remember(&[(FROM, SET_SINCE + MOST_AHEAD + 1)]);
+        assert!(is_new(&mut late, 3), "its clock was far ahead then");
     }
 
     #[test]

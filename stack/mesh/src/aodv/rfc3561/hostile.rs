@@ -102,6 +102,70 @@ fn an_error_about_many_routes_is_told_in_packets_that_the_interface_carries() {
     assert_eq!(sent.iter().map(|(_, message)| told(message)).collect::<Vec<_>>(), [8, 8, 4]);
 }
 
+fn hello(from: Ipv4Addr) -> Message {
+    let Message::Rrep(rrep) = reply(from, from) else { unreachable!("a hello is a RREP") };
+    Message::Rrep(Rrep { wants_ack: false, ..rrep })
+}
+
+/// Made-up neighbours say hello, as many as the tables of neighbours hold, as fast as all neighbours may.
+fn hellos_of_made_up_neighbours(alone: &mut Alone) {
+    for nth in 0..4_096 {
+        if nth % 2_000 == 0 {
+            alone.now += seconds(1);
+            alone.router.note_use(alone.now, address(0), address(9));
+        }
+        let from = Ipv4Addr::from_bits(0x0a01_0000 + nth);
+        let message = bytes_of(&hello(from), &[]);
+        let control = Control {
+            link: LINK,
+            from: None,
+            cast: Cast::ToAll,
+            src: from.into(),
+            dst: Ipv4Addr::BROADCAST.into(),
+            hop_limit: 1,
+            message: &message,
+        };
+        alone.router.handle_control(&Cx { now: alone.now, endpoint: &Ends::default() }, &control);
+    }
+}
+
+/// Lets seconds pass while data goes to 9, and returns whether there is a route to it at their end.
+fn is_known_after(alone: &mut Alone, for_seconds: u64) -> bool {
+    for _ in 0..for_seconds {
+        alone.now += seconds(1);
+        alone.router.note_use(alone.now, address(0), address(9));
+        alone.router.handle_timeout(&Cx { now: alone.now, endpoint: &Ends::default() });
+    }
+    alone.next(9).is_some()
+}
+
+#[test]
+fn the_silence_of_a_new_neighbour_is_noticed_beside_made_up_ones() {
+    let mut alone = Alone::new(super::Settings { hello: true, ..settings() });
+    hellos_of_made_up_neighbours(&mut alone);
+    alone.reply(2, 9, 5, 3);
+    assert!(is_known_after(&mut alone, 2), "it need not have spoken yet");
+    assert!(!is_known_after(&mut alone, 2));
+}
+
+#[test]
+fn the_silence_of_a_neighbour_in_use_is_noticed_beside_made_up_ones() {
+    let mut alone = Alone::new(super::Settings { hello: true, ..settings() });
+    alone.reply(2, 9, 5, 3);
+    assert!(is_known_after(&mut alone, 1));
+    hellos_of_made_up_neighbours(&mut alone);
+    assert!(!is_known_after(&mut alone, 1), "it has been silent for four seconds");
+}
+
+#[test]
+fn made_up_neighbours_keep_none_from_the_blacklist() {
+    let mut alone = Alone::new(settings());
+    let (links, until) = (&mut alone.router.links, alone.now + seconds(5));
+    (0..4_096).for_each(|nth| links.blacklist(Ipv4Addr::from_bits(0x0a01_0000 + nth), until));
+    links.blacklist(address(2), until + seconds(1));
+    assert!(links.is_blacklisted(alone.now, address(2)));
+}
+
 #[test]
 fn a_message_longer_than_the_interface_carries_is_refused() {
     let mut alone = Alone::new(settings());

@@ -10,13 +10,23 @@ use super::super::settings::Settings;
 use super::{Aodv, Via};
 use crate::on_demand::OnDemand;
 
-/// The largest number of entries in each table.
+/// The largest number of entries in each table. Beyond it an older one makes room: strangers can make addresses up.
 const MOST: usize = 4_096;
+
+/// A neighbour that sent a hello, or should send one.
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    link: LinkId,
+    /// It may be silent until then.
+    until: Instant,
+    heard: Instant,
+    /// Until then a route over it counts as one that data uses.
+    used_until: Instant,
+}
 
 #[derive(Debug)]
 pub(super) struct Links {
-    /// Neighbours that sent a hello, and until when they may be silent.
-    neighbours: BTreeMap<Ipv4Addr, (LinkId, Instant)>,
+    neighbours: BTreeMap<Ipv4Addr, Neighbour>,
     /// RREPs whose acknowledgement is awaited.
     owing: BTreeMap<Ipv4Addr, Instant>,
     /// Neighbours that our frames do not reach: their requests are not answered.
@@ -38,21 +48,38 @@ impl Links {
     }
 
     pub(super) fn heard(&mut self, now: Instant, from: Ipv4Addr, life: Duration) {
-        if let Some((_, until)) = self.neighbours.get_mut(&from) {
-            *until = (*until).max(now + life);
+        if let Some(known) = self.neighbours.get_mut(&from) {
+            (known.heard, known.until) = (now, known.until.max(now + life));
         }
     }
 
-    pub(super) fn said_hello(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, life: Duration) {
-        if self.neighbours.len() < MOST || self.neighbours.contains_key(&from) {
-            self.neighbours.insert(from, (link, now + life));
+    pub(super) fn said_hello(&mut self, now: Instant, via: Via, life: Duration) {
+        if self.neighbours.len() >= MOST && !self.neighbours.contains_key(&via.from) {
+            self.give_up_oldest(now);
         }
+        let new = Neighbour { link: via.link, until: now, heard: now, used_until: Instant::ZERO };
+        let known = self.neighbours.entry(via.from).or_insert(new);
+        (known.link, known.until, known.heard) = (via.link, now + life, now);
+    }
+
+    /// Removes the neighbour that was silent for longest, if possible among those that no data goes to. The silence of
+    /// a next hop in use would otherwise go unnoticed.
+    fn give_up_oldest(&mut self, now: Instant) {
+        let place = |known: &Neighbour| (known.used_until > now, known.heard);
+        let oldest = self.neighbours.iter().min_by_key(|(_, known)| place(known)).map(|(from, _)| *from);
+        oldest.and_then(|oldest| self.neighbours.remove(&oldest));
     }
 
     /// Expects hellos from a next hop.
-    pub(super) fn expect(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, life: Duration) {
-        if !self.neighbours.contains_key(&from) {
-            self.said_hello(now, from, link, life);
+    pub(super) fn expect(&mut self, now: Instant, via: Via, life: Duration) {
+        if !self.neighbours.contains_key(&via.from) {
+            self.said_hello(now, via, life);
+        }
+    }
+
+    pub(super) fn note_use(&mut self, via: Via, until: Instant) {
+        if let Some(known) = self.neighbours.get_mut(&via.from) {
+            known.used_until = until;
         }
     }
 
@@ -75,9 +102,12 @@ impl Links {
     }
 
     pub(super) fn blacklist(&mut self, neighbour: Ipv4Addr, until: Instant) {
-        if self.blacklist.len() < MOST {
-            self.blacklist.insert(neighbour, until);
+        if self.blacklist.len() >= MOST
+            && let Some(first) = self.blacklist.iter().min_by_key(|(_, until)| **until).map(|(from, _)| *from)
+        {
+            self.blacklist.remove(&first);
         }
+        self.blacklist.insert(neighbour, until);
     }
 
     pub(super) fn lost(&mut self, neighbour: Ipv4Addr) {
@@ -90,7 +120,7 @@ impl Links {
     }
 
     pub(super) fn next(&self, settings: &Settings) -> Option<Instant> {
-        let silence = self.neighbours.values().map(|(_, until)| *until).min();
+        let silence = self.neighbours.values().map(|known| known.until).min();
         let ack = self.owing.values().min().copied();
         let hello = settings.hello.then_some(self.next_hello);
         [silence, ack, hello].into_iter().flatten().min()
@@ -100,8 +130,8 @@ impl Links {
 impl Aodv {
     /// Handles silent neighbours, missing acknowledgements, and the next hello.
     pub(super) fn watch_links(&mut self, now: Instant) {
-        let silent = |(from, (link, until)): (&Ipv4Addr, &(LinkId, Instant))| {
-            (*until <= now).then_some(Via { from: *from, link: *link })
+        let silent = |(from, known): (&Ipv4Addr, &Neighbour)| {
+            (known.until <= now).then_some(Via { from: *from, link: known.link })
         };
         let silent: Vec<_> = self.links.neighbours.iter().filter_map(silent).collect();
         for via in silent {

@@ -95,7 +95,7 @@ impl Aodv {
             let interval = interval.clamp(SHORTEST_HELLO, self.settings.delete_period().max(SHORTEST_HELLO));
             interval * u32::from(self.settings.allowed_hello_loss)
         });
-        self.links.said_hello(now, via.from, via.link, life);
+        self.links.said_hello(now, via, life);
         let lives_until = now + life;
         let offer =
             Offer { seq: Some(rrep.dst_seq), hops: 1, link: via.link, next_hop: via.from, lives_until };
