@@ -166,7 +166,7 @@ impl Story {
     fn compare(&mut self) {
         let [attacked, twin] = &mut self.pair;
         assert_eq!(attacked.routes(self.now), twin.routes(self.now), "a route from no holder of the key");
-        assert_eq!(attacked.last_stamp(), twin.last_stamp());
+        assert_eq!(attacked.signed_stamps(), twin.signed_stamps());
         assert_eq!(attacked.number(), twin.number());
         assert_eq!(attacked.poll_timeout(), twin.poll_timeout(), "a timer from no holder of the key");
     }

@@ -226,7 +226,7 @@ impl Daemon {
     fn mark(&mut self) {
         let protocol = self.driver.machine_mut().protocol();
         let heard = protocol.heard_stamps();
-        self.state.mark(protocol.number(), protocol.last_stamp(), &heard);
+        self.state.mark(protocol.number(), &protocol.signed_stamps(), &heard);
     }
 
     /// A device with the name of a lost one has none of its sockets, routes and switches.

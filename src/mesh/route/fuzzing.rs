@@ -53,14 +53,14 @@ pub fn keys(text: String, mode: u32) -> Result<Keys, String> {
 /// The state file of an earlier start that ended at `marked`; it is `now`. The numbers that a daemon goes on from are
 /// kept over one more start.
 pub fn state(text: &str, [marked, rest, now]: [Duration; 3], wall: u64) {
-    let Kept { number, stamp, heard } = kept(text);
+    let Kept { number, stamps, heard } = kept(text);
     assert!(left(marked, rest, now) <= rest);
-    let stamp = first_stamp(wall, stamp);
-    let written = text_of(number, Some(stamp), &heard);
+    let stamp = first_stamp(wall, &stamps);
+    let written = text_of(number, &[stamp], &heard);
     let again = kept(&written);
     assert_eq!(
-        (again.number.is_some(), again.stamp, again.heard),
-        (number.is_some(), stamp, heard),
+        (again.number.is_some(), &again.stamps[..], again.heard),
+        (number.is_some(), &[stamp][..], heard),
         "{written}"
     );
 }

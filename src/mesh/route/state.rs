@@ -1,8 +1,9 @@
 //! State that a daemon leaves for its next start: the time of its last routing, and the numbers that it must not use
 //! again.
 //!
-//! A line `number N` is its last sequence number, a line `stamp N` the last time stamp that it signed. A number alone,
-//! from older daemons, is the first of these. A line `heard ADDRESS N` is the newest time stamp of a neighbour.
+//! A line `number N` is its last sequence number, a line `stamp N` the last time stamp that it signed. More such
+//! lines are stamps that it left behind when its clock jumped. A number alone, from older daemons, is the first of
+//! these. A line `heard ADDRESS N` is the newest time stamp of a neighbour.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -23,8 +24,8 @@ const NUMBERS_AHEAD: u16 = 1_024;
 pub(super) struct Kept {
     /// For a node that has kept its own number.
     pub(super) number: Option<u16>,
-    /// The last time stamp that it signed, or one shortly before.
-    pub(super) stamp: u64,
+    /// The last time stamp that it signed, or one shortly before, and those that it left behind.
+    pub(super) stamps: Vec<u64>,
     /// The newest time stamps of neighbours.
     pub(super) heard: Vec<(Ipv4Addr, u64)>,
 }
@@ -78,8 +79,8 @@ impl State {
     }
 
     /// Writes the time of this node's last routing, and its numbers.
-    pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>, heard: &[(Ipv4Addr, u64)]) {
-        let text = text_of(number, stamp, heard);
+    pub(super) fn mark(&self, number: Option<u16>, stamps: &[u64], heard: &[(Ipv4Addr, u64)]) {
+        let text = text_of(number, stamps, heard);
         let Some(file) = &self.file else { return };
         if let Err(error) = crate::daemon::state::rewrite(file, &text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
@@ -87,24 +88,24 @@ impl State {
     }
 }
 
-pub(super) fn text_of(number: Option<u16>, stamp: Option<u64>, heard: &[(Ipv4Addr, u64)]) -> String {
+pub(super) fn text_of(number: Option<u16>, stamps: &[u64], heard: &[(Ipv4Addr, u64)]) -> String {
     let number = number.map(|number| format!("number {number}\n"));
-    let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
+    let stamps = stamps.iter().map(|stamp| format!("stamp {stamp}\n"));
     let heard = heard.iter().map(|(from, stamp)| format!("heard {from} {stamp}\n"));
-    number.into_iter().chain(stamp).chain(heard).collect()
+    number.into_iter().chain(stamps).chain(heard).collect()
 }
 
 pub(super) fn kept(text: &str) -> Kept {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let number = value("number ").unwrap_or(text.trim()).parse::<u16>().ok();
-    let stamp = value("stamp ").and_then(|stamp| stamp.parse::<u64>().ok());
+    let stamps = text.lines().filter_map(|line| line.strip_prefix("stamp ")?.trim().parse().ok());
     let heard = text.lines().filter_map(|line| {
         let (from, stamp) = line.strip_prefix("heard ")?.split_once(' ')?;
         Some((from.parse().ok()?, stamp.trim().parse().ok()?))
     });
     Kept {
         number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)),
-        stamp: stamp.unwrap_or(0),
+        stamps: stamps.collect(),
         heard: heard.collect(),
     }
 }
@@ -122,15 +123,15 @@ mod tests {
 
     #[test]
     fn numbers_go_on_above_those_that_were_told() {
-        for (text, number, stamp) in [
-            ("", None, 0),
-            ("7\n", Some(1_031), 0),
-            ("number 65535\nstamp 5\n", Some(1_023), 5),
-            ("stamp 5\n", None, 5),
-            ("stamp 18446744073709551615\n", None, u64::MAX),
-            ("number x\nstamp -1\n", None, 0),
+        for (text, number, stamps) in [
+            ("", None, &[][..]),
+            ("7\n", Some(1_031), &[]),
+            ("number 65535\nstamp 5\n", Some(1_023), &[5]),
+            ("stamp 5\nstamp 9\n", None, &[5, 9]),
+            ("stamp 18446744073709551615\n", None, &[u64::MAX]),
+            ("number x\nstamp -1\n", None, &[]),
         ] {
-            assert_eq!(kept(text), Kept { number, stamp, heard: Vec::new() }, "{text:?}");
+            assert_eq!(kept(text), Kept { number, stamps: stamps.to_vec(), heard: Vec::new() }, "{text:?}");
         }
         let text = "stamp 5\nheard 10.0.0.2 7\nheard 10.0.0 7\nheard 10.0.0.3\nheard 10.0.0.4 -1\n";
         assert_eq!(kept(text).heard, [(Ipv4Addr::new(10, 0, 0, 2), 7)]);
@@ -143,9 +144,10 @@ mod tests {
         assert_eq!((state.read(), state.marked), (Kept::default(), None));
         for number in [None, Some(7)] {
             let heard = vec![(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u64::MAX)];
-            state.mark(number, Some(9), &heard);
+            state.mark(number, &[9, 12], &heard);
             state = State::open(&path);
-            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9, heard };
+            let kept =
+                Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamps: vec![9, 12], heard };
             assert_eq!(state.read(), kept);
             assert!(state.marked.is_some());
         }
@@ -165,7 +167,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         for path in [&link, &two, &socket] {
             let state = State::open(path);
-            state.mark(Some(9), None, &[]);
+            state.mark(Some(9), &[], &[]);
             assert_eq!(state.read(), Kept::default(), "{path:?}");
         }
         let kind = |path| fs::symlink_metadata(path).expect("it is there").file_type();

@@ -248,16 +248,16 @@ impl OnDemand for Aodvv2 {
         Some(self.seq)
     }
 
-    fn last_stamp(&self) -> Option<u64> {
-        self.desk.last_stamp()
+    fn signed_stamps(&self) -> Vec<u64> {
+        self.desk.signed_stamps()
     }
 
     fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
         self.desk.heard_stamps()
     }
 
-    fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]) {
-        self.desk.remember_stamps(heard);
+    fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
+        self.desk.remember_stamps(signed, heard);
     }
 
     fn set_clock(&mut self, now: Instant, wall: u64) {

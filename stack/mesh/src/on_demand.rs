@@ -60,12 +60,14 @@ pub trait OnDemand: Routing {
     fn note_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
     /// The node's latest sequence number, if a later start may continue from it.
     fn number(&self) -> Option<u16>;
-    /// The time stamp of the last message that it signed. A later start has to continue above it.
-    fn last_stamp(&self) -> Option<u64>;
+    /// The time stamp of the last message that it signed, and those that it left behind when its clock jumped. A later
+    /// start has to continue above them.
+    fn signed_stamps(&self) -> Vec<u64>;
     /// The newest time stamp of each neighbour. A later start has to [remember](OnDemand::remember_stamps) these.
     fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)>;
-    /// Takes no message that was signed by then, so that nobody can play it to a node that starts again.
-    fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]);
+    /// Takes no message that was signed by then, so that nobody can play it to a node that starts again, and signs none
+    /// with the stamps that an earlier start has signed.
+    fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]);
     /// Sets the time of day, in nanoseconds since 1970. Sent messages are signed with it, and received ones are checked
     /// by it.
     fn set_clock(&mut self, now: Instant, wall: u64);
@@ -145,17 +147,17 @@ impl Desk {
         }
     }
 
-    pub(crate) fn last_stamp(&self) -> Option<u64> {
-        self.auth.as_ref().map(Auth::last)
+    pub(crate) fn signed_stamps(&self) -> Vec<u64> {
+        self.auth.as_ref().map(Auth::signed).unwrap_or_default()
     }
 
     pub(crate) fn heard_stamps(&self) -> Vec<(Ipv4Addr, u64)> {
         self.auth.as_ref().map(Auth::heard).unwrap_or_default()
     }
 
-    pub(crate) fn remember_stamps(&mut self, heard: &[(Ipv4Addr, u64)]) {
+    pub(crate) fn remember_stamps(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
         if let Some(auth) = &mut self.auth {
-            auth.remember(heard);
+            auth.remember(signed, heard);
         }
     }
 

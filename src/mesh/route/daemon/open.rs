@@ -40,7 +40,7 @@ impl Daemon {
         let forwarding = Forwarding::begin(&config)?;
         let seed = draw_seed()?;
         let state = State::open(&config.state);
-        let Kept { number: kept, stamp, heard } = state.read();
+        let Kept { number: kept, stamps, heard } = state.read();
         let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
         let wakes_at = wakes_at(kept, rest);
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
@@ -50,11 +50,11 @@ impl Daemon {
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
             seed,
-            counter: first_stamp(wall(), stamp),
+            counter: first_stamp(wall(), &stamps),
             wakes_at,
             trust: trust.clone(),
         });
-        protocol.remember_stamps(&heard);
+        protocol.remember_stamps(&stamps, &heard);
         links.push(Box::new(tun));
         let driver = drive(&config, protocol, links)?.with_clock(clock);
         Ok(Daemon {

@@ -4,7 +4,8 @@
 //! Time stamps are nanoseconds of the sender's clock, and grow. A receiver takes each of them once. It knows the last
 //! ones of each neighbour, and may also compare them with its own clock. A stamp far ahead of that clock is never
 //! taken: it would lock out all later messages once the sender's clock is right. A sender whose clock was so far ahead
-//! leaves those stamps behind.
+//! leaves those stamps behind. It does not forget them: if it was the clock's jump back that was wrong, neighbours have
+//! taken them, and want newer ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -81,8 +82,7 @@ pub(crate) struct Auth {
     pub(crate) form: Form,
     /// The wall clock's time at an instant, in nanoseconds.
     clock: (Instant, u64),
-    /// The last stamp that this node signed.
-    last: u64,
+    signed: Signed,
     heard: BTreeMap<Ipv4Addr, Heard>,
 }
 
@@ -103,12 +103,52 @@ fn is_ahead(clock: u64, stamp: u64, most: u64) -> bool {
     clock >= SET_SINCE && stamp.saturating_sub(clock) > most
 }
 
-/// The first stamp of a node whose clock is at `clock`, and which has kept the stamp `kept`. Stamps of a clock that was
-/// far ahead are left behind: no neighbour takes them. A clock above `kept` is enough by itself, so that repeated
-/// starts push no stamp ahead of it.
-pub fn first_stamp(clock: u64, kept: u64) -> u64 {
-    let is_enough = clock > kept || is_ahead(clock, kept, MOST_AHEAD);
-    if is_enough { clock } else { kept.saturating_add(UNKEPT) }
+/// The first stamp of a node whose clock is at `clock`, and which has kept these stamps. Stamps of a clock that was far
+/// ahead are left behind: no neighbour takes them. A clock above the others is enough by itself, so that repeated starts
+/// push no stamp ahead of it.
+pub fn first_stamp(clock: u64, kept: &[u64]) -> u64 {
+    let highest = kept.iter().filter(|stamp| !is_ahead(clock, **stamp, MOST_AHEAD)).max();
+    highest.filter(|highest| **highest >= clock).map_or(clock, |highest| highest.saturating_add(UNKEPT))
+}
+
+/// The stamps that this node signed, as far as a later one has to be above them: the highest one before each jump of
+/// the clock.
+#[derive(Debug)]
+struct Signed {
+    last: u64,
+    tops: BTreeSet<u64>,
+}
+
+impl Signed {
+    const MOST: usize = 8;
+
+    fn new(first: u64) -> Signed {
+        Signed { last: first, tops: BTreeSet::from([first]) }
+    }
+
+    /// The next stamp is above all that are not too far ahead of the clock. After the highest one there is none.
+    fn next(&mut self, clock: u64, most: u64) -> Option<u64> {
+        let top = self.tops.iter().rfind(|top| !is_ahead(clock, **top, most)).copied();
+        let next = match top {
+            Some(top) => clock.max(top.checked_add(1)?),
+            None => clock,
+        };
+        if let Some(top) = top.filter(|top| next - top <= most) {
+            self.tops.remove(&top);
+        }
+        self.last = next;
+        self.add(next);
+        Some(next)
+    }
+
+    fn add(&mut self, top: u64) {
+        self.tops.insert(top);
+        if self.tops.len() > Signed::MOST
+            && let Some(lowest) = self.tops.iter().find(|top| **top != self.last).copied()
+        {
+            self.tops.remove(&lowest);
+        }
+    }
 }
 
 /// The time stamps of one neighbour.
@@ -141,7 +181,7 @@ impl Auth {
     /// `first` is above all stamps that the node ever signed. It also counts as the clock's time until
     /// [`set_clock`](Auth::set_clock).
     pub(crate) fn new(keys: Keys, form: Form, first: u64) -> Auth {
-        Auth { keys, form, clock: (Instant::ZERO, first), last: first, heard: BTreeMap::new() }
+        Auth { keys, form, clock: (Instant::ZERO, first), signed: Signed::new(first), heard: BTreeMap::new() }
     }
 
     /// Sets the time of the wall clock, which may have been changed, and which goes on while the machine sleeps.
@@ -176,19 +216,17 @@ impl Auth {
         self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The stamp for the next packet. No two packets have the same, and after the highest one there is none. Stamps of
-    /// a clock that was ahead are left behind: no neighbour takes them.
+    /// The stamp for the next packet. No two packets have the same.
     fn stamp(&mut self, now: Instant) -> Option<u64> {
         let clock = self.clock(now);
         let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
-        let is_left = is_ahead(clock, self.last, most);
-        self.last = if is_left { clock } else { clock.max(self.last.checked_add(1)?) };
-        Some(self.last)
+        self.signed.next(clock, most)
     }
 
-    /// The last stamp that was used.
-    pub(crate) fn last(&self) -> u64 {
-        self.last
+    /// The last stamp that was used, then those that were left behind.
+    pub(crate) fn signed(&self) -> Vec<u64> {
+        let Signed { last, tops } = &self.signed;
+        std::iter::once(*last).chain(tops.iter().copied().filter(|top| top != last)).collect()
     }
 
     /// The newest stamp of each neighbour.
@@ -197,8 +235,10 @@ impl Auth {
         self.heard.iter().filter_map(newest).collect()
     }
 
-    /// Refuses what neighbours had signed when an earlier start of this node last heard them.
-    pub(crate) fn remember(&mut self, heard: &[(Ipv4Addr, u64)]) {
+    /// Refuses what neighbours had signed when an earlier start of this node last heard them, and signs nothing with
+    /// the stamps of that start.
+    pub(crate) fn remember(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
+        signed.iter().for_each(|stamp| self.signed.add(*stamp));
         for (from, stamp) in heard.iter().take(MOST_SENDERS) {
             let known = Heard { floor: stamp.saturating_add(1), recent: BTreeSet::from([*stamp]) };
             self.heard.insert(*from, known);
@@ -310,9 +350,9 @@ mod tests {
             (u64::MAX, SET_SINCE),
             (SET_SINCE - 1, SET_SINCE),
         ] {
-            assert_eq!(first_stamp(SET_SINCE, kept), expected);
+            assert_eq!(first_stamp(SET_SINCE, &[kept]), expected);
         }
-        assert_eq!(first_stamp(5, SET_SINCE), SET_SINCE + UNKEPT);
+        assert_eq!(first_stamp(5, &[SET_SINCE]), SET_SINCE + UNKEPT);
     }
 
     #[test]
@@ -323,7 +363,7 @@ mod tests {
         stamps.iter().for_each(|stamp| assert!(before.is_new(now, FROM, *stamp)));
         assert_eq!(before.heard(), [(FROM, SET_SINCE + 9)]);
         let mut after = Auth::new(keys(None), FORM, SET_SINCE);
-        after.remember(&before.heard());
+        after.remember(&[], &before.heard());
         let is_new = |auth: &mut Auth, ns| auth.is_new(now, FROM, SET_SINCE + ns);
         assert_eq!(
             [3, 8, 9, 10, 9, 10].map(|ns| is_new(&mut after, ns)),
@@ -331,8 +371,41 @@ mod tests {
         );
         assert!(after.is_new(now, other, SET_SINCE + 3));
         let mut late = Auth::new(keys(None), FORM, SET_SINCE);
-        late.remember(&[(FROM, SET_SINCE + MOST_AHEAD + 1)]);
+        late.remember(&[], &[(FROM, SET_SINCE + MOST_AHEAD + 1)]);
         assert!(is_new(&mut late, 3), "its clock was far ahead then");
+    }
+
+    #[test]
+    fn a_clock_that_jumps_far_back_and_is_right_again_costs_no_neighbour() {
+        let (now, day) = (Instant::ZERO, 86_400 * 1_000_000_000);
+        let right = SET_SINCE + 600 * day;
+        for jumps in [&[right + day, right - 463 * day][..], &[right + day, right + 3_472 * day]] {
+            let mut neighbour = Auth::new(keys(None), FORM, right);
+            let mut node = Auth::new(keys(None), FORM, right);
+            for clock in jumps {
+                node.set_clock(now, *clock);
+                let stamp = node.stamp(now).expect("there are more");
+                neighbour.is_new(now, FROM, stamp);
+            }
+            let mut again = Auth::new(keys(None), FORM, first_stamp(jumps[1], &node.signed()));
+            again.remember(&node.signed(), &[]);
+            for node in [&mut node, &mut again] {
+                node.set_clock(now, right);
+                let stamp = node.stamp(now).expect("there are more");
+                assert!(stamp > right + day && stamp < right + 2 * day, "{jumps:?}: {stamp}");
+            }
+            let stamp = again.stamp(now).expect("there are more");
+            assert!(neighbour.is_new(now, FROM, stamp), "{jumps:?}");
+        }
+    }
+
+    #[test]
+    fn stamps_of_many_jumps_take_little_room() {
+        let mut signed = Signed::new(SET_SINCE + 20 * MOST_AHEAD);
+        (0..40).rev().for_each(|year| signed.add(SET_SINCE + year * 2 * MOST_AHEAD));
+        let next = signed.next(SET_SINCE, MOST_AHEAD);
+        assert_eq!((signed.tops.len(), next), (Signed::MOST, Some(signed.last)));
+        assert!(signed.tops.contains(&signed.last));
     }
 
     #[test]
@@ -340,11 +413,11 @@ mod tests {
         let (now, mut kept) = (Instant::ZERO, SET_SINCE);
         for start in 1..=20 {
             let clock = SET_SINCE + start * 10_000_000;
-            let mut auth = Auth::new(keys(None), FORM, first_stamp(clock, kept));
+            let mut auth = Auth::new(keys(None), FORM, first_stamp(clock, &[kept]));
             auth.set_clock(now, clock);
             let stamps = [now; 5].map(|now| auth.stamp(now).expect("there are more"));
             assert!(stamps.iter().all(|stamp| (kept + 1..clock + 10).contains(stamp)), "{start}: {stamps:?}");
-            kept = auth.last();
+            kept = auth.signed.last;
         }
     }
 
@@ -360,7 +433,7 @@ mod tests {
         assert_eq!(strict.stamp(now), Some(right));
         // The clock is an hour ahead for a moment.
         let mut open = Auth::new(keys(None), FORM, right);
-        for (auth, after) in [(&mut strict, right), (&mut open, right + hour + 1)] {
+        for (auth, after) in [(&mut strict, right + 1), (&mut open, right + hour + 1)] {
             auth.set_clock(now, right + hour);
             assert_eq!(auth.stamp(now), Some(right + hour));
             auth.set_clock(now, right);
