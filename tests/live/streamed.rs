@@ -62,7 +62,25 @@ fn a_stream_ends_with_its_node() {
     within_patience(until(|| live.0.try_wait().is_ok_and(|ended| ended.is_some())));
 }
 
-/// As Wireshark does it: it asks for the interfaces and the settings of one, and reads a named pipe.
+/// The script that Wireshark calls, with this build's program.
+fn extcap(words: &[&str]) -> Command {
+    let programs = Path::new(HOPWISE).parent().expect("a folder").display();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise-extcap"));
+    command.env("PATH", path).args(words);
+    command
+}
+
+#[test]
+fn wireshark_is_told_of_interfaces_and_their_settings() {
+    let told = |words: &[&str]| text(&extcap(words).output().expect("it runs").stdout);
+    let listed = told(&["--extcap-interfaces", "--extcap-version=4.0"]);
+    assert!(listed.contains("interface {value=hopwise-sim}"), "{listed}");
+    let settings = told(&["--extcap-interface", "hopwise-sim", "--extcap-config"]);
+    assert!(settings.starts_with("arg {number=0}{call=--scenario}"), "{settings}");
+}
+
+/// Wireshark reads a named pipe.
 #[test]
 fn a_simulation_is_an_interface_of_wireshark() {
     let name = "a_simulation_is_an_interface_of_wireshark";
@@ -72,18 +90,6 @@ fn a_simulation_is_an_interface_of_wireshark() {
     }
     let folder = std::env::temp_dir().join(format!("hopwise-extcap-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise-extcap");
-    let programs = Path::new(HOPWISE).parent().expect("a folder").display();
-    let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
-    let extcap = |words: &[&str]| {
-        let mut command = Command::new(script);
-        command.env("PATH", &path).args(words);
-        command
-    };
-    let listed = extcap(&["--extcap-interfaces", "--extcap-version=4.0"]).output().expect("it runs");
-    assert!(text(&listed.stdout).contains("interface {value=hopwise-sim}"), "{}", text(&listed.stdout));
-    let config = extcap(&["--extcap-interface", "hopwise-sim", "--extcap-config"]).output().expect("it runs");
-    assert!(text(&config.stdout).starts_with("arg {number=0}{call=--scenario}"), "{}", text(&config.stdout));
     let fifo = folder.join("pipe").to_string_lossy().into_owned();
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.yaml");

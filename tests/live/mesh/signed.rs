@@ -74,7 +74,7 @@ impl Signed {
         state.lines().find(|line| line.starts_with("heard 10.77.0.2 ")).map(ToOwned::to_owned)
     }
 
-    /// What the first daemon has heard of the second one is known to its next start, and nobody can play it then.
+    /// The next start of the first daemon knows all that it has heard of the second one. It cannot be played then.
     fn start_again(&mut self, devices: &[String]) {
         self.mesh.end(1, Signal::KILL);
         self.mesh.end(0, Signal::TERM);

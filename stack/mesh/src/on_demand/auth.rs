@@ -104,8 +104,8 @@ fn is_ahead(clock: u64, stamp: u64, most: u64) -> bool {
 }
 
 /// The first stamp of a node whose clock is at `clock`, and which has kept these stamps. Stamps of a clock that was far
-/// ahead are left behind: no neighbour takes them. A clock above the others is enough by itself, so that repeated starts
-/// push no stamp ahead of it.
+/// ahead are left behind: no neighbour takes them. A clock above the others is enough by itself, so that repeated
+/// starts push no stamp ahead of it.
 pub fn first_stamp(clock: u64, kept: &[u64]) -> u64 {
     let highest = kept.iter().filter(|stamp| !is_ahead(clock, **stamp, MOST_AHEAD)).max();
     highest.filter(|highest| **highest >= clock).map_or(clock, |highest| highest.saturating_add(UNKEPT))
