@@ -34,8 +34,10 @@ mod lab;
 mod measure;
 mod mesh;
 mod node;
+mod own_folder;
 mod proxy;
 mod scenario;
+mod shell;
 mod signals;
 mod table;
 

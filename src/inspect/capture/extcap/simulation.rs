@@ -1,15 +1,15 @@
 //! A simulation as an interface of Wireshark: it runs, and all its radios and ends are one capture.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
 
-use super::{setting, until_it_ends};
+use super::{Ended, setting, until_it_ends};
 use crate::failure::Failure;
+use crate::own_folder::OwnFolder;
 
 /// Settings of the interface hopwise-sim.
 #[derive(Args, Debug)]
@@ -40,8 +40,9 @@ impl Simulation {
         let scenario = self.scenario.as_deref().filter(|path| !path.as_os_str().is_empty());
         let expected = || Failure::refused("--scenario", "expected the path of a scenario");
         let scenario = scenario.ok_or_else(expected)?;
-        let folder = Folder::new()?;
-        let out = folder.0.join("run");
+        let folder = OwnFolder::make("hopwise-sim-");
+        let folder = folder.map_err(|error| Failure::failed("make a folder for the run", error))?;
+        let out = folder.path().join("run");
         let mut run = own()?;
         run.arg("run").arg(scenario).arg("--capture").arg("--out").arg(&out);
         for (name, value) in [("--arm", &self.arm), ("--seed", &self.seed)] {
@@ -52,11 +53,15 @@ impl Simulation {
         if let Some(time) = self.duration.as_deref().filter(|value| !value.is_empty()) {
             run.args(["--set", &format!("run.duration={time}"), "--set", "run.warmup=0s"]);
         }
-        until_it_ends(&mut run)?;
-        let whole = folder.0.join("all.pcapng");
+        if until_it_ends(&mut run)? == Ended::BySignal {
+            return Ok(());
+        }
+        let whole = folder.path().join("all.pcapng");
         let mut merge = own()?;
         merge.args(["capture", "merge", "-o"]).arg(&whole).args(captures(&out));
-        until_it_ends(&mut merge)?;
+        if until_it_ends(&mut merge)? == Ended::BySignal {
+            return Ok(());
+        }
         let copied = File::open(&whole).and_then(|mut from| {
             let mut into = File::options().write(true).open(fifo)?;
             io::copy(&mut from, &mut into)
@@ -65,24 +70,6 @@ impl Simulation {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed("stream", error)),
             _ => Ok(()),
         }
-    }
-}
-
-/// A folder of this process alone, which goes with this value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder, Failure> {
-        let path = std::env::temp_dir().join(format!("hopwise-sim-{}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Failure::failed("make a folder", format_args!("{}: {error}", path.display())))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

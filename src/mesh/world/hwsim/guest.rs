@@ -1,9 +1,8 @@
 //! One guest: its folders, its streams, its end.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
@@ -13,13 +12,14 @@ use std::time::Duration;
 
 use hopwise_host::{Clock, wait_for};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::image::Image;
 use super::qemu::{Accelerator, Machine, PORTS, TERMINAL, Way, has_kvm, last_words};
 use super::streams::{Raw, carry_in, carry_out, size};
 use crate::failure::{Failure, remark};
+use crate::own_folder::OwnFolder;
+use crate::shell::quoted;
 use crate::signals;
 
 /// A guest is up within some seconds, and within minutes where many programs share a processor. One that KVM holds up
@@ -90,9 +90,10 @@ impl Guest<'_> {
 
     /// Starts a guest with that command, in the ways that there are. The kernel ends it with this thread.
     pub(super) fn start(mut self, command: &[String], ends: &OwnedFd) -> Result<Up, Failure> {
-        let folder = Folder::make().map_err(|error| failed("make a folder for the guest", error))?;
-        self.write_order(&folder.path, command).map_err(|error| failed("write the guest's order", error))?;
-        let order = Share { tag: "order", folder: folder.path.join("order"), is_read_only: true };
+        let folder = OwnFolder::make("hopwise-hwsim-")
+            .map_err(|error| failed("make a folder for the guest", error))?;
+        self.write_order(folder.path(), command).map_err(|error| failed("write the guest's order", error))?;
+        let order = Share { tag: "order", folder: folder.path().join("order"), is_read_only: true };
         self.shares.push(order);
         let folder = Rc::new(folder);
         let mut last = String::new();
@@ -121,15 +122,15 @@ impl Guest<'_> {
         fs::write(folder.join("order"), format!("streams={streams} rows={rows} columns={columns}\n"))
     }
 
-    fn attempt(&self, folder: &Rc<Folder>, way: Way, ends: &OwnedFd) -> Result<Start, Failure> {
+    fn attempt(&self, folder: &Rc<OwnFolder>, way: Way, ends: &OwnedFd) -> Result<Start, Failure> {
         let names = PORTS.into_iter().chain([TERMINAL]);
-        let listeners = names.map(|name| listen(&folder.path, name)).collect::<io::Result<Vec<_>>>();
+        let listeners = names.map(|name| listen(folder.path(), name)).collect::<io::Result<Vec<_>>>();
         let listeners = listeners.map_err(|error| failed("listen for the guest", error))?;
         let machine = Machine {
             image: self.image,
             shares: &self.shares,
             memory_mib: self.memory_mib,
-            folder: &folder.path,
+            folder: folder.path(),
         };
         let process =
             machine.start(way).map_err(|error| failed("run setpriv (Debian: util-linux) and qemu", error))?;
@@ -214,7 +215,7 @@ struct Running {
     process: Child,
     clock: Clock,
     // Removed with the last one that has it, after the process has ended.
-    folder: Rc<Folder>,
+    folder: Rc<OwnFolder>,
 }
 
 impl Running {
@@ -305,7 +306,7 @@ impl Running {
     }
 
     fn problem(&self, problem: &str) -> String {
-        format!("{problem}; last it said:\n{}", last_words(&self.folder.path))
+        format!("{problem}; last it said:\n{}", last_words(self.folder.path()))
     }
 }
 
@@ -349,83 +350,6 @@ fn accept<'a, const N: usize>(
     streams.try_into().map_err(|_| io::Error::other("not all ports are there"))
 }
 
-/// A folder for one guest in the temporary folder. It is locked while in use; those of killed processes are removed.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    _lock: File,
-}
-
-const PREFIX: &str = "hopwise-hwsim-";
-
-impl Folder {
-    fn make() -> io::Result<Folder> {
-        let all = std::env::temp_dir();
-        remove_left(&all);
-        let path = all.join(format!("{PREFIX}{}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = File::create(path.join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Folder { path, _lock: lock })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-fn remove_left(all: &Path) {
-    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == geteuid().as_raw());
-        let is_used = || match File::open(entry.path().join("lock")) {
-            Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err(),
-            // Its process is about to make the lock, or was killed before it did.
-            Err(_) => Path::new("/proc").join(&entry.file_name().to_string_lossy()[PREFIX.len()..]).exists(),
-        };
-        if is_ours && !is_used() {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// A word as the shell reads it.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 fn failed(doing: &'static str, problem: impl std::fmt::Display) -> Failure {
     Failure::failed(doing, problem)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_word_comes_through_the_shell_as_it_is() {
-        for word in ["", "plain", "a b", "it's", "$HOME `x` \"y\" \\", "*\n;"] {
-            let read = std::process::Command::new("sh")
-                .args(["-c", &format!("printf %s {}", quoted(word))])
-                .output();
-            assert_eq!(read.expect("sh runs").stdout, word.as_bytes(), "{word}");
-        }
-    }
-
-    #[test]
-    fn the_folder_of_a_killed_one_goes_and_one_in_use_stays() {
-        let all = std::env::temp_dir().join(format!("hopwise-left-{}", std::process::id()));
-        let [used, left, other] = ["hopwise-hwsim-1", "hopwise-hwsim-2", "other"].map(|name| all.join(name));
-        for folder in [&used, &left, &other] {
-            fs::create_dir_all(folder).expect("a folder");
-            File::create(folder.join("lock")).expect("a file");
-        }
-        let lock = File::open(used.join("lock")).expect("it is there");
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
-        remove_left(&all);
-        assert_eq!([&used, &left, &other].map(|folder| folder.exists()), [true, false, true]);
-        fs::remove_dir_all(all).expect("it is there");
-    }
 }

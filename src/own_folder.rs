@@ -1,0 +1,76 @@
+//! Folders of single processes in the temporary folder.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
+
+/// A folder of this process. It is locked while in use; those of killed processes are removed.
+#[derive(Debug)]
+pub(crate) struct OwnFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl OwnFolder {
+    /// The name is this prefix and the process's number.
+    pub(crate) fn make(prefix: &str) -> io::Result<OwnFolder> {
+        let all = std::env::temp_dir();
+        remove_left(&all, prefix);
+        let path = all.join(format!("{prefix}{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = File::create(path.join("lock"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(OwnFolder { path, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn remove_left(all: &Path, prefix: &str) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(process) = name.strip_prefix(prefix) else { continue };
+        let is_ours = entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == geteuid().as_raw());
+        let is_used = || match File::open(entry.path().join("lock")) {
+            Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err(),
+            // Its process is about to make the lock, or was killed before it did.
+            Err(_) => Path::new("/proc").join(process).exists(),
+        };
+        if is_ours && !is_used() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_killed_one_goes_and_one_in_use_stays() {
+        let all = std::env::temp_dir().join(format!("hopwise-left-{}", std::process::id()));
+        let [used, left, other] = ["hopwise-hwsim-1", "hopwise-hwsim-2", "other"].map(|name| all.join(name));
+        for folder in [&used, &left, &other] {
+            fs::create_dir_all(folder).expect("a folder");
+            File::create(folder.join("lock")).expect("a file");
+        }
+        let lock = File::open(used.join("lock")).expect("it is there");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
+        remove_left(&all, "hopwise-hwsim-");
+        assert_eq!([&used, &left, &other].map(|folder| folder.exists()), [true, false, true]);
+        fs::remove_dir_all(all).expect("it is there");
+    }
+}
