@@ -444,6 +444,6 @@ fn a_frame_of_any_capture_is_explained_in_a_sentence() {
         .expect("a file");
     let refused = hopwise(&["capture", "why", &classic.to_string_lossy(), "1"]);
     assert_eq!(refused.status.code(), Some(2));
-    let words = "it is a classic pcap, without names and comments: expected pcapng";
+    let words = "expected a capture in pcapng, of a node or of --capture";
     assert!(text(&refused.stderr).contains(words), "{}", text(&refused.stderr));
 }

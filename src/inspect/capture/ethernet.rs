@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use hopwise_core::StationAddress;
+
 const HEADER: usize = 14;
 const ARP: [u8; 2] = [0x08, 0x06];
 /// RFC 826: the kinds of both addresses, and their lengths.
@@ -26,7 +28,7 @@ pub(super) fn arp(frame: &[u8]) -> Option<String> {
         Some(Ipv4Addr::from(octets))
     };
     let (sender, target) = (address(14)?, address(24)?);
-    let mac = packet.get(8..14)?.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+    let mac = StationAddress(*packet.get(8..)?.first_chunk()?);
     match packet.get(6..8)? {
         [0, 1] => Some(format!("ARP: {sender} at {mac} asks for {target}")),
         [0, 2] => Some(format!("ARP: {sender} is at {mac}")),

@@ -14,7 +14,7 @@ use crate::failure::{Failure, say};
 use super::airtime;
 use super::packets::{Air, layers};
 use super::source::{Interface, Packet, each};
-use super::why::{Said, said};
+use super::why::{joined, said};
 use page::Followed;
 use segment::{Bases, Segment, Target, Wanted};
 use track::{OnAir, Seen, Track};
@@ -116,17 +116,19 @@ fn find(path: &Path, wanted: &Wanted) -> Result<(Target, Vec<Interface>, i64), F
 fn seen(packet: &Packet) -> Option<Seen<'_>> {
     let bytes = &packet.block.data;
     let found = layers(packet.link, bytes);
-    let Said { is_inbound, comments, .. } = said(&packet.block);
+    let told = said(&packet.block);
+    let (is_inbound, of_link) = (told.is_inbound, told.of_link());
     let is_of_mac = |text: &String| {
         found.air.is_some() && ["for ", "in answer to "].iter().any(|start| text.starts_with(start))
     };
-    let (mut mac, comments): (Vec<_>, Vec<_>) = comments.into_iter().partition(is_of_mac);
+    let (mut mac, mut comments): (Vec<_>, Vec<_>) = told.comments.into_iter().partition(is_of_mac);
+    comments.extend(of_link);
     let segment = found.ip.and_then(Segment::of);
     let air = match found.air {
         Some(frame) => Some(on_air(frame, airtime::nanos(bytes).unwrap_or(0))?),
         None => None,
     };
-    let said = (!comments.is_empty()).then(|| comments.join("; "));
+    let said = joined(&comments);
     let (at, interface) = (packet.at, packet.interface);
     Some(Seen { at, interface, is_inbound, said, mac: mac.pop(), air, segment })
 }
@@ -140,4 +142,26 @@ fn on_air(frame: Air<'_>, airtime_ns: u64) -> Option<OnAir<'_>> {
         number: frame.number(),
         airtime_ns,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::time::Duration;
+
+    use pcap_file::DataLink;
+    use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_the_link_stands_behind_the_reason() {
+        let comments = ["link to 02:00:00:00:00:01; signal -61 dBm", "10 bytes, new"];
+        let options = comments.map(|text| EnhancedPacketOption::Comment(text.into())).to_vec();
+        let (data, timestamp) = (Cow::Borrowed(&b"xx"[..]), Duration::ZERO);
+        let block = EnhancedPacketBlock { interface_id: 0, timestamp, original_len: 2, data, options };
+        let packet = Packet { frame: 1, at: 0, interface: 0, link: DataLink::RAW, block };
+        let said = seen(&packet).and_then(|seen| seen.said);
+        assert_eq!(said.as_deref(), Some("10 bytes, new; link to 02:00:00:00:00:01; signal -61 dBm"));
+    }
 }

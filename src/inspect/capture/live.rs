@@ -28,7 +28,7 @@ const FILES: u32 = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Looks without anything new until the daemon is asked whether the capture goes on.
 const ASK_AFTER: u32 = 20;
-const PIECE: usize = 64 << 10;
+const PIECE: u64 = 64 << 10;
 /// Types of pcapng's blocks.
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -115,7 +115,7 @@ impl Drop for Begun<'_> {
 
 /// The name that a full file gets.
 fn older(path: &Path) -> PathBuf {
-    path.with_extension("1.pcapng")
+    hopwise_host::numbered(path, FILES - 1)
 }
 
 /// The daemon's two files as one.
@@ -164,6 +164,9 @@ impl Stream {
 
     /// The file behind this one. If two came since, the first of them is the older one now.
     fn next_file(&self) -> io::Result<Next> {
+        if fs::metadata(&self.path).is_ok_and(|facts| facts.ino() == self.inode) {
+            return Ok(Next::Not);
+        }
         let open = |path: &Path| match File::open(path) {
             Ok(file) => file.metadata().map(|facts| Some((facts.ino(), file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -172,7 +175,6 @@ impl Stream {
         let newest = open(&self.path)?;
         let older = open(&older(&self.path))?;
         Ok(match (newest, older) {
-            (Some((inode, _)), _) if inode == self.inode => Next::Not,
             (Some((_, newest)), Some((inode, _))) if inode == self.inode => Next::Is(newest),
             (_, Some((inode, older))) if inode != self.inode => Next::Is(older),
             (Some((_, newest)), None) => Next::Is(newest),
@@ -184,16 +186,12 @@ impl Stream {
 
     /// Hands on all whole blocks that are there. Returns whether anything was new.
     fn copy(&mut self, out: &mut dyn Write) -> io::Result<bool> {
-        let (mut piece, mut is_new) = (vec![0; PIECE], false);
-        loop {
-            let read = self.file.read(&mut piece)?;
-            if read == 0 {
-                return out.flush().map(|()| is_new);
-            }
+        let mut is_new = false;
+        while (&self.file).take(PIECE).read_to_end(&mut self.rest)? > 0 {
             is_new = true;
-            self.rest.extend_from_slice(&piece[..read]);
             self.hand_on(out)?;
         }
+        out.flush().map(|()| is_new)
     }
 
     /// A later file describes the same interfaces again, which the reader knows.

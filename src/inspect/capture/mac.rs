@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hopwise_air::dcf::FrameKind;
 use serde::Serialize;
 
-use super::packets::FrameKind;
+use super::packets::name;
 
 /// Frames of one kind for one receiver.
 #[derive(Debug, PartialEq, Serialize)]
@@ -47,7 +48,7 @@ impl Counts {
     /// Counts the comments of a sent frame of that kind. A frame that answers another one has no tries.
     pub(super) fn hear(&mut self, kind: FrameKind, comment: &str) {
         let Some(it) = Try::read(comment) else { return };
-        let which = (it.to.to_owned(), kind.name());
+        let which = (it.to.to_owned(), name(kind));
         let sums = self.tries.entry(which.clone()).or_default();
         sums.tries += 1;
         sums.again += u64::from(it.nth > 1);

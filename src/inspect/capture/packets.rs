@@ -1,5 +1,7 @@
 //! Finds the 802.11 frame and the IP packet in the bytes of a captured packet, of whatever link.
 
+use hopwise_air::dcf::FrameKind;
+use hopwise_air::radiotap::control;
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
 use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
@@ -20,23 +22,13 @@ const CONTROL: u8 = 0x04;
 const DATA: u8 = 0x08;
 const QOS: u8 = 0x80;
 
-/// The frames that a transmission of data consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FrameKind {
-    Rts,
-    Cts,
-    Ack,
-    Data,
-}
-
-impl FrameKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            FrameKind::Rts => "RTS",
-            FrameKind::Cts => "CTS",
-            FrameKind::Ack => "MAC ACK",
-            FrameKind::Data => "data",
-        }
+/// The name of a kind of frame, in words for users.
+pub(super) fn name(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Rts => "RTS",
+        FrameKind::Cts => "CTS",
+        FrameKind::Ack => "MAC ACK",
+        FrameKind::Data => "data",
     }
 }
 
@@ -47,12 +39,11 @@ pub(super) struct Air<'a>(pub(super) &'a [u8]);
 impl<'a> Air<'a> {
     /// None for all other frames, such as beacons.
     pub(super) fn kind(self) -> Option<FrameKind> {
-        match self.0[0] & !VERSION {
-            0xb4 => Some(FrameKind::Rts),
-            0xc4 => Some(FrameKind::Cts),
-            0xd4 => Some(FrameKind::Ack),
-            other => (other & TYPE == DATA).then_some(FrameKind::Data),
+        let first = self.0[0] & !VERSION;
+        if first & TYPE == DATA {
+            return Some(FrameKind::Data);
         }
+        [FrameKind::Rts, FrameKind::Cts, FrameKind::Ack].into_iter().find(|kind| control(*kind) == first)
     }
 
     /// Frames without a sequence number are alike: RTS, CTS and ACK.

@@ -1,8 +1,10 @@
 //! Reads frames from captures of the radio world: their kind, their addresses, their packet.
 
+use hopwise_air::dcf::FrameKind;
+use hopwise_core::StationAddress;
 use pcap_file::DataLink;
 
-use super::packets::{FrameKind, Layers, layers};
+use super::packets::{Layers, layers, name};
 
 /// An 802.11 frame behind a radiotap header.
 pub(super) struct RadioFrame<'a> {
@@ -21,17 +23,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<RadioFrame<'_>> {
     };
     let (kind, to) = (frame.kind()?, address(frame.to()?));
     let what = match frame.from() {
-        Some(from) => format!("{}, {} to {to}", kind.name(), address(from)),
-        None => format!("{} to {to}", kind.name()),
+        Some(from) => format!("{}, {} to {to}", name(kind), address(from)),
+        None => format!("{} to {to}", name(kind)),
     };
     Some(RadioFrame { kind, is_retry: frame.is_retry(), what, packet: ip })
 }
 
 fn address(mac: [u8; 6]) -> String {
-    if mac == [0xff; 6] {
-        return "everyone".to_owned();
-    }
-    mac.map(|byte| format!("{byte:02x}")).join(":")
+    if mac == [0xff; 6] { "everyone".to_owned() } else { StationAddress(mac).to_string() }
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! The radiotap header of a captured frame: what Hopwise needs of its fields, by the format's own offsets.
 
+use hopwise_air::radiotap::{HAS_FCS, OFDM, SHORT_PREAMBLE};
+
 const TSFT: u32 = 0;
 const FLAGS: u32 = 1;
 const RATE: u32 = 2;
 const CHANNEL: u32 = 3;
 /// In a word of what is present: another such word follows.
 const MORE: u32 = 31;
-
-const SHORT_PREAMBLE: u8 = 0x02;
-const WITH_FCS: u8 = 0x10;
-const OFDM: u16 = 0x0040;
 
 /// The first fields of a header. Flags that are absent are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,7 +52,7 @@ impl Radiotap {
     }
 
     pub(super) fn has_fcs(self) -> bool {
-        self.flags & WITH_FCS != 0
+        self.flags & HAS_FCS != 0
     }
 
     pub(super) fn has_short_preamble(self) -> bool {

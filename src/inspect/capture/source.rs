@@ -148,7 +148,8 @@ impl Source {
         let problem = if begin.is_empty() {
             "it is empty: expected a capture in pcapng"
         } else if CLASSIC.iter().any(|magic| begin == magic) {
-            "it is a classic pcap, without names and comments: expected pcapng (`editcap -F pcapng` makes one of it)"
+            "it is a classic pcap, without names and reasons: expected a capture in pcapng, of a node or of --capture \
+             (`editcap -F pcapng` makes one without reasons)"
         } else if begin == SECTION {
             return Ok(source);
         } else {

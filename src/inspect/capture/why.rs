@@ -71,8 +71,17 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
 
 impl Said {
     pub(super) fn comment(&self) -> Option<String> {
-        (!self.comments.is_empty()).then(|| self.comments.join("; "))
+        joined(&self.comments)
     }
+
+    /// The whole comment on its link.
+    pub(super) fn of_link(&self) -> Option<String> {
+        self.link.as_ref().map(|told| format!("{OF_LINK}{told}"))
+    }
+}
+
+pub(super) fn joined(comments: &[String]) -> Option<String> {
+    (!comments.is_empty()).then(|| comments.join("; "))
 }
 
 /// The address and port of this end, then of the peer; empty if the packet is no TCP.

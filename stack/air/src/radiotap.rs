@@ -14,12 +14,14 @@ use crate::truncate;
 const PRESENT: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5;
 const RADIOTAP_LEN: u16 = 23;
 
-/// Radiotap's flags of a frame: a short preamble, and an FCS at the end.
-const SHORT_PREAMBLE: u8 = 0x02;
-const HAS_FCS: u8 = 0x10;
-/// Radiotap's flags of a channel. Readers take the PHY from them; the band is therefore given whatever the frequency.
+/// Flag of a frame in radiotap: it has a short preamble.
+pub const SHORT_PREAMBLE: u8 = 0x02;
+/// Flag of a frame in radiotap: its FCS is at the end.
+pub const HAS_FCS: u8 = 0x10;
+/// Flag of a channel in radiotap: OFDM. Readers take the PHY from these flags; the band is therefore given whatever the
+/// frequency.
+pub const OFDM: u16 = 0x0040;
 const CCK: u16 = 0x0020;
-const OFDM: u16 = 0x0040;
 const BAND_2_GHZ: u16 = 0x0080;
 
 /// A preamble is short when it takes less than the long one, in nanoseconds.
@@ -91,6 +93,16 @@ pub fn dbm(power_w: f64) -> i8 {
 /// The BSSID of a world's ad hoc network.
 pub const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
 
+/// The first byte of Frame Control: version, type and subtype.
+pub fn control(kind: FrameKind) -> u8 {
+    match kind {
+        FrameKind::Rts => 0xb4,
+        FrameKind::Cts => 0xc4,
+        FrameKind::Ack => 0xd4,
+        FrameKind::Data => 0x08,
+    }
+}
+
 fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) {
     let frame = &event.frame;
     let repeat = if frame.is_repeat { 0x08 } else { 0 };
@@ -103,13 +115,7 @@ fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>)
         out.extend_from_slice(rest);
         return;
     }
-    let control: u8 = match frame.kind {
-        FrameKind::Rts => 0xb4,
-        FrameKind::Cts => 0xc4,
-        FrameKind::Ack => 0xd4,
-        FrameKind::Data => 0x08,
-    };
-    out.extend_from_slice(&[control, repeat]);
+    out.extend_from_slice(&[control(frame.kind), repeat]);
     out.extend_from_slice(&duration);
     out.extend_from_slice(&mac_of(frame.to));
     match frame.kind {

@@ -36,6 +36,7 @@ use crate::way::FirstLinks;
 pub use checksum::finish_checksum;
 pub use explainer::Explainer;
 use file::CaptureFile;
+pub use file::numbered;
 pub use frames::Frames;
 use joiner::{Commented, Joiner};
 use links::Links;

@@ -52,7 +52,7 @@ mod way;
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Frames, Names,
-    Tap, add_packet_id, finish_checksum,
+    Tap, add_packet_id, finish_checksum, numbered,
 };
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};

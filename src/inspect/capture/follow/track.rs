@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hopwise_air::dcf::FrameKind;
+use hopwise_core::StationAddress;
 use serde::Serialize;
 
 use super::super::mac::Try;
-use super::super::packets::FrameKind;
 use super::segment::{Segment, Target};
 
 type Mac = [u8; 6];
@@ -338,10 +339,7 @@ impl Track {
     /// The name of a station's interface, or its address.
     fn station(&self, mac: Mac) -> String {
         let known = self.radios.iter().find(|(_, radio)| radio.own == Some(mac));
-        known.map_or_else(
-            || mac.map(|byte| format!("{byte:02x}")).join(":"),
-            |(interface, _)| self.name(*interface),
-        )
+        known.map_or_else(|| StationAddress(mac).to_string(), |(interface, _)| self.name(*interface))
     }
 
     fn hear_in(&mut self, seen: &Seen<'_>, air: OnAir<'_>, segment: Option<Segment>) {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::{Ending, FrameEvent, Framing, Sees, mac_of};
 use hopwise_air::radiotap::Monitor;
-use hopwise_core::Instant;
 use hopwise_core::trace::comments::Comment;
+use hopwise_core::{Instant, StationAddress};
 use hopwise_host::{Direction, Frames, finish_checksum};
 use hopwise_lab::scenario::Prepared;
 use hopwise_mesh::behind_routing;
@@ -151,8 +151,7 @@ impl Captures {
 
 impl Station {
     fn create(folder: &Path, name: &str, node: u32) -> io::Result<Station> {
-        let [a, b, c, d, e, f] = mac_of(node);
-        let description = format!("the radio of {name}, {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+        let description = format!("the radio of {name}, {}", StationAddress(mac_of(node)));
         let link = DataLink::IEEE802_11_RADIOTAP;
         let interface = Interface { name, description: &description, link };
         let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;

@@ -87,8 +87,7 @@ impl Field {
 
     /// Joins all nodes to the network. Frames have to be carried meanwhile.
     pub(super) fn join(&self) -> Result<(), Failure> {
-        let [a, b, c, d, e, f] = CELL;
-        let cell = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+        let cell = StationAddress(CELL).to_string();
         let (rate, basic) = (megabits(self.phy.data), megabits(self.phy.basic));
         for node in &self.nodes {
             let frequency = MHZ.to_string();

@@ -311,8 +311,9 @@ fn open(path: &Path) -> io::Result<File> {
     begin_own(path, 0o600)
 }
 
-/// The path of a file by its number. The file that is being written is number 0, and has no number in its name.
-fn numbered(path: &Path, number: u32) -> PathBuf {
+/// The path of a rotated capture's file by its number. The file that is being written is number 0, and has no number in
+/// its name.
+pub fn numbered(path: &Path, number: u32) -> PathBuf {
     if number == 0 {
         return path.to_owned();
     }

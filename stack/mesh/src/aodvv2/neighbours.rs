@@ -144,11 +144,14 @@ impl Neighbours {
 
     /// Probes a next hop in use, if no link layer reports losses.
     pub(super) fn note_use(&mut self, now: Instant, via: Via, settings: &Settings) {
-        if settings.hello && !self.0.contains_key(&via.from) {
+        if !settings.hello {
+            return;
+        }
+        if !self.0.contains_key(&via.from) {
             // It has made room for others.
             self.heard(now, via);
         }
-        if let Some(known) = self.0.get_mut(&via.from).filter(|_| settings.hello) {
+        if let Some(known) = self.0.get_mut(&via.from) {
             let until = now + settings.active_interval;
             let new = Watch { until, asks_at: now + settings.hello_interval, unanswered: 0 };
             known.watched = Some(Watch { until, ..known.watched.unwrap_or(new) });

@@ -216,11 +216,15 @@ impl Auth {
         self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// A stamp that is further ahead of the clock binds nobody.
+    fn most_ahead(&self) -> u64 {
+        self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD))
+    }
+
     /// The stamp for the next packet. No two packets have the same.
     fn stamp(&mut self, now: Instant) -> Option<u64> {
         let clock = self.clock(now);
-        let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
-        self.signed.next(clock, most)
+        self.signed.next(clock, self.most_ahead())
     }
 
     /// The last stamp that was used, then those that were left behind.
@@ -250,7 +254,7 @@ impl Auth {
         let is_within = |within| clock < SET_SINCE || clock.abs_diff(stamp) <= within;
         let is_near = !is_ahead(clock, stamp, MOST_AHEAD) && self.within().is_none_or(is_within);
         // Clocks of all nodes may have been ahead together for a while. Stamps of that time bind no node now.
-        let most = self.within().map_or(MOST_AHEAD, |within| within.min(MOST_AHEAD));
+        let most = self.most_ahead();
         if self.heard.get(&from).is_some_and(|heard| is_ahead(clock, heard.floor, most)) {
             self.heard.remove(&from);
         }
