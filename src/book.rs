@@ -12,8 +12,8 @@ const WRITE: &str = "HOPWISE_WRITE_DOCS";
 const HEAD: &str = "\
 # Commands
 
-Written by a test from the program, as `hopwise COMMAND --help` prints it. Exit status: 0 done, 1 the work failed, 2 the
-input was refused, with the place and what would be accepted.
+This page is what `hopwise COMMAND --help` prints; a test keeps it so. Exit status 0: the work is done. 1: the work
+failed. 2: the input was refused; the error says where, and what would be accepted.
 ";
 
 /// The page of all commands.

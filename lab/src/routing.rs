@@ -64,16 +64,16 @@ struct Sections {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// Shortest paths, computed once.
+    /// Paths with the fewest hops, computed once at time 0.
     #[default]
     Static,
     /// AODV (RFC 3561).
     Aodv,
     /// AODVv2 (draft-ietf-manet-aodvv2-16), formerly DYMO.
     Dymo,
-    /// DSR (RFC 4728); only in simulations.
+    /// DSR (RFC 4728); only in world sim.
     Dsr,
-    /// GPSR; only in simulations, because it needs the positions of all nodes.
+    /// GPSR; only in world sim, because it needs the positions of all nodes.
     Gpsr,
 }
 

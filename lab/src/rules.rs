@@ -31,8 +31,8 @@ pub struct Rule<P> {
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "spec_names::senders")]
     pub sender: Option<String>,
-    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: as without the
-    /// rule).
+    /// Receiver agents that only watch: results count the ACKs that they would have sent. A spec, or a list of specs
+    /// (default: as without the rule).
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "spec_names::shadows")]
     pub shadows: Option<String>,
@@ -42,17 +42,17 @@ pub struct Rule<P> {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Match<P> {
-    /// Direction in which the connection is opened, seen from the node that the rule is for (default: both).
+    /// End of the connection at which the rule applies (default: both).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Word<Direction>>,
     /// Destination port of the connection (default: any). In a scenario the first flow has port 5001, the next one
     /// 5002, and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Peer that opens the connection: an address or a network, in a scenario also a node (default: any).
+    /// End that opens the connection: an address or a network, in a scenario also a node (default: any).
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub from: Option<P>,
-    /// Peer that accepts the connection: an address or a network, in a scenario also a node (default: any).
+    /// End that accepts the connection: an address or a network, in a scenario also a node (default: any).
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub to: Option<P>,
 }
@@ -63,10 +63,10 @@ fn none<P>() -> Option<P> {
 
 impl Words for Direction {
     const NAME: &'static str = "Direction";
-    const ABOUT: &'static str = "Direction in which a connection is opened.";
+    const ABOUT: &'static str = "End of a connection at which a rule applies.";
     const ALL: &'static [(&'static str, Direction, &'static str)] = &[
-        ("out", Direction::Outgoing, "This node opens the connection."),
-        ("in", Direction::Incoming, "The peer opens the connection."),
+        ("out", Direction::Outgoing, "The end that opens the connection."),
+        ("in", Direction::Incoming, "The end that accepts the connection."),
     ];
 }
 

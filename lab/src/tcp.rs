@@ -22,8 +22,8 @@ const BUFFERS: &str = "4KiB to 1GiB";
 pub struct Tcp {
     /// Profile, which sets the defaults of the other TCP settings and of the agents' parameters (default modern).
     pub profile: Word<Profile>,
-    /// Largest payload of a segment; a packet on the link may hold less (default: 1000 in a scenario and under profile
-    /// ns2, otherwise as much as the link takes). The `segment_bytes` of a flow replaces it.
+    /// Largest payload of a segment (default: 1000 in a scenario and under profile ns2, otherwise as much as the link
+    /// takes). The link's MTU, less headers and options, may allow less. The `segment_bytes` of a flow replaces it.
     #[schemars(extend("x-range" = "64 to 65495"))]
     pub segment_bytes: Option<u16>,
     /// Smallest path MTU that an ICMP message can set over IPv4 (default 552). It has no effect in a scenario.
@@ -43,11 +43,11 @@ pub struct Tcp {
     /// 4000 segments under ns2).
     #[schemars(extend("x-range" = BUFFERS))]
     pub send_buffer: Option<Size>,
-    /// Largest amount of received data that waits for the program; it bounds the window (default: 6MiB under profile
-    /// modern, 2000 segments under ns2).
+    /// Largest amount of received data that waits for the program; it bounds the receive window (default: 6MiB under
+    /// profile modern, 2000 segments under ns2).
     #[schemars(extend("x-range" = BUFFERS))]
     pub recv_buffer: Option<Size>,
-    /// Lower bound of the retransmission timeout (RFC 6298; default 200ms).
+    /// Lower bound of the retransmission timeout (default 200ms; RFC 6298 has 1s). A sender agent may change it.
     pub rto_min: Option<Time>,
     /// Idle time before the first keep-alive probe (RFC 9293; default: no probes). More probes follow, with an eighth
     /// of this time between them. Nine unanswered probes end the connection.
@@ -82,7 +82,8 @@ impl Words for Profile {
         (
             "ns2",
             Profile::Ns2,
-            "The TCP of ns-2, as papers of its time used it: no SACK, ECN, timestamps or RACK, and a fixed window.",
+            "The TCP of ns-2, as papers of its time used it: no SACK, RACK, ECN, timestamps or Nagle's algorithm, and \
+             a fixed window.",
         ),
     ];
 }
@@ -91,7 +92,11 @@ impl Words for AckMerge {
     const NAME: &'static str = "AckMerge";
     const ABOUT: &'static str = "Treatment of an ACK that still waits for the link when the next one is due.";
     const ALL: &'static [(&'static str, AckMerge, &'static str)] = &[
-        ("off", AckMerge::Off, "Each ACK is sent."),
+        (
+            "off",
+            AckMerge::Off,
+            "Each ACK for data in order is sent, except one that a FIN or a waiting SACK makes redundant.",
+        ),
         (
             "read",
             AckMerge::Read,

@@ -38,8 +38,11 @@ fn head(kind: FileKind) -> String {
     let (name, of) = match kind {
         FileKind::Scenario => (
             "a scenario",
-            "`run.duration` and `run.warmup` count from the start of the first flow, all other instants from time 0 of \
-             the simulation. `traffic[]` is an entry of the list `traffic`",
+            "`run.duration` and `run.warmup` begin with the first flow. All other times at which something happens \
+             count from time 0 of the simulation. A run is one arm with one seed at one point; a trial is all runs. The \
+             [glossary](glossary.md) explains the terms, and [agents](agents.md) lists the agents and their specs. \
+             `{ mean: 2s }` draws from an exponential distribution, `{ from: 1s, to: 3s }` from a uniform one. \
+             `traffic[]` is an entry of the list `traffic`",
         ),
         FileKind::Node => ("a node", "`links[]` is an entry of the list `links`"),
         FileKind::Route => ("a routing daemon", "`routing.dymo` is the section `dymo` in `routing`"),
@@ -47,11 +50,12 @@ fn head(kind: FileKind) -> String {
     };
     let command = if kind == FileKind::default() { String::new() } else { format!(" {}", kind.name()) };
     let paragraph = format!(
-        "Written by a test from the schema, as `hopwise schema{command} --markdown` prints it. \
+        "This page is what `hopwise schema{command} --markdown` prints; a test keeps it so. \
          `hopwise schema{command}` prints the schema itself, with which editors complete and check files. \
          `hopwise explain-key KEY` prints one key. {of}; `NAME` stands for any name. A time, size, rate or share has \
-         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. A text that names another key in \
-         brackets, such as `(kind: chain)`, is of a key that has an effect only with that value."
+         its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. Units of time are ns, us, ms, s, min and h; of size B, kB, MB, GB, \
+         KiB, MiB and GiB; of rate bit, kbit, mbit and gbit; of a share % and ppm. `(kind: chain)` after a meaning \
+         says: the key has an effect only with that value of `kind`."
     );
     format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, 120))
 }

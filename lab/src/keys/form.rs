@@ -39,7 +39,10 @@ pub(super) fn form(sub: Sub<'_>) -> String {
         return words.join(", ");
     }
     if schema["enum"].is_array() {
-        return items(&schema["enum"]).map(quoted).collect::<Vec<_>>().join(", ");
+        // YAML 1.1 reads `off` as false: the schema has both, and readers need one.
+        let is_off = items(&schema["enum"]).any(|one| one == "off");
+        let named = items(&schema["enum"]).filter(|one| !(is_off && one.is_boolean()));
+        return named.map(quoted).collect::<Vec<_>>().join(", ");
     }
     if schema["anyOf"].is_array() {
         return either(sub);
@@ -49,12 +52,19 @@ pub(super) fn form(sub: Sub<'_>) -> String {
         return if is_by_chance(schema) { format!("`{{ {} }}`", names()) } else { "keys".to_owned() };
     }
     if schema["items"].is_object() {
-        return format!("list of {}", form(sub.at(&schema["items"])));
+        return format!("list of {}", several(&form(sub.at(&schema["items"]))));
     }
     if schema["additionalProperties"].is_object() {
-        return format!("names with {}", form(sub.at(&schema["additionalProperties"])));
+        return format!("map of names to {}", several(&form(sub.at(&schema["additionalProperties"]))));
     }
     kinds(&schema["type"])
+}
+
+/// The form of several values: `list of numbers` holds values of the form `number`.
+fn several(form: &str) -> String {
+    let (noun, rest) = form.split_at(form.find(" of ").unwrap_or(form.len()));
+    let is_one_noun = ["number", "text", "list", "map"].iter().any(|one| noun.ends_with(one));
+    if is_one_noun { format!("{noun}s{rest}") } else { form.to_owned() }
 }
 
 fn items(value: &Json) -> impl Iterator<Item = &Json> {
@@ -79,7 +89,7 @@ fn kinds(kinds: &Json) -> String {
             "string" => "text",
             "boolean" => "`true`, `false`",
             "array" => "list",
-            "object" => "names with values",
+            "object" => "map of names to values",
             _ => return None,
         })
     };

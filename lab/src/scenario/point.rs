@@ -17,7 +17,7 @@ pub enum Stop {
     /// The trial ends after all seeds.
     #[default]
     AllSeeds,
-    /// The trial ends when every arm has a verdict, at the latest after all seeds; it needs at least two arms.
+    /// The trial ends when no comparison is undecided, at the latest after all seeds. The file needs at least two arms.
     WhenSure,
 }
 

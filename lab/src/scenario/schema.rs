@@ -46,7 +46,7 @@ pub(super) struct ScenarioFile {
     pub(super) world: Word<World>,
     /// Positions of the nodes.
     pub(super) topology: Topology,
-    /// Random waypoint movement of the nodes (default: nodes stand still).
+    /// Random waypoint movement of the nodes in a rectangle with one corner at (0, 0) (default: nodes stand still).
     pub(super) mobility: Option<Mobility>,
     /// 802.11 radio of every node.
     #[serde(default)]
@@ -57,7 +57,7 @@ pub(super) struct ScenarioFile {
     /// Rules of the 802.11 MAC.
     #[serde(default)]
     pub(super) mac: Mac,
-    /// Routing protocol and its constants.
+    /// Routing protocol and its constants. Those of AODV stand here, those of other protocols in sections of their own.
     #[serde(default)]
     pub(super) routing: RoutingConfig,
     /// TCP settings of all nodes.
@@ -65,20 +65,23 @@ pub(super) struct ScenarioFile {
     pub(super) tcp: Tcp,
     /// Flows between nodes.
     pub(super) traffic: Vec<Traffic>,
-    /// Rules that choose agents for single connections, in place of the agents of the arm (default: none).
+    /// Rules that choose agents for single connections, in place of the agents of the arm (default: none). The first
+    /// rule that matches applies. Only in world sim.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
-    /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. A fade is an
-    /// outage of one of the gateway's links, given under `channel`.
+    /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. Below, a fade
+    /// is an outage of one of its links, from `channel.outages` or `channel.links`. It is not `channel.fading`. Only in
+    /// world sim.
     pub(super) gateway: Option<GatewayConfig>,
-    /// Arms of the trial: the agents that are compared.
+    /// Arms of the trial by name: the agents and settings that are compared. The first one is the baseline unless
+    /// `run.baseline` names another.
     pub(super) arms: Arms,
     /// Length of a run, number of seeds, and condition that ends the trial.
     pub(super) run: RunConfig,
-    /// Points of the trial. Each entry is the path of a key, such as `topology.hops`, with a list of values. The trial
-    /// has a point for each combination of values (default: one point, the file as it stands).
+    /// Values that the trial varies (default: one point, the file as it stands). Each entry is the path of a key, such
+    /// as `topology.hops`, with a list of values. Each combination of values is a point.
     pub(super) matrix: Option<MatrixConfig>,
-    /// Statements of a paper about this scenario, which `hopwise claims` checks (default: none).
+    /// Statements of a paper that this scenario tests. `hopwise claims` checks them (default: none).
     #[serde(default)]
     pub(super) claims: Vec<Claim>,
 }
@@ -87,11 +90,11 @@ pub(super) struct ScenarioFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Shape {
-    /// A line of nodes.
+    /// A line of nodes, numbered from one end: n0, n1, and so on.
     Chain,
-    /// Two lines of nodes that cross at the centre.
+    /// Two lines of nodes that cross at the centre, numbered from west to east, then from south to north.
     Cross,
-    /// Rows and columns of nodes.
+    /// Rows and columns of nodes, numbered row by row.
     Grid,
     /// Nodes at random positions in a rectangle.
     Random,
@@ -108,23 +111,23 @@ pub(super) enum Shape {
 pub(super) struct Topology {
     /// Shape of the topology.
     pub(super) kind: Shape,
-    /// Number of hops (kind: chain).
+    /// Number of hops (kind: chain, which requires it). Under static routing a flow crosses at most 64 hops.
     #[schemars(extend("x-range" = "1 to 9999", "x-unit" = "hops"))]
     pub(super) hops: Option<u32>,
     /// Distance between neighbours (kinds: chain, cross, grid; default 200).
     #[schemars(extend("x-range" = METRES))]
     pub(super) spacing_m: Option<f64>,
-    /// Length of each of the cross's four arms: the number of hops from the node in its centre to the end of an arm
-    /// (kind: cross). It has nothing to do with `arms`.
+    /// Number of hops from the node in the centre to each of the four ends (kind: cross, which requires it).
     #[schemars(extend("x-range" = "1 to 2499", "x-unit" = "hops"))]
     pub(super) arm: Option<u32>,
-    /// Number of rows; at most 10000 nodes in all (kind: grid).
+    /// Number of rows; at most 10000 nodes in all (kind: grid, which requires it).
     #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "rows"))]
     pub(super) rows: Option<u32>,
-    /// Number of columns; at most 10000 nodes in all (kind: grid).
+    /// Number of columns; at most 10000 nodes in all (kind: grid, which requires it).
     #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "columns"))]
     pub(super) columns: Option<u32>,
-    /// Number of nodes (kind: random); positions are drawn again until all nodes are connected, unless nodes move.
+    /// Number of nodes (kind: random, which requires it). Positions are drawn up to 50 times until all nodes are
+    /// connected, unless nodes move.
     #[schemars(extend("x-range" = "2 to 10000", "x-unit" = "nodes"))]
     pub(super) nodes: Option<u32>,
     /// Width of the field (kind: random, which requires it).
@@ -133,10 +136,10 @@ pub(super) struct Topology {
     /// Height of the field (kind: random, which requires it).
     #[schemars(extend("x-range" = METRES))]
     pub(super) height_m: Option<f64>,
-    /// File, relative to the current directory, with a line "x y" in metres for each node (kind: file) or with ns-2
-    /// movements (kind: movements).
+    /// File with a line "x y" in metres for each node (kind: file), or with ns-2 movements (kind: movements). Its path
+    /// is relative to the current directory.
     pub(super) file: Option<String>,
-    /// Wire from the first radio node, n0, to a wired node, w0 (default: no wire).
+    /// Wire from the first radio node, n0, to a wired node, w0 (default: no wire). World hwsim has none.
     pub(super) wired: Option<Wired>,
 }
 
@@ -144,7 +147,7 @@ pub(super) struct Topology {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
-    /// Lowest and highest speed.
+    /// Lowest and highest speed in metres a second, as `[lowest, highest]`. Each leg draws one evenly.
     #[schemars(extend("x-range" = "above 0 to 1000"))]
     pub(super) speed_mps: [f64; 2],
     /// Pause at each waypoint (default 0s).
@@ -171,8 +174,9 @@ pub(super) struct Wired {
     /// One-way delay of the wire.
     #[schemars(extend("x-range" = "at most 1h"))]
     pub(super) delay: Time,
-    /// Largest number of packets in the queue at each end of the wire (default: radio.queue_packets).
-    #[schemars(extend("x-range" = "1 or more"))]
+    /// Largest number of packets in the queue at each end of the wire, including the one being sent (default:
+    /// radio.queue_packets). World netns needs at least 3.
+    #[schemars(extend("x-range" = "2 or more"))]
     pub(super) queue_packets: Option<u32>,
 }
 
@@ -180,14 +184,16 @@ pub(super) struct Wired {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
-    /// Radio profile: physical layer, highest rate and timing (default dsss-2mbps). Profiles that end in `-short` have
-    /// the short preamble.
+    /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
+    /// preamble. Control frames and broadcasts have 1 Mbit/s, with `-short` 2, with OFDM 6. OFDM is ERP-OFDM with slots
+    /// of 20 µs.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(super) profile: String,
-    /// Largest number of packets in the interface queue, with the one that the radio sends (default 50).
+    /// Largest number of packets in the interface queue, including the one that the radio is sending (default 50).
+    /// World netns needs at least 3.
     #[schemars(extend("x-range" = "2 or more"))]
     pub(super) queue_packets: u32,
-    /// Size from which RTS/CTS precedes a packet; 0: always, off: never (default 0).
+    /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
     #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
@@ -195,6 +201,7 @@ pub(super) struct RadioConfig {
     /// Rate control of data frames (default fixed).
     pub(super) rate: Word<RateControl>,
     /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: nodes know all link addresses).
+    /// In worlds netns and hwsim they always do.
     pub(super) arp: bool,
 }
 
@@ -255,7 +262,7 @@ impl JsonSchema for Threshold {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Size in bytes from which RTS/CTS precedes a packet; 0: always, off: never.",
+            "description": "RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none.",
             "anyOf": [{ "type": "integer", "minimum": 0, "maximum": LARGEST_THRESHOLD }, { "enum": ["off", false] }],
         })
     }
@@ -277,18 +284,21 @@ pub(super) struct ChannelConfig {
     pub(super) asymmetric: bool,
     /// Model of fading (default none).
     pub(super) fading: FadingName,
-    /// Doppler frequency. The higher it is, the faster the signal fades (required by fading: rayleigh or rician).
+    /// Largest Doppler shift. A higher one makes the signal change faster (required by fading: rayleigh or rician).
     #[schemars(extend("x-range" = "0.001 to 10000"))]
     pub(super) doppler_hz: Option<f64>,
-    /// Rician K factor: power of the direct ray over that of all others (required by fading: rician).
+    /// Rician K factor, as a ratio and not in dB: power of the direct ray over the sum of all others (required by
+    /// fading: rician).
     #[schemars(extend("x-range" = "0 to 1000000", "x-unit" = "no unit"))]
     pub(super) k: Option<f64>,
-    /// Share of frames that the channel loses at random (default 0%).
+    /// Share of frames, control frames and retries included, that each receiver fails to decode. They still occupy the
+    /// channel (default 0%).
     pub(super) loss: Share,
     /// Times in which a link carries no frames (default: none).
     pub(super) outages: Vec<OutageConfig>,
     /// Sentences about single links: `link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or `link n3->n4 gains
-    /// -10 dB`; n3-n4 means both directions (default: none).
+    /// -10 dB` (default: none). Times are in s or ms, from time 0. n3-n4 means both directions. A loss replaces `loss`,
+    /// a gain adds to the received power.
     pub(super) links: Vec<String>,
     /// Noise power, for OFDM profiles only. With it, the signal-to-noise ratio decides which frames arrive (default: no
     /// noise).
@@ -300,10 +310,10 @@ pub(super) struct ChannelConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PathLossName {
-    /// Two-ray ground reflection, as in ns-2.
+    /// Two-ray ground reflection, as in ns-2: radios decode up to 250 m and sense up to 550 m.
     #[default]
     TwoRay,
-    /// Log-distance path loss with `exponent`.
+    /// Free space up to 1 m, then path loss with `exponent`.
     LogDistance,
 }
 
@@ -337,16 +347,19 @@ pub(super) struct OutageConfig {
     pub(super) one_way: bool,
 }
 
-/// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. A fade is an
-/// outage of one of the gateway's links, given under `channel`.
+/// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. Below, a fade is
+/// an outage of one of its links, from `channel.outages` or `channel.links`. It is not `channel.fading`. Only in world
+/// sim.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {
     /// Name of the gateway, a node with a wire and a radio (default n0).
     pub(super) node: Option<String>,
-    /// Time from a warning to the fade that it announces; 0s: no warnings (source: truth; default 200ms).
+    /// Time from a warning to the fade that it announces. With 0s no fade has a warning, but false alarms still come
+    /// (source: truth; default 200ms).
     pub(super) lead: Time,
-    /// Largest error of the forecast length of a fade, as a share of its true length (source: truth; default 0%).
+    /// Largest error, up or down, of the length that a warning gives for its fade, as a share of the true length
+    /// (source: truth; default 0%).
     pub(super) error: Share,
     /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,
@@ -357,13 +370,15 @@ pub(super) struct GatewayConfig {
     pub(super) late: Time,
     /// Source of the forecast (default truth).
     pub(super) source: SourceName,
-    /// Fall of the signal before an outage and rise after it (source: predictor; default 20).
+    /// Slope of the predictor's signal before and after an outage; frames do not feel it (source: predictor; default
+    /// 20).
     #[schemars(extend("x-range" = SLOPES))]
     pub(super) slope_db_s: f64,
-    /// Standard deviation of the independent error of each signal sample (source: predictor; default 2).
+    /// Standard deviation of the error of each signal sample, one every 20 ms (source: predictor; default 2).
     #[schemars(extend("x-range" = ERRORS))]
     pub(super) noise_db: f64,
-    /// Standard deviation of a signal error that lasts for about half a second (source: predictor; default 0).
+    /// Standard deviation of a slower error of the signal, which lasts for half a second (source: predictor; default
+    /// 0).
     #[schemars(extend("x-range" = ERRORS))]
     pub(super) shadow_db: f64,
 }
@@ -375,7 +390,7 @@ pub(super) enum SourceName {
     /// The outages of the scenario, with the errors that the keys of `gateway` set.
     #[default]
     Truth,
-    /// The predictor of `hopwise proxy`, from a signal that falls before each outage.
+    /// A predictor, as in `hopwise proxy`, forecasts from a made-up signal that falls before each outage.
     Predictor,
 }
 
@@ -425,7 +440,8 @@ impl Words for WhenFull {
         (
             "hold",
             WhenFull::Hold,
-            "A packet of the node itself waits in TCP until there is room; a forwarded packet is dropped.",
+            "Packets of the node itself, TCP and UDP, wait until there is room. Forwarded packets are dropped. Only in \
+             world sim.",
         ),
     ];
 }
@@ -434,8 +450,8 @@ impl Words for MacRules {
     const NAME: &'static str = "MacRules";
     const ABOUT: &'static str = "Rule set of the MAC.";
     const ALL: &'static [(&'static str, MacRules, &'static str)] = &[
-        ("standard", MacRules::Standard, "The 802.11 standard."),
-        ("ns2", MacRules::Ns2, "The MAC of ns-2."),
+        ("standard", MacRules::Standard, "IEEE 802.11."),
+        ("ns2", MacRules::Ns2, "The MAC of ns-2, with other timeouts, captures and sizes of frames."),
     ];
 }
 

@@ -247,10 +247,10 @@ pub enum Talk {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "DirectionName")]
 pub enum Directions {
-    /// Data goes to the peer.
+    /// Data goes from `from` to `to`.
     #[default]
     Forth,
-    /// Data comes from the peer.
+    /// Data goes from `to` to `from`.
     Back,
     /// Data goes both ways.
     Both,

@@ -14,7 +14,7 @@ fn a_key_is_explained_with_unit_range_default_effect_and_example() {
     for line in ["unit     bytes", "default  0", "example  radio: { rts_threshold: 0 }"] {
         assert!(lines.contains(&line), "{line}: {lines:#?}");
     }
-    assert!(lines[1].starts_with("Size from which RTS/CTS precedes a packet"), "{lines:#?}");
+    assert!(lines[1].starts_with("RTS/CTS precedes each unicast IP packet"), "{lines:#?}");
 }
 
 #[test]

@@ -24,15 +24,17 @@ pub(in crate::scenario) struct ArmConfig {
     #[serde(deserialize_with = "specs")]
     #[schemars(schema_with = "spec_names::senders")]
     pub(in crate::scenario) sender: Option<String>,
-    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: none).
+    /// Receiver agents that only watch: results count the ACKs that they would have sent. A spec, or a list of specs
+    /// (default: none).
     #[serde(deserialize_with = "specs")]
     #[schemars(schema_with = "spec_names::shadows")]
     pub(in crate::scenario) shadows: Option<String>,
-    /// Base-station agent, such as `ack-hold:mode=kick`; the scenario then needs a gateway (default: the gateway only
-    /// forwards).
+    /// Agent at the gateway, which decides what happens to packets around a fade, such as `ack-hold:mode=kick`
+    /// (default: the gateway only forwards). The scenario then needs `gateway`.
     #[schemars(schema_with = "spec_names::base_station")]
     pub(in crate::scenario) base_station: Option<String>,
-    /// Values of other keys of the file for this arm alone, by path, such as `topology.hops: 12` (default: none).
+    /// Keys of the file with other values for this arm, by path, such as `topology.hops: 12` (default: none). These
+    /// cannot be set: `title`, `world`, `arms`, `matrix`, and keys of `run` except `duration` and `warmup`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,
 }
@@ -82,8 +84,8 @@ impl JsonSchema for Arms {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = generator.subschema_for::<BTreeMap<String, Option<ArmConfig>>>();
-        let text =
-            "Arms of the trial by name. The first one is the baseline unless `run.baseline` names another.";
+        let text = "Arms of the trial by name: the agents and settings that are compared. The first one is the \
+                    baseline unless `run.baseline` names another.";
         schema.insert("description".to_owned(), text.into());
         schema.insert("minProperties".to_owned(), 1.into());
         schema

@@ -14,7 +14,7 @@ use crate::units::Share;
 pub struct Claim {
     /// The statement, as the table of claims prints it.
     pub says: String,
-    /// Figure of the paper, as the table of claims prints it (default: the title of the scenario).
+    /// Name of the diagram in the paper, as the table of claims prints it (default: the title of the scenario).
     pub figure: Option<String>,
     /// Arm that the statement is about.
     pub arm: String,
@@ -30,16 +30,18 @@ pub struct Claim {
     /// Way to combine the ratios of several points into one (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Condition that the measured ratio must meet: about, at-least or at-most (default about).
+    /// Condition that the measured ratio must meet (default about).
     #[serde(default)]
     pub bound: Bound,
     /// Ratio that the paper states: the value of `arm` divided by the value of `against`.
     #[schemars(extend("x-range" = "above 0", "x-unit" = "no unit"))]
     pub ratio: f64,
-    /// Largest distance from the stated ratio: 5% around a ratio of 2.0 is 1.95 to 2.05 (default 5%).
+    /// Largest difference from the stated ratio, added and not multiplied: 5% is 0.05. A ratio of 2.0 then allows 1.95
+    /// to 2.05 (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// `hopwise claims --quick` runs this scenario too; for scenarios that take only seconds (default false).
+    /// The scenario belongs to `hopwise claims --quick`. One such claim is enough. Use it if runs take only seconds
+    /// (default false).
     #[serde(default)]
     pub quick: bool,
     /// Note for readers of the table of claims (default: none).
@@ -74,7 +76,7 @@ pub enum Over {
     /// The mean of the points' ratios.
     #[default]
     Mean,
-    /// The largest ratio of all points ("up to").
+    /// The largest ratio of any point, for claims of "up to".
     Most,
 }
 

@@ -26,7 +26,8 @@ pub(in crate::scenario) struct RunConfig {
     #[serde(default = "five")]
     #[schemars(extend("x-range" = "1 to 100000", "x-unit" = "seeds"))]
     pub(in crate::scenario) seeds: u32,
-    /// Relative difference within which two arms may count as equal: verdict "no difference" (default 3%).
+    /// Largest relative difference that does not matter (default 3%). Arms that surely differ by less have the verdict
+    /// "no difference".
     #[serde(default = "three_per_cent")]
     #[schemars(extend("x-range" = "less than 100%"))]
     pub(in crate::scenario) margin: Share,
@@ -35,8 +36,8 @@ pub(in crate::scenario) struct RunConfig {
     pub(in crate::scenario) stop: Stop,
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
-    /// Figure that decides the verdicts, such as completion-p95, or a list of figures. A figure is a column of
-    /// records.csv with a better direction; docs/statistics.md lists them (default goodput-kbps).
+    /// Figure that decides the verdicts, such as completion-p95, or a list of figures (default goodput-kbps). A figure
+    /// is a column of records.csv of which either more or less is better. docs/statistics.md lists them.
     #[serde(default = "goodput")]
     pub(in crate::scenario) figure: Figures,
 }

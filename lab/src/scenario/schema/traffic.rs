@@ -29,18 +29,20 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram (default: tcp.segment_bytes for segments, 64 for a probe, otherwise
-    /// 1000).
+    /// Payload of a full segment or of a datagram; a probe needs 8 or more (default: tcp.segment_bytes for segments, 64
+    /// for a probe, otherwise 1000).
     #[schemars(extend("x-range" = "1 to 1460"))]
     pub(in crate::scenario) segment_bytes: Option<u16>,
     /// Number of equal flows that this entry starts; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
     #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "flows"))]
     pub(in crate::scenario) flows: u32,
-    /// Time between the starts of two flows of this entry (default 100ms).
+    /// Time by which each further flow of this entry starts later than the one before, random draws aside (default
+    /// 100ms).
     #[serde(default = "apart")]
     pub(in crate::scenario) apart: Time,
-    /// Start of the first flow of this entry, from time 0 of the simulation (default 0s).
+    /// Start of the first flow of this entry, from time 0 of the simulation (default 0s). If it is random, each flow
+    /// draws its own.
     #[serde(default = "at_once")]
     pub(in crate::scenario) start: Drawn<Time>,
     /// Time, from time 0 of the simulation, at which endless data ends. No transfer, request or datagram starts after
@@ -49,9 +51,9 @@ pub(in crate::scenario) struct Traffic {
     /// Reports list these flows separately and leave them out of all totals (default false; always so for a probe).
     #[serde(default)]
     pub(in crate::scenario) background: bool,
-    /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
+    /// Direction of the data (kind: bulk; default forth).
     pub(in crate::scenario) direction: Option<Directions>,
-    /// Size of one transfer, each on its own connection (kind: bulk; default: endless data).
+    /// Size of a transfer; each transfer has a connection of its own (kind: bulk; default: endless data).
     #[schemars(extend("x-range" = TRANSFERS))]
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
     /// Size of a request (kind: request, which requires it).
@@ -66,7 +68,7 @@ pub(in crate::scenario) struct Traffic {
     /// requests as fit into the run).
     #[schemars(extend("x-range" = "1 or more", "x-unit" = "times"))]
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams (kind: cbr, which requires this or rate; kind: probe, which requires it).
+    /// Time between two datagrams (kinds: cbr, probe). A probe requires it; cbr requires it or `rate`.
     #[schemars(extend("x-range" = GAPS))]
     pub(in crate::scenario) every: Option<Drawn<Time>>,
     /// Rate of payload (kind: cbr, in place of every).
@@ -80,11 +82,11 @@ pub(in crate::scenario) struct Traffic {
 pub(in crate::scenario) enum TrafficKind {
     /// TCP with endless data, or with transfers of a given size.
     Bulk,
-    /// TCP with one request and its response at a time.
+    /// TCP requests on one connection, each sent after the response to the one before.
     Request,
     /// UDP datagrams at intervals.
     Cbr,
-    /// UDP datagrams as fast as the interface takes them.
+    /// UDP datagrams as fast as the interface takes them; only in world sim.
     Saturated,
     /// UDP datagrams at intervals, each of which the other end sends back: their round trips show the delay under load.
     Probe,

@@ -32,7 +32,7 @@ constants! {
     Settings of "AODV", with rules: AodvRules = AodvRules::Rfc3561;
     /// Lifetime of a route after its last use
     active_route_timeout: Duration = Form::time(1).is(3_000).ns2(10_000),
-    /// Lifetime of a route in the RREP of its destination
+    /// Lifetime that a destination writes into its own RREPs
     my_route_timeout: Option<Duration> = Form::time(1).unset("2 * active_route_timeout").ns2(10_000),
     /// Time for which an invalid route is kept
     delete_period: Option<Duration> = Form::time(1)
@@ -43,7 +43,7 @@ constants! {
     /// Time for which a route request is remembered, so that copies are recognised
     path_discovery_time: Option<Duration> =
         Form::time(1).unset("4 * node_traversal_time * net_diameter").ns2(6_000),
-    /// Largest number of hops between two nodes
+    /// Largest number of hops between two nodes that timeouts and TTLs assume
     net_diameter: u8 = Form::count("hops", 1, 250).is(35).ns2(30),
     /// Estimated time that a packet takes for one hop
     node_traversal_time: Duration = Form::time(1).is(40).ns2(30),
@@ -55,11 +55,11 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10).ns2(0).not_in_ns2(),
     /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20).ns2(0),
-    /// Largest number of messages per second that a node accepts from one neighbour; from all neighbours together it is
-    /// four times as many
+    /// Largest number of messages per second that a node accepts from one neighbour. For all neighbours together the
+    /// limit is four times this
     message_ratelimit: u32 = Form::per_second("messages").is(500).ns2(0).not_in_ns2(),
-    /// Largest number of messages per second that a node sends in answer to one neighbour; to all neighbours together
-    /// it is four times as many
+    /// Largest number of messages per second that a node sends in answer to one neighbour. For all neighbours together
+    /// the limit is four times this
     answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
     /// TTL of the first request of a discovery
     ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
@@ -83,7 +83,7 @@ constants! {
     /// Nodes send hello messages, so that their neighbours notice broken links
     hello: bool = Form::Switch
         .is(OFF)
-        .means("off in simulations, whose link layer reports losses, and on in daemons")
+        .means("false in world sim, whose link layer reports losses, otherwise true")
         .not_in_ns2(),
     /// Time between two hello messages
     hello_interval: Duration = Form::time(1).is(1_000).not_in_ns2(),
@@ -112,13 +112,14 @@ constants! {
     buffer_gap: Duration = Form::time(0).is(0).ns2(10),
     /// Largest random delay of a broadcast message that is forwarded, as in RFC 5148
     jitter: Duration = Form::time(0).is(10),
-    /// Hop limit of data packets; only in simulations
+    /// Hop limit of data packets; only in world sim
     data_hop_limit: u8 = Form::count("hops", 1, 255).is(64).ns2(30),
     /// Largest number of routes in the table of a node
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
-    /// Nodes sign their routing messages with one common key; only in simulations, under rules: rfc3561
+    /// Nodes sign their routing messages with a built-in key, not with `key`; only in world sim, with rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
+    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
+    /// agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

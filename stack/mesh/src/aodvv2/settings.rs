@@ -10,10 +10,10 @@ constants! {
     Settings of "AODVv2";
     /// Time for which a route stays active after its last use
     active_interval: Duration = Form::time(1).is(5_000),
-    /// Time after its last use after which a route is removed, active or idle
+    /// Time without use after which a route becomes invalid
     max_idletime: Duration = Form::time(1).is(200_000),
-    /// Time for which sequence numbers are remembered; a node that has lost its own number sends no requests or replies
-    /// for as long
+    /// Time for which sequence numbers are remembered. A node that lost its own sends no requests or replies for this
+    /// time
     max_seqnum_lifetime: Duration = Form::time(1).is(300_000),
     /// Time for which a neighbour behind a one-way link is ignored
     max_blacklist_time: Duration = Form::time(0).is(200_000),
@@ -39,16 +39,16 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10),
     /// Largest number of route requests of one originator that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20),
-    /// Largest number of messages per second that a node accepts from one neighbour; from all neighbours together it is
-    /// four times as many
+    /// Largest number of messages per second that a node accepts from one neighbour. For all neighbours together the
+    /// limit is four times this
     message_ratelimit: u32 = Form::per_second("messages").is(500),
-    /// Largest number of messages per second that a node sends in answer to one neighbour; to all neighbours together
-    /// it is four times as many
+    /// Largest number of messages per second that a node sends in answer to one neighbour. For all neighbours together
+    /// the limit is four times this
     answer_ratelimit: u32 = Form::per_second("messages").is(200),
-    /// The next hops of active routes are probed, so that broken links are found
+    /// Nodes ask the next hops of active routes for an RREP_Ack, so that broken links are found
     hello: bool = Form::Switch
         .is(OFF)
-        .means("off in simulations, whose link layer reports losses, and on in daemons"),
+        .means("false in world sim, whose link layer reports losses, otherwise true"),
     /// Time between two probes of a next hop
     hello_interval: Duration = Form::time(1).is(1_000),
     /// Number of unanswered probes in a row after which a link counts as broken
@@ -63,9 +63,10 @@ constants! {
     sweep_interval: Duration = Form::time(1).is(1_000),
     /// Largest number of routes in the table of a node
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
-    /// Nodes sign their routing messages with one common key; only in simulations
+    /// Nodes sign their routing messages with a built-in key, not with `key`; only in world sim
     signed: bool = Form::Switch.is(OFF),
-    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
+    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
+    /// agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

@@ -13,7 +13,7 @@ constants! {
     broadcast_jitter: Duration = Form::time(0).is(10),
     /// Lifetime of a route in the cache
     route_cache_timeout: Duration = Form::time(1).is(300_000),
-    /// Largest number of cached routes for which the node itself has searched
+    /// Largest number of cached routes that the node itself has requested or used
     cache_asked: u32 = Form::count("routes", 1, MOST_PACKETS).is(30),
     /// Largest number of cached routes that the node has only overheard
     cache_overheard: u32 = Form::count("routes", 0, MOST_PACKETS).is(64),
@@ -27,7 +27,7 @@ constants! {
     request_table_ids: u32 = Form::count("requests", 1, MOST_PACKETS).is(16),
     /// Number of times that the request for a destination is repeated before the search is given up
     max_request_rexmt: u8 = Form::count("repeats", 0, 250).is(16),
-    /// Time between the first two network-wide requests for a destination, doubled after each
+    /// Time between the first two network-wide requests for a destination. It doubles with each further request
     request_period: Duration = Form::time(1).is(500),
     /// Longest time between two network-wide requests for a destination
     max_request_period: Duration = Form::time(1).is(10_000),
@@ -37,18 +37,18 @@ constants! {
     nonprop_request_timeout: Duration = Form::time(1).is(30),
     /// Nodes on the way may answer a request from their cache
     reply_from_cache: bool = Form::Switch.is(ON),
-    /// Delay of a reply from the cache: this time for each hop of its route after the first, and a random part of it
-    /// more
+    /// A reply from the cache waits H * (h - 1 + r), as in RFC 4728: H is this time, h the hops, r random from 0 to 1
     reply_delay: Duration = Form::time(0).is(1),
     /// Nodes also read frames for other nodes, and learn routes, errors and shortcuts from them
     promiscuous: bool = Form::Switch.is(ON),
-    /// Time for which a node does not report the same shorter route to the same source again
+    /// Shortest time between two gratuitous replies with the same shorter route to the same source
     grat_reply_holdoff: Duration = Form::time(0).is(1_000),
     /// Largest number of times that a packet is salvaged: sent along another route after a broken link
     max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
-    /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.5
+    /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.4
     spread_errors: bool = Form::Switch.is(ON),
-    /// A node's own route requests and replies carry the TCP sequence number that it expects next, for agent `pgy`
+    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
+    /// agent `pgy`; only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),
