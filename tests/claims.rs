@@ -14,11 +14,37 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml")
+}
+
+/// A name in a reading is a file's, or ends in `*` for all that begin so.
+#[test]
+fn every_paper_has_a_reading_that_names_each_of_its_files() {
+    let mut readings = 0;
+    for file in files(Path::new("configs/papers")) {
+        let Some(paper) = file.parent().filter(|folder| is_yaml(&file) && !folder.ends_with("papers")) else {
+            continue;
+        };
+        let reading = paper.join("reading.md");
+        let text = std::fs::read_to_string(&reading).unwrap_or_else(|e| panic!("{}: {e}", reading.display()));
+        let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let mut named = text.split('`').skip(1).step_by(2).map(|word| word.trim_end_matches(".yaml"));
+        let is_named = named.any(|word| match word.strip_suffix('*') {
+            Some(begins) => !begins.is_empty() && name.starts_with(begins),
+            None => word == name,
+        });
+        assert!(is_named, "{} says nothing of {name}", reading.display());
+        readings += 1;
+    }
+    assert!(readings > 30, "{readings}");
+}
+
 #[test]
 fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
     let mut count = 0;
     for file in files(Path::new("configs/papers")) {
-        if file.ends_with("not-run.yaml") {
+        if file.ends_with("not-run.yaml") || !is_yaml(&file) {
             continue;
         }
         if let Some((document, plan)) = plans::load(&file).expect("it is read") {
