@@ -57,7 +57,9 @@ fn head(kind: FileKind) -> String {
          KiB, MiB and GiB; of rate bit, kbit, mbit and gbit; of a share % and ppm. `(kind: chain)` after a meaning \
          says: the key has an effect only with that value of `kind`."
     );
-    format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, 120))
+    // At blanks alone: a link broken between its two brackets is none.
+    let width = textwrap::Options::new(120).word_separator(textwrap::WordSeparator::AsciiSpace);
+    format!("# Keys of {name}\n\n{}\n", textwrap::fill(&paragraph, width))
 }
 
 fn row(kind: FileKind, key: &Key, all: &[Key], text: &mut String) {
