@@ -4,9 +4,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{daemon, inspect, keys, lab, measure, mesh, node, proxy};
+use crate::{daemon, inspect, keys, lab, manual, measure, mesh, node, proxy};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
@@ -40,6 +40,8 @@ enum Sub {
     Doctor(inspect::doctor::Arguments),
     Trace(inspect::trace::Arguments),
     Replay(inspect::replay::Arguments),
+    Completions(manual::Completions),
+    Man(manual::Pages),
     #[command(hide = true)]
     Guest(lab::live::guest::Arguments),
     #[command(hide = true)]
@@ -84,6 +86,8 @@ pub(crate) fn run() -> ExitCode {
         Sub::Guest(arguments) => lab::live::guest::run(&arguments),
         Sub::Part(arguments) => lab::live::part::run(&arguments),
         Sub::Replay(arguments) => inspect::replay::run(&arguments),
+        Sub::Completions(arguments) => manual::complete(&arguments, &Command::command()),
+        Sub::Man(arguments) => manual::write(&arguments, Command::command()),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {
@@ -98,8 +102,6 @@ pub(crate) fn run() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
     use crate::book;
 

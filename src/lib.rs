@@ -31,6 +31,7 @@ pub mod fuzzing;
 mod inspect;
 mod keys;
 mod lab;
+mod manual;
 mod measure;
 mod mesh;
 mod node;

@@ -294,3 +294,30 @@ fn a_send_ends_when_its_peer_leaves_and_keeps_a_flow_open() {
     assert!(!sent.status.success() && told.contains("it has ended the measurement"), "{told}");
     peer.join().expect("it waits for nothing else");
 }
+
+#[test]
+fn shells_and_man_know_every_command() {
+    for (shell, check) in
+        [("bash", "complete -F _hopwise"), ("zsh", "#compdef hopwise"), ("fish", "complete -c hopwise")]
+    {
+        let done = hopwise(&["completions", shell], "");
+        assert_eq!(done.status.code(), Some(0));
+        let script = text(&done.stdout);
+        assert!(script.contains(check) && script.contains("explain-key"), "{script}");
+        assert!(!script.contains("reread"), "{shell} completes a command that is hidden");
+    }
+    let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shells_and_man_know_every_command");
+    let _ = std::fs::remove_dir_all(&out);
+    let place = out.to_string_lossy().into_owned();
+    assert_eq!(hopwise(&["man", &place], "").status.code(), Some(0));
+    let page = |name: &str| std::fs::read_to_string(out.join(format!("{name}.1"))).expect("a page");
+    // Examples stand as they are, one a line.
+    let agents = page("hopwise-agents");
+    assert!(agents.contains("  hopwise agents\n  hopwise agents show dca\n"), "{agents}");
+    assert!(page("hopwise").contains("hopwise\\-agents(1)"), "{}", page("hopwise"));
+    assert!(page("hopwise-capture-merge").contains(".SH NAME\nhopwise\\-capture\\-merge \\- "));
+    assert!(!out.join("hopwise-reread.1").exists() && !out.join("hopwise-help.1").exists());
+    let refused = hopwise(&["man", "/proc/nowhere"], "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("/proc/nowhere: "), "{}", text(&refused.stderr));
+}

@@ -2,6 +2,7 @@
 //!
 //! Written by hand: the crate for it waits without end if systemd does not read, and a daemon has packets to carry.
 
+use std::borrow::Cow;
 use std::env;
 use std::ffi::OsStr;
 use std::io;
@@ -15,12 +16,22 @@ const WITHIN: Duration = Duration::from_secs(5);
 
 /// Says at the drop that the daemon ends, for whatever reason.
 #[derive(Debug)]
-pub(crate) struct Service(());
+pub(crate) struct Service {
+    /// The time that the end may take; `TimeoutStopSec` of the unit bounds it where there is none.
+    end_within: Option<Duration>,
+}
 
 /// Notifies systemd that the daemon is ready.
 pub(crate) fn ready() -> Service {
     tell(Notice::Ready);
-    Service(())
+    Service { end_within: None }
+}
+
+impl Service {
+    /// Says that the daemon ends within a time. A shorter `TimeoutStopSec` of its unit is extended to that.
+    pub(crate) fn ends_within(mut self, time: Duration) {
+        self.end_within = Some(time);
+    }
 }
 
 /// Notifies systemd's watchdog that the daemon works.
@@ -30,7 +41,7 @@ pub(crate) fn alive() {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        tell(Notice::Stopping);
+        tell(Notice::Stopping { within: self.end_within });
     }
 }
 
@@ -39,15 +50,20 @@ enum Notice {
     Ready,
     /// Sent repeatedly. The next one replaces a lost one, so that the sender never waits.
     Alive,
-    Stopping,
+    Stopping {
+        within: Option<Duration>,
+    },
 }
 
 impl Notice {
-    fn words(self) -> &'static str {
+    fn words(self) -> Cow<'static, str> {
         match self {
-            Notice::Ready => "READY=1\n",
-            Notice::Alive => "WATCHDOG=1\n",
-            Notice::Stopping => "STOPPING=1\n",
+            Notice::Ready => "READY=1\n".into(),
+            Notice::Alive => "WATCHDOG=1\n".into(),
+            Notice::Stopping { within: None } => "STOPPING=1\n".into(),
+            Notice::Stopping { within: Some(time) } => {
+                format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\n", time.as_micros()).into()
+            }
         }
     }
 }
@@ -67,7 +83,7 @@ fn send(name: &OsStr, notice: Notice, within: Duration) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     match notice {
         Notice::Alive => socket.set_nonblocking(true)?,
-        Notice::Ready | Notice::Stopping => socket.set_write_timeout(Some(within))?,
+        Notice::Ready | Notice::Stopping { .. } => socket.set_write_timeout(Some(within))?,
     }
     socket.connect_addr(&address(name)?)?;
     loop {
@@ -106,7 +122,7 @@ mod tests {
         let by_path = UnixDatagram::bind(&path).expect("the folder can be written");
         let (by_name, name) = systemd("both");
         for (socket, name) in [(by_path, path.as_os_str()), (by_name, OsStr::new(&name))] {
-            send(name, Notice::Stopping, WITHIN).expect("it listens");
+            send(name, Notice::Stopping { within: None }, WITHIN).expect("it listens");
             let mut datagram = [0; 64];
             let bytes = socket.recv(&mut datagram).expect("it is told");
             assert_eq!(&datagram[..bytes], b"STOPPING=1\n");
@@ -121,7 +137,7 @@ mod tests {
         let send = |notice| send(OsStr::new(&name), notice, Duration::from_millis(1));
         let full = std::iter::repeat_with(|| send(Notice::Alive)).find_map(Result::err);
         assert_eq!(full.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
-        for notice in [Notice::Ready, Notice::Stopping] {
+        for notice in [Notice::Ready, Notice::Stopping { within: None }] {
             assert_eq!(send(notice).map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
         }
     }

@@ -49,6 +49,9 @@ const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
 /// The time that a disk has for the end of a capture.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 
+/// The time that tasks of the runtime have for their end.
+const LAST_TASKS: Duration = Duration::from_secs(1);
+
 /// The resources that were opened with capabilities and are used without.
 struct Opened {
     /// By shard.
@@ -108,7 +111,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    runtime.shutdown_timeout(LAST_TASKS);
     drop(control);
     ended
 }
@@ -207,7 +210,7 @@ impl Daemon {
         let service = notify::ready();
         tracing::info!(node = self.config.node.name, "ready");
         let ended = self.watch(&mut signals).await;
-        drop(service);
+        service.ends_within(self.config.stop_within.0 + LEAST_FOR_STACK + LAST_WRITES + LAST_TASKS);
         self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
         ended

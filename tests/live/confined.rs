@@ -54,6 +54,24 @@ fn systemd_calls_each_unit_well_confined() {
     }
 }
 
+/// A daemon gives up more by itself than a unit can take from it.
+#[test]
+fn units_leave_a_daemon_the_calls_by_which_it_confines_itself() {
+    let landlock = ["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"];
+    for name in UNITS {
+        let text = fs::read_to_string(unit(name)).expect("the unit is there");
+        // Later filters add to the earlier ones.
+        let (_, after) = text.split_once("SystemCallFilter=~@privileged").expect("it refuses these");
+        for call in ["capset", "seccomp"].into_iter().chain(landlock) {
+            let is_allowed = |line: &str| {
+                line.strip_prefix("SystemCallFilter=")
+                    .is_some_and(|calls| calls.split(' ').any(|one| one == call))
+            };
+            assert!(after.lines().any(is_allowed), "{name} refuses {call}");
+        }
+    }
+}
+
 /// Runs a command as a user with the unit's capabilities and no path to more. The kernel's device is open to all users,
 /// as udev makes it.
 fn confined(unit: &str, command: &str) -> String {
