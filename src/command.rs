@@ -104,6 +104,35 @@ pub(crate) fn run() -> ExitCode {
 mod tests {
     use super::*;
     use crate::book;
+    use clap::error::ErrorKind;
+
+    /// Calls `each` for a command and all below it, with their words.
+    fn walk(command: &clap::Command, words: &[String], each: &mut impl FnMut(&clap::Command, &[String])) {
+        each(command, words);
+        for sub in command.get_subcommands() {
+            walk(sub, &[words, &[sub.get_name().to_owned()]].concat(), each);
+        }
+    }
+
+    #[test]
+    fn an_option_that_refuses_a_value_says_what_it_accepts() {
+        let whole = Command::command();
+        let (mut mute, mut refusals) = (Vec::new(), 0);
+        walk(&whole, &["hopwise".to_owned()], &mut |command, words| {
+            for option in command.get_opts().filter_map(clap::Arg::get_long) {
+                let wrong = [words, &[format!("--{option}"), "?".to_owned()]].concat();
+                let error = match whole.clone().try_get_matches_from(wrong) {
+                    Err(error) if error.kind() == ErrorKind::ValueValidation => error.to_string(),
+                    _ => continue,
+                };
+                refusals += 1;
+                if !error.contains("expected") {
+                    mute.push(error);
+                }
+            }
+        });
+        assert!(mute.is_empty() && refusals > 30, "{refusals}: {mute:#?}");
+    }
 
     #[test]
     fn the_book_has_the_help_of_every_command() {

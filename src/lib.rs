@@ -35,6 +35,7 @@ mod manual;
 mod measure;
 mod mesh;
 mod node;
+mod numbers;
 mod own_folder;
 mod proxy;
 mod scenario;

@@ -9,6 +9,7 @@ use hopwise_lab::units::{Share, Time};
 use hopwise_lab::world::World;
 
 use crate::failure::Failure;
+use crate::numbers;
 
 /// A scenario, and the folder for its results.
 #[derive(Args, Debug)]
@@ -47,7 +48,7 @@ pub(crate) struct OfRun {
     #[command(flatten)]
     pub(crate) scenario: OfScenario,
     /// Seed of the random numbers; the same seed gives the same run
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
     pub(crate) seed: u64,
 }
 

@@ -1,9 +1,13 @@
 //! The command as a shell sees it: exit status, streams, pipes.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+
+use nix::unistd::geteuid;
 
 const HEAD: &str = "# hopwise-trace 1\ntime_s\tconn\tpacket\tevent\tdetails\n";
 
@@ -183,13 +187,16 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
         (&["send", "10.7.0.3", "--address", "10.7.0.255/24"], "10.7.0.255 is not the address of a host"),
         (&["send", "10.7.0.3", "--address", "10.7.0.2/24", "--kernel", "10.7.0.2/16"], "it is --address"),
         (&["recv", "--address", "fd07::2/64", "--mtu", "1000"], "IPv6 takes 1280 bytes"),
-        (&["send", "10.7.0.3", "--kernel-tcp", "--requests", "5", "--request-bytes", "0"], "expected 1 to"),
+        (
+            &["send", "10.7.0.3", "--kernel-tcp", "--requests", "5", "--request-bytes", "0"],
+            "from 1 to 1048576",
+        ),
         (&["recv", "--address", "10.7.0.3/24", "--receiver", "delaid"], "--receiver"),
         (&["recv", "--kernel-tcp", "--receiver", "delayed"], "cannot be used with"),
         (&["agents", "show", "delaid"], "accepted: immediate"),
         (&["capture", "why", "no-such-file", "1"], "no-such-file: "),
         (&["capture", "start", "a.pcapng", "--rotate", "1KiB"], "expected 64KiB or more"),
-        (&["capture", "start", "a.pcapng", "--files", "0"], "0 is not in 1.."),
+        (&["capture", "start", "a.pcapng", "--files", "0"], "a whole number from 1 to 4294967295"),
         (&["recv", "--output", "/no-such-folder/x"], "/no-such-folder/x: No such file or directory"),
         (&["node", "no-such-file"], "no-such-file: "),
         (&["top", "--every", "5"], "expected a time with its unit"),
@@ -201,6 +208,59 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
     let done = hopwise(&["status", "--control", "no-such-socket"], "");
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done.stderr).contains("is `hopwise node` running?"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn a_seed_that_is_none_is_told_the_range() {
+    for words in [&["run", CHAIN, "--seed", "x"][..], &["proxy", "calibrate", "--seed", "-1"]] {
+        let done = hopwise(words, "");
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {}", text(&done.stderr));
+        let wanted = "expected a whole number from 0 to 18446744073709551615";
+        assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
+    }
+}
+
+/// Root may open each link, so these commands run as `nobody`.
+#[test]
+fn who_may_not_open_a_link_is_told_the_command_of_root() {
+    const NODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/node.yaml");
+    let program = std::fs::canonicalize(env!("CARGO_BIN_EXE_hopwise")).expect("it was built");
+    let program = program.display().to_string();
+    for words in
+        [&["send", "10.7.0.3", "--config", NODE][..], &["recv", "--address", "10.7.0.3/24"], &["air", CHAIN]]
+    {
+        let mut command = Command::new(&program);
+        command.args(words).current_dir("/").stdin(Stdio::null());
+        if geteuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        let done = match command.output() {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return println!("skipped: a link that takes root: nobody may not run {program}");
+            }
+            done => done.expect("it starts"),
+        };
+        assert_eq!(done.status.code(), Some(1), "{words:?}: {}", text(&done.stderr));
+        let wanted = format!("; run it as root: sudo {program} {}", words.join(" "));
+        assert!(text(&done.stderr).contains(&wanted), "{words:?}: {}", text(&done.stderr));
+    }
+}
+
+#[test]
+fn a_trial_says_which_of_its_arms_are_equal() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("equal-arms");
+    let out = folder.to_string_lossy();
+    let short = ["--seeds", "1", "--set", "run.duration=2s", "--set", "run.warmup=1s", "--out", &out];
+    let said = |arms: &[&str]| {
+        let done = hopwise(&[&["trial", CHAIN][..], &short, arms].concat(), "");
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+        text(&done.stderr)
+    };
+    let remark = "the arms `every` and `shallow` have the same settings";
+    let alike = said(&["--set", "arms.shallow={ receiver: immediate, sender: [newreno] }"]);
+    assert!(alike.contains(remark), "{alike}");
+    let different = said(&[]);
+    assert!(!different.contains("the same settings"), "{different}");
 }
 
 #[test]

@@ -231,3 +231,36 @@ fn every_figure_can_be_taken_away_as_a_picture_and_as_numbers() {
     assert!(title.starts_with("wrong: ; bare: ; every,"), "{title}: {log}");
     let _ = std::fs::remove_dir_all(folder.join("profile"));
 }
+
+/// Asks a page in a frame of a phone's width which verdicts it shows, and whether anything makes it wider.
+const ON_A_PHONE: &str = "
+    const frame = document.querySelector('iframe');
+    frame.addEventListener('load', () => {
+        const page = frame.contentDocument;
+        const verdicts = [...page.querySelectorAll('.verdict')];
+        const cut = verdicts.filter((verdict) => verdict.getBoundingClientRect().right > 390);
+        const wide = page.documentElement.scrollWidth;
+        document.title = verdicts.length + ' verdicts, ' + cut.length + ' cut, ' + wide + ' wide';
+    });
+";
+
+#[test]
+fn a_narrow_screen_shows_every_verdict() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("phone");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("phone.html");
+    let page = html(&bundle()).replace('&', "&amp;").replace('"', "&quot;");
+    // A browser's own window is never as narrow.
+    let framed =
+        format!("<iframe width=390 height=800 srcdoc=\"{page}\"></iframe><script>{ON_A_PHONE}</script>");
+    std::fs::write(&file, framed).expect("a file");
+    let Some(browser) = browser() else {
+        println!("skipped: a report on a narrow screen: no chromium (on Debian: apt-get install chromium)");
+        return;
+    };
+    let (dom, log) = run_browser(browser, &folder.join("profile"), &["--dump-dom"], &file);
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    let wanted = format!("{} verdicts, 0 cut, 390 wide", ARMS.len() * HOPS.len());
+    assert_eq!(title, Some(&*wanted), "{log}");
+    let _ = std::fs::remove_dir_all(&folder);
+}

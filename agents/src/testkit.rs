@@ -6,6 +6,10 @@
 
 #[cfg(test)]
 pub(crate) mod base_station;
+#[cfg(test)]
+mod book;
+#[cfg(test)]
+mod fields;
 mod kit;
 mod model;
 pub(crate) mod receiver;

@@ -1,5 +1,6 @@
 //! The runs of a trial: their number, their names, and their order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hopwise_air::random::{Purpose, Stream};
@@ -179,6 +180,20 @@ impl Campaign {
     /// The plan of a run's world. It was checked before, so a refusal is rare.
     pub fn prepare(&self, run: &Planned) -> Result<Prepared, Box<Refusal>> {
         self.arms[run.point][run.arm].prepare(run.seed)
+    }
+
+    /// Each arm that has all settings of an earlier one at every point, after that one. In virtual time both have the
+    /// same figures.
+    pub fn equal_arms(&self) -> Vec<(&str, &str)> {
+        let settings = |arm: usize| {
+            let mut points = BTreeSet::new();
+            let runs = self.runs.iter().filter(move |run| run.arm == arm && points.insert(run.point));
+            runs.map(|run| &*run.settings)
+        };
+        let arms = &self.trial.arms;
+        let earlier = |arm: usize| (0..arm).find(|earlier| settings(*earlier).eq(settings(arm)));
+        let pairs = (0..arms.len()).filter_map(|arm| Some((earlier(arm)?, arm)));
+        pairs.map(|(earlier, arm)| (&*arms[earlier], &*arms[arm])).collect()
     }
 
     /// `series` is the name of a file and its text.

@@ -100,7 +100,7 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.airtime_s / run.runs.max(1.0),
         floor: 0.0,
         less: false,
-        words: |this, that| format!("all radios together were on the air for {this} s instead of {that}"),
+        words: |this, that| format!("all radios together could send for {this} s instead of {that}"),
         digits: 1,
     },
     Quantity {

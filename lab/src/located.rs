@@ -191,7 +191,7 @@ impl Document {
     pub fn load(path: &Path) -> Result<Document, LoadError> {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
-        let no_file = |error: std::io::Error| unreadable(words::unreadable(&error));
+        let no_file = |error: std::io::Error| unreadable(words::unreadable(&error, path));
         let facts = std::fs::metadata(path).map_err(no_file)?;
         if facts.len() > LARGEST_FILE {
             let problem = format!("{} bytes are too many for a YAML file", facts.len());

@@ -98,6 +98,11 @@ fn made(
     folder: &Path,
     within: Option<Duration>,
 ) -> Result<Made, Failure> {
+    for (earlier, arm) in campaign.equal_arms() {
+        failure::remark(&format!(
+            "the arms `{earlier}` and `{arm}` have the same settings, so no difference between them means anything"
+        ));
+    }
     let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
     let (store, kept) = Store::open(folder, campaign, mode)?;
     if let Some(kept) = kept {

@@ -1,12 +1,12 @@
 //! The carrier of a measurement: a stack of its own over its own links, or the kernel's TCP for comparison.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
 use clap::Args;
 use hopwise_agents::{Profile, StandardAgents};
@@ -14,13 +14,16 @@ use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, LinkCo
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
-use hopwise_host::{Capture, Link, LinkTeller, Stack, StackConfig, Tun, TunConfig, describe, random_key};
+use hopwise_host::{
+    Capture, Link, LinkError, LinkTeller, Stack, StackConfig, Tun, TunConfig, describe, random_key,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::sleep;
 
 use super::side::SideReport;
 use crate::failure::Failure;
 use crate::node::{config, links};
+use crate::{numbers, shell};
 
 /// Pause after a failure to accept: the connection stays in the queue, and the next call finds it at once.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
@@ -41,7 +44,7 @@ pub(crate) struct LinkArguments {
     #[arg(long, value_name = "NAME", default_value = "hwm%d")]
     tun: String,
     /// MTU of the TUN device in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = numbers::whole(SMALLEST_MTU..=u16::MAX))]
     mtu: u16,
     /// Use the kernel's TCP, for comparison
     #[arg(long)]
@@ -57,14 +60,16 @@ pub(crate) struct LinkArguments {
     #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
     shadows: Option<String>,
     /// Number of hops to the peers (default: from the hop limit of their packets)
-    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = numbers::whole(1..=u8::MAX))]
     hops: Option<u8>,
     /// Number of kernels on the path that forward between a TUN device and the radio and are no hops; 1 if
     /// the peer is on the radio itself [default on a TUN device: 2, one at each end]
-    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = numbers::whole(0..=2_u8))]
     crossings: Option<u8>,
 }
 
+/// RFC 791: every link carries that much.
+const SMALLEST_MTU: u16 = 68;
 const SMALLEST_MTU_V6: u16 = 1280;
 
 #[derive(Clone, Debug)]
@@ -92,7 +97,7 @@ impl LinkArguments {
                 // A measurement uses one stack, which is one shard.
                 config.links.iter_mut().for_each(|link| link.queues = None);
                 let opened = links::open_all(&config);
-                let mut shards = opened.map_err(|error| Failure::failed("open a link", error))?;
+                let mut shards = opened.map_err(|unopened| unopened_link(&unopened, &unopened.error))?;
                 let links = shards.pop().unwrap_or_default();
                 let endpoint = config.endpoint(links::describe_all(&config, &links), key()?);
                 (endpoint, links, config.tcp.profile.0)
@@ -195,7 +200,7 @@ impl LinkArguments {
             None => (Vec::new(), vec![address]),
         };
         let settings = TunConfig { mtu: self.mtu, kernel_addresses, routes, ..TunConfig::new(&self.tun) };
-        let link = Tun::open(&settings).map_err(|error| Failure::failed("open a link", error))?;
+        let link = Tun::open(&settings).map_err(|error| unopened_link(&error, &error))?;
         let everything = Prefix::new(if address.address().is_ipv4() { any_v4() } else { any_v6() }, 0);
         let everything = everything.map_err(|error| Failure::failed("route", error))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
@@ -206,6 +211,13 @@ impl LinkArguments {
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
         Ok((endpoint, vec![Box::new(link)]))
     }
+}
+
+/// The failure to open a link, with the command that may.
+fn unopened_link(said: &dyn fmt::Display, error: &LinkError) -> Failure {
+    let advice = shell::as_root().filter(|_| error.is_forbidden());
+    let advice = advice.map_or(String::new(), |advice| format!("; {advice}"));
+    Failure::failed("open a link", format_args!("{said}{advice}"))
 }
 
 /// Sets keep-alive: an end that only receives would never notice a lost sender.

@@ -8,6 +8,7 @@ use super::config::{self, LinkKind, NodeConfig};
 use super::links::Unopened;
 use crate::daemon::privileges::PrivilegeError;
 use crate::failure::Failure;
+use crate::shell;
 
 /// A requirement that could not be met when the daemon started.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unop
         }
         _ => ("name", None),
     };
-    at(document, &path.key(key), &problem, remedy)
+    let as_root = shell::as_root().filter(|_| error.is_forbidden());
+    at(document, &path.key(key), &problem, as_root.as_deref().or(remedy))
 }
 
 fn remedy_of_bind(error: &io::Error) -> Option<&'static str> {

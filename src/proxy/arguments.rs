@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use hopwise_lab::units::Time;
 
 use super::{calibrate, config, plan};
+use crate::numbers;
 
 /// Run base-station agents on a router's traffic, report link events to a running proxy, or plan a fade
 #[derive(Args, Debug)]
@@ -94,7 +95,7 @@ pub(super) enum News {
         /// Address of the mobile
         mobile: IpAddr,
         /// Signal strength in dBm
-        #[arg(long, allow_hyphen_values = true)]
+        #[arg(long, allow_hyphen_values = true, value_parser = numbers::whole(i8::MIN..=i8::MAX))]
         dbm: i8,
         #[command(flatten)]
         at: At,

@@ -7,6 +7,7 @@ use hopwise_lab::sim::{Calibration, Signal, SignalError, calibrate};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
+use crate::numbers;
 
 /// Measure how often fades are forecast, by the signal's slope, noise and shadowing
 #[derive(Args, Debug)]
@@ -21,19 +22,19 @@ missed otherwise. A warning without a fade is a false alarm; a link that counted
 is a false loss. Scenarios can use the same forecast: gateway: { source: predictor }.")]
 pub(crate) struct Arguments {
     /// Fall of the signal before a fade, in dB per second (default: several)
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::finite)]
     slope: Option<f64>,
     /// Standard deviation of the independent error of a sample, in dB
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = numbers::finite)]
     noise: f64,
     /// Standard deviation of shadowing that lasts half a second, in dB (default: several)
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::finite)]
     shadow: Option<f64>,
     /// Number of fades
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 200, value_parser = numbers::whole(1..=100_000_u32))]
     fades: u32,
     /// Seed of the random numbers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
     seed: u64,
     /// Print a JSON object for each line
     #[arg(long)]

@@ -1,14 +1,14 @@
 //! Checks of every registered agent: a doc header, a test case, a row in `docs/agents.md`, and described parameters.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, fs};
 
 use hopwise_core::agent::{AgentMaker, BaseStationMaker, HostPair};
 
-use super::specs;
+use super::{book, specs};
 use crate::descriptor::{Descriptor, Kind};
 use crate::registry;
 use crate::{Profile, StandardAgents};
@@ -63,32 +63,10 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
     }
 }
 
-/// The environment variable that makes the test write the page.
-const WRITE: &str = "HOPWISE_WRITE_DOCS";
-
 #[test]
 fn the_book_has_a_table_of_each_kind_of_agent() {
-    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
-    let page = fs::read_to_string(&place).expect("the page");
-    let mut made = String::new();
-    let mut kinds = [Kind::Receiver, Kind::Sender, Kind::BaseStation].into_iter();
-    let mut in_table = false;
-    for line in page.split_inclusive('\n') {
-        if line.starts_with("| agent | rule |") {
-            made.push_str(&registry::markdown_table(kinds.next().expect("a table for each kind")));
-            in_table = true;
-        }
-        in_table &= line.starts_with('|');
-        if !in_table {
-            made.push_str(line);
-        }
-    }
-    assert_eq!(kinds.next(), None, "docs/agents.md has a table for each kind");
-    if made != page && env::var_os(WRITE).is_some() {
-        return fs::write(place, made).expect("a page that can be written");
-    }
-    let lacking: Vec<_> = made.lines().filter(|line| !page.contains(line)).collect();
-    assert!(made == page, "`{WRITE}=1 cargo test -p hopwise-agents the_book` mends the tables: {lacking:#?}");
+    let tables = [Kind::Receiver, Kind::Sender, Kind::BaseStation].map(registry::markdown_table);
+    book::holds("docs/agents.md", "| agent | rule |", &tables);
 }
 
 /// Each row of the tables of agents names agents that there are.

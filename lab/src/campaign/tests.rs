@@ -89,6 +89,19 @@ fn shards_are_parts_of_whole_blocks_and_make_up_the_whole() {
 }
 
 #[test]
+fn arms_are_equal_that_have_the_same_settings_at_every_point() {
+    assert!(campaign(&[], None).equal_arms().is_empty());
+    let twice = "arms.every={ receiver: dca, sender: [newreno, tell-cwnd] }";
+    assert_eq!(campaign(&[twice], None).equal_arms(), [("every", "dca")]);
+    // Defaults that are written out are the same settings.
+    let written = "arms.every={ receiver: \"dca:far-limit=3\", sender: [newreno, tell-cwnd] }";
+    assert_eq!(campaign(&[written], Some(Shard { index: 2, count: 3 })).equal_arms(), [("every", "dca")]);
+    let at_one_point =
+        "arms.every={ receiver: dca, sender: [newreno, tell-cwnd], set: { topology.hops: 2 } }";
+    assert!(campaign(&[at_one_point], None).equal_arms().is_empty());
+}
+
+#[test]
 fn every_parameter_in_force_stands_in_the_settings() {
     let campaign = campaign(&[], None);
     let dca = campaign.runs.iter().find(|run| run.arm == 2).expect("a run");

@@ -37,8 +37,8 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     assert_eq!(
         sentence,
         "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6; this although all radios together were on the air for 45.0 s instead of 60.0 \
-         and a run had 5.0 timeouts instead of 1.0."
+         45.5 ms of air instead of 60.6; this although all radios together could send for 45.0 s instead of 60.0 and \
+         a run had 5.0 timeouts instead of 1.0."
     );
 }
 

@@ -47,8 +47,8 @@ impl Assigned {
         match &self.from {
             From::Text { by, text, value_at } => {
                 let (problem, accepted) = (problem.to_owned(), accepted.cloned());
-                let span = if *path == self.path && matches!(mark, Mark::Key) {
-                    last_key(&text[..*value_at])
+                let span = if matches!(mark, Mark::Key) && self.path.0.starts_with(&path.0) {
+                    last_key(&text[..*value_at], &path.0)
                 } else {
                     let span = within_text(&text[*value_at..], (within, mark));
                     *value_at + span.start..*value_at + span.end
@@ -69,11 +69,16 @@ fn within_text(value: &str, (within, mark): (&[Step], Mark)) -> Range<usize> {
     }
 }
 
-/// Position of the last key of `PATH=`.
-fn last_key(path: &str) -> Range<usize> {
-    let end = path.trim_end_matches('=').trim_end().len();
-    let start = path[..end].rfind('.').map_or(0, |dot| dot + 1);
-    start + (path[start..end].len() - path[start..end].trim_start().len())..end
+/// Position of the last of these steps in `PATH=`, which begins with them.
+fn last_key(path: &str, steps: &[Step]) -> Range<usize> {
+    let length = |step: &Step| match step {
+        Step::Key(key) => key.len(),
+        Step::Index(index) => index.to_string().len(),
+    };
+    let Some((last, before)) = steps.split_last() else { return 0..path.len() };
+    let indent = path.len() - path.trim_start().len();
+    let start = before.iter().fold(indent, |at, step| at + length(step) + 1);
+    start..start + length(last)
 }
 
 impl Document {
@@ -287,7 +292,12 @@ mod tests {
             document.set("--set", assignment).expect("it can be set");
         }
         let whole = document.refuse_key(&YamlPath::root().key("matrix"), "two points", "one");
-        assert_eq!(whole.to_string(), "--set:1:13: two points");
+        assert_eq!(whole.to_string(), "--set:1:1: two points");
+        let points = document.refuse(&YamlPath::root().key("matrix"), "two points", "one");
+        assert_eq!(points.to_string(), "--set:1:13: two points");
+        document.set("--set", " wrong.run.seeds = 3").expect("it can be set");
+        let inner = document.refuse_key(&YamlPath::root().key("wrong").key("run"), "no", "yes");
+        assert_eq!(inner.to_string(), "--set:1:8: no");
         let of_file = document.refuse_key(&YamlPath::root().key("run"), "no", "yes");
         assert_eq!(of_file.to_string(), "a.yaml:1:1: no");
     }

@@ -200,3 +200,19 @@ fn no_error_shows_a_secret() {
         assert!(said.contains("plan.yaml") && !said.contains("99887766"), "{text}: {said}");
     }
 }
+
+#[test]
+fn a_file_that_is_not_there_is_compared_with_those_beside_it() {
+    let folder = std::env::temp_dir().join(format!("hopwise-near-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("chain.yaml"), "a: 1\n").expect("a file");
+    std::fs::write(folder.join("chian.svg"), "").expect("a file");
+    let said = |name: &str| match Document::load(&folder.join(name)) {
+        Err(LoadError::Unreadable { problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    };
+    let (near, far) = (said("chian.yaml"), said("moving.yaml"));
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(near.ends_with(&format!("did you mean `{}`?", folder.join("chain.yaml").display())), "{near}");
+    assert!(far.ends_with("expected a YAML file"), "{far}");
+}

@@ -1,6 +1,7 @@
 //! Errors of serde and of the system, reworded for people who write YAML.
 
 use std::io;
+use std::path::Path;
 
 use nix::unistd::{User, geteuid};
 
@@ -70,8 +71,14 @@ pub(super) fn advice(said: &str) -> Option<String> {
     Some(format!("the key `{key}` with its value, here"))
 }
 
-/// The reason why a file was not read, with the user's name: a daemon that reads its file anew may run as another user.
-pub(super) fn unreadable(error: &io::Error) -> String {
+/// The reason why a file was not read. It names a file beside it with a similar name, and the user: a daemon that reads
+/// its file anew may run as another user.
+pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {
+    if error.kind() == io::ErrorKind::NotFound
+        && let Some(near) = near(path)
+    {
+        return format!("{error}; did you mean `{near}`?");
+    }
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             let own = geteuid();
@@ -80,4 +87,15 @@ pub(super) fn unreadable(error: &io::Error) -> String {
         }
         _ => format!("{error}; expected a YAML file"),
     }
+}
+
+/// The file of the same folder that has the most similar name and the same ending.
+fn near(path: &Path) -> Option<String> {
+    let folder = path.parent()?;
+    let is_alike = |name: &Path| name.extension() == path.extension();
+    let all = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.read_dir().ok()?;
+    let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<_> = names.filter(|name| is_alike(Path::new(name))).collect();
+    let near = hopwise_agents::spec::nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(folder.join(near).display().to_string())
 }

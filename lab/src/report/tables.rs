@@ -32,13 +32,18 @@ fn goodputs(view: &View<'_>, decides: bool) -> String {
     let arms = || view.findings.points.iter().flat_map(|point| &point.arms);
     let is_known = |of: fn(&Beside) -> String| arms().any(|arm| !of(&arm.beside).is_empty());
     let beside: Vec<_> = BESIDE.into_iter().filter(|(_, of)| is_known(*of)).collect();
-    let heads: String = beside.iter().map(|(head, _)| format!("<th>{}</th>", escape(head))).collect();
+    let heads: String =
+        beside.iter().map(|(head, _)| format!("<th class=\"beside\">{}</th>", escape(head))).collect();
     let compared = if decides { compared_heads(view) } else { String::new() };
     let count = if decides { 8 } else { 4 } + beside.len();
-    let head =
-        format!("<th>arm</th><th>goodput<br>kbit/s</th><th>95 % interval</th><th>runs</th>{heads}{compared}");
+    let head = format!(
+        "<th>arm</th><th>goodput<br>kbit/s</th><th{ASIDE}>95 % interval</th><th{ASIDE}>runs</th>{heads}{compared}"
+    );
     table(view, (&head, count), |point, arm| {
-        let beside = beside.iter().map(|(_, of)| format!("<td>{}</td>", of(&arm.beside))).collect::<String>();
+        let beside = beside
+            .iter()
+            .map(|(_, of)| format!("<td class=\"beside\">{}</td>", of(&arm.beside)))
+            .collect::<String>();
         let compared = if decides { comparison(point, arm, &GOODPUT) } else { String::new() };
         (cells(arm.summary.as_ref()), beside + &compared)
     })
@@ -46,7 +51,7 @@ fn goodputs(view: &View<'_>, decides: bool) -> String {
 
 fn of_figure(view: &View<'_>, figure: &Figure) -> String {
     let head = format!(
-        "<th>arm</th><th>{}<br>{}</th><th>95 % interval</th><th>runs</th>{}",
+        "<th>arm</th><th>{}<br>{}</th><th{ASIDE}>95 % interval</th><th{ASIDE}>runs</th>{}",
         escape(figure.name),
         escape(figure.unit),
         compared_heads(view)
@@ -59,7 +64,9 @@ fn of_figure(view: &View<'_>, figure: &Figure) -> String {
 /// The heads of a comparison's cells.
 fn compared_heads(view: &View<'_>) -> String {
     let against = escape(view.bundle.trial.arms.first().map_or("", String::as_str));
-    format!("<th>against<br>{against}</th><th>95 % interval</th><th>p<br>(Holm)</th><th>verdict</th>")
+    format!(
+        "<th>against<br>{against}</th><th{ASIDE}>95 % interval</th><th{ASIDE}>p<br>(Holm)</th><th>verdict</th>"
+    )
 }
 
 /// A table with a row for each arm at each point: mean, interval and runs, and the cells after them.
@@ -80,7 +87,8 @@ fn table(
         let row = |arm: &ArmFindings| {
             let ((mean, interval, runs), rest) = of(point, arm);
             let (class, name) = (view.class(&arm.arm), escape(&arm.arm));
-            let cells = format!("<td><b>{mean}</b></td><td>{interval}</td><td>{runs}</td>{rest}");
+            let cells =
+                format!("<td><b>{mean}</b></td><td{ASIDE}>{interval}</td><td{ASIDE}>{runs}</td>{rest}");
             format!("<tr class=\"{class}\"><th>{SWATCH}{name}</th>{cells}</tr>")
         };
         html.extend(ours.into_iter().map(row));
@@ -96,7 +104,7 @@ fn table(
 /// The cells of an arm's comparison with the baseline.
 fn comparison(point: &PointFindings, arm: &ArmFindings, figure: &Figure) -> String {
     let found = point.comparison(&arm.arm, figure);
-    let cell = |text: Option<String>| format!("<td>{}</td>", text.unwrap_or_default());
+    let cell = |class: &str, text: Option<String>| format!("<td{class}>{}</td>", text.unwrap_or_default());
     let ends = found.and_then(|found| found.ci95);
     let (verdict, class) = found.map_or(("baseline", "baseline"), |found| {
         let name = found.verdict.name();
@@ -104,11 +112,14 @@ fn comparison(point: &PointFindings, arm: &ArmFindings, figure: &Figure) -> Stri
     });
     format!(
         "{}{}{}<td><span class=\"verdict {class}\">{verdict}</span></td>",
-        cell(found.and_then(|found| found.ratio).map(change)),
-        cell(ends.map(|[low, high]| format!("{} to {}", change(low), change(high)))),
-        cell(found.and_then(|found| found.p_holm).map(probability)),
+        cell("", found.and_then(|found| found.ratio).map(change)),
+        cell(ASIDE, ends.map(|[low, high]| format!("{} to {}", change(low), change(high)))),
+        cell(ASIDE, found.and_then(|found| found.p_holm).map(probability)),
     )
 }
+
+/// The attribute of cells for which narrow screens have no room.
+const ASIDE: &str = " class=\"aside\"";
 
 /// A mark in the arm's colour in every figure.
 pub(super) const SWATCH: &str = "<i class=\"swatch\"></i>";

@@ -8,6 +8,7 @@ use hopwise_lab::units::{Size, UnitError};
 use super::{extcap, follow, live, merge};
 use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
+use crate::numbers;
 
 /// Capture the packets of a running node with the reason of each, or explain the packets of a capture
 #[derive(Args, Debug)]
@@ -42,7 +43,7 @@ pub(super) enum Action {
         #[arg(long, value_name = "SIZE", value_parser = rotation)]
         rotate: Option<Size>,
         /// Number of rotated files to keep, 1 or more
-        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = numbers::whole(1..=u32::MAX))]
         files: u32,
     },
     /// End the capture and report what was written and what was lost
@@ -56,7 +57,7 @@ pub(super) enum Action {
         /// Capture to read
         file: PathBuf,
         /// Number of the packet, as Wireshark counts
-        #[arg(value_parser = clap::value_parser!(u64).range(1..), required_unless_present = "summary")]
+        #[arg(value_parser = numbers::whole(1..=u64::MAX), required_unless_present = "summary")]
         frame: Option<u64>,
         /// Count by connection and rule: ACKs and the delay of each, packets sent and dropped; for a radio
         /// also tries and losses

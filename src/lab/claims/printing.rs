@@ -50,12 +50,12 @@ const HEAD: &str = "\
 # What the papers say, and what runs say
 
 Written by `hopwise claims --markdown docs/claims.md`; every line stands in a file of `configs/papers`. A claim
-is a ratio of two arms. It is *reproduced* when the measured ratio lies within its tolerance (5 % of the other
-arm's value where the file says nothing else) and the 95 % interval has no room for the opposite, *contradicted*
-when the whole interval says the opposite by more than 3 %, and else *not reproduced*. The first setting is the
-papers' own: ns-2's rules for the radio, and where they routed by AODV also for that. The others are the
-standard's radio and RFC 3561's AODV, under which one would deploy. What is *arithmetic* is computed from the paper's
-equations and does not scatter: a bound that is missed is contradicted.
+is a ratio of two arms. It is *reproduced* when the measured ratio lies within its tolerance and the 95 % interval has
+no room for the opposite. The tolerance is 5 % of the other arm's value, unless the file says another one. A claim is
+*contradicted* when the whole interval says the opposite by more than 3 %, and else *not reproduced*. The first setting
+is the papers' own: ns-2's rules for the radio, and for routing where they routed by AODV. The others are the
+standard's radio and RFC 3561's AODV, under which one would deploy. *Arithmetic* claims are computed from the paper's
+equations and do not scatter: a bound that is missed is contradicted.
 
 ";
 

@@ -7,6 +7,7 @@ use hopwise_lab::record::Shard;
 use hopwise_lab::units::Time;
 use hopwise_lab::world::World;
 
+use crate::numbers;
 use crate::scenario::{OfLive, OfScenario, world};
 
 /// Run all arms of a scenario over many seeds, and report which is faster and how surely
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) keeps: OfLive,
     /// Number of runs of each arm (default: as in the scenario)
-    #[arg(long, value_name = "N", value_parser = seeds)]
+    #[arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_SEEDS))]
     pub(super) seeds: Option<u32>,
     /// Number of runs at the same time (default: number of cores)
     #[arg(long, value_name = "N", value_parser = jobs)]
@@ -59,11 +60,6 @@ pub(crate) struct Arguments {
 
 /// The most seeds of a trial.
 const MOST_SEEDS: u32 = 100_000;
-
-fn seeds(text: &str) -> Result<u32, String> {
-    let seeds = text.parse().ok().filter(|seeds| (1..=MOST_SEEDS).contains(seeds));
-    seeds.ok_or_else(|| format!("expected a whole number from 1 to {MOST_SEEDS}"))
-}
 
 fn jobs(text: &str) -> Result<NonZero<usize>, String> {
     text.parse().map_err(|_| "expected a whole number, 1 or more".to_owned())

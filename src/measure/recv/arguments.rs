@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::measure::carrier::LinkArguments;
 use crate::measure::protocol::PORT;
+use crate::numbers;
 
 /// Wait for a `hopwise send` and receive its data, or send data if it asks with --reverse
 #[derive(Args, Debug)]
@@ -19,7 +20,7 @@ It runs a TCP stack of its own, on a TUN device that it makes (--address) or on 
 run (--config). With --kernel-tcp it uses the kernel's TCP for comparison. It ends with Ctrl-C, or on SIGTERM.")]
 pub(crate) struct Arguments {
     /// Port to listen on
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = numbers::whole(1..=u16::MAX))]
     pub(super) port: u16,
     /// Take one measurement, refuse others meanwhile, and exit after the first that carries something
     #[arg(long)]

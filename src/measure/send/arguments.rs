@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::measure::carrier::LinkArguments;
 use crate::measure::flow::Enough;
 use crate::measure::protocol::{LARGEST_MESSAGE, PORT, Plan, VERSION, Work};
+use crate::numbers;
 
 /// Measure a path: send data to a `hopwise recv`, or receive data from it with --reverse
 #[derive(Args, Debug)]
@@ -38,19 +39,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "reverse", "parallel"])]
     pub(super) file: Option<PathBuf>,
     /// Number of requests to send one after another, each timed (default 10000; with --time: as many as fit)
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000", value_parser = numbers::whole(0..=u64::MAX))]
     pub(super) requests: Option<u64>,
     /// Size of a request in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = numbers::whole(1..=LARGEST_MESSAGE))]
     pub(super) request_bytes: u32,
     /// Size of a response in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = numbers::whole(1..=LARGEST_MESSAGE))]
     pub(super) response_bytes: u32,
     /// Let the other end send
     #[arg(long, conflicts_with = "requests")]
     pub(super) reverse: bool,
     /// Number of flows at the same time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = numbers::whole(1..=128_u32))]
     pub(super) parallel: u32,
     /// Time between two printed rows; 0s prints none
     #[arg(long, value_name = "TIME", default_value = "1s")]
@@ -102,11 +103,6 @@ impl Arguments {
             }
             (None, None, None) => Work::BulkFor { micros: micros(time) },
         };
-        if !work.is_sound() {
-            let wanted =
-                format_args!("expected 1 to {LARGEST_MESSAGE} bytes for a question and for an answer");
-            return Err(Failure::refused("--request-bytes, --response-bytes", wanted));
-        }
         let key = hopwise_host::random_key().map_err(|error| Failure::failed("draw a number", error))?;
         let id = key.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
         Ok(Plan { version: VERSION, id, flows: self.parallel, reverse: self.reverse, work })

@@ -24,6 +24,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
 use crate::failure::Failure;
+use crate::shell;
 
 /// Each node takes a namespace, a process of `ip`, and a route to every other one.
 const MOST: usize = 200;
@@ -83,13 +84,11 @@ pub(crate) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
 
 /// Refuses a user who may not make namespaces.
 pub(crate) fn check_user() -> Result<(), Failure> {
-    match geteuid().is_root() {
-        true => Ok(()),
-        false => Err(Failure::failed(
-            "make namespaces",
-            "only root may: begin the command with `sudo`; --world sim and hwsim take no root",
-        )),
-    }
+    let forbidden = |advice| {
+        let problem = format!("only root may; {advice}; --world sim and hwsim take no root");
+        Failure::failed("make namespaces", problem)
+    };
+    shell::as_root().map_or(Ok(()), |advice| Err(forbidden(advice)))
 }
 
 impl Stations {

@@ -7,6 +7,7 @@ use hopwise_agents::base_station::plan::{Ask, Mode, Model, Sender};
 use hopwise_lab::units::Time;
 
 use crate::failure::Failure;
+use crate::numbers;
 
 /// Print and draw when held ACKs are released during an outage, and how the sender's timer reacts
 #[derive(Args, Debug)]
@@ -50,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ON|OFF")]
     pub(super) frto: Option<Switch>,
     /// Segments that the sender has in flight (default: twice the ACKs)
-    #[arg(long)]
+    #[arg(long, value_parser = numbers::whole(0..=u32::MAX))]
     pub(super) window: Option<u32>,
     /// Print a JSON object: of the mode, or of all modes by name
     #[arg(long)]

@@ -200,13 +200,19 @@ impl LinkError {
         }
         self
     }
+
+    /// Returns whether the process lacks a right that the link takes.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, LinkError::System { error, .. } if error.kind() == io::ErrorKind::PermissionDenied)
+    }
 }
 
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::System { doing, device, error, takes } => {
-                write!(f, "{device}: {doing}: {error}")?;
+                // The kernel would have put a number there.
+                write!(f, "{}: {doing}: {error}", device.replace("%d", "N"))?;
                 match error.kind() {
                     io::ErrorKind::PermissionDenied => write!(f, " (it takes {takes})"),
                     io::ErrorKind::ResourceBusy => f.write_str(" (another process has it open)"),
@@ -240,5 +246,9 @@ mod tests {
         assert!(tun.ends_with(" (it takes CAP_NET_ADMIN)"), "{tun}");
         let raw = refused().taking("CAP_NET_ADMIN and CAP_NET_RAW").to_string();
         assert!(raw.ends_with(" (it takes CAP_NET_ADMIN and CAP_NET_RAW)"), "{raw}");
+        let busy = LinkError::system("create the TUN device", "hw0", io::ErrorKind::ResourceBusy);
+        assert!(refused().is_forbidden() && !busy.is_forbidden());
+        let of_many = LinkError::system("create the TUN device", "hw%d", io::ErrorKind::ResourceBusy);
+        assert!(of_many.to_string().starts_with("hwN: "), "{of_many}");
     }
 }

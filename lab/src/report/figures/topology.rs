@@ -37,7 +37,7 @@ pub(in super::super) fn figure_of(view: &View<'_>) -> Option<String> {
         );
     }
     svg.push_str("</svg>");
-    let reading = "What was run: the nodes at their places, in grey the links that carried data, and an arrow for each \
+    let reading = "The nodes at their places, in grey the links that carried data, and an arrow for each \
                    flow, as in the first run.";
     Some(figure("fig-topology", "The nodes and the flows", &svg, reading))
 }

@@ -7,6 +7,7 @@ use hopwise_lab::units::Time;
 
 use super::{MEMORY_MIB, place, program_in_guest, qemu};
 use crate::failure::Failure;
+use crate::numbers;
 
 /// A scenario with mac80211_hwsim: a virtual machine whose kernel has a simulated Wi-Fi radio for each node
 #[derive(Args, Debug)]
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH=VALUE")]
     pub(super) set: Vec<String>,
     /// Seed of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = numbers::seed)]
     pub(super) seed: u64,
     /// Arm whose settings apply, if arms change settings (default: the first arm)
     #[arg(long, value_name = "A")]
@@ -66,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     pub(super) limit: Option<Time>,
     /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY_MIB, value_parser = clap::value_parser!(u32).range(256..))]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY_MIB, value_parser = numbers::whole(256..=u32::MAX))]
     pub(super) memory: u32,
     /// Way in which qemu runs the guest: by the processor (kvm), emulated in real time (tcg) or in its own (counted),
     /// or by the first of these that works (auto)
