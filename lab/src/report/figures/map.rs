@@ -127,10 +127,10 @@ pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String 
     let key = |(kind, label)| format!("<span class=\"key\"><i class=\"swatch f-{kind}\"></i>{label}</span>");
     let kinds = [("rts", "RTS"), ("cts", "CTS"), ("data", "data"), ("ack", "MAC ACK"), ("lost", "collision")];
     let _ = write!(html, "<div class=\"legend\">{}</div>", kinds.map(key).concat());
-    let reading = "Grey lines are as wide as data frames were many in the stretches of the first run whose frames were \
-                   kept, and red rings count frames lost to others at their addressee. Played, the whole run goes by \
-                   in steps: a disc is as large as its node sent frames in that step, a red ring as frames were lost \
-                   there, and a node is as dark as its queue is full. A stretch plays every frame, slowly.";
+    let reading = "At rest the map sums up the stretches of the first run whose frames were kept. The more data frames \
+                   a link had, the wider its grey line. The more frames for a node were lost, the larger its red ring. \
+                   The whole run plays in steps: discs grow with what a node sent in a step, red rings with what was \
+                   lost there, and a node's colour with its queue. A stretch plays every frame, slowly.";
     figure(&format!("fig-map-{nth}"), "The air", &html, reading)
 }
 
