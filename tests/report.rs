@@ -251,8 +251,9 @@ fn a_narrow_screen_shows_every_verdict() {
     let file = folder.join("phone.html");
     let page = html(&bundle()).replace('&', "&amp;").replace('"', "&quot;");
     // A browser's own window is never as narrow.
-    let framed =
-        format!("<iframe width=390 height=800 scrolling=no srcdoc=\"{page}\"></iframe><script>{ON_A_PHONE}</script>");
+    let framed = format!(
+        "<iframe width=390 height=800 scrolling=no srcdoc=\"{page}\"></iframe><script>{ON_A_PHONE}</script>"
+    );
     std::fs::write(&file, framed).expect("a file");
     let Some(browser) = browser() else {
         println!("skipped: a report on a narrow screen: no chromium (on Debian: apt-get install chromium)");

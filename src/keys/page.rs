@@ -39,8 +39,8 @@ fn head(kind: FileKind) -> String {
         FileKind::Scenario => (
             "a scenario",
             "`run.duration` and `run.warmup` begin with the first flow. All other times at which something happens \
-             count from time 0 of the simulation. A run is one arm with one seed at one point; a trial is all runs. The \
-             [glossary](glossary.md) explains the terms; [agents](agents.md) lists the agents and their specs. \
+             count from time 0 of the simulation. A run is one arm with one seed at one point; a trial is all runs. \
+             The [glossary](glossary.md) explains the terms; [agents](agents.md) lists the agents and their specs. \
              `{ mean: 2s }` draws from an exponential distribution, `{ from: 1s, to: 3s }` from a uniform one. \
              `traffic[]` is an entry of the list `traffic`",
         ),

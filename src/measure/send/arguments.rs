@@ -39,7 +39,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "reverse", "parallel"])]
     pub(super) file: Option<PathBuf>,
     /// Number of requests to send one after another, each timed (default 10000; with --time: as many as fit)
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000", value_parser = numbers::whole(0..=u64::MAX))]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        default_missing_value = "10000",
+        value_parser = numbers::whole(0..=u64::MAX)
+    )]
     pub(super) requests: Option<u64>,
     /// Size of a request in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = numbers::whole(1..=LARGEST_MESSAGE))]
