@@ -130,12 +130,13 @@ fn a_list_in_brackets_is_shown_as_far_as_its_bracket() {
 
 #[test]
 fn a_file_that_may_not_be_read_says_by_whom() {
-    let said = words::unreadable(&std::io::ErrorKind::PermissionDenied.into());
+    let said =
+        words::unreadable(&std::io::ErrorKind::PermissionDenied.into(), Path::new("no-such-folder/a.yaml"));
     let uid = nix::unistd::geteuid();
     let who = nix::unistd::User::from_uid(uid).expect("users are known");
     let who = who.map_or(uid.to_string(), |user| user.name);
     assert!(said.starts_with(&format!("permission denied; this runs as user `{who}`, ")), "{said}");
-    let said = words::unreadable(&std::io::ErrorKind::NotFound.into());
+    let said = words::unreadable(&std::io::ErrorKind::NotFound.into(), Path::new("no-such-folder/a.yaml"));
     assert!(said.ends_with("; expected a YAML file"), "{said}");
 }
 
