@@ -2,5 +2,6 @@
 
 pub(crate) mod capture;
 pub(crate) mod doctor;
+mod pcapng;
 pub(crate) mod replay;
 pub(crate) mod trace;

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::ask;
 use crate::failure::Failure;
+use crate::inspect::pcapng::{INTERFACE, LONGEST, SECTION};
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::signals;
@@ -29,11 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Looks without anything new until the daemon is asked whether the capture goes on.
 const ASK_AFTER: u32 = 20;
 const PIECE: u64 = 64 << 10;
-/// Types of pcapng's blocks.
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-/// No block of a node's capture is longer.
-const LONGEST: usize = 1 << 20;
 
 /// Stream the capture of a running node in pcapng format, until Ctrl-C or until the reader goes
 #[derive(Args, Debug)]

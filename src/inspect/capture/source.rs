@@ -14,12 +14,9 @@ use pcap_file::pcapng::{Block, PcapNgParser};
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::failure::Failure;
+use crate::inspect::pcapng::Kind;
 
-const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// The magic numbers of classic captures, in both orders of bytes and with both units of time.
-const CLASSIC: [[u8; 4]; 4] =
-    [[0xa1, 0xb2, 0xc3, 0xd4], [0xd4, 0xc3, 0xb2, 0xa1], [0xa1, 0xb2, 0x3c, 0x4d], [0x4d, 0x3c, 0xb2, 0xa1]];
-/// No block of a capture is longer.
+/// No block of a capture is longer, whoever wrote it.
 const LONGEST: usize = 4 << 20;
 const FIRST_READ: usize = 64 << 10;
 const NANOS: u128 = 1_000_000_000;
@@ -143,17 +140,15 @@ impl Source {
             frames: 0,
             is_cut_off: false,
         };
-        while source.until < SECTION.len() && source.fill()? {}
-        let begin = &source.buffer[..source.until.min(SECTION.len())];
-        let problem = if begin.is_empty() {
-            "it is empty: expected a capture in pcapng"
-        } else if CLASSIC.iter().any(|magic| begin == magic) {
-            "it is a classic pcap, without names and reasons: expected a capture in pcapng, of a node or of --capture \
-             (`editcap -F pcapng` makes one without reasons)"
-        } else if begin == SECTION {
-            return Ok(source);
-        } else {
-            "it is no capture: expected one in pcapng"
+        while source.until < 4 && source.fill()? {}
+        let problem = match Kind::of(&source.buffer[..source.until]) {
+            Kind::Pcapng => return Ok(source),
+            Kind::Empty => "it is empty: expected a capture in pcapng",
+            Kind::Classic => {
+                "it is a classic pcap, without names and reasons: expected a capture in pcapng, of a node or of \
+                 --capture (`editcap -F pcapng` makes one without reasons)"
+            }
+            Kind::Other => "it is no capture: expected one in pcapng",
         };
         Err(refused(&problem))
     }

@@ -7,14 +7,9 @@ use std::path::Path;
 use hopwise_core::tcp::decisions::{BLOCK_TYPE, LONGEST_BLOCK};
 
 use crate::failure::Failure;
+use crate::inspect::pcapng::{Kind, LONGEST, PACKET, SECTION};
 
-const SECTION: u32 = 0x0a0d_0d0a;
-const PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// The magic numbers of classic captures, in this machine's order of bytes or the other.
-const CLASSIC: [u32; 4] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1];
-/// No packet of a capture is longer, with its comments.
-const LONGEST_PACKET: usize = 1 << 20;
 
 /// A block, as far as it matters here.
 pub(super) enum Block<'a> {
@@ -96,15 +91,14 @@ impl Blocks {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        let number = u32::from_le_bytes(begin);
-        let problem = match filled {
-            0 => "it is empty",
-            4 if number == SECTION => {
+        let problem = match Kind::of(&begin[..filled]) {
+            Kind::Empty => "it is empty",
+            Kind::Pcapng => {
                 self.input.seek_relative(-4).map_err(|error| error.to_string())?;
                 return Ok(());
             }
-            4 if CLASSIC.contains(&number) => "it is a classic pcap, which has no decisions",
-            _ => "it is no capture",
+            Kind::Classic => "it is a classic pcap, which has no decisions",
+            Kind::Other => "it is no capture",
         };
         Err(format!("{problem}: expected a capture that Hopwise wrote, in pcapng"))
     }
@@ -122,7 +116,7 @@ impl Blocks {
         let damaged = || Stop::End(End::Damaged(begins));
         let body = len.checked_sub(12).filter(|body| body.is_multiple_of(4)).ok_or_else(damaged)?;
         let longest = match kind {
-            PACKET => LONGEST_PACKET,
+            PACKET => LONGEST,
             BLOCK_TYPE => LONGEST_BLOCK,
             _ => 0,
         };
@@ -159,7 +153,7 @@ impl Blocks {
             return Err(damaged());
         }
         let len = self.number(to_four(len)) as usize;
-        let rest = len.checked_sub(16).filter(|rest| *rest <= LONGEST_PACKET).ok_or_else(damaged)?;
+        let rest = len.checked_sub(16).filter(|rest| *rest <= LONGEST).ok_or_else(damaged)?;
         self.read_body(rest)?;
         if self.word()? as usize != len {
             return Err(damaged());

@@ -11,6 +11,7 @@ mod lane;
 mod outbox;
 pub(crate) mod rank;
 pub(crate) mod rates;
+pub(crate) mod room;
 pub(crate) mod searches;
 pub(crate) mod shares;
 #[cfg(test)]

@@ -10,10 +10,8 @@ use hopwise_core::{Instant, LinkId};
 use super::messages::rrep_ack;
 use super::settings::Settings;
 use super::{Aodvv2, Cx, Via};
+use crate::on_demand::room::{MOST_NEIGHBOURS as MOST, Standing, gives_way};
 use crate::rfc5444::Message;
-
-/// The largest number of known neighbours.
-const MOST: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -42,6 +40,17 @@ struct Neighbour {
     watched: Option<Watch>,
     /// It has not answered a probe yet.
     owes_life: bool,
+}
+
+impl Neighbour {
+    fn standing(&self) -> Standing {
+        match self.state {
+            _ if self.watched.is_some() => Standing::InUse,
+            State::Heard => Standing::Heard,
+            State::Blacklisted(_) => Standing::Blacklisted,
+            State::Confirmed => Standing::Confirmed,
+        }
+    }
 }
 
 /// A next hop in use, which is probed.
@@ -75,16 +84,10 @@ impl Neighbours {
         }
     }
 
-    /// Removes the neighbour that was silent for longest, among those that were only heard. If there is none, a
-    /// blacklisted one goes, then a confirmed one, and next hops in use go last. A stranger can make up and confirm as
-    /// many addresses as there is room for, and these must not keep neighbours out.
+    /// A neighbour whose acknowledgement is awaited stays.
     fn give_up_oldest(&mut self) -> bool {
-        let place = |known: &Neighbour| {
-            let is_confirmed = known.state == State::Confirmed;
-            (known.watched.is_some(), is_confirmed, known.state != State::Heard, known.heard)
-        };
         let settled = self.0.iter().filter(|(_, known)| known.awaited.is_none());
-        let oldest = settled.min_by_key(|(_, known)| place(known)).map(|(address, _)| *address);
+        let oldest = gives_way(settled.map(|(from, known)| (*from, known.standing(), known.heard)));
         oldest.is_some_and(|oldest| self.0.remove(&oldest).is_some())
     }
 

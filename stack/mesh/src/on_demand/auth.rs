@@ -14,6 +14,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::key::Key;
+use super::room::MOST_NEIGHBOURS;
 
 /// One or two keys: the first signs, both are accepted, so that a network can change its key while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +87,6 @@ pub(crate) struct Auth {
     heard: BTreeMap<Ipv4Addr, Heard>,
 }
 
-/// The largest number of neighbours whose time stamps are kept.
-const MOST_SENDERS: usize = 4_096;
 /// The largest number of packets that may overtake one, and the longest delay of an overtaken one, in nanoseconds.
 const MOST_RECENT: usize = 64;
 const LATEST: u64 = 500_000_000;
@@ -243,7 +242,7 @@ impl Auth {
     /// the stamps of that start.
     pub(crate) fn remember(&mut self, signed: &[u64], heard: &[(Ipv4Addr, u64)]) {
         signed.iter().for_each(|stamp| self.signed.add(*stamp));
-        for (from, stamp) in heard.iter().take(MOST_SENDERS) {
+        for (from, stamp) in heard.iter().take(MOST_NEIGHBOURS) {
             let known = Heard { floor: stamp.saturating_add(1), recent: BTreeSet::from([*stamp]) };
             self.heard.insert(*from, known);
         }
@@ -258,7 +257,7 @@ impl Auth {
         if self.heard.get(&from).is_some_and(|heard| is_ahead(clock, heard.floor, most)) {
             self.heard.remove(&from);
         }
-        let has_room = self.heard.len() < MOST_SENDERS || self.heard.contains_key(&from);
+        let has_room = self.heard.len() < MOST_NEIGHBOURS || self.heard.contains_key(&from);
         is_near && has_room && self.heard.entry(from).or_default().is_new(stamp)
     }
 }

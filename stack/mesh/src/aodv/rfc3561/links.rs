@@ -9,9 +9,7 @@ use hopwise_core::{Instant, LinkId};
 use super::super::settings::Settings;
 use super::{Aodv, Via};
 use crate::on_demand::OnDemand;
-
-/// The largest number of entries in each table. Beyond it an older one makes room: strangers can make addresses up.
-const MOST: usize = 4_096;
+use crate::on_demand::room::{MOST_NEIGHBOURS as MOST, Standing, gives_way};
 
 /// A neighbour that sent a hello, or should send one.
 #[derive(Clone, Copy, Debug)]
@@ -62,11 +60,12 @@ impl Links {
         (known.link, known.until, known.heard) = (via.link, now + life, now);
     }
 
-    /// Removes the neighbour that was silent for longest, if possible among those that no data goes to. The silence of
-    /// a next hop in use would otherwise go unnoticed.
     fn give_up_oldest(&mut self, now: Instant) {
-        let place = |known: &Neighbour| (known.used_until > now, known.heard);
-        let oldest = self.neighbours.iter().min_by_key(|(_, known)| place(known)).map(|(from, _)| *from);
+        let place = |(from, known): (&Ipv4Addr, &Neighbour)| {
+            let standing = if known.used_until > now { Standing::InUse } else { Standing::Heard };
+            (*from, standing, known.heard)
+        };
+        let oldest = gives_way(self.neighbours.iter().map(place));
         oldest.and_then(|oldest| self.neighbours.remove(&oldest));
     }
 
