@@ -46,11 +46,7 @@ impl StationOffer {
     pub fn tell(&mut self, facts: impl FnOnce() -> Vec<LinkFacts>) {
         while let Ok(reader) = accept_with(&self.listener, FLAGS) {
             let Ok(peer) = socket_peercred(&reader) else { continue };
-            self.readers.push((reader, peer.uid.as_raw()));
-            if self.readers.len() > MOST_READERS {
-                let users: Vec<_> = self.readers.iter().map(|(_, user)| *user).collect();
-                self.readers.remove(goes(&users));
-            }
+            self.seat(reader, peer.uid.as_raw());
         }
         if self.readers.is_empty() {
             return;
@@ -62,6 +58,15 @@ impl StationOffer {
             let sent = send(reader, &told, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
             sent.is_ok() || sent == Err(Errno::AGAIN)
         });
+    }
+
+    /// Gives a reader of that user a place. If there is none left, one of the readers loses its own.
+    fn seat(&mut self, reader: OwnedFd, user: u32) {
+        self.readers.push((reader, user));
+        if self.readers.len() > MOST_READERS {
+            let users: Vec<_> = self.readers.iter().map(|(_, user)| *user).collect();
+            self.readers.remove(goes(&users));
+        }
     }
 }
 
@@ -117,6 +122,7 @@ mod tests {
     use std::time::Duration;
 
     use hopwise_core::StationAddress;
+    use rustix::net::socketpair;
 
     use super::*;
 
@@ -156,6 +162,25 @@ mod tests {
         assert_eq!(goes(&[7, 7, 7, 7, 7, 7, 7, 7, 0]), 7);
         assert_eq!(goes(&[7, 7, 7, 7, 7, 7, 7, 0, 7]), 8);
         assert_eq!(goes(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 8, "the newest, where all have one");
+
+        let mut offer =
+            StationOffer::open(&format!("greed{}", std::process::id())).expect("the name is free");
+        let mut seat = |user| {
+            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None);
+            let (reader, other) = pair.expect("two sockets");
+            offer.seat(reader, user);
+            OfferReader(other)
+        };
+        let greedy: Vec<_> = (0..=MOST_READERS).map(|_| seat(7)).collect();
+        let other = seat(0);
+        let more: Vec<_> = (0..MOST_READERS).map(|_| seat(7)).collect();
+        offer.tell(|| vec![facts(1)]);
+        let is_told =
+            |reader: &OfferReader| matches!(reader.read(Instant::ZERO), Ok(Some(told)) if told.len() == 1);
+        assert!(is_told(&other));
+        let told: Vec<_> = greedy.iter().chain(&more).map(is_told).collect();
+        assert_eq!(told.iter().filter(|is_told| **is_told).count(), MOST_READERS - 1);
+        assert!(told[..MOST_READERS - 1].iter().all(|is_told| *is_told), "the first ones keep their places");
     }
 
     #[test]
