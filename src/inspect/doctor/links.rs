@@ -1,5 +1,6 @@
 //! Checks of the links that a configuration names.
 
+use std::io;
 use std::process::Command;
 
 use hopwise_host::Raw;
@@ -168,18 +169,23 @@ pub(super) fn offloads_in(text: &str) -> Vec<(&'static str, &'static str)> {
 /// The kernel knows nothing of our connections and would reset them. An nft table prevents that. It is removed with the
 /// node, but older versions left it behind when they were killed.
 fn reset(system: &System, link: &Link) -> Finding {
-    let (name, table) = (&link.name, Raw::table_of(&link.name));
-    let Ok(output) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {
-        return Finding::failure(
+    let name = &link.name;
+    match Raw::has_table(name) {
+        Ok(has_table) => guarded(system, name, has_table),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::failure(
             KERNEL_RST,
             format!("{name}: the kernel will reset its connections, since nft is missing"),
             "apt-get install nftables",
-        );
-    };
-    if String::from_utf8_lossy(&output.stderr).contains("not permitted") {
-        return Finding::skipped(KERNEL_RST, format!("{name}: only root may ask nft"));
+        ),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Finding::skipped(KERNEL_RST, format!("{name}: only root may ask nft"))
+        }
+        Err(error) => Finding::failure(
+            KERNEL_RST,
+            format!("{name}: nft lists no tables: {error}"),
+            "`nft list tables` has to answer",
+        ),
     }
-    guarded(system, name, output.status.success())
 }
 
 pub(super) const KERNEL_RST: &str = "kernel-rst";

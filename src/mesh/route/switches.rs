@@ -3,6 +3,7 @@
 //! Each switch is set on the interfaces of the mesh. Other interfaces forward and accept no more than before.
 
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 
 use hopwise_core::ip::Prefix;
@@ -38,7 +39,7 @@ impl Forwarding {
                 Failure::failed("open the file of the kernel's old switches", problem)
             })?;
         let mesh: Vec<_> = config.interfaces.iter().chain([&config.tun]).map(String::as_str).collect();
-        let fence = fence(&config.tun, &mesh, &config.serves);
+        let fence = fence(&config.tun, &mesh, &config.serves)?;
         let mut forwarding =
             Forwarding { switches: opened, of_served: Vec::new(), network: config.network, fence };
         let switches = &mut forwarding.switches;
@@ -83,8 +84,17 @@ impl Forwarding {
     }
 }
 
-/// A machine without nft routes as well as one with it.
-fn fence(tun: &str, mesh: &[&str], served: &[Ipv4Addr]) -> Option<Fence> {
-    let set = Fence::set(tun, mesh, served);
-    set.inspect_err(|error| tracing::warn!(%error, "nft (package nftables) sets no rules: {OPEN}")).ok()
+/// A machine without nft routes as well as one with it. An nft that does not answer may be there in a moment: the start
+/// fails, before any switch is changed.
+fn fence(tun: &str, mesh: &[&str], served: &[Ipv4Addr]) -> Result<Option<Fence>, Failure> {
+    match Fence::set(tun, mesh, served) {
+        Ok(fence) => Ok(Some(fence)),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err(Failure::failed("keep what comes in from the mesh there", error))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "nft (package nftables) sets no rules: {OPEN}");
+            Ok(None)
+        }
+    }
 }

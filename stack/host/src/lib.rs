@@ -36,6 +36,7 @@ mod pcap;
 mod poller;
 mod raw;
 pub mod routing;
+mod running;
 mod shards;
 mod stack;
 mod stream;

@@ -95,6 +95,8 @@ impl Forward {
         let rules =
             QueueRules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
         let untracked = Untracked::set(config);
+        let untracked = untracked
+            .map_err(failed(&config.wire, "keep connection tracking from packets that were kept"))?;
         for (device, _, anew) in &sides {
             if untracked.as_ref().is_some_and(|untracked| untracked.device == **device) {
                 anew.set_mark(untracked::MARK).map_err(failed(device, "mark packets"))?;

@@ -5,19 +5,23 @@
 //! command nft. Both programs run with this thread's ambient capabilities alone, unless this thread is root. They
 //! ignore the signals that end a daemon: a service manager may send these to each process, and we still need the table
 //! then.
+//!
+//! An nft that does not answer is ended, and the error says so ([`io::ErrorKind::TimedOut`]). No table is left then:
+//! nft makes a table whole or not at all, and the kernel removes one whose owner was ended.
 
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::poller::wait_to_read;
+use crate::running::{Running, WITHIN, memory, run, silent, whole};
 
-/// The limit for nft's reply; a healthy nft replies at once.
-const WITHIN: Duration = Duration::from_secs(3);
+/// The program, as errors name it.
+const NAME: &str = "nft (package nftables)";
 /// Attempts while a table's owner, left by a killed process, is still ending.
 const TRIES: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -26,8 +30,10 @@ pub(crate) const DEAF: &str = "trap '' HUP INT QUIT TERM;";
 
 #[derive(Debug)]
 pub(crate) struct OwnedTable {
-    nft: Child,
-    holder: Child,
+    nft: Running,
+    /// What nft complains about.
+    complaints: File,
+    holder: Running,
     /// When it closes, by us or at our end, the holder ends, and nft with it.
     input: Option<ChildStdin>,
 }
@@ -41,79 +47,82 @@ impl OwnedTable {
         // Made before it is deleted, so that there is one to delete.
         while let Err(error) = nft(&format!("table {table} {{}}\ndelete table {table}\n")) {
             tries += 1;
-            if tries == TRIES || error.kind() == io::ErrorKind::NotFound {
+            if tries == TRIES || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::TimedOut) {
                 return Err(error);
             }
             thread::sleep(BETWEEN_TRIES);
         }
         // One line, because nft runs each line as a step of its own.
         let script = format!("table {table} {{ flags owner; {chains}}}\nlist table {table}\n");
-        let mut holder = Command::new("sh")
-            .args(["-c", &format!("{DEAF} printf %s \"$1\"; read -r _"), "sh", &script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            // A terminal stops and ends the daemon alone.
-            .process_group(0)
-            .spawn()?;
-        let (input, script) = (holder.stdin.take(), holder.stdout.take());
+        let mut made = OwnedTable::start(&script)?;
+        match made.hear(&format!("table {table}")) {
+            Ok(()) => Ok(made),
+            Err(error) => Err(made.give_up(error)),
+        }
+    }
+
+    fn start(script: &str) -> io::Result<OwnedTable> {
+        let complaints = memory()?;
+        let mut holder = Command::new("sh");
+        holder.args(["-c", &format!("{DEAF} printf %s \"$1\"; read -r _"), "sh", script]);
+        holder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut holder = Running::start(&mut holder)?;
+        let (input, script) = (holder.child.stdin.take(), holder.child.stdout.take());
         let script = script.map_or_else(Stdio::null, Stdio::from);
         let mut nft = Command::new("sh");
-        nft.args(["-c", &format!("{DEAF} exec nft -i")]).process_group(0);
-        nft.stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let nft = nft.spawn().inspect_err(|_| {
-            // Without nft the holder's next line has no reader.
-            let _ = holder.kill();
-            let _ = holder.wait();
-        })?;
-        let mut table_of_ours = OwnedTable { nft, holder, input };
-        if table_of_ours.hears(&format!("table {table}")) {
-            Ok(table_of_ours)
-        } else {
-            Err(table_of_ours.problem())
-        }
+        nft.args(["-c", &format!("{DEAF} exec nft -i")]);
+        nft.stdin(script).stdout(Stdio::piped()).stderr(complaints.try_clone()?);
+        // Without nft the holder's next line has no reader.
+        let nft = Running::start(&mut nft).inspect_err(|_| holder.kill())?;
+        Ok(OwnedTable { nft, complaints, holder, input })
     }
 
-    /// Returns whether nft lists the table that it should have made.
-    fn hears(&mut self, wanted: &str) -> bool {
-        let Some(output) = &mut self.nft.stdout else { return false };
+    /// Waits until nft lists the table that it should have made.
+    fn hear(&mut self, wanted: &str) -> io::Result<()> {
+        let Some(output) = &mut self.nft.child.stdout else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let (mut said, mut buffer) = (String::new(), [0; 4096]);
         while !said.contains(wanted) {
-            if wait_to_read(output.as_fd(), WITHIN).is_err() {
-                return false;
-            }
-            match output.read(&mut buffer) {
-                Ok(bytes @ 1..) => said.push_str(&String::from_utf8_lossy(&buffer[..bytes])),
-                _ => return false,
+            wait_to_read(output.as_fd(), WITHIN)?;
+            match output.read(&mut buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                bytes => said.push_str(&String::from_utf8_lossy(&buffer[..bytes])),
             }
         }
-        true
+        Ok(())
     }
 
-    /// The error that nft prints instead.
-    fn problem(mut self) -> io::Error {
+    /// The error that nft prints instead of the table, or that it does not answer.
+    fn give_up(mut self, error: io::Error) -> io::Error {
         drop(self.input.take());
-        let mut said = String::new();
-        if let Some(mut errors) = self.nft.stderr.take()
-            && let Err(error) = errors.read_to_string(&mut said)
-        {
-            return error;
+        if error.kind() == io::ErrorKind::TimedOut || self.nft.end_within(WITHIN).is_err() {
+            self.nft.kill();
+            self.holder.kill();
+            return silent(NAME, WITHIN);
         }
-        let first = said.lines().next().unwrap_or("it does not answer");
-        io::Error::new(kind_of(&said), format!("nft (package nftables): {first}"))
+        match whole(&mut self.complaints) {
+            Ok(said) => {
+                let error = failure(&said);
+                io::Error::new(error.kind(), format!("{NAME}: {error}"))
+            }
+            Err(error) => error,
+        }
     }
 
     /// Returns whether the table still exists.
     pub(crate) fn stands(&mut self) -> bool {
-        matches!(self.nft.try_wait(), Ok(None))
+        matches!(self.nft.child.try_wait(), Ok(None))
     }
 }
 
 impl Drop for OwnedTable {
     fn drop(&mut self) {
         drop(self.input.take());
-        let _ = self.holder.wait();
-        let _ = self.nft.wait();
+        for process in [&mut self.holder, &mut self.nft] {
+            if process.end_within(WITHIN).is_err() {
+                process.kill();
+                tracing::warn!("{NAME} does not end: its table may still be there");
+            }
+        }
     }
 }
 
@@ -147,7 +156,7 @@ pub(crate) fn tables() -> io::Result<String> {
 }
 
 fn listed<'a>(what: impl IntoIterator<Item = &'a str>) -> io::Result<String> {
-    let done = Command::new("nft").arg("list").args(what).stdin(Stdio::null()).output()?;
+    let done = run(Command::new("nft").arg("list").args(what), "")?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
@@ -156,15 +165,8 @@ fn listed<'a>(what: impl IntoIterator<Item = &'a str>) -> io::Result<String> {
 
 /// Runs a program with `script` on its standard input. If it fails, the first line of its standard error is the error.
 pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
-    let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut input) = running.stdin.take() {
-        input.write_all(script.as_bytes())?;
-    }
-    let done = running.wait_with_output()?;
-    if done.status.success() {
-        return Ok(());
-    }
-    Err(failure(&done.stderr))
+    let done = run(program, script)?;
+    if done.status.success() { Ok(()) } else { Err(failure(&done.stderr)) }
 }
 
 fn failure(said: &[u8]) -> io::Error {

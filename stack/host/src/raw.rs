@@ -16,6 +16,7 @@ mod resolution;
 pub(crate) mod socket;
 pub(crate) mod tag;
 
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::frames::{EthernetHeader, FrameLog, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::name_lock;
+use crate::nft;
 use crate::observer::Direction;
 use crate::tun::check_ip;
 use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
@@ -123,6 +125,12 @@ impl Raw {
     /// The nft table that keeps the kernel quiet while a device is open, and for a moment after its user was killed.
     pub fn table_of(device: &str) -> String {
         guard::table_name(device)
+    }
+
+    /// Returns whether nft lists that table.
+    pub fn has_table(device: &str) -> io::Result<bool> {
+        let table = format!("table inet {}", guard::table_name(device));
+        Ok(nft::tables()?.lines().any(|line| line == table))
     }
 
     /// The name that /proc/net/unix shows, after an `@`, as long as a device has a user.

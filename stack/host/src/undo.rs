@@ -4,29 +4,25 @@
 //! killed.
 
 use std::io::{self, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 use crate::nft::DEAF;
+use crate::running::{Running, WITHIN};
 
 #[derive(Debug)]
 pub(crate) struct Undo {
-    shell: Child,
+    shell: Running,
     input: Option<ChildStdin>,
 }
 
 impl Undo {
     /// Runs the script when this is dropped, in the namespaces of the caller of `by`.
     pub(crate) fn by(script: &str) -> io::Result<Undo> {
-        let mut shell = Command::new("sh")
-            .args(["-c", &format!("{DEAF} read -r _ && {{ {script}; }}")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Signals of a terminal to us must not reach the shell.
-            .process_group(0)
-            .spawn()?;
-        let input = shell.stdin.take();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{DEAF} read -r _ && {{ {script}; }}")]);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut shell = Running::start(&mut shell)?;
+        let input = shell.child.stdin.take();
         Ok(Undo { shell, input })
     }
 }
@@ -34,7 +30,7 @@ impl Undo {
 impl Drop for Undo {
     fn drop(&mut self) {
         let written = self.input.take().map(|mut input| input.write_all(b"now\n"));
-        let done = self.shell.wait();
+        let done = self.shell.end_within(WITHIN);
         let is_done = matches!(written, Some(Ok(()))) && done.is_ok_and(|status| status.success());
         if !is_done {
             tracing::warn!("what was changed in the system stays until the next start");
@@ -52,7 +48,7 @@ mod tests {
         let script = format!("echo done > {}", path.display());
         let mut killed = Undo::by(&script).expect("there is a shell");
         drop(killed.input.take());
-        killed.shell.wait().expect("it ends");
+        killed.shell.end_within(WITHIN).expect("it ends");
         assert!(!path.exists());
         drop(killed);
         drop(Undo::by(&script).expect("there is a shell"));

@@ -1,9 +1,13 @@
 //! Packets from the mesh stay there: the daemon's machine leads them to none of its other devices.
 
+use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::{AODV, Mesh, PORT, Signal, address, can_run, until, within_patience};
+use super::{AODV, HOPWISE, Mesh, PORT, Signal, address, can_run, until, within_patience};
 
 const ON_THE_WIRE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 const SERVED: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
@@ -59,8 +63,63 @@ fn a_host_on_the_wire_hears_nothing_from_the_mesh_but_what_is_for_a_served_addre
     for signal in [Signal::KILL, Signal::TERM] {
         mesh.end(0, signal);
         within_patience(until(|| !tables(&mesh).contains("hopwise_mesh")));
-        let _ = std::fs::remove_file(mesh.folder.join("log0"));
+        let _ = fs::remove_file(mesh.folder.join("log0"));
         mesh.start_with(0, std::slice::from_ref(&device), &format!("serves: [{SERVED}]\n"));
         assert!(tables(&mesh).contains("table ip hopwise_mesh_hopwise0"), "{}", tables(&mesh));
+    }
+}
+
+/// Starts a daemon that finds this script when it looks for nft.
+fn with_nft(mesh: &Mesh, node: usize, device: &str, script: &str) -> Child {
+    let folder = mesh.folder.join(format!("nft{node}"));
+    fs::create_dir(&folder).expect("the folder can be written");
+    let nft = folder.join("nft");
+    let script = format!("#!/bin/sh\ncd '{}'\n{script}\n", folder.display());
+    fs::write(&nft, script).expect("the folder can be written");
+    // The daemon and what it starts belong to another user.
+    [&nft, &folder].into_iter().for_each(|path| {
+        fs::set_permissions(path, Permissions::from_mode(0o777)).expect("our own file");
+    });
+    let config = folder.join("route.yaml");
+    let (address, state) = (address(node), folder.join("state"));
+    let text = format!(
+        "address: {address}\nnetwork: 10.77.0.0/24\ninterfaces: [{device}]\nstate: {}\nrouting: {AODV}\n",
+        state.display()
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = mesh.nodes[node].command(&[HOPWISE, "route", &config.to_string_lossy()]);
+    command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().expect("ip netns exec runs")
+}
+
+#[test]
+fn a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind() {
+    let test = "a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let mesh = Mesh::new(test, 3, AODV);
+    let hangs = "sleep 10000 & echo $$ $! >> processes; wait";
+    let owner_hangs = format!("test \"$1\" != -i || {{ {hangs}; }}");
+    let devices = [mesh.join(0, 1), mesh.join(1, 2)];
+    let daemons =
+        [(0, with_nft(&mesh, 0, &devices[0], hangs)), (2, with_nft(&mesh, 2, &devices[1], &owner_hangs))];
+    for (node, daemon) in daemons {
+        let ended = daemon.wait_with_output().expect("it ran");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        let wanted = ["keep what comes in from the mesh there", "gave no answer within 10 s, and was ended"];
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{said}");
+        let processes = fs::read_to_string(mesh.folder.join(format!("nft{node}/processes")));
+        let processes = processes.expect("it was asked");
+        for id in processes.split_whitespace() {
+            within_patience(until(|| !Path::new("/proc").join(id).exists()));
+        }
+        let device = &devices[node / 2];
+        let links = mesh.nodes[node].output(&["ip", "-o", "link"]);
+        assert!(!String::from_utf8_lossy(&links.stdout).contains("hopwise0"));
+        let forwards = format!("/proc/sys/net/ipv4/conf/{device}/forwarding");
+        assert_eq!(mesh.nodes[node].output(&["cat", &forwards]).stdout, b"0\n");
     }
 }

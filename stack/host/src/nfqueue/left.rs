@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::rules::{CHAIN_OF, IPTABLES, TABLE_OF, remove};
 use crate::nft::tables;
+use crate::running::run;
 
 /// The queues of this namespace that programs have, one a line, by their numbers.
 const QUEUES: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
@@ -20,11 +21,12 @@ pub fn left_queues() -> io::Result<BTreeSet<u16>> {
     let mut left: BTreeSet<u16> = named(&tables()?, TABLE_OF).collect();
     for program in IPTABLES {
         // Without a table's name it lists those alone that are in use.
-        let listed = Command::new(format!("{program}-save")).stdin(Stdio::null()).output();
-        // A program that is missing has set no rules.
-        let listed =
-            listed.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
-        left.extend(named(&listed, CHAIN_OF));
+        match run(&mut Command::new(format!("{program}-save")), "") {
+            Ok(done) => left.extend(named(&String::from_utf8_lossy(&done.stdout), CHAIN_OF)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+            // A program that is missing has set no rules.
+            Err(_) => {}
+        }
     }
     left.retain(|queue| !is_used(&used, *queue));
     Ok(left)

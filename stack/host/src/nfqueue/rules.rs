@@ -7,13 +7,14 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use hopwise_core::ip::Prefix;
 
 use super::standing::{Chain, INET, IPV4, IPV6, Standing};
 use super::{ForwardConfig, family};
 use crate::nft::{feed, nft, tables};
+use crate::running::run;
 use crate::undo::Undo;
 
 #[derive(Debug)]
@@ -38,10 +39,14 @@ impl QueueRules {
         let table = table(config.queue);
         let undo = match nft(&with_nft(config)) {
             Ok(()) => Undo::by(&format!("nft delete table inet {table}")),
+            Err(of_nft) if of_nft.kind() == io::ErrorKind::TimedOut => return Err(of_nft),
             Err(of_nft) => {
                 let before = tables()?;
-                let tried = with_iptables(config);
-                tried.map_err(|error| io::Error::new(error.kind(), format!("nft: {of_nft}; {error}")))?;
+                with_iptables(config).map_err(|error| {
+                    // One version of IP may have its rules already.
+                    IPTABLES.iter().for_each(|program| clear(program, config.queue));
+                    io::Error::new(error.kind(), format!("nft: {of_nft}; {error}"))
+                })?;
                 let cleared: String =
                     IPTABLES.iter().map(|program| clearing(program, config.queue)).collect();
                 Undo::by(&format!("{cleared}{}true", removing_made(&before)))
@@ -169,10 +174,8 @@ pub(super) fn remove(queue: u16) {
 }
 
 fn clear(program: &str, queue: u16) {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &clearing(program, queue)]).stdout(Stdio::null()).stderr(Stdio::null());
     // A missing program has set no rules.
-    let _ = shell.status();
+    let _ = run(Command::new("sh").args(["-c", &clearing(program, queue)]), "");
 }
 
 fn restore(program: &str, script: &str) -> io::Result<()> {

@@ -23,20 +23,23 @@ pub(super) struct Untracked {
 }
 
 impl Untracked {
-    /// `None` if neither interface translates addresses, as far as nft lists.
-    pub(super) fn set(config: &ForwardConfig) -> Option<Untracked> {
-        let rules = Ruleset::read()
-            .inspect_err(|error| {
+    /// `None` if neither interface translates addresses, as far as nft lists. An nft that does not answer is an error.
+    pub(super) fn set(config: &ForwardConfig) -> io::Result<Option<Untracked>> {
+        let rules = match Ruleset::read() {
+            Ok(rules) => rules,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+            Err(error) => {
                 tracing::warn!(%error, "rules of the router that translate addresses could not be listed");
-            })
-            .ok()?;
-        let device = other_side(config, &rules)?.to_owned();
-        let made = OwnedTable::set(&format!("inet {TABLE}{}", config.queue), &chain(&device));
-        match made {
-            Ok(table) => Some(Untracked { device, _table: table }),
+                return Ok(None);
+            }
+        };
+        let Some(device) = other_side(config, &rules).map(str::to_owned) else { return Ok(None) };
+        match OwnedTable::set(&format!("inet {TABLE}{}", config.queue), &chain(&device)) {
+            Ok(table) => Ok(Some(Untracked { device, _table: table })),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
             Err(error) => {
                 say_wrong_port(&device, &error);
-                None
+                Ok(None)
             }
         }
     }
