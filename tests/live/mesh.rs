@@ -302,4 +302,9 @@ fn daemon_killed(test: &str, routing: &'static str) {
 
     mesh.end(1, Signal::TERM);
     assert_eq!(mesh.routes(1), "", "routes are removed at the end");
+    // The log is made anew at each start.
+    mesh.start(1, &line);
+    assert!(mesh.log(1).contains("goes on from"), "{}", mesh.log(1));
+    assert!(!mesh.log(1).contains("asks and answers from then on"), "{}", mesh.log(1));
+    Mesh::transfer(&mut mesh.connect(0, 2).expect("a way at once"), 1 << 20);
 }

@@ -105,7 +105,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result
     }
     let ended = daemon.serve();
     drop(service);
-    daemon.mark();
+    daemon.mark_end();
     if has_trial && ended.is_ok() {
         talk::say(&Says::Routed(daemon.counts()))?;
     }
@@ -213,7 +213,6 @@ impl Daemon {
             self.obey();
             self.wait().map_err(system)?;
             if self.ready.contains(&ENDS) {
-                self.mark();
                 tracing::info!("ends");
                 return Ok(());
             }
@@ -227,6 +226,13 @@ impl Daemon {
         let protocol = self.driver.machine_mut().protocol();
         let heard = protocol.heard_stamps();
         self.state.mark(protocol.number(), &protocol.signed_stamps(), &heard);
+    }
+
+    /// Nothing is sent after this.
+    fn mark_end(&mut self) {
+        let protocol = self.driver.machine_mut().protocol();
+        let (heard, numbers) = (protocol.heard_stamps(), protocol.numbers());
+        self.state.mark_end(protocol.number(), &protocol.signed_stamps(), &heard, &numbers);
     }
 
     /// A device with the name of a lost one has none of its sockets, routes and switches.

@@ -13,7 +13,7 @@ use hopwise_mesh::{Keys, OnDemand, Trust, first_stamp};
 use super::config::{self, Config};
 use super::keys::KeyFile;
 use super::speaks::Birth;
-use super::state::{Kept, kept, left, text_of};
+use super::state::{Kept, kept, left, text_of, text_of_numbers};
 use super::status::{Known, Neighbours};
 use crate::daemon::fuzzing::each;
 use crate::daemon::reader::Found;
@@ -53,14 +53,17 @@ pub fn keys(text: String, mode: u32) -> Result<Keys, String> {
 /// The state file of an earlier start that ended at `marked`; it is `now`. The numbers that a daemon goes on from are
 /// kept over one more start.
 pub fn state(text: &str, [marked, rest, now]: [Duration; 3], wall: u64) {
-    let Kept { number, stamps, heard } = kept(text);
+    let Kept { number, stamps, heard, numbers } = kept(text);
     assert!(left(marked, rest, now) <= rest);
     let stamp = first_stamp(wall, &stamps);
-    let written = text_of(number, &[stamp], &heard);
+    let of_numbers = text_of_numbers(&numbers);
+    let written = text_of(number, &[stamp], &heard) + &of_numbers;
     let again = kept(&written);
     assert_eq!(
         (again.number.is_some(), &again.stamps[..], again.heard),
         (number.is_some(), &[stamp][..], heard),
         "{written}"
     );
+    // A node with more of them than a file has room for writes none.
+    assert!(again.numbers == numbers || of_numbers.is_empty(), "{written}");
 }

@@ -4,6 +4,9 @@
 //! A line `number N` is its last sequence number, a line `stamp N` the last time stamp that it signed. More such
 //! lines are stamps that it left behind when its clock jumped. A number alone, from older daemons, is the first of
 //! these. A line `heard ADDRESS N` is the newest time stamp of a neighbour.
+//!
+//! A daemon that ends in order also leaves the numbers of nodes: a line `of ADDRESS N` for each, and `numbers COUNT` as
+//! the last line. They are gone from the file as soon as a daemon has it. One that was killed would go on from old ones.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -14,7 +17,10 @@ use std::time::{Duration, SystemTime};
 use hopwise_host::own_file::open_own;
 
 /// A larger file is no state file.
-const LARGEST: u64 = 1 << 18;
+const LARGEST: u64 = 1 << 20;
+
+/// More numbers of nodes than these would not fit. A node with more loses them.
+const MOST_NUMBERS: usize = 16_384;
 
 /// More than a node's number grows between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
@@ -28,6 +34,8 @@ pub(super) struct Kept {
     pub(super) stamps: Vec<u64>,
     /// The newest time stamps of neighbours.
     pub(super) heard: Vec<(Ipv4Addr, u64)>,
+    /// The numbers of nodes, of a daemon that ended in order.
+    pub(super) numbers: Vec<(Ipv4Addr, u32)>,
 }
 
 #[derive(Debug)]
@@ -41,8 +49,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Reads what is there, and makes the file anew with the same text. A file that is not our own stays, and
-    /// nothing is remembered.
+    /// Reads what is there, and makes the file anew with the same text but for the numbers of nodes. A file that is not
+    /// our own stays, and nothing is remembered.
     pub(super) fn open(path: &Path) -> State {
         let opened = open_own(path, OpenOptions::new().read(true));
         let is_free = opened.as_ref().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |_| true);
@@ -62,7 +70,7 @@ impl State {
         {
             text.clear();
         }
-        let file = crate::daemon::state::write(path, &text);
+        let file = crate::daemon::state::write(path, &without_numbers(&text));
         let file =
             file.inspect_err(|error| tracing::debug!(path = %path.display(), %error, "not marked")).ok();
         State { path: path.to_owned(), file, text, marked }
@@ -80,9 +88,23 @@ impl State {
 
     /// Writes the time of this node's last routing, and its numbers.
     pub(super) fn mark(&self, number: Option<u16>, stamps: &[u64], heard: &[(Ipv4Addr, u64)]) {
-        let text = text_of(number, stamps, heard);
+        self.write(&text_of(number, stamps, heard));
+    }
+
+    /// Does so for the last time: nothing is sent after this.
+    pub(super) fn mark_end(
+        &self,
+        number: Option<u16>,
+        stamps: &[u64],
+        heard: &[(Ipv4Addr, u64)],
+        numbers: &[(Ipv4Addr, u32)],
+    ) {
+        self.write(&(text_of(number, stamps, heard) + &text_of_numbers(numbers)));
+    }
+
+    fn write(&self, text: &str) {
         let Some(file) = &self.file else { return };
-        if let Err(error) = crate::daemon::state::rewrite(file, &text) {
+        if let Err(error) = crate::daemon::state::rewrite(file, text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
         }
     }
@@ -93,6 +115,33 @@ pub(super) fn text_of(number: Option<u16>, stamps: &[u64], heard: &[(Ipv4Addr, u
     let stamps = stamps.iter().map(|stamp| format!("stamp {stamp}\n"));
     let heard = heard.iter().map(|(from, stamp)| format!("heard {from} {stamp}\n"));
     number.into_iter().chain(stamps).chain(heard).collect()
+}
+
+const OF: &str = "of ";
+const COUNT: &str = "numbers ";
+
+pub(super) fn text_of_numbers(numbers: &[(Ipv4Addr, u32)]) -> String {
+    if numbers.is_empty() || numbers.len() > MOST_NUMBERS {
+        return String::new();
+    }
+    let rows = numbers.iter().map(|(node, number)| format!("{OF}{node} {number}\n"));
+    rows.chain([format!("{COUNT}{}\n", numbers.len())]).collect()
+}
+
+fn without_numbers(text: &str) -> String {
+    let others = text.split_inclusive('\n').filter(|line| !line.starts_with(OF) && !line.starts_with(COUNT));
+    others.collect()
+}
+
+/// None, unless all are there: a full disk may have taken a part.
+fn numbers(text: &str) -> Vec<(Ipv4Addr, u32)> {
+    let row = |line: &str| {
+        let (node, number) = line.strip_prefix(OF)?.split_once(' ')?;
+        Some((node.parse().ok()?, number.parse().ok()?))
+    };
+    let count = text.lines().next_back().and_then(|line| line.strip_prefix(COUNT)?.parse().ok());
+    let numbers: Vec<_> = text.lines().filter_map(row).collect();
+    if count == Some(numbers.len()) { numbers } else { Vec::new() }
 }
 
 pub(super) fn kept(text: &str) -> Kept {
@@ -107,6 +156,7 @@ pub(super) fn kept(text: &str) -> Kept {
         number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)),
         stamps: stamps.collect(),
         heard: heard.collect(),
+        numbers: numbers(text),
     }
 }
 
@@ -131,7 +181,8 @@ mod tests {
             ("stamp 18446744073709551615\n", None, &[u64::MAX]),
             ("number x\nstamp -1\n", None, &[]),
         ] {
-            assert_eq!(kept(text), Kept { number, stamps: stamps.to_vec(), heard: Vec::new() }, "{text:?}");
+            let expected = Kept { number, stamps: stamps.to_vec(), ..Kept::default() };
+            assert_eq!(kept(text), expected, "{text:?}");
         }
         let text = "stamp 5\nheard 10.0.0.2 7\nheard 10.0.0 7\nheard 10.0.0.3\nheard 10.0.0.4 -1\n";
         assert_eq!(kept(text).heard, [(Ipv4Addr::new(10, 0, 0, 2), 7)]);
@@ -146,12 +197,35 @@ mod tests {
             let heard = vec![(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u64::MAX)];
             state.mark(number, &[9, 12], &heard);
             state = State::open(&path);
-            let kept =
-                Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamps: vec![9, 12], heard };
+            let number = number.map(|number| number + NUMBERS_AHEAD);
+            let kept = Kept { number, stamps: vec![9, 12], heard, numbers: Vec::new() };
             assert_eq!(state.read(), kept);
             assert!(state.marked.is_some());
         }
         fs::remove_file(&path).expect("it was marked");
+    }
+
+    #[test]
+    fn the_numbers_of_an_orderly_end_are_there_for_one_start_and_all_or_none() {
+        let path = std::env::temp_dir().join(format!("hopwise-state-end-{}", std::process::id()));
+        let numbers = [(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u32::MAX)];
+        let ended = State::open(&path);
+        ended.mark_end(None, &[9], &[], &numbers);
+        let next = State::open(&path);
+        assert_eq!((next.read().numbers, next.read().stamps), (numbers.to_vec(), vec![9]));
+        let killed = State::open(&path);
+        assert_eq!(killed.read(), Kept { stamps: vec![9], ..Kept::default() });
+        fs::remove_file(&path).expect("it was marked");
+
+        let whole = text_of_numbers(&numbers);
+        assert_eq!(kept(&whole).numbers, numbers);
+        for len in 0..whole.len() - 1 {
+            assert!(kept(&whole[..len]).numbers.is_empty(), "{}", &whole[..len]);
+        }
+        assert!(kept(&(whole + "heard 10.0.0.2 7\n")).numbers.is_empty(), "a part of an older text follows");
+        let many: Vec<_> = (0..=MOST_NUMBERS).map(|_| numbers[0]).collect();
+        assert_eq!(text_of_numbers(&many), "");
+        assert!(text_of_numbers(&many[1..]).len() < 1 << 19);
     }
 
     #[test]

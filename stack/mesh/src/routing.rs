@@ -1,7 +1,7 @@
 //! The seam between the node and a routing protocol: the protocol's inputs, and the orders that it may give.
 
 use std::fmt::{self, Debug, Formatter};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
@@ -185,6 +185,15 @@ pub trait Routing: Debug + Send {
     fn path(&self, peer: IpAddr) -> Path;
     /// Counters for results: discoveries and route failures.
     fn counts(&self) -> (u64, u64);
+    /// The sequence numbers from which a later start may go on, each with its node. They hold only if nothing is sent
+    /// after this call. Protocols that lose nothing by a restart have none.
+    fn numbers(&self) -> Vec<(Ipv4Addr, u32)> {
+        Vec::new()
+    }
+    /// Goes on from the numbers of an earlier start. Returns whether that spares the wait of a node that lost them.
+    fn go_on_from(&mut self, _now: Instant, _numbers: &[(Ipv4Addr, u32)]) -> bool {
+        false
+    }
 }
 
 impl Debug for Cx<'_> {

@@ -40,9 +40,9 @@ impl Daemon {
         let forwarding = Forwarding::begin(&config)?;
         let seed = draw_seed()?;
         let state = State::open(&config.state);
-        let Kept { number: kept, stamps, heard } = state.read();
+        let Kept { number: kept, stamps, heard, numbers } = state.read();
         let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
-        let wakes_at = wakes_at(kept, rest);
+        let rest = if kept.is_some() { Duration::ZERO } else { rest };
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
         let trust = Trust { network: Some(config.network), mtu, keys };
         let mut protocol = config.speaks.router(Birth {
@@ -51,10 +51,11 @@ impl Daemon {
             seq: kept.unwrap_or(0),
             seed,
             counter: first_stamp(wall(), &stamps),
-            wakes_at,
+            wakes_at: Instant::ZERO + rest,
             trust: trust.clone(),
         });
         protocol.remember_stamps(&stamps, &heard);
+        say_rest(kept, protocol.go_on_from(Instant::ZERO, &numbers), rest);
         links.push(Box::new(tun));
         let driver = drive(&config, protocol, links)?.with_clock(clock);
         Ok(Daemon {
@@ -108,15 +109,15 @@ fn draw_seed() -> Result<u64, Failure> {
     Ok(u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]))
 }
 
-/// The instant from which on the node asks and answers.
-fn wakes_at(kept: Option<u16>, rest: Duration) -> Instant {
-    let wakes_at = Instant::ZERO + if kept.is_some() { Duration::ZERO } else { rest };
+fn say_rest(kept: Option<u16>, has_numbers: bool, rest: Duration) {
     if let Some(seq) = kept {
         tracing::info!(seq, "this node has routed before, and goes on from that number");
-    } else if wakes_at > Instant::ZERO {
-        tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
+    } else if has_numbers {
+        tracing::info!("this node has routed before, ended in order, and goes on from its numbers");
+    } else if !rest.is_zero() {
+        let at = Instant::ZERO + rest;
+        tracing::info!(%at, "this node has routed before: it asks and answers from then on");
     }
-    wakes_at
 }
 
 /// A driver of the protocol over its interfaces, and the TUN device as the last link.

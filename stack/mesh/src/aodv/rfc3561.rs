@@ -5,7 +5,8 @@
 //! believed whatever its number, and the number is raised. A RREP's lifetime is capped by the time for which numbers
 //! are remembered. Each of them prevents a loop or a black hole, and costs a discovery at most. Also, the wait after a
 //! reboot (§6.13) is put off by three DELETE_PERIODs at most. Otherwise a stranger's packets would keep a node silent
-//! for ever.
+//! for ever. A node that ended in order has not lost its numbers, and goes on from them without a wait. All its routes
+//! are given up then, as if their links had broken.
 
 mod discovery;
 mod errors;
@@ -369,6 +370,28 @@ impl Routing for Aodv {
 
     fn counts(&self) -> (u64, u64) {
         (self.desk.discoveries, self.desk.failures)
+    }
+
+    /// Its own number, and those of destinations as they are once their routes are given up.
+    fn numbers(&self) -> Vec<(Ipv4Addr, u32)> {
+        let of = |(dst, route): (Ipv4Addr, &Route)| Some((dst, route.number_when_given_up()?));
+        std::iter::once((self.desk.own, self.seq)).chain(self.table.iter().filter_map(of)).collect()
+    }
+
+    fn go_on_from(&mut self, now: Instant, numbers: &[(Ipv4Addr, u32)]) -> bool {
+        for (node, seq) in numbers {
+            if *node == self.desk.own {
+                // Each request takes one of both, so no request has had a higher id.
+                (self.seq, self.request_id) = (*seq, *seq);
+            } else {
+                self.table.remember(now, *node, *seq);
+            }
+        }
+        let has_own = numbers.iter().any(|(node, _)| *node == self.desk.own);
+        if has_own {
+            (self.wakes_at, self.wakes_by) = (now, now);
+        }
+        has_own
     }
 }
 

@@ -71,9 +71,30 @@ impl Route {
         self.state == State::Valid
     }
 
-    /// Returns whether no route to the destination was ever known.
+    /// Returns whether nothing was ever known of the destination.
     fn is_wish(&self) -> bool {
-        self.state == State::Invalid && self.next_hop.is_unspecified()
+        self.state == State::Invalid && self.next_hop.is_unspecified() && self.seq.is_none()
+    }
+
+    /// No route, with what is remembered of the destination.
+    fn none(seq: Option<u32>, until: Instant, brought_by: Option<Ipv4Addr>) -> Route {
+        Route {
+            state: State::Invalid,
+            seq,
+            hops: 0,
+            link: LinkId(0),
+            next_hop: Ipv4Addr::UNSPECIFIED,
+            precursors: Vec::new(),
+            lives_until: until,
+            last_rerr: Instant::ZERO,
+            is_ours: false,
+            reported_hops: None,
+            brought_by,
+        }
+    }
+
+    pub(super) fn number_when_given_up(&self) -> Option<u32> {
+        self.seq.map(|seq| if self.is_valid() { seq.wrapping_add(1) } else { seq })
     }
 
     pub(super) fn usable_hops(&self) -> Option<u8> {
@@ -180,19 +201,7 @@ impl Table {
         let Offer { seq, hops, link, next_hop, lives_until } = *offer;
         self.routes.insert(
             dst,
-            Route {
-                state: State::Valid,
-                seq,
-                hops,
-                link,
-                next_hop,
-                precursors: Vec::new(),
-                lives_until,
-                last_rerr: Instant::ZERO,
-                is_ours: false,
-                reported_hops: None,
-                brought_by: by,
-            },
+            Route { state: State::Valid, hops, link, next_hop, ..Route::none(seq, lives_until, by) },
         );
         Taken::Yes
     }
@@ -215,22 +224,17 @@ impl Table {
             }
         } else if self.shares.has_room(self.routes.len(), None) {
             self.shares.add(None);
-            self.routes.insert(
-                dst,
-                Route {
-                    state: State::Invalid,
-                    seq: None,
-                    hops: 0,
-                    link: LinkId(0),
-                    next_hop: Ipv4Addr::UNSPECIFIED,
-                    precursors: Vec::new(),
-                    lives_until: until,
-                    last_rerr: Instant::ZERO,
-                    is_ours: true,
-                    reported_hops: None,
-                    brought_by: None,
-                },
-            );
+            let wish = Route { is_ours: true, ..Route::none(None, until, None) };
+            self.routes.insert(dst, wish);
+        }
+    }
+
+    /// Adds the number of a destination without a route, as an earlier start knew it. There is room: that start had as
+    /// many.
+    pub(super) fn remember(&mut self, now: Instant, dst: Ipv4Addr, seq: u32) {
+        let by = Some(dst);
+        if self.routes.insert(dst, Route::none(Some(seq), now + self.remembers, by)).is_none() {
+            self.shares.add(by);
         }
     }
 

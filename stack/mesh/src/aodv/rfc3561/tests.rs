@@ -171,6 +171,51 @@ fn a_node_that_starts_again_answers_nobody_until_its_old_routes_are_forgotten() 
     assert_eq!(net.delivered.len(), 2, "{}", net.log);
 }
 
+#[test]
+fn a_node_that_ended_in_order_answers_at_once_and_believes_no_old_number() {
+    let mut net = Net::chain(3, &settings());
+    net.send(0, 2);
+    net.run_for(seconds(1));
+    net.restart(1);
+    net.log.clear();
+    for _ in 0..2 {
+        net.send(0, 2);
+        net.run_for(seconds(1));
+    }
+    assert!(net.log.contains(" 1 to 0: RREP"), "{}", net.log);
+    assert_eq!(net.delivered.len(), 2, "the packet on the old route is lost\n{}", net.log);
+
+    let mut before = Alone::new(settings());
+    before.reply(2, 9, 5, 3);
+    before.reply(2, 8, 7, 3);
+    before.router.lose(before.now, LINK, address(2));
+    before.reply(3, 9, 6, 3);
+    let numbers = before.router.numbers();
+    assert!(numbers.contains(&(address(9), 7)) && numbers.contains(&(address(8), 8)), "{numbers:?}");
+    let mut after = Alone::new(settings());
+    assert!(!after.router.go_on_from(after.now, &[(address(9), 7)]), "its own number is not there");
+    assert!(after.router.go_on_from(after.now, &numbers));
+    after.reply(2, 9, 6, 1);
+    assert_eq!(after.next(9), None, "a node that may route through here has that number");
+    after.reply(2, 9, 7, 1);
+    assert_eq!(after.next(9), Some(address(2)));
+}
+
+#[test]
+fn a_request_after_an_orderly_end_is_not_taken_for_an_old_one() {
+    let mut net = Net::chain(3, &settings());
+    for to in [2, 1] {
+        net.send(0, to);
+        net.run_for(seconds(1));
+    }
+    net.restart(0);
+    net.log.clear();
+    net.send(0, 2);
+    // The time of two rings. A third one would have a new id in any case.
+    net.run_for(Duration::from_millis(500));
+    assert_eq!(net.delivered.len(), 3, "{}", net.log);
+}
+
 fn network() -> Prefix {
     "10.0.0.0/15".parse().expect("a network")
 }

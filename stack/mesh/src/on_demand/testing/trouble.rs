@@ -42,7 +42,13 @@ impl Net {
                     5 if a != b => self.connect_one_way(a, b),
                     6 | 7 => self.cut(a, b),
                     8 if self.below(6) == 0 => self.isolate(a),
-                    9 if self.below(6) == 0 => self.reboot(a),
+                    9 if self.below(6) == 0 => {
+                        if a % 2 == 0 {
+                            self.reboot(a)
+                        } else {
+                            self.restart(a)
+                        }
+                    }
                     _ => {}
                 }
             }
