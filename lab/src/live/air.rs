@@ -96,6 +96,7 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
+    world.set_more(Outside::poll_beside);
     world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use hopwise_air::Arp;
-use hopwise_air::dcf::{MacConfig, RateControl};
+use hopwise_air::dcf::RateControl;
 use hopwise_air::medium::Radio;
-use hopwise_air::phy::Phy;
 use serde_json::Value;
 
 use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::RunConfig;
 use super::{
-    Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
+    Prepared, Read, channel, check, flows, gateway, made_by, nodes, radio, reach, routing, rules, settings,
 };
-use crate::located::{Refusal, YamlPath, one_of};
+use crate::located::{Refusal, YamlPath};
 use crate::routing::RoutingConfig;
 use crate::sim::{Plan, RoutingPlan, certificate_hash};
 use crate::version;
@@ -80,30 +79,21 @@ impl Armed {
         let Read { document, file } = &*self.read;
         routing::check(document, &self.routing, nodes)?;
         let RunConfig { duration, warmup, .. } = &file.run;
-        let phy = Phy::named(&file.radio.profile).ok_or_else(|| {
-            let at = YamlPath::root().key("radio").key("profile");
-            let (wrong, names) = (&file.radio.profile, Phy::names().collect::<Vec<_>>());
-            document.refuse(&at, format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
-        })?;
+        let phy = radio::read(document, file)?;
         let channel = channel::read(document, file, nodes, &phy)?;
-        let radio = Radio::default();
+        let powers = Radio::default();
         let slowest = match file.radio.rate.0 {
             RateControl::Fixed => phy.data,
-            RateControl::Arf => phy.basic,
+            RateControl::Arf => phy.rates().next().unwrap_or(phy.basic),
         };
         Ok(Plan {
             positions: nodes.positions.clone(),
             tracks: nodes.tracks.clone(),
             wires: nodes.wires.clone(),
             phy,
-            radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, slowest)),
+            radio: channel.noise_w.map_or(powers, |noise_w| powers.over_noise(noise_w, slowest)),
             channel,
-            mac: MacConfig {
-                rules: file.mac.rules.0,
-                rts_threshold: file.radio.rts_threshold.0,
-                rate: file.radio.rate.0,
-                ..MacConfig::default()
-            },
+            mac: radio::mac(&phy, file),
             arp: if file.radio.arp { Arp::Asked } else { Arp::Known },
             queue_packets: file.radio.queue_packets as usize,
             when_full: file.radio.when_full.0,

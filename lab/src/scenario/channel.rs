@@ -50,7 +50,7 @@ pub(super) fn read(
 fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Option<f64>, Box<Refusal>> {
     let Some(dbm) = config.noise_dbm else { return Ok(None) };
     let at = YamlPath::root().key("channel").key("noise_dbm");
-    if phy.coding != Coding::ErpOfdm {
+    if matches!(phy.coding, Coding::Dsss { .. }) {
         let problem = format!("no curves for `{}`", phy.name);
         let paths = [at, YamlPath::root().key("radio").key("profile")];
         return Err(document.refuse_key_among(&paths, problem, "an OFDM profile, such as ofdm-24mbps"));

@@ -4,7 +4,7 @@ mod effect;
 mod live;
 mod traffic;
 
-pub(super) use effect::arms_over_matrix;
+pub(super) use effect::{arms_over_matrix, varies};
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::{DEFAULT_RECEIVER, DEFAULT_SENDERS, DEFAULT_SHADOWS, Kind};
 use hopwise_agents::spec::{

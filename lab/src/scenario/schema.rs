@@ -3,18 +3,16 @@
 
 mod arms;
 mod claims;
+mod radio;
 mod run;
 mod traffic;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hopwise_air::dcf::{MacRules, RateControl};
-use hopwise_air::phy::Phy;
-use hopwise_mesh::WhenFull;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use hopwise_air::dcf::MacRules;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
@@ -24,6 +22,7 @@ use crate::words::{Word, Words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
 pub use claims::{Bound, Claim, Measure, Over};
+pub(super) use radio::{OrOff, RadioConfig};
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
 
@@ -180,94 +179,6 @@ pub(super) struct Wired {
     pub(super) queue_packets: Option<u32>,
 }
 
-/// 802.11 radio of every node.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RadioConfig {
-    /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
-    /// preamble. Control frames and broadcasts have 1 Mbit/s, with `-short` 2, with OFDM 6. OFDM is ERP-OFDM with slots
-    /// of 20 µs.
-    #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
-    pub(super) profile: String,
-    /// Largest number of packets in the interface queue, including the one that the radio is sending (default 50).
-    /// World netns needs at least 3.
-    #[schemars(extend("x-range" = "2 or more"))]
-    pub(super) queue_packets: u32,
-    /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
-    #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
-    pub(super) rts_threshold: Threshold,
-    /// Behaviour of a full interface queue (default drop).
-    pub(super) when_full: Word<WhenFull>,
-    /// Rate control of data frames (default fixed).
-    pub(super) rate: Word<RateControl>,
-    /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: nodes know all link addresses).
-    /// In worlds netns and hwsim they always do.
-    pub(super) arp: bool,
-}
-
-impl Default for RadioConfig {
-    fn default() -> RadioConfig {
-        RadioConfig {
-            profile: "dsss-2mbps".to_owned(),
-            queue_packets: 50,
-            rts_threshold: Threshold(Some(0)),
-            when_full: Word(WhenFull::Drop),
-            rate: Word(RateControl::Fixed),
-            arp: false,
-        }
-    }
-}
-
-/// dot11RTSThreshold's range.
-const LARGEST_THRESHOLD: u32 = 65_536;
-
-/// Packet size from which RTS/CTS precedes the data, in bytes; `off`: never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Threshold(pub(super) Option<u32>);
-
-impl<'de> Deserialize<'de> for Threshold {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Threshold, D::Error> {
-        // YAML 1.1 reads `off` as false.
-        match serde_yaml::Value::deserialize(from)? {
-            serde_yaml::Value::Bool(false) => Ok(Threshold(None)),
-            serde_yaml::Value::String(text) if text == "off" => Ok(Threshold(None)),
-            serde_yaml::Value::Number(number) => number
-                .as_u64()
-                .and_then(|bytes| u32::try_from(bytes).ok())
-                .filter(|bytes| *bytes <= LARGEST_THRESHOLD)
-                .map(|bytes| Threshold(Some(bytes)))
-                .ok_or_else(|| {
-                    de::Error::custom(format_args!(
-                        "`{number}`, expected 0 to {LARGEST_THRESHOLD} bytes, or off"
-                    ))
-                }),
-            _ => Err(de::Error::custom("wrong threshold, expected bytes, or off")),
-        }
-    }
-}
-
-impl Serialize for Threshold {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Some(bytes) => to.serialize_u32(bytes),
-            None => to.serialize_str("off"),
-        }
-    }
-}
-
-impl JsonSchema for Threshold {
-    fn schema_name() -> Cow<'static, str> {
-        "Threshold".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none.",
-            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": LARGEST_THRESHOLD }, { "enum": ["off", false] }],
-        })
-    }
-}
-
 /// Channel between the radios: path loss, fading, losses and outages.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -417,33 +328,6 @@ impl Default for GatewayConfig {
 pub(super) struct Mac {
     /// Rule set of the MAC (default standard).
     pub(super) rules: Word<MacRules>,
-}
-
-impl Words for RateControl {
-    const NAME: &'static str = "RateName";
-    const ABOUT: &'static str = "Rate control of data frames.";
-    const ALL: &'static [(&'static str, RateControl, &'static str)] = &[
-        ("fixed", RateControl::Fixed, "The profile's data rate."),
-        (
-            "arf",
-            RateControl::Arf,
-            "ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.",
-        ),
-    ];
-}
-
-impl Words for WhenFull {
-    const NAME: &'static str = "WhenFullName";
-    const ABOUT: &'static str = "Behaviour of a full interface queue.";
-    const ALL: &'static [(&'static str, WhenFull, &'static str)] = &[
-        ("drop", WhenFull::Drop, "The queue drops the packet."),
-        (
-            "hold",
-            WhenFull::Hold,
-            "Packets of the node itself, TCP and UDP, wait until there is room. Forwarded packets are dropped. Only in \
-             world sim.",
-        ),
-    ];
 }
 
 impl Words for MacRules {

@@ -65,6 +65,7 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
     let mut world = RadioWorld::new(air(plan, Framing::Packet, &address_of), hosts);
     world.set_loads(loads::of);
     world.set_queued_at(|host| host.node().queued_at());
+    world.set_more(Host::poll_beside);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

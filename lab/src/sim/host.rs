@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hopwise_air::More;
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::ConnId;
 use hopwise_core::trace::TraceEvent;
@@ -61,6 +62,27 @@ impl Host {
     pub(super) fn result(&self, now: Instant, index: u16) -> Option<EndResult> {
         let flow = self.flows().iter().find(|flow| flow.index == index)?;
         Some(flow.result(now, &self.node))
+    }
+
+    /// Takes a further packet for a neighbour, for which the radio has one already.
+    pub(super) fn poll_beside(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        more: &More,
+        out: &mut Vec<u8>,
+    ) -> Option<u64> {
+        let id = self.node.poll_beside(now, link, (more.to, more.bytes, more.held), out)?;
+        self.refill(now);
+        Some(id)
+    }
+
+    /// A packet has left the queue.
+    fn refill(&mut self, now: Instant) {
+        if let Some(gateway) = &mut self.gateway {
+            gateway.feed(&mut self.node, now);
+        }
+        self.programs.refill(now, &mut self.node);
     }
 
     fn find_next(&mut self) {
@@ -128,11 +150,8 @@ impl Machine for Host {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let transmit = self.node.poll_transmit(now, link, Payload::Inline, out);
-        if let (Some(gateway), true) = (&mut self.gateway, transmit.is_some()) {
-            gateway.feed(&mut self.node, now);
-        }
         if transmit.is_some() {
-            self.programs.refill(now, &mut self.node);
+            self.refill(now);
         }
         transmit
     }

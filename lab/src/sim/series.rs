@@ -265,6 +265,8 @@ impl<'a> Writer<'a> {
             FrameKind::Cts => "cts",
             FrameKind::Data => "data",
             FrameKind::Ack => "ack",
+            FrameKind::BlockAck => "block-ack",
+            FrameKind::BlockAckReq => "block-ack-request",
         };
         let to = if event.frame.to == EVERYONE { "all" } else { self.name(event.frame.to) };
         let who = format!("{}>{to}", self.name(event.sender));

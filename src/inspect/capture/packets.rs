@@ -28,6 +28,8 @@ pub(super) fn name(kind: FrameKind) -> &'static str {
         FrameKind::Rts => "RTS",
         FrameKind::Cts => "CTS",
         FrameKind::Ack => "MAC ACK",
+        FrameKind::BlockAck => "block ACK",
+        FrameKind::BlockAckReq => "block ACK request",
         FrameKind::Data => "data",
     }
 }
@@ -43,10 +45,12 @@ impl<'a> Air<'a> {
         if first & TYPE == DATA {
             return Some(FrameKind::Data);
         }
-        [FrameKind::Rts, FrameKind::Cts, FrameKind::Ack].into_iter().find(|kind| control(*kind) == first)
+        let of_control =
+            [FrameKind::Rts, FrameKind::Cts, FrameKind::Ack, FrameKind::BlockAck, FrameKind::BlockAckReq];
+        of_control.into_iter().find(|kind| control(*kind) == first)
     }
 
-    /// Frames without a sequence number are alike: RTS, CTS and ACK.
+    /// Frames without a sequence number are alike: RTS, CTS, ACK, and those of a block ACK.
     pub(super) fn is_numbered(self) -> bool {
         self.0[0] & TYPE != CONTROL
     }
@@ -60,9 +64,9 @@ impl<'a> Air<'a> {
         self.0.get(4..)?.first_chunk().copied()
     }
 
-    /// The address of its transmitter, which an RTS and a data frame have.
+    /// The address of its transmitter, which CTS and ACK do not have.
     pub(super) fn from(self) -> Option<[u8; 6]> {
-        let has_one = matches!(self.kind(), Some(FrameKind::Rts | FrameKind::Data));
+        let has_one = !matches!(self.kind(), None | Some(FrameKind::Cts | FrameKind::Ack));
         self.0.get(10..).filter(|_| has_one)?.first_chunk().copied()
     }
 

@@ -135,13 +135,19 @@ fn tries(phy: Phy, rules: MacRules, probes: &mut Vec<Probe>) {
     probes.push(about("mean backoff over 7 RTS".into(), "slots", slots, expected, 2.0));
 }
 
+/// The deviation from Bianchi's model that is allowed. It takes tries for independent of each other. In a crowd that is
+/// less true of short windows, from which a station that succeeded soon sends again.
+fn model_percent(phy: &Phy) -> f64 {
+    if phy.is_ht() { 5.0 } else { 3.0 }
+}
+
 fn saturation(phy: Phy, rules: MacRules, seconds: u64, probes: &mut Vec<Probe>) {
     for (mac, how) in [(with_rts(rules), "with RTS"), (without_rts(rules), "without")] {
         for stations in [1, 2, 5, 10, 20, 50] {
             let cell = Saturated::cell(phy, mac, stations, 1);
             let expected = model::saturation_kbps(&phy, &mac, stations);
             let name = format!("saturation {how}, {stations} stations");
-            probes.push(about(name, "kbit/s", cell.kbps(seconds), expected, 3.0));
+            probes.push(about(name, "kbit/s", cell.kbps(seconds), expected, model_percent(&phy)));
             if stations == 10 {
                 // Shares even out more slowly than the sum does.
                 let each = cell.kbps_each(10 * seconds);
@@ -216,6 +222,9 @@ fn capture(phy: &Phy, rules: MacRules) -> Expected {
     let radio = Radio::default();
     if rules == MacRules::Ns2 || radio.power_w(100.0) >= phy.data.sinr * radio.power_w(200.0) {
         Expected::AtLeast(0.9)
+    } else if phy.is_ht() {
+        // The near one's preamble alone comes through: a frame that begins at the other's end is understood.
+        Expected::AtLeast(0.45)
     } else {
         Expected::About { value: 0.5, percent: 10.0 }
     }
@@ -297,6 +306,18 @@ mod tests {
                 assert_eq!(expected("hidden stations without") == plain, is_plain, "{profile}");
                 assert_eq!(expected("links 0 and 2") == Some(Expected::AtMost(1.1)), is_plain, "{profile}");
             }
+        }
+    }
+
+    #[test]
+    fn stations_of_802_11n_pass() {
+        for profile in ["ht20-mcs0", "ht20-mcs7"] {
+            let probes = certify(Phy::named(profile).expect("a profile"), MacRules::Standard, 20);
+            let failed: Vec<_> = probes.iter().filter(|probe| !probe.is_passed()).collect();
+            for probe in &probes {
+                println!("{probe}");
+            }
+            assert!(failed.is_empty(), "{profile}: {failed:?}");
         }
     }
 

@@ -6,7 +6,7 @@
 mod curves;
 mod script;
 
-pub(crate) use curves::frame_error;
+pub(crate) use curves::{frame_error, intact};
 pub use script::{Change, LinkChange, Said, ScriptError};
 
 use crate::phy::Rate;
@@ -89,11 +89,13 @@ pub struct Channel {
 
 /// A frame that begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnAir {
+pub(crate) struct OnAir<'a> {
     pub(crate) now: u64,
     /// The length of the frame with header and FCS.
     pub(crate) bytes: u32,
     pub(crate) rate: Rate,
+    /// The lengths of an aggregate's parts, each with header and FCS; empty for a frame without parts.
+    pub(crate) mpdus: &'a [u32],
 }
 
 impl Channel {
@@ -176,7 +178,7 @@ impl Channel {
 }
 
 /// The least SNR at which a preamble is noticed.
-const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
+pub(crate) const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
 
 impl Radio {
     /// The radio over noise: each frame that can be noticed is sensed. Routes count on links that bring nine of ten

@@ -8,15 +8,20 @@
 //! arrives at the very instant when its backoff runs out: both send, and collide.
 //!
 //! [`MacRules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
-//! Not modelled: fragmentation, power saving, EDCA, A-MPDU and block ACKs, protection of OFDM from older stations,
-//! beacons.
+//! Stations of 802.11n follow EDCA's rules for best effort, and may send aggregates. Not modelled: fragmentation, power
+//! saving, ADDBA, protection of OFDM from older stations, beacons.
 
+mod aggregate;
 mod arf;
 mod backoff;
+mod block_ack;
 mod exchange;
 mod facts;
 mod fates;
+mod interference;
+mod mpdu;
 mod reception;
+mod recipient;
 mod station;
 mod stats;
 mod transmission;
@@ -24,6 +29,7 @@ mod written;
 
 pub use crate::frame::{EVERYONE, Frame, FrameKind};
 pub use crate::rules::MacRules;
+pub(crate) use aggregate::Room;
 pub use arf::RateControl;
 pub use stats::{FrameCounts, StationStats};
 
@@ -38,8 +44,7 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{Ending, FrameEvent, Loss};
 use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
-use crate::phy::{Phy, Rate};
-use crate::random::{Purpose, Stream};
+use crate::phy::{ACK_BYTES, Form, Phy, Rate};
 use crate::waits::QueueWaits;
 use station::{Service, Station, Wait};
 
@@ -56,6 +61,10 @@ pub struct MacConfig {
     pub long_retries: u8,
     /// The choice of a data frame's rate.
     pub rate: RateControl,
+    /// The most packets in one aggregate (A-MPDU), 2 to 64; `None` sends each in a frame of its own.
+    pub ampdu: Option<u8>,
+    /// Packets for aggregates are given up this long after they came; `None` repeats them without end.
+    pub lifetime_ns: Option<u64>,
 }
 
 impl Default for MacConfig {
@@ -66,17 +75,36 @@ impl Default for MacConfig {
             short_retries: 7,
             long_retries: 4,
             rate: RateControl::Fixed,
+            ampdu: None,
+            lifetime_ns: Some(LIFETIME_NS),
         }
     }
 }
+
+/// The default of dot11EDCATableMSDULifetime, 500 TU.
+const LIFETIME_NS: u64 = 512_000_000;
 
 /// The fate of a packet that a station was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum News {
     /// The packet of `from` has arrived at `to`.
-    Arrived { from: u32, to: u32, cast: Cast, rate: Rate, power_w: f64 },
-    /// The station has room again.
-    Done { station: u32, outcome: Outcome, rate: Rate, tries: u32 },
+    Arrived { from: u32, to: u32, number: u32, cast: Cast, rate: Rate, power_w: f64 },
+    /// The packet of `from` has come to `to`, and waits there for those before it. [`News::Arrived`] follows.
+    Kept { from: u32, to: u32, number: u32 },
+    /// The station may have room for more in its aggregate.
+    HasRoom { station: u32 },
+    /// The station is done with the packet of that number.
+    Done { station: u32, number: u32, outcome: Outcome, rate: Rate, tries: u32 },
+}
+
+/// A packet for a station that has room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub(crate) to: u32,
+    pub(crate) bytes: u32,
+    pub(crate) load: Load,
+    /// Since when it has waited, where that is known. Its wait ends with its first frame.
+    pub(crate) queued_at: Option<u64>,
 }
 
 /// The end of a packet at the radio that was given it.
@@ -94,6 +122,8 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Times {
     slot: u32,
+    /// The slots by which a backoff falls at the end of AIFS; DCF's falls by none at the end of DIFS.
+    slots_of_aifs: u32,
     sifs: u64,
     difs: u64,
     eifs: u64,
@@ -105,6 +135,8 @@ struct Times {
     ack_timeout: u64,
     /// The time that an RTS holds the medium if no frame follows it (`rules: standard`).
     rts_alone: u64,
+    /// The bytes of the longest A-MPDU at the profile's own rate.
+    longest_ampdu: u32,
 }
 
 #[derive(Debug)]
@@ -130,6 +162,8 @@ pub(crate) struct Dcf {
     /// While `seen` is kept: how each station's last frame was lost, if it was.
     losses: Vec<Option<Loss>>,
     endings: Vec<Ending>,
+    /// The numbers that a frame lets go up, for a moment.
+    released: Vec<u32>,
 }
 
 impl Dcf {
@@ -154,8 +188,7 @@ impl Dcf {
     ) -> Dcf {
         let medium = Medium::new(&radio, channel, positions, seed);
         let phy = phy.under(mac.rules);
-        let backoffs = |n| Stream::new(seed, n, Purpose::Backoff);
-        let stations = (0..as_u32(medium.stations())).map(|n| Station::new(&phy, mac.rules, backoffs(n)));
+        let stations = (0..as_u32(medium.stations())).map(|n| Station::new(&phy, mac.rules, (seed, n)));
         Dcf {
             times: times(&phy, mac.rules),
             stations: stations.collect(),
@@ -170,6 +203,7 @@ impl Dcf {
             seen: None,
             losses: vec![None; medium.stations()],
             endings: Vec::new(),
+            released: Vec::new(),
             phy,
             mac,
             radio,
@@ -196,23 +230,31 @@ impl Dcf {
         self.stations[station as usize].hears_all = hears_all;
     }
 
+    /// Returns whether packets for one station may leave in one frame.
+    pub(crate) fn is_aggregating(&self) -> bool {
+        self.mac.ampdu.is_some()
+    }
+
     #[inline]
     pub(crate) fn has_room(&self, station: u32) -> bool {
         self.stations[station as usize].service.is_none()
     }
 
-    /// Gives a packet to a station that has room. The caller keeps it until [`News::Done`].
+    /// Gives a packet as [`give`](Self::give) does, without its load and its wait.
     pub(crate) fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
-        self.offer_as(now, station, to, bytes, Load::Other);
+        self.give(now, station, Offered { to, bytes, load: Load::Other, queued_at: None });
     }
 
-    /// Gives a packet as [`offer`](Self::offer) does, with its load.
-    pub(crate) fn offer_as(&mut self, now: u64, station: u32, to: u32, bytes: u32, load: Load) {
+    /// Gives a packet to a station that has room, and returns its number. The caller keeps it until [`News::Done`].
+    pub(crate) fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
+        let Offered { to, bytes, load, queued_at } = offered;
         let n = station as usize;
+        let is_aggregated = self.mac.ampdu.is_some() && to != EVERYONE;
         assert!(self.stations[n].service.is_none(), "one frame in service");
         let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
-        let number = self.stations[n].next_number();
-        let rate = if to == EVERYONE { self.phy.basic } else { self.rate_to(n, to) };
+        let number =
+            if is_aggregated { self.add_mpdu(now, n, &offered) } else { self.stations[n].next_number() };
+        let rate = if to == EVERYONE { self.phy.slowest } else { self.rate_to(n, to) };
         self.stations[n].service = Some(Service {
             to,
             bytes,
@@ -223,18 +265,13 @@ impl Dcf {
             is_announced,
             is_cleared: false,
             has_left: false,
-            queued_at: NEVER,
+            queued_at: queued_at.filter(|_| !is_aggregated).unwrap_or(NEVER),
             unanswered: 0,
+            mpdus: u8::from(is_aggregated),
+            is_request: false,
         });
         self.contend_for_new(now, n);
-    }
-
-    /// Tells since when the packet that was just offered has waited. Its wait then ends with its first frame.
-    #[inline]
-    pub(crate) fn waits_since(&mut self, station: u32, queued_at: u64) {
-        if let Some(service) = &mut self.stations[station as usize].service {
-            service.queued_at = queued_at;
-        }
+        number
     }
 
     /// When the next event happens; `u64::MAX` without any.
@@ -317,6 +354,23 @@ impl Dcf {
         self.events
     }
 
+    /// The airtime of the ACK that a frame at this rate gets.
+    #[inline]
+    fn ack_ns(&self, rate: Rate) -> u64 {
+        match rate.form {
+            Form::Ht(_) => self.phy.airtime_ns(ACK_BYTES, rate.answer()),
+            Form::Legacy | Form::NonHt => self.times.ack,
+        }
+    }
+
+    /// The time of a frame before the first symbol of its content.
+    fn preamble_ns(&self, rate: Rate) -> u64 {
+        match rate.form {
+            Form::Ht(ht) => ht.preamble_ns(),
+            Form::Legacy | Form::NonHt => self.phy.start_ns(),
+        }
+    }
+
     fn wait(&mut self, n: usize, wait: Wait, until: u64) {
         self.stations[n].wait = wait;
         self.deadlines.set(n, until);
@@ -337,6 +391,7 @@ pub(crate) fn answer_timeout_ns(phy: &Phy, rules: MacRules, answer_ns: u64) -> u
 fn times(phy: &Phy, rules: MacRules) -> Times {
     Times {
         slot: u32::try_from(phy.slot_ns).unwrap_or(u32::MAX),
+        slots_of_aifs: u32::from(phy.is_ht()),
         sifs: phy.sifs_ns,
         difs: phy.difs_ns(),
         eifs: phy.eifs_ns(),
@@ -346,10 +401,13 @@ fn times(phy: &Phy, rules: MacRules) -> Times {
         cts_timeout: answer_timeout_ns(phy, rules, phy.cts_ns()),
         ack_timeout: answer_timeout_ns(phy, rules, phy.ack_ns()),
         // IEEE 802.11-2016 §10.3.2.4: 2 SIFS, a CTS, aRxPHYStartDelay, 2 slots.
+        longest_ampdu: mpdu::longest_ampdu(phy, phy.data),
         rts_alone: 2 * phy.sifs_ns + phy.cts_ns() + phy.start_ns() + 2 * phy.slot_ns,
     }
 }
 
+#[cfg(test)]
+mod ht_tests;
 #[cfg(test)]
 mod links_tests;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::airtime::Load;
 use crate::frames::Access;
-use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
+use crate::phy::{ACK_BYTES, BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
 /// The receiver of a frame that is for all stations.
 pub const EVERYONE: u32 = u32::MAX;
@@ -18,6 +18,10 @@ pub enum FrameKind {
     Data,
     /// The acknowledgement of a data frame.
     Ack,
+    /// The acknowledgement of an aggregate's packets, one by one.
+    BlockAck,
+    /// The request for a block ACK that did not come.
+    BlockAckReq,
 }
 
 /// A frame on the air.
@@ -35,7 +39,7 @@ pub struct Frame {
     pub rate: Rate,
     /// Bytes of the packet within; 0 for control frames.
     pub bytes: u32,
-    /// The number of the packet within, counted by its sender.
+    /// The number of the packet within, counted by its sender; of a block, the first.
     pub number: u32,
     /// The kind of the packet within; of a control frame, that of the packet which it serves.
     pub load: Load,
@@ -45,6 +49,10 @@ pub struct Frame {
     pub is_repeat: bool,
     /// Access to the medium; `None` for a frame that answers another.
     pub access: Option<Access>,
+    /// The packets within that a receiver acknowledges one by one; 0 without aggregation.
+    pub mpdus: u8,
+    /// The packets that a block ACK acknowledges, from `number` on.
+    pub bitmap: u64,
 }
 
 impl Frame {
@@ -54,6 +62,8 @@ impl Frame {
             FrameKind::Rts => RTS_BYTES,
             FrameKind::Cts => CTS_BYTES,
             FrameKind::Ack => ACK_BYTES,
+            FrameKind::BlockAck => BLOCK_ACK_BYTES,
+            FrameKind::BlockAckReq => BLOCK_ACK_REQ_BYTES,
             FrameKind::Data => self.bytes + phy.data_overhead,
         }
     }

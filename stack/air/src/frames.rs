@@ -39,6 +39,12 @@ impl Framing {
         }
     }
 
+    /// The longest packet whose payload has at most so many bytes.
+    pub(crate) fn with_header(self, payload: u32) -> usize {
+        let header = if self == Framing::Ethernet { ETHERNET_BYTES } else { 0 };
+        payload as usize + header
+    }
+
     /// The EtherType of a packet.
     pub(crate) fn ether_type(self, packet: &[u8]) -> u16 {
         match (self, packet) {
@@ -168,6 +174,8 @@ impl fmt::Display for FrameEvent {
             FrameKind::Cts => "cts",
             FrameKind::Data => "data",
             FrameKind::Ack => "ack",
+            FrameKind::BlockAck => "block-ack",
+            FrameKind::BlockAckReq => "block-ack-request",
         };
         let to = if self.frame.to == EVERYONE { "all".to_owned() } else { self.frame.to.to_string() };
         write!(

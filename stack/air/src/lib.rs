@@ -35,5 +35,6 @@ pub use outside::{Outside, Refused, name_of};
 pub use whole::Whole;
 pub use wire::WireConfig;
 pub use world::{
-    EndingSink, FrameSink, RadioNews, RadioSink, RadioWorld, StationConfig, TraceSink, WorldConfig,
+    EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, StationConfig, TraceSink,
+    WorldConfig,
 };

@@ -27,6 +27,8 @@ pub(crate) struct Link {
     pub(crate) is_decodable: bool,
     /// True if the header of its frames is understood, whatever happens to the rest.
     pub(crate) is_detectable: bool,
+    /// The parts of the frame at hand that chance spoils, from the lowest bit on.
+    pub(crate) lost: u64,
 }
 
 /// The place of a sender's links.
@@ -171,7 +173,7 @@ impl Medium {
     }
 
     /// The state of a link for a frame that begins; `None`: the frame does not arrive at all.
-    pub(crate) fn at(&mut self, link: usize, frame: &OnAir) -> Option<Link> {
+    pub(crate) fn at(&mut self, link: usize, frame: &OnAir<'_>) -> Option<Link> {
         let mut now = self.links[link];
         if self.channel.is_out(now.from, now.to, frame.now) {
             return None;
@@ -193,6 +195,17 @@ impl Medium {
                 now.is_detectable = true;
             }
             now.is_decodable &= luck.below(1_000_000) >= loss_ppm;
+            if !frame.mpdus.is_empty() {
+                let noise_w = self.channel.noise_w;
+                let is_lost = |bytes: &u32, luck: &mut Stream| {
+                    let error = noise_w.map_or(0.0, |w| frame_error(frame.rate, now.power_w / w, *bytes));
+                    luck.unit() < error || luck.below(1_000_000) < loss_ppm
+                };
+                let lost = frame.mpdus.iter().map(|bytes| is_lost(bytes, &mut luck));
+                now.lost = lost.zip(0..).fold(0, |lost, (is_lost, nth)| lost | u64::from(is_lost) << nth);
+                now.is_decodable = now.power_w >= self.radio.receive_w
+                    && (now.lost.count_ones() as usize) < frame.mpdus.len();
+            }
         }
         Some(now).filter(|now| now.power_w >= self.radio.sense_w)
     }
@@ -255,6 +268,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
         power_w,
         is_decodable: power_w >= radio.receive_w,
         is_detectable: power_w >= radio.receive_w,
+        lost: 0,
     })
 }
 
@@ -353,6 +367,7 @@ mod tests {
                     now,
                     rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
                     bytes: 1_000,
+                    mpdus: &[],
                 };
                 for _ in 0..others {
                     medium.at(second, &frame);

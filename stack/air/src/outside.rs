@@ -11,6 +11,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
+use crate::world::More;
 
 /// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and the SNAP header in it that names the protocol.
 const MSDU_BYTES: usize = 2_304;
@@ -44,11 +45,21 @@ struct Device {
     is_radio: bool,
     waiting: VecDeque<Vec<u8>>,
     most: usize,
+    /// The frames that the radio holds beside the first of an aggregate.
+    beside: usize,
 }
 
 impl Device {
     fn has_room(&self) -> bool {
-        self.waiting.len() < self.most
+        self.waiting.len() + self.beside < self.most
+    }
+}
+
+/// The receiver of an Ethernet frame.
+fn receiver(frame: &[u8]) -> NextHop {
+    match *frame {
+        [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
+        _ => NextHop::All,
     }
 }
 
@@ -97,7 +108,7 @@ impl Outside {
     }
 
     fn with(mut self, link: LinkId, is_radio: bool, most: usize) -> Outside {
-        self.devices.push(Device { link, is_radio, waiting: VecDeque::new(), most });
+        self.devices.push(Device { link, is_radio, waiting: VecDeque::new(), most, beside: 0 });
         self
     }
 
@@ -129,6 +140,21 @@ impl Outside {
         Ok(())
     }
 
+    /// Takes the next frame for a neighbour, for an aggregate.
+    pub fn poll_beside(&mut self, _: Instant, link: LinkId, more: &More, out: &mut Vec<u8>) -> Option<u64> {
+        let device = self.devices.iter_mut().find(|device| device.link == link)?;
+        let to = NextHop::Neighbour(more.to);
+        let next = device.waiting.iter().position(|frame| receiver(frame) == to)?;
+        if device.waiting[next].len() > more.bytes {
+            return None;
+        }
+        let frame = device.waiting.remove(next)?;
+        device.beside = more.held;
+        out.extend_from_slice(&frame);
+        give_back(&mut self.spare, frame);
+        Some(0)
+    }
+
     /// Returns whether a frame has come.
     pub fn has_mail(&self) -> bool {
         !self.came.is_empty()
@@ -158,7 +184,10 @@ impl Machine for Outside {
         self.came.push_back((rx.link, frame));
     }
 
-    fn handle_link_event(&mut self, _now: Instant, _link: LinkId, event: &LinkEvent<'_>) {
+    fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        if let Some(device) = self.devices.iter_mut().find(|device| device.link == link) {
+            device.beside = device.beside.saturating_sub(1);
+        }
         self.undelivered += u64::from(matches!(event, LinkEvent::NotDelivered { .. }));
     }
 
@@ -173,11 +202,7 @@ impl Machine for Outside {
     ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
         let frame = device.waiting.pop_front()?;
-        let to = match frame[..] {
-            _ if !device.is_radio => NextHop::Link,
-            [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
-            _ => NextHop::All,
-        };
+        let to = if device.is_radio { receiver(&frame) } else { NextHop::Link };
         out.extend_from_slice(&frame);
         give_back(&mut self.spare, frame);
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id: 0 })

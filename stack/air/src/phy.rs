@@ -1,8 +1,37 @@
 //! The costs of a physical layer: slots, gaps, preambles and rates.
-//!
-//! Not modelled: EDCA, A-MPDU, 802.11n and later.
+
+mod ht;
+mod profiles;
+
+pub use ht::Guard;
+pub(crate) use ht::{Ht, Width};
+
+#[cfg(test)]
+pub(crate) use profiles::NON_HT;
 
 use crate::rules::MacRules;
+use profiles::{CCK_5, CCK_11, DSSS_1, DSSS_2, LONG_NS, OFDM, PROFILES};
+
+/// The way in which a frame carries its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// DSSS or OFDM, as a station without 802.11n sends and receives it.
+    Legacy,
+    /// OFDM as a station of 802.11n sends and receives it.
+    NonHt,
+    /// 802.11n.
+    Ht(Ht),
+}
+
+/// The band of a channel, which decides the gaps between frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Band {
+    /// 2.4 GHz: slots of 20 µs as in every ad hoc network there, SIFS of 10 µs, and 6 µs of signal extension.
+    #[default]
+    Ghz2,
+    /// 5 GHz: slots of 9 µs, SIFS of 16 µs.
+    Ghz5,
+}
 
 /// A rate, with the SINR that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,6 +40,7 @@ pub struct Rate {
     pub bits_per_second: u64,
     /// The ratio of powers by which a frame must exceed the sum of all others that overlap it (`rules: standard`).
     pub(crate) sinr: f64,
+    pub(crate) form: Form,
 }
 
 /// The translation of a frame's bits to time.
@@ -23,6 +53,8 @@ pub enum Coding {
     },
     /// ERP-OFDM: 20 µs of preamble and SIGNAL, symbols of 4 µs, 6 µs of signal extension.
     ErpOfdm,
+    /// OFDM at 5 GHz: the same without signal extension.
+    Ofdm,
 }
 
 /// A profile of a physical layer: its times, and its rates.
@@ -38,86 +70,16 @@ pub struct Phy {
     pub(crate) sifs_ns: u64,
     /// The rate of data frames without rate control.
     pub data: Rate,
-    /// The rate of RTS, CTS, ACK and broadcasts.
+    /// The rate of RTS, CTS and ACK.
     pub basic: Rate,
+    /// The rate of broadcasts, which all stations understand.
+    pub(crate) slowest: Rate,
+    /// The slots in the gap before a frame that answers no other.
+    pub(crate) aifsn: u8,
     /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
     /// Bytes of a data frame beside its packet.
     pub(crate) data_overhead: u32,
-}
-
-const DSSS_1: Rate = Rate { bits_per_second: 1_000_000, sinr: 2.511_886_431_509_58 };
-const DSSS_2: Rate = Rate { bits_per_second: 2_000_000, sinr: 5.011_872_336_272_72 };
-const CCK_5: Rate = Rate { bits_per_second: 5_500_000, sinr: 7.943_282_347_242_82 };
-const CCK_11: Rate = Rate { bits_per_second: 11_000_000, sinr: 10.0 };
-const OFDM_6: Rate = Rate { bits_per_second: 6_000_000, sinr: 3.981_071_705_534_97 };
-const OFDM_9: Rate = Rate { bits_per_second: 9_000_000, sinr: 6.025_595_860_743_58 };
-const OFDM_12: Rate = Rate { bits_per_second: 12_000_000, sinr: 7.943_282_347_242_82 };
-const OFDM_18: Rate = Rate { bits_per_second: 18_000_000, sinr: 12.022_644_346_174_1 };
-const OFDM_24: Rate = Rate { bits_per_second: 24_000_000, sinr: 25.118_864_315_095_8 };
-const OFDM_36: Rate = Rate { bits_per_second: 36_000_000, sinr: 50.118_723_362_727_2 };
-const OFDM_48: Rate = Rate { bits_per_second: 48_000_000, sinr: 158.489_319_246_111 };
-const OFDM_54: Rate = Rate { bits_per_second: 54_000_000, sinr: 251.188_643_150_958 };
-static OFDM: [Rate; 8] = [OFDM_6, OFDM_9, OFDM_12, OFDM_18, OFDM_24, OFDM_36, OFDM_48, OFDM_54];
-
-/// All profiles by their names. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
-static PROFILES: [Phy; 15] = [
-    dsss("dsss-1mbps", DSSS_1, LONG_NS),
-    dsss("dsss-2mbps", DSSS_2, LONG_NS),
-    dsss("dsss-5.5mbps", CCK_5, LONG_NS),
-    dsss("dsss-11mbps", CCK_11, LONG_NS),
-    // A short preamble has no form at 1 Mbit/s; control frames take the long one's rate no lower than 2.
-    short("dsss-2mbps-short", DSSS_2),
-    short("dsss-5.5mbps-short", CCK_5),
-    short("dsss-11mbps-short", CCK_11),
-    ofdm("ofdm-6mbps", OFDM_6),
-    ofdm("ofdm-9mbps", OFDM_9),
-    ofdm("ofdm-12mbps", OFDM_12),
-    ofdm("ofdm-18mbps", OFDM_18),
-    ofdm("ofdm-24mbps", OFDM_24),
-    ofdm("ofdm-36mbps", OFDM_36),
-    ofdm("ofdm-48mbps", OFDM_48),
-    ofdm("ofdm-54mbps", OFDM_54),
-];
-
-const LONG_NS: u64 = 192_000;
-const SHORT_NS: u64 = 96_000;
-/// Preamble and SIGNAL.
-const OFDM_START_NS: u64 = 20_000;
-
-const fn dsss(name: &'static str, data: Rate, preamble_ns: u64) -> Phy {
-    let coding = Coding::Dsss { preamble_ns };
-    let cw = (31, 1023);
-    Phy {
-        name,
-        coding,
-        slot_ns: 20_000,
-        sifs_ns: 10_000,
-        data,
-        basic: DSSS_1,
-        cw,
-        data_overhead: DATA_OVERHEAD,
-    }
-}
-
-const fn short(name: &'static str, data: Rate) -> Phy {
-    Phy { basic: DSSS_2, ..dsss(name, data, SHORT_NS) }
-}
-
-/// In ad hoc mode ERP stations keep the long slot.
-const fn ofdm(name: &'static str, data: Rate) -> Phy {
-    let coding = Coding::ErpOfdm;
-    let cw = (15, 1023);
-    Phy {
-        name,
-        coding,
-        slot_ns: 20_000,
-        sifs_ns: 10_000,
-        data,
-        basic: OFDM_6,
-        cw,
-        data_overhead: DATA_OVERHEAD,
-    }
 }
 
 /// The MAC header of an ad hoc network, LLC with SNAP, and the FCS.
@@ -125,9 +87,17 @@ const DATA_OVERHEAD: u32 = 24 + 8 + 4;
 /// ns-2's, which has no LLC and room for a fourth address.
 const NS2_DATA_OVERHEAD: u32 = 34;
 const FCS_BYTES: u32 = 4;
+/// QoS Control, which frames of 802.11n have.
+pub(crate) const QOS_BYTES: u32 = 2;
+/// Preamble and SIGNAL of OFDM.
+const OFDM_START_NS: u64 = 20_000;
+const EXTENSION_NS: u64 = 6_000;
 pub(crate) const RTS_BYTES: u32 = 20;
 pub(crate) const CTS_BYTES: u32 = 14;
 pub(crate) const ACK_BYTES: u32 = 14;
+/// With a compressed bitmap of 64 packets.
+pub(crate) const BLOCK_ACK_BYTES: u32 = 32;
+pub(crate) const BLOCK_ACK_REQ_BYTES: u32 = 24;
 
 impl Phy {
     /// The profile of this name.
@@ -139,6 +109,7 @@ impl Phy {
     #[must_use]
     pub fn under(self, rules: MacRules) -> Phy {
         let data_overhead = match rules {
+            MacRules::Standard if self.is_ht() => DATA_OVERHEAD + QOS_BYTES,
             MacRules::Standard => DATA_OVERHEAD,
             MacRules::Ns2 => NS2_DATA_OVERHEAD,
         };
@@ -151,31 +122,58 @@ impl Phy {
         Phy { data_overhead: FCS_BYTES, ..self }
     }
 
+    /// Returns whether the profile is one of 802.11n.
+    pub fn is_ht(&self) -> bool {
+        matches!(self.data.form, Form::Ht(_))
+    }
+
+    /// The same profile of 802.11n with this guard interval in data frames.
+    #[must_use]
+    pub fn with_guard(self, guard: Guard) -> Phy {
+        match self.data.form {
+            Form::Ht(ht) => Phy { data: Ht { guard, ..ht }.rate(), ..self },
+            Form::Legacy | Form::NonHt => self,
+        }
+    }
+
+    /// The same profile of OFDM in this band.
+    #[must_use]
+    pub fn in_band(self, band: Band) -> Phy {
+        match (self.coding, band) {
+            (Coding::Dsss { .. }, _) => self,
+            (_, Band::Ghz2) => Phy { coding: Coding::ErpOfdm, slot_ns: 20_000, sifs_ns: 10_000, ..self },
+            (_, Band::Ghz5) => Phy { coding: Coding::Ofdm, slot_ns: 9_000, sifs_ns: 16_000, ..self },
+        }
+    }
+
     /// The names of all profiles.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PROFILES.iter().map(|phy| phy.name)
     }
 
-    /// The possible rates of data, from the basic rate to the profile's own.
+    /// The possible rates of data, from the basic rate to the profile's own. Those of 802.11n have as many streams.
     pub fn rates(&self) -> impl DoubleEndedIterator<Item = Rate> + use<> {
-        let all: &'static [Rate] = match self.coding {
-            Coding::Dsss { .. } => &[DSSS_1, DSSS_2, CCK_5, CCK_11],
-            Coding::ErpOfdm => &OFDM,
+        let (legacy, ht): (&'static [Rate], _) = match (self.data.form, self.coding) {
+            (Form::Ht(ht), _) => (&[], Some(ht.up_to_this())),
+            (_, Coding::Dsss { .. }) => (&[DSSS_1, DSSS_2, CCK_5, CCK_11], None),
+            (_, Coding::ErpOfdm | Coding::Ofdm) => (&OFDM, None),
         };
         let (least, most) = (self.basic.bits_per_second, self.data.bits_per_second);
-        all.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second))
+        let legacy =
+            legacy.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second));
+        legacy.chain(ht.into_iter().flatten())
     }
 
-    /// The gap before a frame that answers no other, in nanoseconds: SIFS and two slots.
+    /// The gap before a frame that answers no other, in nanoseconds: DIFS, or AIFS of best effort.
     pub(crate) fn difs_ns(&self) -> u64 {
-        self.sifs_ns + 2 * self.slot_ns
+        self.sifs_ns + u64::from(self.aifsn) * self.slot_ns
     }
 
     /// aRxPHYStartDelay: the preamble with its header, after which the PHY reports a frame to the MAC.
     pub fn start_ns(&self) -> u64 {
         match self.coding {
             Coding::Dsss { preamble_ns } => preamble_ns,
-            Coding::ErpOfdm => OFDM_START_NS,
+            Coding::ErpOfdm | Coding::Ofdm => OFDM_START_NS,
         }
     }
 
@@ -184,23 +182,33 @@ impl Phy {
         self.sifs_ns + self.slot_ns + self.start_ns()
     }
 
-    /// SIFS, an ACK at the basic rate, DIFS.
+    /// SIFS, an ACK at the PHY's slowest mandatory rate (IEEE 802.11-2016 §10.3.2.3.7), DIFS. At 2.4 GHz that rate is
+    /// 1 Mbit/s; profiles of OFDM without 802.11n stand for networks that leave it out.
     pub(crate) fn eifs_ns(&self) -> u64 {
-        self.sifs_ns + self.ack_ns() + self.difs_ns()
+        let ack_ns = if self.is_ht() && self.coding == Coding::ErpOfdm {
+            LONG_NS + u64::from(ACK_BYTES) * 8_000
+        } else {
+            self.airtime_ns(ACK_BYTES, self.slowest)
+        };
+        self.sifs_ns + ack_ns + self.difs_ns()
     }
 
     /// The airtime of a frame of `bytes`.
     pub fn airtime_ns(&self, bytes: u32, rate: Rate) -> u64 {
         let bits = u64::from(bytes) * 8;
-        match self.coding {
+        let extension_ns = match self.coding {
             Coding::Dsss { preamble_ns } => {
-                preamble_ns + (bits * 1_000_000_000 + rate.bits_per_second / 2) / rate.bits_per_second
+                return preamble_ns
+                    + (bits * 1_000_000_000 + rate.bits_per_second / 2) / rate.bits_per_second;
             }
-            Coding::ErpOfdm => {
-                let bits_per_symbol = rate.bits_per_second / 250_000;
-                OFDM_START_NS + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + 6_000
-            }
+            Coding::ErpOfdm => EXTENSION_NS,
+            Coding::Ofdm => 0,
+        };
+        if let Form::Ht(ht) = rate.form {
+            return ht.airtime_ns(bytes) + extension_ns;
         }
+        let bits_per_symbol = rate.bits_per_second / 250_000;
+        OFDM_START_NS + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + extension_ns
     }
 
     /// The airtime of a data frame around a packet of `bytes`, at the profile's own rate.

@@ -7,12 +7,19 @@ use hopwise_core::narrow::as_u32;
 use crate::dcf::FrameKind;
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
 use crate::medium::Radio;
-use crate::phy::{Coding, Phy};
+use crate::phy::{Coding, Form, Guard, Ht, Phy, Width};
 use crate::truncate;
 
 /// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
 const PRESENT: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5;
 const RADIOTAP_LEN: u16 = 23;
+/// A frame of 802.11n has MCS information at the end, bit 19, and no rate.
+const HT_PRESENT: u32 = 1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 19;
+const HT_RADIOTAP_LEN: u16 = 26;
+/// The MCS, width, guard interval and format of the frame are known.
+const MCS_KNOWN: u8 = 0x0f;
+const MCS_40_MHZ: u8 = 0x01;
+const MCS_SHORT_GUARD: u8 = 0x04;
 
 /// Flag of a frame in radiotap: it has a short preamble.
 pub const SHORT_PREAMBLE: u8 = 0x02;
@@ -23,6 +30,7 @@ pub const HAS_FCS: u8 = 0x10;
 pub const OFDM: u16 = 0x0040;
 const CCK: u16 = 0x0020;
 const BAND_2_GHZ: u16 = 0x0080;
+const BAND_5_GHZ: u16 = 0x0100;
 
 /// A preamble is short when it takes less than the long one, in nanoseconds.
 const LONG_PREAMBLE_NS: u64 = 192_000;
@@ -36,6 +44,8 @@ pub struct Monitor {
     mhz: u16,
     channel_flags: u16,
     preamble_ns: u64,
+    /// Data frames have QoS Control.
+    has_qos: bool,
 }
 
 impl Monitor {
@@ -43,14 +53,15 @@ impl Monitor {
     pub fn new(phy: &Phy, radio: &Radio) -> Monitor {
         let (preamble_ns, coding) = match phy.coding {
             Coding::Dsss { preamble_ns } => (preamble_ns, CCK),
-            Coding::ErpOfdm => (OFDM_PREAMBLE_NS, OFDM),
+            Coding::ErpOfdm | Coding::Ofdm => (OFDM_PREAMBLE_NS, OFDM),
         };
         let is_short = coding == CCK && preamble_ns < LONG_PREAMBLE_NS;
         Monitor {
             flags: HAS_FCS | if is_short { SHORT_PREAMBLE } else { 0 },
             mhz: u16::try_from(truncate::to_u32(radio.frequency_hz / 1e6)).unwrap_or(u16::MAX),
-            channel_flags: coding | BAND_2_GHZ,
+            channel_flags: coding | if phy.coding == Coding::Ofdm { BAND_5_GHZ } else { BAND_2_GHZ },
             preamble_ns,
+            has_qos: phy.is_ht(),
         }
     }
 
@@ -62,23 +73,75 @@ impl Monitor {
         }
         self.write_radiotap(event, out);
         let start = out.len();
-        frame(event, framing, packet, out);
+        self.write_frame(event, framing, packet, out);
         let fcs = fcs(&out[start..]);
         out.extend_from_slice(&fcs.to_le_bytes());
         true
     }
 
     fn write_radiotap(&self, event: &FrameEvent, out: &mut Vec<u8>) {
+        let ht = if let Form::Ht(ht) = event.frame.rate.form { Some(ht) } else { None };
+        let (len, present) =
+            if ht.is_some() { (HT_RADIOTAP_LEN, HT_PRESENT) } else { (RADIOTAP_LEN, PRESENT) };
         out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&RADIOTAP_LEN.to_le_bytes());
-        out.extend_from_slice(&PRESENT.to_le_bytes());
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&present.to_le_bytes());
         // The first bit of the MPDU, which follows the preamble.
-        out.extend_from_slice(&((event.from_ns + self.preamble_ns) / 1_000).to_le_bytes());
+        let preamble_ns = ht.map_or(self.preamble_ns, Ht::preamble_ns);
+        out.extend_from_slice(&((event.from_ns + preamble_ns) / 1_000).to_le_bytes());
         out.push(self.flags);
-        out.push((event.frame.rate.bits_per_second / 500_000).min(255) as u8);
+        // Without a rate, the channel has padding before it.
+        let rate = (event.frame.rate.bits_per_second / 500_000).min(255) as u8;
+        out.push(if ht.is_some() { 0 } else { rate });
         out.extend_from_slice(&self.mhz.to_le_bytes());
         out.extend_from_slice(&self.channel_flags.to_le_bytes());
         out.push(dbm(event.power_w) as u8);
+        if let Some(Ht { mcs, width, guard }) = ht {
+            let width = if width == Width::Mhz40 { MCS_40_MHZ } else { 0 };
+            let guard = if guard == Guard::Short { MCS_SHORT_GUARD } else { 0 };
+            out.extend_from_slice(&[MCS_KNOWN, width | guard, mcs]);
+        }
+    }
+
+    fn write_frame(&self, event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) {
+        let frame = &event.frame;
+        let repeat = if frame.is_repeat { 0x08 } else { 0 };
+        let duration = ((frame.duration_ns / 1_000).min(32_767) as u16).to_le_bytes();
+        if let (FrameKind::Data, Framing::Whole, [control, flags, _, _, rest @ ..]) =
+            (frame.kind, framing, packet)
+        {
+            out.extend_from_slice(&[*control, flags | repeat]);
+            out.extend_from_slice(&duration);
+            out.extend_from_slice(rest);
+            return;
+        }
+        let qos = if self.has_qos && frame.kind == FrameKind::Data { QOS } else { 0 };
+        out.extend_from_slice(&[control(frame.kind) | qos, repeat]);
+        out.extend_from_slice(&duration);
+        out.extend_from_slice(&mac_of(frame.to));
+        match frame.kind {
+            FrameKind::Cts | FrameKind::Ack => {}
+            FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
+            FrameKind::BlockAck | FrameKind::BlockAckReq => {
+                out.extend_from_slice(&mac_of(event.sender));
+                out.extend_from_slice(&COMPRESSED);
+                out.extend_from_slice(&sequence_control(frame.number));
+                if frame.kind == FrameKind::BlockAck {
+                    out.extend_from_slice(&frame.bitmap.to_le_bytes());
+                }
+            }
+            FrameKind::Data => {
+                out.extend_from_slice(&mac_of(event.sender));
+                out.extend_from_slice(&CELL);
+                out.extend_from_slice(&sequence_control(frame.number));
+                if qos != 0 {
+                    out.extend_from_slice(&[0, 0]);
+                }
+                out.extend_from_slice(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
+                out.extend_from_slice(&framing.ether_type(packet).to_be_bytes());
+                out.extend_from_slice(framing.payload(packet));
+            }
+        }
     }
 }
 
@@ -93,6 +156,16 @@ pub fn dbm(power_w: f64) -> i8 {
 /// The BSSID of a world's ad hoc network.
 pub const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
 
+/// The control field of a block ACK with a bitmap of 8 bytes, and of a request for one.
+const COMPRESSED: [u8; 2] = [0x04, 0];
+
+fn sequence_control(number: u32) -> [u8; 2] {
+    (((number << 4) & 0xffff) as u16).to_le_bytes()
+}
+
+/// The bit of QoS data in the first byte of Frame Control.
+const QOS: u8 = 0x80;
+
 /// The first byte of Frame Control: version, type and subtype.
 pub fn control(kind: FrameKind) -> u8 {
     match kind {
@@ -100,35 +173,8 @@ pub fn control(kind: FrameKind) -> u8 {
         FrameKind::Cts => 0xc4,
         FrameKind::Ack => 0xd4,
         FrameKind::Data => 0x08,
-    }
-}
-
-fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) {
-    let frame = &event.frame;
-    let repeat = if frame.is_repeat { 0x08 } else { 0 };
-    let duration = ((frame.duration_ns / 1_000).min(32_767) as u16).to_le_bytes();
-    if let (FrameKind::Data, Framing::Whole, [control, flags, _, _, rest @ ..]) =
-        (frame.kind, framing, packet)
-    {
-        out.extend_from_slice(&[*control, flags | repeat]);
-        out.extend_from_slice(&duration);
-        out.extend_from_slice(rest);
-        return;
-    }
-    out.extend_from_slice(&[control(frame.kind), repeat]);
-    out.extend_from_slice(&duration);
-    out.extend_from_slice(&mac_of(frame.to));
-    match frame.kind {
-        FrameKind::Cts | FrameKind::Ack => {}
-        FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
-        FrameKind::Data => {
-            out.extend_from_slice(&mac_of(event.sender));
-            out.extend_from_slice(&CELL);
-            out.extend_from_slice(&(((frame.number << 4) & 0xffff) as u16).to_le_bytes());
-            out.extend_from_slice(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
-            out.extend_from_slice(&framing.ether_type(packet).to_be_bytes());
-            out.extend_from_slice(framing.payload(packet));
-        }
+        FrameKind::BlockAck => 0x94,
+        FrameKind::BlockAckReq => 0x84,
     }
 }
 
@@ -176,6 +222,8 @@ mod tests {
             is_announced: true,
             is_repeat: false,
             access: None,
+            mpdus: 0,
+            bitmap: 0,
         };
         let sees = Sees::Decodes;
         FrameEvent {
@@ -249,5 +297,23 @@ mod tests {
     #[test]
     fn the_fcs_is_the_crc_that_everybody_checks_theirs_with() {
         assert_eq!(fcs(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn a_frame_of_802_11n_tells_its_mcs_and_has_qos_control() {
+        let packet = [0x45, 1, 2];
+        let phy = phy("ht40-mcs9").with_guard(Guard::Short).in_band(crate::phy::Band::Ghz5);
+        let mut event = event(FrameKind::Data);
+        event.frame.rate = phy.data;
+        let mut bytes = Vec::new();
+        Monitor::new(&phy, &Radio::default()).write(&event, Framing::Packet, &packet, &mut bytes);
+        let header = HT_RADIOTAP_LEN as usize;
+        assert_eq!(bytes[2..8], [26, 0, 0x2b, 0, 0x08, 0]);
+        // The first bit of data comes 40 µs after the frame's.
+        assert_eq!(bytes[8..16], 1_000_042_u64.to_le_bytes());
+        assert_eq!(bytes[20..22], (OFDM | BAND_5_GHZ).to_le_bytes());
+        assert_eq!(bytes[23..26], [MCS_KNOWN, MCS_40_MHZ | MCS_SHORT_GUARD, 9]);
+        assert_eq!((bytes[header], &bytes[header + 24..header + 28]), (0x88, &[0, 0, 0xaa, 0xaa][..]));
+        assert_eq!(bytes.len(), header + 24 + 2 + 8 + packet.len() + FCS);
     }
 }

@@ -31,6 +31,8 @@ pub enum Purpose {
     Forecast,
     /// When beacons leave.
     Beacons,
+    /// Frames that other frames spoil.
+    Interference,
 }
 
 /// The numbers of one seed, station and purpose.

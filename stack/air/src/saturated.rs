@@ -2,7 +2,8 @@
 
 use hopwise_core::Cast;
 
-use crate::dcf::{Dcf, MacConfig, News};
+use crate::airtime::Load;
+use crate::dcf::{Dcf, MacConfig, News, Offered};
 use crate::phy::Phy;
 use crate::position::Position;
 use crate::radio::Radio;
@@ -55,7 +56,7 @@ impl Saturated {
         let mut flow_of = vec![None; self.positions.len()];
         for (flow, (from, to)) in self.flows.iter().enumerate() {
             flow_of[*from as usize] = Some((flow, *to));
-            dcf.offer(u64::from(*from) * 1_000_000, *from, *to, PACKET);
+            fill(&mut dcf, u64::from(*from) * 1_000_000, (*from, *to));
         }
         let end = (seconds + 1) * SECOND_NS;
         while dcf.next() < end {
@@ -68,10 +69,10 @@ impl Saturated {
                             arrived[flow] += 1;
                         }
                     }
-                    News::Arrived { .. } => {}
-                    News::Done { station, .. } => {
+                    News::Arrived { .. } | News::Kept { .. } => {}
+                    News::Done { station, .. } | News::HasRoom { station } => {
                         if let Some((_, to)) = flow_of[station as usize] {
-                            dcf.offer(now, station, to, PACKET);
+                            fill(&mut dcf, now, (station, to));
                         }
                     }
                 }
@@ -83,6 +84,16 @@ impl Saturated {
 
     pub(crate) fn kbps(&self, seconds: u64) -> f64 {
         self.kbps_each(seconds).iter().sum()
+    }
+}
+
+/// Gives a station all packets that it has room for.
+fn fill(dcf: &mut Dcf, now: u64, (station, to): (u32, u32)) {
+    if dcf.has_room(station) {
+        dcf.offer(now, station, to, PACKET);
+    }
+    while dcf.room_for_more(station).is_some_and(|room| room.bytes >= PACKET) {
+        dcf.give_more(now, station, Offered { to, bytes: PACKET, load: Load::Other, queued_at: None });
     }
 }
 

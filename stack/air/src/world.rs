@@ -4,6 +4,8 @@
 //! filing, then timers (lowest machine).
 
 mod config;
+mod hands;
+mod offers;
 mod resolve;
 mod sinks;
 
@@ -13,16 +15,18 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hopwise_core::narrow::{as_u8, as_u32};
-use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, Machine, NextHop, Payload, Rx};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkFacts, Machine, Payload, Rx};
 
 use crate::airtime::Load;
 use crate::arp::Arp;
-use crate::dcf::{Dcf, EVERYONE, News, Outcome, StationStats};
+use crate::dcf::{Dcf, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::Framing;
 use crate::motion::Track;
 use crate::wire::Wire;
 pub use config::{StationConfig, WorldConfig};
+use hands::{Hands, Held};
+pub use offers::{More, MoreOf};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 
@@ -46,27 +50,15 @@ enum Filed {
     },
 }
 
-/// A packet in the hands of a machine's radio.
-#[derive(Debug, Default)]
-struct Held {
-    packet: Vec<u8>,
-    to: Option<IpAddr>,
-    /// The station with that address.
-    station: Option<u32>,
-    id: u64,
-    /// When it came into the machine's queue, where that is known.
-    queued_at: Option<u64>,
-    /// An ARP packet, which is the link's own.
-    is_arp: bool,
-}
-
 /// Machines on a medium and on wires, in virtual time.
 pub struct RadioWorld<M: Machine> {
     machines: Vec<M>,
     stations: Vec<StationConfig>,
     by_address: BTreeMap<IpAddr, u32>,
     dcf: Dcf,
-    held: Vec<Held>,
+    hands: Vec<Hands>,
+    /// Packets that have come before others: by receiver, sender and number.
+    kept: BTreeMap<(u32, u32, u32), Held>,
     wires: Vec<Wire>,
     /// The wires' ends at each machine.
     wires_of: Vec<Vec<(u32, u8)>>,
@@ -86,32 +78,40 @@ pub struct RadioWorld<M: Machine> {
     radio: Option<RadioSink>,
     loads: fn(&[u8]) -> Load,
     queued_at: fn(&M) -> Option<Instant>,
+    more: MoreOf<M>,
     spare: Vec<Vec<u8>>,
+}
+
+/// The stations of a world.
+fn dcf_of(config: &WorldConfig) -> Dcf {
+    let positions: Vec<_> = config.stations.iter().map(|station| station.position).collect();
+    let mut dcf =
+        Dcf::with_channel(config.phy, config.mac, config.radio, &config.channel, &positions, config.seed);
+    for (number, station) in config.stations.iter().enumerate() {
+        dcf.set_hears_all(as_u32(number), station.hears_all);
+    }
+    if config.stations.iter().any(|station| station.framing == Framing::Whole) {
+        dcf.take_whole_frames();
+    }
+    dcf
 }
 
 impl<M: Machine> RadioWorld<M> {
     /// A world at time 0. The machines' first packets are taken at once.
     pub fn new(config: WorldConfig, machines: Vec<M>) -> RadioWorld<M> {
         assert_eq!(config.stations.len(), machines.len(), "every machine has a station");
-        let positions: Vec<_> = config.stations.iter().map(|station| station.position).collect();
-        let mut dcf =
-            Dcf::with_channel(config.phy, config.mac, config.radio, &config.channel, &positions, config.seed);
+        let dcf = dcf_of(&config);
         let mut wires_of = vec![Vec::new(); machines.len()];
         for (wire, config) in config.wires.iter().enumerate() {
             for (end, (machine, _)) in config.ends.iter().enumerate() {
                 wires_of[*machine as usize].push((as_u32(wire), as_u8(end)));
             }
         }
-        for (number, station) in config.stations.iter().enumerate() {
-            dcf.set_hears_all(as_u32(number), station.hears_all);
-        }
-        if config.stations.iter().any(|station| station.framing == Framing::Whole) {
-            dcf.take_whole_frames();
-        }
         let resolver = (config.arp == Arp::Asked).then(|| Resolver::new(machines.len(), config.mac.rules));
         let mut world = RadioWorld {
             by_address: config.stations.iter().zip(0..).map(|(station, n)| (station.address, n)).collect(),
-            held: machines.iter().map(|_| Held::default()).collect(),
+            kept: BTreeMap::new(),
+            hands: machines.iter().map(|_| Hands::default()).collect(),
             timers: Deadlines::new(machines.len()),
             wires: config.wires.into_iter().map(Wire::new).collect(),
             stations: config.stations,
@@ -131,6 +131,7 @@ impl<M: Machine> RadioWorld<M> {
             radio: None,
             loads: |_| Load::Other,
             queued_at: |_| None,
+            more: |_, _, _, _, _| None,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -230,34 +231,54 @@ impl<M: Machine> RadioWorld<M> {
         self.tell_driver(&news);
         let now = Instant(self.now);
         match news {
-            News::Arrived { from, to, .. } if self.held[from as usize].is_arp => {
-                self.hear_arp(from, to as usize);
+            News::Kept { from, to, number } => {
+                let packet = self.hands[from as usize].of(number).copy();
+                self.kept.insert((to, from, number), packet);
             }
-            News::Arrived { from, to, cast, .. } => {
+            News::HasRoom { station } => self.serve(station as usize),
+            News::Arrived { from, to, number, cast, .. } => {
                 let n = to as usize;
+                let is_ours = cast == Cast::ToUs && !self.kept.is_empty();
+                let kept = if is_ours { self.kept.remove(&(to, from, number)) } else { None };
+                let held = kept.as_ref().unwrap_or_else(|| self.hands[from as usize].of(number));
+                if held.is_arp {
+                    self.hear_arp((from, number), n);
+                    return;
+                }
                 let rx = Rx {
                     link: self.stations[n].radio,
                     from: Some(self.stations[from as usize].address),
                     cast,
                     segment_bytes: None,
-                    packet: &self.held[from as usize].packet,
+                    packet: &held.packet,
                 };
                 self.machines[n].handle_packet(now, &rx);
                 self.serve(n);
             }
-            News::Done { station, .. } if self.held[station as usize].is_arp => self.serve(station as usize),
-            News::Done { station, outcome, .. } => {
-                let n = station as usize;
-                let held = &self.held[n];
-                let event = match (outcome, held.to) {
-                    (Outcome::GivenUp, Some(to)) => {
-                        LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet }
-                    }
-                    _ => LinkEvent::Delivered { id: held.id },
-                };
-                self.machines[n].handle_link_event(now, self.stations[n].radio, &event);
-                self.serve(n);
+            News::Done { station, number, outcome, .. } => {
+                self.on_done((station as usize, number), outcome);
             }
+        }
+    }
+
+    /// The fate of a packet is known.
+    fn on_done(&mut self, (n, number): (usize, u32), outcome: Outcome) {
+        let held = self.hands[n].take(number);
+        if held.is_arp {
+            self.hands[n].put_away(held);
+            self.serve(n);
+            return;
+        }
+        let event = match (outcome, held.to) {
+            (Outcome::GivenUp, Some(to)) => LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet },
+            _ => LinkEvent::Delivered { id: held.id },
+        };
+        self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
+        // Packets of an aggregate have their fates at once, and News::HasRoom follows the last of them.
+        let is_of_aggregate = held.to.is_some() && self.dcf.is_aggregating();
+        self.hands[n].put_away(held);
+        if !is_of_aggregate {
+            self.serve(n);
         }
     }
 
@@ -307,69 +328,6 @@ impl<M: Machine> RadioWorld<M> {
         let due = self.machines[n].poll_timeout().map_or(NEVER, |at| at.0);
         if due != self.timers.of(n) {
             self.timers.set(n, due);
-        }
-    }
-
-    fn serve_radio(&mut self, n: usize) {
-        while self.dcf.has_room(as_u32(n)) {
-            if let Some(held) = self.resolver.as_mut().and_then(|resolver| resolver.next(n)) {
-                self.held[n] = held;
-            } else if !self.take_from_machine(n) {
-                return;
-            }
-            if let (Some(resolver), Some(to)) = (&self.resolver, self.held[n].to)
-                && !resolver.knows(n, to)
-            {
-                self.ask_for(n, to);
-                continue;
-            }
-            let held = &self.held[n];
-            let payload = self.stations[n].framing.payload(&held.packet);
-            let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
-            let bytes = as_u32(payload.len());
-            match held.station {
-                Some(to) => {
-                    let queued_at = held.queued_at;
-                    self.dcf.offer_as(self.now, as_u32(n), to, bytes, load);
-                    queued_at.into_iter().for_each(|at| self.dcf.waits_since(as_u32(n), at));
-                }
-                None => self.refuse(n),
-            }
-        }
-    }
-
-    /// Takes the machine's next packet for the radio; returns whether there was one.
-    fn take_from_machine(&mut self, n: usize) -> bool {
-        let (now, held) = (Instant(self.now), &mut self.held[n]);
-        held.packet.clear();
-        let Some(transmit) =
-            self.machines[n].poll_transmit(now, self.stations[n].radio, Payload::Inline, &mut held.packet)
-        else {
-            return false;
-        };
-        (held.id, held.is_arp) = (transmit.id, false);
-        held.queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
-        match transmit.to {
-            // Most packets go to the neighbour of the one before.
-            NextHop::Neighbour(address) if held.to == Some(address) => {}
-            NextHop::Neighbour(address) => {
-                held.to = Some(address);
-                held.station = self.by_address.get(&address).copied();
-            }
-            NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
-        }
-        true
-    }
-
-    /// No station has the address: no ACK would come.
-    fn refuse(&mut self, n: usize) {
-        self.unresolved += 1;
-        let (station, rate) = (as_u32(n), self.dcf.rate());
-        self.tell_driver(&News::Done { station, outcome: Outcome::GivenUp, rate, tries: 1 });
-        let held = std::mem::take(&mut self.held[n]);
-        if let Some(to) = held.to {
-            let event = LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet };
-            self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
         }
     }
 

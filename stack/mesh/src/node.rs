@@ -5,6 +5,7 @@
 //! - N2: each dropped packet is counted and traced with its reason.
 
 mod config;
+mod leaving;
 mod observe;
 mod orders;
 
@@ -292,6 +293,11 @@ impl Machine for Node {
     }
 
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        if matches!(event, LinkEvent::NotDelivered { .. } | LinkEvent::Delivered { .. })
+            && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        {
+            queue.on_gone();
+        }
         match *event {
             LinkEvent::NotDelivered { to, id, packet } => self.on_undelivered(now, link, to, id, packet),
             LinkEvent::Delivered { id } => self.routing.on_delivered(now, id),
@@ -314,17 +320,9 @@ impl Machine for Node {
         _: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (interface, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let mut queued = queue.pop()?;
-        let is_held = interface.when_full == WhenFull::Hold;
-        self.queued_at = Some(queued.at);
-        std::mem::swap(out, &mut queued.packet);
-        self.keep_buffer(queued.packet);
-        if is_held {
-            self.pull(now);
-            self.obey_routing(now);
-        }
-        Some(Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id })
+        let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
+        let queued = queue.pop()?;
+        Some(self.hand_over(now, link, queued, out))
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {

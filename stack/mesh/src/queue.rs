@@ -37,20 +37,22 @@ pub struct Queued {
 pub struct InterfaceQueue {
     waiting: VecDeque<Queued>,
     most: usize,
+    /// The packets that the link holds, of those that it has reported to hold beside others.
+    held: usize,
     /// Packets that found no room.
     pub drops: u64,
 }
 
 impl InterfaceQueue {
-    /// A queue of `packets`, of which the link itself holds one.
+    /// A queue of `packets`, of which the link itself holds one or more.
     pub fn new(packets: usize) -> InterfaceQueue {
-        let most = packets.saturating_sub(1).max(1);
-        InterfaceQueue { waiting: VecDeque::with_capacity(most.min(64)), most, drops: 0 }
+        let most = packets.max(2);
+        InterfaceQueue { waiting: VecDeque::with_capacity(most.min(64)), most, held: 1, drops: 0 }
     }
 
     /// Returns whether the next data packet finds no room.
     pub fn is_full(&self) -> bool {
-        self.waiting.len() >= self.most
+        self.waiting.len() + self.held >= self.most
     }
 
     /// Returns whether no packet waits.
@@ -81,9 +83,26 @@ impl InterfaceQueue {
         lost
     }
 
-    /// Takes the packet that leaves next.
+    /// Takes the packet that leaves next. The link holds it alone.
     pub fn pop(&mut self) -> Option<Queued> {
+        self.held = 1;
         self.waiting.pop_front()
+    }
+
+    /// Takes the next packet for this neighbour, if it is no longer than `bytes`. It leaves beside the packets that the
+    /// link holds; as a link may send several at once, they count with those that wait.
+    pub fn pop_beside(&mut self, to: IpAddr, bytes: usize, held: usize) -> Option<Queued> {
+        let next = self.waiting.iter().position(|queued| queued.to == NextHop::Neighbour(to))?;
+        if self.waiting[next].packet.len() > bytes {
+            return None;
+        }
+        self.held = held + 1;
+        self.waiting.remove(next)
+    }
+
+    /// The link has reported the fate of a packet that it held.
+    pub fn on_gone(&mut self) {
+        self.held = self.held.saturating_sub(1).max(1);
     }
 
     /// Removes every packet for this next hop that `unwanted` picks.
@@ -128,6 +147,25 @@ mod tests {
         let mut queue = InterfaceQueue::new(50);
         let lost: Vec<_> = (0..51).filter_map(|id| queue.push(data(id))).map(|lost| lost.id).collect();
         assert_eq!((lost, queue.len(), queue.drops), (vec![49, 50], 49, 2));
+    }
+
+    #[test]
+    fn packets_that_leave_beside_others_are_for_the_same_neighbour_and_count_until_they_are_gone() {
+        let mut queue = InterfaceQueue::new(5);
+        for (id, last) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
+            assert!(queue.push(queued(id, QueueClass::Data, [10, 0, 0, last])).is_none());
+        }
+        let to = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!(queue.pop().map(|queued| queued.id), Some(1));
+        assert!(queue.pop_beside(to, 0, 1).is_none(), "it does not fit");
+        assert_eq!(queue.pop_beside(to, 1, 1).map(|queued| queued.id), Some(3));
+        assert_eq!(queue.pop_beside(to, 1, 2).map(|queued| queued.id), Some(4));
+        // Three in the radio and one that waits: one finds room.
+        assert!(queue.push(data(5)).is_none() && queue.push(data(6)).is_some());
+        queue.on_gone();
+        assert!(queue.push(data(7)).is_none() && queue.push(data(8)).is_some());
+        (0..9).for_each(|_| queue.on_gone());
+        assert_eq!((queue.len(), queue.is_full()), (3, false));
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
 }
 
 /// True if arms or points differ in the value at that path.
-fn varies(file: &ScenarioFile, path: &str) -> bool {
+pub(in crate::scenario) fn varies(file: &ScenarioFile, path: &str) -> bool {
     let names_it =
         |other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let by_arm = file

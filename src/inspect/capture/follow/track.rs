@@ -238,7 +238,7 @@ impl Track {
                     }
                 }
             },
-            FrameKind::Cts | FrameKind::Ack => {}
+            FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
         }
     }
 

@@ -70,6 +70,8 @@ fn kind_name(kind: FrameKind) -> &'static str {
         FrameKind::Cts => "a CTS",
         FrameKind::Data => "a data frame",
         FrameKind::Ack => "an ACK",
+        FrameKind::BlockAck => "a block ACK",
+        FrameKind::BlockAckReq => "a request for a block ACK",
     }
 }
 
@@ -97,6 +99,8 @@ mod tests {
             is_announced,
             is_repeat,
             access,
+            mpdus: 0,
+            bitmap: 0,
         }
     }
 

@@ -6,6 +6,9 @@
 //! Under ns-2's rules all stations wait for EIFS after a collision, and those that collided are among the first to go
 //! on. Under the standard's no station understood a header, and the others go on after DIFS. Those that collided find
 //! out later, when their answer is overdue.
+//!
+//! EDCA's counters (802.11n) fall once more at the end of AIFS, and so once in every busy period, as Bianchi has it. A
+//! draw of 0 is then a slot as any other.
 
 use crate::dcf::{MacConfig, MacRules};
 use crate::phy::Phy;
@@ -44,22 +47,38 @@ fn lag_slots(phy: &Phy, rules: MacRules) -> f64 {
     }
 }
 
-/// The rate at which a station sends after an idle slot, when `p` of these frames collide.
-fn attempts(windows: &[f64], lag: f64, p: f64) -> f64 {
+/// The slots in which a counter falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Falls {
+    /// In idle slots (DCF).
+    Idle,
+    /// Also once in every busy period (EDCA).
+    Each,
+}
+
+impl Falls {
+    fn of(phy: &Phy) -> Falls {
+        if phy.is_ht() { Falls::Each } else { Falls::Idle }
+    }
+}
+
+/// The rate at which a station sends after a slot in which counters fall, when `p` of these frames collide.
+fn attempts((windows, falls): (&[f64], Falls), lag: f64, p: f64) -> f64 {
     let (mut reach, mut sent, mut slots) = (1.0, 0.0, 0.0);
     for (try_number, cw) in windows.iter().enumerate() {
         let lag = if try_number > 0 { lag } else { 0.0 };
         // A draw of 0 collides with no frame, unless other stations have gone on before it.
-        let waits = if lag > 0.0 { 1.0 } else { 1.0 - 1.0 / cw };
+        let waits = if lag > 0.0 || falls == Falls::Each { 1.0 } else { 1.0 - 1.0 / cw };
+        let own = if falls == Falls::Each { 1.0 } else { 0.0 };
         sent += reach * waits;
-        slots += reach * (lag + (cw - 1.0) / 2.0);
+        slots += reach * (lag + (cw - 1.0) / 2.0 + own);
         reach *= waits * p;
     }
     sent / slots
 }
 
 /// Attempts and collisions agree with each other: found by halving.
-fn fixed_point(windows: &[f64], lag: f64, stations: u32) -> f64 {
+fn fixed_point(windows: (&[f64], Falls), lag: f64, stations: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let p = (low + high) / 2.0;
@@ -88,7 +107,8 @@ fn us(ns: u64) -> f64 {
 /// The payload that a cell of saturated stations carries, in kbit/s.
 pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 {
     let windows = windows(phy, mac);
-    let tau = fixed_point(&windows, lag_slots(phy, mac.rules), stations);
+    let falls = Falls::of(phy);
+    let tau = fixed_point((&windows, falls), lag_slots(phy, mac.rules), stations);
     let (quiet, one) =
         (power(1.0 - tau, stations), f64::from(stations) * tau * power(1.0 - tau, stations - 1));
     let many = 1.0 - quiet - one;
@@ -98,6 +118,10 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
         MacRules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
         MacRules::Standard => first + us(phy.difs_ns()),
     };
+    if falls == Falls::Each {
+        let time = quiet * slot + one * success + many * collision;
+        return one * f64::from(PAYLOAD) * 8.0 / time * 1e3;
+    }
     // A station that succeeded draws 0 again with the probability 1/window. Under ns-2's rules two of the stations that
     // collided may do this, too, from their next window.
     let again = 1.0 / windows[0];
@@ -115,8 +139,13 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
 /// The rate of two stations in one cell if one of two frames that begin together always came through.
 pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let windows = windows(phy, mac);
-    let quiet = power(1.0 - attempts(&windows, 0.0, 0.0), 2);
+    let falls = Falls::of(phy);
+    let quiet = power(1.0 - attempts((&windows, falls), 0.0, 0.0), 2);
     let (slot, (success, _)) = (us(phy.slot_ns), times_us(phy, mac));
+    if falls == Falls::Each {
+        let time = quiet * slot + (1.0 - quiet) * success;
+        return (1.0 - quiet) * f64::from(PAYLOAD) * 8.0 / time * 1e3;
+    }
     // A station that succeeded draws 0 again with the probability 1/window.
     let row = 1.0 / (1.0 - 1.0 / windows[0]);
     let time = quiet * slot + (1.0 - quiet) * (success * row + slot);

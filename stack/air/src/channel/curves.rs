@@ -1,4 +1,4 @@
-//! Frame errors from SNR, for the rates of ERP-OFDM.
+//! Frame errors from SNR, for the rates of ERP-OFDM; `soft.rs` has those of 802.11n.
 //!
 //! Bits on a subcarrier err as Gray-coded BPSK, QPSK and QAM do under white noise (Proakis, Digital Communications).
 //! The decoder's errors are the union bound over the code's distances with hard decisions. Each term is by Chernoff's
@@ -7,7 +7,9 @@
 //! (2010); they compared it with a testbed. Not modelled: preambles and headers that err on their own, soft decisions,
 //! frequency-selective fading.
 
-use crate::phy::Rate;
+mod soft;
+
+use crate::phy::{Form, Rate};
 
 /// A free distance, and the weights of this distance and the following ones, by steps of `step`.
 struct Code {
@@ -50,10 +52,17 @@ static THREE_QUARTERS: Code = Code {
 
 /// The probability that a frame of `bytes` has an error, at a ratio of powers.
 pub(crate) fn frame_error(rate: Rate, snr: f64, bytes: u32) -> f64 {
-    let per_bit = bit_error(rate.bits_per_second / 1_000_000, snr);
     // SERVICE and tail go with it.
-    let bits = f64::from(bytes) * 8.0 + 22.0;
-    1.0 - libm::exp(bits * libm::log1p(-per_bit))
+    1.0 - intact(rate, snr, f64::from(bytes) * 8.0 + 22.0)
+}
+
+/// The probability that no error is among so many bits.
+pub(crate) fn intact(rate: Rate, snr: f64, bits: f64) -> f64 {
+    let per_bit = match rate.form {
+        Form::Legacy => bit_error(rate.bits_per_second / 1_000_000, snr),
+        Form::NonHt | Form::Ht(_) => soft::bit_error(rate, snr),
+    };
+    libm::exp(bits * libm::log1p(-per_bit))
 }
 
 fn bit_error(mbps: u64, snr: f64) -> f64 {
@@ -105,7 +114,11 @@ mod tests {
     const RATES: [u64; 8] = [6, 9, 12, 18, 24, 36, 48, 54];
 
     fn at(mbps: u64, db: f64) -> f64 {
-        frame_error(Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0 }, ratio_of(db), 1_034)
+        frame_error(
+            Rate { bits_per_second: mbps * 1_000_000, sinr: 0.0, form: Form::Legacy },
+            ratio_of(db),
+            1_034,
+        )
     }
 
     #[test]
@@ -132,7 +145,7 @@ mod tests {
 
     #[test]
     fn longer_frames_err_more() {
-        let rate = Rate { bits_per_second: 24_000_000, sinr: 0.0 };
+        let rate = Rate { bits_per_second: 24_000_000, sinr: 0.0, form: Form::Legacy };
         let error = |bytes| frame_error(rate, ratio_of(12.0), bytes);
         assert!(error(14) < error(100) && error(100) < error(1_500));
     }

@@ -60,7 +60,7 @@ impl Dcf {
     }
 
     /// The medium gets busy at `at`. A backoff that runs out by then does not stop. Otherwise only the whole slots that
-    /// have passed are taken off.
+    /// have passed are taken off. EDCA takes one more off, at the end of AIFS (IEEE 802.11-2016 §10.22.2.4).
     #[inline]
     pub(super) fn interrupt(&mut self, n: usize, at: u64) {
         let st = &mut self.stations[n];
@@ -68,7 +68,8 @@ impl Dcf {
             return;
         }
         if at > st.slots_from {
-            st.slots -= as_u32(as_usize(at - st.slots_from)) / self.times.slot;
+            let passed = as_u32(as_usize(at - st.slots_from)) / self.times.slot;
+            st.slots = st.slots.saturating_sub(passed + self.times.slots_of_aifs);
         }
         if st.is_undrawn {
             st.is_undrawn = false;
@@ -88,6 +89,14 @@ impl Dcf {
             let queued_at = std::mem::replace(&mut service.queued_at, NEVER);
             self.waits[n].add(service.load, now - queued_at);
         }
+        if service.is_request {
+            self.send_request(now, n);
+            return;
+        }
+        if service.mpdus > 0 {
+            self.fix_aggregate(now, n);
+        }
+        let Some(service) = &self.stations[n].service else { return };
         if service.is_announced && !service.is_cleared {
             self.send_rts(now, n);
         } else {

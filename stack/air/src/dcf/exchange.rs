@@ -8,6 +8,7 @@ use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, MacRules, News, Outcome};
 use crate::airtime::Load;
 use crate::frames::Loss;
+use crate::phy::{BLOCK_ACK_BYTES, Form, Rate};
 
 /// The fields that a station reads of a frame for it.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,12 @@ pub(super) struct Own {
     pub(super) kind: FrameKind,
     pub(super) duration_ns: u64,
     pub(super) is_announced: bool,
+    /// The number of its packet, or the first of a block.
+    pub(super) number: u32,
+    /// The packets in an aggregate; 0 without aggregation.
+    pub(super) mpdus: u8,
+    /// The packets that a block ACK acknowledges.
+    pub(super) bitmap: u64,
 }
 
 impl Dcf {
@@ -25,6 +32,15 @@ impl Dcf {
             FrameKind::Cts => self.take_cts(n, heard),
             FrameKind::Data => self.take_data(n, heard, frame),
             FrameKind::Ack => self.take_ack(n),
+            FrameKind::BlockAck => self.take_block_ack(n, (frame.number, frame.bitmap), heard.until),
+            FrameKind::BlockAckReq => {
+                let st = &self.stations[n];
+                if st.phase == Phase::Idle && st.wait == Wait::Nothing {
+                    self.take_block_ack_request(n, heard, frame.number);
+                } else {
+                    self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
+                }
+            }
         }
     }
 
@@ -38,9 +54,9 @@ impl Dcf {
         self.owe(n, heard, FrameKind::Cts, duration_ns);
     }
 
-    fn owe(&mut self, n: usize, heard: &Reception, kind: FrameKind, duration_ns: u64) {
+    pub(super) fn owe(&mut self, n: usize, heard: &Reception, kind: FrameKind, duration_ns: u64) {
         let to = self.medium.links[heard.link as usize].from;
-        self.stations[n].owed = Some(Owed { kind, to, duration_ns });
+        self.stations[n].owed = Some(Owed { kind, to, duration_ns, block: (0, 0) });
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
     }
 
@@ -69,15 +85,19 @@ impl Dcf {
             return;
         }
         st.phase = Phase::Idle;
+        if frame.mpdus > 0 {
+            self.take_mpdus(n, heard, frame);
+            return;
+        }
         self.owe(n, heard, FrameKind::Ack, 0);
         let link = &mut self.medium.links[heard.link as usize];
         let Some(service) = self.stations[link.from as usize].service else { return };
         // An ACK that was lost brings the same frame again.
         if std::mem::replace(&mut link.delivered, service.number) != service.number {
             let (from, to) = (link.from, as_u32(n));
-            let (rate, power_w) = (service.rate, heard.power_w);
+            let (number, rate, power_w) = (service.number, service.rate, heard.power_w);
             self.book_packet(n, from);
-            self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs, rate, power_w });
+            self.news.push_back(News::Arrived { from, to, number, cast: Cast::ToUs, rate, power_w });
         }
     }
 
@@ -92,6 +112,11 @@ impl Dcf {
         st.wait = Wait::Nothing;
         self.finish(n, Outcome::Acknowledged);
         self.draw_backoff(n);
+    }
+
+    fn block_ack_ns(&self, answered_at: Rate) -> u64 {
+        let rate = if let Form::Ht(_) = answered_at.form { answered_at.answer() } else { self.phy.basic };
+        self.phy.airtime_ns(BLOCK_ACK_BYTES, rate)
     }
 
     /// SIFS has passed since the frame that needs an answer.
@@ -110,11 +135,15 @@ impl Dcf {
             self.proceed(n);
             return;
         }
+        // The frame that is answered is still the last one of its sender.
+        let answered_at = self.stations[owed.to as usize].frame.rate;
         let (airtime_ns, phase) = match owed.kind {
             FrameKind::Cts if self.mac.rules == MacRules::Ns2 => (self.times.cts, Phase::AwaitsData),
             FrameKind::Cts => (self.times.cts, Phase::Sends),
-            _ => (self.times.ack, Phase::Sends),
+            FrameKind::BlockAck => (self.block_ack_ns(answered_at), Phase::Sends),
+            _ => (self.ack_ns(answered_at), Phase::Sends),
         };
+        let rate = if let Form::Ht(_) = answered_at.form { answered_at.answer() } else { self.phy.basic };
         self.stations[n].phase = phase;
         // The answered packet is still in service there.
         let answered = self.stations[owed.to as usize].service;
@@ -123,13 +152,15 @@ impl Dcf {
             to: owed.to,
             duration_ns: owed.duration_ns,
             airtime_ns,
-            rate: self.phy.basic,
+            rate,
             bytes: 0,
-            number: 0,
+            number: owed.block.0,
             load: answered.map_or(Load::Other, |service| service.load),
             is_announced: false,
             is_repeat: false,
             access: None,
+            mpdus: 0,
+            bitmap: owed.block.1,
         };
         self.stations[n].frame = frame;
         self.transmit(now, n);
@@ -169,8 +200,14 @@ impl Dcf {
         st.wait = Wait::Nothing;
         // Waiting counts as busy.
         st.busy_until = st.busy_until.max(now);
-        if st.phase == Phase::AwaitsAck {
+        if st.phase == Phase::AwaitsAck && st.frame.kind == FrameKind::Data {
             self.learn_rate(n, false);
+        }
+        if self.stations[n].phase == Phase::AwaitsAck && self.wants_block_ack(n) {
+            self.stations[n].phase = Phase::Idle;
+            self.on_no_block_ack(now, n);
+            self.proceed(n);
+            return;
         }
         let fate = self.fate(n);
         let st = &mut self.stations[n];
@@ -199,6 +236,7 @@ impl Dcf {
             Tries::Short => (&mut st.short_tries, self.mac.short_retries),
             Tries::Long => (&mut st.long_tries, self.mac.long_retries),
         };
+        let is_aggregated = st.service.is_some_and(|service| service.mpdus > 0);
         *tries += 1;
         if *tries >= most {
             *tries = 0;
@@ -211,6 +249,9 @@ impl Dcf {
             self.renew_rate(n);
         }
         self.draw_backoff(n);
+        if is_aggregated {
+            self.news.push_back(News::HasRoom { station: as_u32(n) });
+        }
     }
 
     pub(super) fn on_broadcast_sent(&mut self, n: usize) {
@@ -222,6 +263,10 @@ impl Dcf {
 
     fn finish(&mut self, n: usize, outcome: Outcome) {
         let st = &mut self.stations[n];
+        if st.service.is_some_and(|service| service.mpdus > 0) {
+            self.finish_alone(n, outcome);
+            return;
+        }
         st.reset_cw();
         let Some(service) = st.service.take() else { return };
         if outcome == Outcome::GivenUp {
@@ -229,7 +274,8 @@ impl Dcf {
         }
         let tries = service.unanswered + u32::from(outcome != Outcome::GivenUp);
         self.book_done(n, &service, outcome, tries);
-        self.news.push_back(News::Done { station: as_u32(n), outcome, rate: service.rate, tries });
+        let (station, number, rate) = (as_u32(n), service.number, service.rate);
+        self.news.push_back(News::Done { station, number, outcome, rate, tries });
     }
 
     fn settle_what_is_over(&mut self, now: u64, n: usize) {

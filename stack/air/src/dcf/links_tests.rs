@@ -39,6 +39,7 @@ fn carried_with(
             match news {
                 News::Arrived { .. } => each[(now / SECOND) as usize] += 1,
                 News::Done { station, .. } => dcf.offer(now, station, 1, 1_000),
+                News::Kept { .. } | News::HasRoom { .. } => {}
             }
         }
     }
@@ -133,6 +134,7 @@ fn stations_at_the_same_place_talk_to_each_other() {
                 match news {
                     News::Arrived { to, .. } => arrived[to as usize] += 1,
                     News::Done { station, .. } => dcf.offer(now, station, (station + 1) % 3, 500),
+                    News::Kept { .. } | News::HasRoom { .. } => {}
                 }
             }
         }

@@ -16,7 +16,16 @@ impl Dcf {
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
         let link = if self.is_lively {
             let frame = &self.stations[self.medium.links[link_index].from as usize].frame;
-            let on_air = OnAir { now, bytes: frame.bytes_on_air(&self.phy), rate: frame.rate };
+            let sender = self.medium.links[link_index].from as usize;
+            let mpdus = &self.stations[sender].mpdus;
+            let of_frame = usize::from(frame.mpdus).min(mpdus.len());
+            let overhead = self.phy.data_overhead;
+            let sizes: Vec<u32> = match frame.mpdus {
+                0 | 1 => Vec::new(),
+                _ => mpdus[..of_frame].iter().map(|mpdu| mpdu.bytes + overhead).collect(),
+            };
+            let bytes = frame.bytes_on_air(&self.phy);
+            let on_air = OnAir { now, bytes, rate: frame.rate, mpdus: &sizes };
             let Some(link) = self.medium.at(link_index, &on_air) else { return };
             link
         } else {
@@ -37,10 +46,11 @@ impl Dcf {
         }
         let started = if link.is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
-        let (link, power_w) = (as_u32(link_index), link.power_w);
-        let new = Reception { hears, link, started, from, began: from, until, power_w };
+        let (lost, link, power_w) = (link.lost, as_u32(link_index), link.power_w);
+        let new = Reception { hears, link, started, from, began: from, until, power_w, lost };
         match self.mac.rules {
             MacRules::Ns2 => self.hear_ns2(n, new),
+            MacRules::Standard if self.phy.is_ht() => self.hear_ht(n, new),
             MacRules::Standard => self.hear_standard(n, new),
         }
         self.interrupt(n, from);
@@ -71,7 +81,7 @@ impl Dcf {
     }
 
     /// A reception lost to another one, if it was for this station.
-    fn count_lost(&mut self, n: usize, lost: &Reception, by: &Reception) {
+    pub(super) fn count_lost(&mut self, n: usize, lost: &Reception, by: &Reception) {
         let from = self.medium.links[lost.link as usize].from;
         if lost.hears == Hears::Frame && self.stations[from as usize].frame.to as usize == n {
             self.stats[n].collisions += 1;
@@ -86,9 +96,9 @@ impl Dcf {
     /// rate.
     fn hear_standard(&mut self, n: usize, new: Reception) {
         let st = &mut self.stations[n];
-        st.overlapping.retain(|(until, _)| *until > new.from);
-        let others: f64 = st.overlapping.iter().map(|(_, power_w)| power_w).sum();
-        st.overlapping.push((new.until, new.power_w));
+        st.overlapping.retain(|other| other.until > new.from);
+        let others: f64 = st.overlapping.iter().map(|other| other.power_w).sum();
+        st.overlapping.push(new.overlap());
         // Headers go at the basic rate.
         let header = self.phy.basic.sinr;
         let is_detected = others == 0.0 || new.power_w >= header.max(self.radio.capture) * others;
@@ -137,9 +147,12 @@ impl Dcf {
     /// A station's reception has ended.
     pub(super) fn settle(&mut self, n: usize) {
         let st = &mut self.stations[n];
-        let heard = st.reception;
+        let mut heard = st.reception;
         st.reception.hears = Hears::Nothing;
         st.busy_until = st.busy_until.max(heard.until);
+        if heard.hears == Hears::Frame && self.phy.is_ht() {
+            self.judge(n, &mut heard);
+        }
         if self.is_written_down() {
             self.write_heard(n, &heard);
         }
@@ -162,7 +175,8 @@ impl Dcf {
     /// A frame was decoded.
     fn take(&mut self, n: usize, heard: &Reception) {
         let from = self.medium.links[heard.link as usize].from;
-        let Frame { kind, to, duration_ns, is_announced, rate, .. } = self.stations[from as usize].frame;
+        let Frame { kind, to, duration_ns, is_announced, number, mpdus, bitmap, .. } =
+            self.stations[from as usize].frame;
         if to as usize == n || to == EVERYONE {
             self.book_heard(n, from, heard);
         }
@@ -171,7 +185,7 @@ impl Dcf {
         st.eifs_until = 0;
         if to as usize == n {
             self.note_understood(from);
-            self.take_own(n, heard, Own { kind, duration_ns, is_announced });
+            self.take_own(n, heard, Own { kind, duration_ns, is_announced, number, mpdus, bitmap });
             return;
         }
         let is_longer = heard.until + duration_ns > st.nav_end();
@@ -181,14 +195,28 @@ impl Dcf {
             let is_rts = kind == FrameKind::Rts && self.mac.rules == MacRules::Standard;
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
         }
-        let hears_all = st.hears_all;
-        if kind == FrameKind::Data && to == EVERYONE {
+        if kind == FrameKind::Data && (to == EVERYONE || st.hears_all) {
+            self.pass_others(n, heard);
+        }
+    }
+
+    /// Passes up the packets of a frame for all, or for another station.
+    fn pass_others(&mut self, n: usize, heard: &Reception) {
+        let from = self.medium.links[heard.link as usize].from;
+        let Frame { to, rate, number, mpdus, .. } = self.stations[from as usize].frame;
+        if to == EVERYONE {
             self.book_packet(n, from);
         }
-        if kind == FrameKind::Data && (to == EVERYONE || hears_all) {
-            let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
-            let power_w = heard.power_w;
-            self.news.push_back(News::Arrived { from, to: as_u32(n), cast, rate, power_w });
+        let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
+        let (to, power_w) = (as_u32(n), heard.power_w);
+        if mpdus < 2 {
+            self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
+            return;
+        }
+        let of_frame = self.stations[from as usize].mpdus.iter().take(usize::from(mpdus)).enumerate();
+        for (_, mpdu) in of_frame.filter(|(nth, _)| heard.lost >> nth & 1 == 0) {
+            let number = mpdu.number;
+            self.news.push_back(News::Arrived { from, to, number, cast, rate, power_w });
         }
     }
 }

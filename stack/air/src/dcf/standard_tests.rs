@@ -26,7 +26,7 @@ fn losing(link: &str) -> Channel {
 #[test]
 fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
     for (rules, most) in [(MacRules::Standard, 31), (MacRules::Ns2, 30)] {
-        let mut station = Station::new(&phy(), rules, Stream::new(1, 0, Purpose::Backoff));
+        let mut station = Station::new(&phy(), rules, (1, 0));
         let mut drawn: Vec<u32> = (0..4_000).map(|_| station.draw()).collect();
         drawn.sort_unstable();
         drawn.dedup();

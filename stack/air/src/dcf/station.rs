@@ -2,10 +2,12 @@
 
 use super::MacRules;
 use super::arf::Ladder;
+use super::mpdu::Mpdu;
+use super::recipient::Peer;
 use crate::deadlines::NEVER;
 use crate::frames::Drawn;
 use crate::phy::{Phy, Rate};
-use crate::random::Stream;
+use crate::random::{Purpose, Stream};
 
 /// The purpose of the one deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,23 @@ pub(super) struct Reception {
     pub(super) began: u64,
     pub(super) until: u64,
     pub(super) power_w: f64,
+    /// The parts of an aggregate that have errors, from the lowest bit on.
+    pub(super) lost: u64,
+}
+
+impl Reception {
+    pub(super) fn overlap(&self) -> Overlap {
+        Overlap { from: self.began, until: self.until, power_w: self.power_w, link: self.link }
+    }
+}
+
+/// A frame on the air at a station.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overlap {
+    pub(super) from: u64,
+    pub(super) until: u64,
+    pub(super) power_w: f64,
+    pub(super) link: u32,
 }
 
 /// The packet that a station was given.
@@ -89,14 +108,20 @@ pub(super) struct Service {
     pub(super) queued_at: u64,
     /// The RTSs and data frames with it that no answer followed.
     pub(super) unanswered: u32,
+    /// The packets in the frame, the first of the station's `mpdus`; 0 without aggregation.
+    pub(super) mpdus: u8,
+    /// A request for a block ACK is next.
+    pub(super) is_request: bool,
 }
 
-/// A CTS or an ACK that is owed.
+/// A CTS, an ACK or a block ACK that is owed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub(super) kind: super::FrameKind,
     pub(super) to: u32,
     pub(super) duration_ns: u64,
+    /// The first number of a block ACK, and its bitmap.
+    pub(super) block: (u32, u64),
 }
 
 #[derive(Debug)]
@@ -129,18 +154,25 @@ pub(super) struct Station {
     pub(super) long_tries: u8,
     pub(super) owed: Option<Owed>,
     pub(super) service: Option<Service>,
+    /// Under aggregation: all packets that the station has for the receiver of the one in service.
+    pub(super) mpdus: Vec<Mpdu>,
+    /// Under aggregation: the numbers between the station and others.
+    pub(super) peers: Vec<Peer>,
     pub(super) frame: super::Frame,
-    /// `rules: standard`: all frames on the air here, each with its end and its power.
-    pub(super) overlapping: Vec<(u64, f64)>,
+    /// `rules: standard`: all frames on the air here.
+    pub(super) overlapping: Vec<Overlap>,
     pub(super) hears_all: bool,
     /// The rate ladders, one for each receiver of earlier frames (auto rate fallback).
     pub(super) ladders: Vec<Ladder>,
     number: u32,
+    /// The slots of its backoffs.
     stream: Stream,
+    /// The frames that interference spoils (802.11n).
+    pub(super) luck: Stream,
 }
 
 impl Station {
-    pub(super) fn new(phy: &Phy, rules: MacRules, stream: Stream) -> Station {
+    pub(super) fn new(phy: &Phy, rules: MacRules, (seed, n): (u64, u32)) -> Station {
         Station {
             reception: Reception {
                 hears: Hears::Nothing,
@@ -150,6 +182,7 @@ impl Station {
                 began: 0,
                 until: 0,
                 power_w: 0.0,
+                lost: 0,
             },
             sends_from: 0,
             sends_until: 0,
@@ -171,6 +204,8 @@ impl Station {
             long_tries: 0,
             owed: None,
             service: None,
+            mpdus: Vec::new(),
+            peers: Vec::new(),
             frame: super::Frame {
                 kind: super::FrameKind::Ack,
                 to: super::EVERYONE,
@@ -183,12 +218,15 @@ impl Station {
                 is_announced: false,
                 is_repeat: false,
                 access: None,
+                mpdus: 0,
+                bitmap: 0,
             },
             overlapping: Vec::new(),
             hears_all: false,
             ladders: Vec::new(),
             number: 0,
-            stream,
+            stream: Stream::new(seed, n, Purpose::Backoff),
+            luck: Stream::new(seed, n, Purpose::Interference),
         }
     }
 

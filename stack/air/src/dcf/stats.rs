@@ -14,12 +14,14 @@ pub struct FrameCounts {
     pub data: u64,
     /// The ACKs of 802.11.
     pub ack: u64,
+    /// The block ACKs, and the requests for one.
+    pub block_ack: u64,
 }
 
 impl FrameCounts {
     /// The frames of all kinds.
     pub fn total(&self) -> u64 {
-        self.rts + self.cts + self.data + self.ack
+        self.rts + self.cts + self.data + self.ack + self.block_ack
     }
 }
 
@@ -46,6 +48,7 @@ impl StationStats {
             FrameKind::Cts => &mut self.frames_sent.cts,
             FrameKind::Data => &mut self.frames_sent.data,
             FrameKind::Ack => &mut self.frames_sent.ack,
+            FrameKind::BlockAck | FrameKind::BlockAckReq => &mut self.frames_sent.block_ack,
         };
         *count += 1;
         self.airtime_ns += airtime_ns;

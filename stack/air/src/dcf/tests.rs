@@ -1,6 +1,7 @@
 use super::*;
 use crate::channel::Fading;
 use crate::frames::{Fate, Sees};
+use crate::random::{Purpose, Stream};
 
 /// Stations that always have a packet of 1,028 B for the first one, and their packets that arrived in 250 s.
 struct Cell {
@@ -29,6 +30,7 @@ impl Cell {
                 match news {
                     News::Arrived { from, .. } => self.arrived[from as usize] += 1,
                     News::Done { station, .. } => self.dcf.offer(now, station, 0, 1_028),
+                    News::Kept { .. } | News::HasRoom { .. } => {}
                 }
             }
         }
@@ -147,7 +149,8 @@ fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
         while dcf.next() != u64::MAX {
             dcf.fire();
         }
-        let given_up = News::Done { station: 0, outcome: Outcome::GivenUp, rate: phy.data, tries: 7 };
+        let given_up =
+            News::Done { station: 0, number: 1, outcome: Outcome::GivenUp, rate: phy.data, tries: 7 };
         assert_eq!(dcf.next_news(), Some(given_up));
         assert_eq!((dcf.stats(0).frames_sent.rts, dcf.stats(0).retry_drops), (7, 1));
     }
@@ -347,7 +350,7 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
                     unanswered += u32::from(std::mem::replace(&mut asked[n], frame.number) == frame.number);
                 }
                 FrameKind::Data => has_left[n] = frame.number,
-                FrameKind::Cts | FrameKind::Ack => {}
+                FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => {}
             }
         }
     }

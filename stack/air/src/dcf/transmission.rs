@@ -1,17 +1,18 @@
 //! Frames go on the air.
 
-use super::station::{Hears, Phase, Wait};
+use super::station::{Hears, Phase, Service, Wait};
 use super::{Dcf, EVERYONE, Frame, FrameKind, MacRules, NS2_PATIENCE_NS};
 use crate::deadlines::NEVER;
+use crate::phy::BLOCK_ACK_BYTES;
 
 impl Dcf {
     pub(super) fn send_rts(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
-        let (times, data) = (&self.times, service.airtime_ns);
+        let (times, data, ack) = (&self.times, service.airtime_ns, self.answer_ns(&service));
         let frame = Frame {
             kind: FrameKind::Rts,
             to: service.to,
-            duration_ns: whole_us(3 * times.sifs + times.cts + data + times.ack),
+            duration_ns: whole_us(3 * times.sifs + times.cts + data + ack),
             airtime_ns: times.rts,
             rate: self.phy.basic,
             bytes: 0,
@@ -20,6 +21,8 @@ impl Dcf {
             is_announced: false,
             is_repeat: false,
             access: self.access(n, FrameKind::Rts),
+            mpdus: 0,
+            bitmap: 0,
         };
         self.stations[n].phase = Phase::AwaitsCts;
         self.stations[n].frame = frame;
@@ -31,10 +34,13 @@ impl Dcf {
         let Some(held) = &mut self.stations[n].service else { return };
         let service = *held;
         held.has_left = true;
+        let first = self.stations[n].mpdus.first().copied().filter(|_| service.mpdus > 0);
+        self.note_departed(n, service.mpdus);
+        let ack_ns = self.answer_ns(&service);
         let (duration_ns, phase) = if service.to == EVERYONE {
             (0, Phase::Sends)
         } else {
-            (whole_us(self.times.sifs + self.times.ack), Phase::AwaitsAck)
+            (whole_us(self.times.sifs + ack_ns), Phase::AwaitsAck)
         };
         let frame = Frame {
             kind: FrameKind::Data,
@@ -46,12 +52,23 @@ impl Dcf {
             number: service.number,
             load: service.load,
             is_announced: service.is_announced,
-            is_repeat: service.has_left,
+            is_repeat: first.map_or(service.has_left, |first| first.is_repeat),
             access,
+            mpdus: service.mpdus,
+            bitmap: 0,
         };
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;
         self.transmit(now, n);
+    }
+
+    /// The airtime of the answer to the frame with the packets in service.
+    fn answer_ns(&self, service: &Service) -> u64 {
+        if service.mpdus > 1 {
+            self.phy.airtime_ns(BLOCK_ACK_BYTES, service.rate.answer())
+        } else {
+            self.ack_ns(service.rate)
+        }
     }
 
     /// Applies the start of the station's frame to all stations in range.
@@ -98,6 +115,7 @@ impl Dcf {
         let (end, duration_ns) = (st.sends_until, st.frame.duration_ns);
         match (st.frame.kind, st.frame.to) {
             (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.cts_timeout),
+            (FrameKind::BlockAckReq, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
             // The duration of a CTS is SIFS, the data, SIFS, the ACK. Under ns-2's rules the station does nothing else
@@ -106,7 +124,7 @@ impl Dcf {
                 let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }
-            (FrameKind::Cts | FrameKind::Ack, _) => {
+            (FrameKind::Cts | FrameKind::Ack | FrameKind::BlockAck, _) => {
                 self.stations[n].phase = Phase::Idle;
                 self.proceed(n);
             }

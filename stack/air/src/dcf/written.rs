@@ -2,8 +2,9 @@
 
 use hopwise_core::narrow::as_u32;
 
+use super::mpdu::Mpdu;
 use super::station::{Hears, Reception};
-use super::{Dcf, EVERYONE, FrameKind};
+use super::{Dcf, EVERYONE, Frame, FrameKind};
 use crate::airtime::{Load, Spent};
 use crate::frames::{FrameEvent, Sees};
 
@@ -26,22 +27,45 @@ impl Dcf {
                 FrameKind::Cts => Spent::SendsCts,
                 FrameKind::Data if frame.load == Load::TcpAck => Spent::SendsTcpAck,
                 FrameKind::Data => Spent::SendsData,
-                FrameKind::Ack => Spent::SendsAck,
+                FrameKind::Ack | FrameKind::BlockAck | FrameKind::BlockAckReq => Spent::SendsAck,
             };
             airtime.book(spent, now, until);
         }
-        if let Some(seen) = &mut self.seen {
-            seen.push(FrameEvent {
-                from_ns: now,
-                until_ns: until,
-                station: as_u32(n),
-                sender: as_u32(n),
-                sees: Sees::Sends,
-                power_w: self.radio.transmit_w,
-                frame,
-                packet_id: 0,
-            });
+        let event = FrameEvent {
+            from_ns: now,
+            until_ns: until,
+            station: as_u32(n),
+            sender: as_u32(n),
+            sees: Sees::Sends,
+            power_w: self.radio.transmit_w,
+            frame,
+            packet_id: 0,
+        };
+        self.see(&event, 0);
+    }
+
+    /// Keeps a view of a frame; of an aggregate, one for each packet in it.
+    fn see(&mut self, event: &FrameEvent, lost: u64) {
+        let Some(mut seen) = self.seen.take() else { return };
+        if event.frame.mpdus < 2 {
+            seen.push(*event);
+        } else {
+            // The views of packets begin so that each has the preamble before it.
+            let preamble_ns = self.preamble_ns(event.frame.rate);
+            let of_part = |(nth, (mpdu, from, until)): (usize, (Mpdu, u64, u64))| {
+                let is_lost = lost >> nth & 1 != 0 && event.sees == Sees::Decodes;
+                let Mpdu { number, bytes, load, is_repeat, .. } = mpdu;
+                FrameEvent {
+                    from_ns: event.from_ns + from - preamble_ns,
+                    until_ns: event.from_ns + until,
+                    sees: if is_lost { Sees::Collision } else { event.sees },
+                    frame: Frame { number, bytes, load, is_repeat, mpdus: 1, ..event.frame },
+                    ..*event
+                }
+            };
+            seen.extend(self.parts(event.sender as usize).enumerate().map(of_part));
         }
+        self.seen = Some(seen);
     }
 
     pub(super) fn write_heard(&mut self, n: usize, heard: &Reception) {
@@ -57,13 +81,13 @@ impl Dcf {
             };
             airtime.book(spent, heard.from, heard.until);
         }
-        if let Some(seen) = &mut self.seen {
+        if self.seen.is_some() {
             let sees = match heard.hears {
                 Hears::Frame => Sees::Decodes,
                 Hears::Collision => Sees::Collision,
                 Hears::Noise | Hears::Nothing => Sees::Noise,
             };
-            seen.push(FrameEvent {
+            let event = FrameEvent {
                 from_ns: heard.began,
                 until_ns: heard.until,
                 station: as_u32(n),
@@ -72,7 +96,8 @@ impl Dcf {
                 power_w: heard.power_w,
                 frame,
                 packet_id: 0,
-            });
+            };
+            self.see(&event, heard.lost);
         }
     }
 }

@@ -131,6 +131,7 @@ fn a_station_that_walks_away_is_heard_until_it_is_out_of_range() {
             match news {
                 News::Arrived { .. } => arrived[(now / SECOND) as usize] += 1,
                 News::Done { station, .. } => dcf.offer(now, station, 0, 1_000),
+                News::Kept { .. } | News::HasRoom { .. } => {}
             }
         }
     }

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{Instant, LinkEvent, Machine};
 
-use super::{Filed, Held, RadioWorld};
+use super::hands::Held;
+use super::{Filed, RadioWorld};
 use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
 use crate::dcf::{EVERYONE, MacRules};
 
@@ -49,12 +50,11 @@ impl Resolver {
 
 impl<M: Machine> RadioWorld<M> {
     /// The packet at hand is for a neighbour whose address is not known: it waits.
-    pub(super) fn ask_for(&mut self, n: usize, who: IpAddr) {
+    pub(super) fn ask_for(&mut self, n: usize, who: IpAddr, held: Held) {
         let now = self.now;
         let Some(resolver) = &mut self.resolver else { return };
-        let held = &mut self.held[n];
-        let (id, queued_at) = (held.id, held.queued_at);
-        let packet = Waiting { id, queued_at, packet: std::mem::take(&mut held.packet) };
+        let Held { packet, id, queued_at, .. } = held;
+        let packet = Waiting { id, queued_at, packet };
         let (found, lost) = resolver.tables[n].hold(now, who, packet, resolver.most_held);
         resolver.lost += lost;
         if found == Found::Ask {
@@ -68,20 +68,21 @@ impl<M: Machine> RadioWorld<M> {
         let mut packet = Vec::new();
         arp::write(&Said { operation, sender, target }, as_u32(n), station, &mut packet);
         let station = Some(station.unwrap_or(EVERYONE));
-        let held = Held { packet, to: None, station, id: 0, queued_at: None, is_arp: true };
+        let held = Held { packet, station, is_arp: true, ..Held::default() };
         if let Some(resolver) = &mut self.resolver {
             resolver.outboxes[n].push_back(held);
         }
     }
 
     /// An ARP request or reply has come.
-    pub(super) fn hear_arp(&mut self, from: u32, n: usize) {
-        let said = arp::read(&self.held[from as usize].packet);
+    pub(super) fn hear_arp(&mut self, (from, number): (u32, u32), n: usize) {
+        let said = arp::read(&self.hands[from as usize].of(number).packet);
         let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
         let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
         let is_for_us = target == self.stations[n].address;
         for Waiting { id, queued_at, packet } in resolver.tables[n].learn(sender, is_for_us) {
-            let held = Held { packet, to: Some(sender), station: Some(from), id, queued_at, is_arp: false };
+            let (to, station) = (Some(sender), Some(from));
+            let held = Held { packet, to, station, id, queued_at, ..Held::default() };
             resolver.outboxes[n].push_back(held);
         }
         if is_for_us && said.operation == Operation::Request {

@@ -1,9 +1,9 @@
 //! The sinks that watch a world: its trace, its frames, and what became of them.
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Instant, Machine};
+use hopwise_core::{Cast, Instant, Machine};
 
-use super::RadioWorld;
+use super::{MoreOf, RadioWorld};
 use crate::airtime::{Airtime, Load};
 use crate::dcf::{FrameKind, News, Outcome};
 use crate::frames::{Ending, FrameEvent};
@@ -64,12 +64,15 @@ impl<M: Machine> RadioWorld<M> {
     pub(super) fn tell_driver(&mut self, news: &News) {
         let Some(sink) = &mut self.radio else { return };
         sink(&match *news {
-            News::Arrived { from, to, rate, power_w, .. } => {
-                let held = &self.held[from as usize];
+            News::Kept { .. } | News::HasRoom { .. } => return,
+            News::Arrived { from, to, number, cast, rate, power_w } => {
+                let kept = self.kept.get(&(to, from, number)).filter(|_| cast == Cast::ToUs);
+                let held = kept.unwrap_or_else(|| self.hands[from as usize].of(number));
                 RadioNews::Arrived { from, to, id: held.id, rate, power_w, packet: &held.packet }
             }
-            News::Done { station, outcome, rate, tries } => {
-                RadioNews::Done { station, id: self.held[station as usize].id, outcome, rate, tries }
+            News::Done { station, number, outcome, rate, tries } => {
+                let id = self.hands[station as usize].of(number).id;
+                RadioNews::Done { station, id, outcome, rate, tries }
             }
         });
     }
@@ -88,6 +91,12 @@ impl<M: Machine> RadioWorld<M> {
     /// nothing in the world.
     pub fn set_queued_at(&mut self, queued_at: fn(&M) -> Option<Instant>) {
         self.queued_at = queued_at;
+    }
+
+    /// Sets the function that takes a further packet for a neighbour from a machine, for aggregates. Without it a frame
+    /// carries one packet.
+    pub fn set_more(&mut self, more: MoreOf<M>) {
+        self.more = more;
     }
 
     /// Books where the time of every station goes. Call it before anything has happened.
@@ -124,12 +133,14 @@ impl<M: Machine> RadioWorld<M> {
 
     pub(super) fn show_frames(&mut self) {
         let Some(sink) = &mut self.frames else { return };
-        let held = &self.held;
-        self.dcf.take_seen(&mut |event| match held.get(event.sender as usize) {
-            Some(held) if event.frame.kind == FrameKind::Data => {
-                sink(&FrameEvent { packet_id: held.id, ..*event }, &held.packet);
+        let hands = &self.hands;
+        self.dcf.take_seen(&mut |event| {
+            let is_data = event.frame.kind == FrameKind::Data;
+            let of_sender = hands.get(event.sender as usize).filter(|_| is_data);
+            match of_sender.and_then(|hands| hands.get(event.frame.number)) {
+                Some(held) => sink(&FrameEvent { packet_id: held.id, ..*event }, &held.packet),
+                None => sink(event, &[]),
             }
-            _ => sink(event, &[]),
         });
         for ending in self.dcf.take_endings() {
             if let Some(sink) = &mut self.endings {

@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use hopwise_core::LinkId;
+use hopwise_core::NextHop;
 use hopwise_core::QueueClass;
 use hopwise_core::Transmit;
 use hopwise_core::trace::TraceEvent;
@@ -10,7 +11,7 @@ use hopwise_core::trace::TraceEvent;
 use super::*;
 use crate::arp::Arp;
 use crate::channel::Channel;
-use crate::dcf::{FrameKind, MacConfig};
+use crate::dcf::{EVERYONE, FrameKind, MacConfig};
 use crate::frames::Sees;
 use crate::phy::Phy;
 use crate::position::Position;

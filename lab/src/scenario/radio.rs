@@ -1,0 +1,94 @@
+//! Radios: `radio:`.
+
+use hopwise_air::dcf::{MacConfig, MacRules};
+use hopwise_air::phy::Phy;
+
+use super::check;
+use super::schema::{OrOff, ScenarioFile};
+use crate::located::{Document, Refusal, YamlPath, one_of};
+use crate::world::World;
+
+/// A block ACK tells of so many packets.
+const MOST_MPDUS: u8 = 64;
+
+/// The physical layer of all radios.
+pub(super) fn read(document: &Document, file: &ScenarioFile) -> Result<Phy, Box<Refusal>> {
+    let at = YamlPath::root().key("radio");
+    let radio = &file.radio;
+    let phy = Phy::named(&radio.profile).ok_or_else(|| {
+        let (wrong, names) = (&radio.profile, Phy::names().collect::<Vec<_>>());
+        document.refuse(&at.key("profile"), format!("no profile is called `{wrong}`"), &one_of(wrong, &names))
+    })?;
+    if phy.is_ht() {
+        of_ht(document, file)?;
+        return Ok(phy
+            .with_guard(radio.guard_interval.unwrap_or_default().0)
+            .in_band(radio.band.unwrap_or_default().0));
+    }
+    for (key, is_given) in [
+        ("guard_interval", radio.guard_interval.is_some()),
+        ("band", radio.band.is_some()),
+        ("ampdu", radio.ampdu.is_some()),
+        ("lifetime", radio.lifetime.is_some()),
+    ] {
+        if is_given && !check::varies(file, "radio.profile") {
+            let problem = format!("`{key}` changes nothing under `{}`", phy.name);
+            let paths = [key, "profile"].map(|key| at.key(key));
+            return Err(document.refuse_key_among(
+                &paths,
+                problem,
+                "a profile of 802.11n beside it, such as ht20-mcs7",
+            ));
+        }
+    }
+    Ok(phy)
+}
+
+/// The MAC's settings of all radios.
+pub(super) fn mac(phy: &Phy, file: &ScenarioFile) -> MacConfig {
+    let radio = &file.radio;
+    let ampdu = match radio.ampdu {
+        _ if !phy.is_ht() => None,
+        None => Some(MOST_MPDUS),
+        Some(OrOff::On(packets)) => Some(packets),
+        Some(OrOff::Off) => None,
+    };
+    let standard = MacConfig::default();
+    MacConfig {
+        rules: file.mac.rules.0,
+        rts_threshold: radio.rts_threshold.0,
+        rate: radio.rate.0,
+        ampdu,
+        lifetime_ns: match radio.lifetime {
+            None => standard.lifetime_ns,
+            Some(OrOff::On(lifetime)) => Some(u64::try_from(lifetime.0.as_nanos()).unwrap_or(u64::MAX / 2)),
+            Some(OrOff::Off) => None,
+        },
+        ..standard
+    }
+}
+
+/// Refuses what stations of 802.11n cannot do.
+fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
+    let root = YamlPath::root();
+    let profile = root.key("radio").key("profile");
+    if file.mac.rules.0 == MacRules::Ns2 {
+        let paths = [root.key("mac").key("rules"), profile];
+        let problem = format!("ns-2 has no 802.11n, and `{}` is a profile of it", file.radio.profile);
+        return Err(document.refuse_among(&paths, problem, "rules: standard, or a profile of DSSS or OFDM"));
+    }
+    if file.radio.ampdu == Some(OrOff::Off)
+        && matches!(file.radio.lifetime, Some(OrOff::On(_)))
+        && !check::varies(file, "radio.ampdu")
+    {
+        let paths = ["lifetime", "ampdu"].map(|key| root.key("radio").key(key));
+        let problem = "`lifetime` changes nothing without aggregates, whose packets have no limit of tries";
+        return Err(document.refuse_key_among(&paths, problem, "ampdu: 64, or another number of packets"));
+    }
+    if file.world.0 == World::Hwsim {
+        let problem = "a kernel's simulated radios send without 802.11n in the world hwsim";
+        let accepted = "a profile of DSSS or OFDM, or world: sim";
+        return Err(document.refuse(&profile, problem, accepted));
+    }
+    Ok(())
+}

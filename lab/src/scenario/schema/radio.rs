@@ -1,0 +1,201 @@
+//! `radio:`, the radios of all nodes.
+
+use std::borrow::Cow;
+
+use hopwise_air::dcf::RateControl;
+use hopwise_air::phy::{Band, Guard, Phy};
+use hopwise_mesh::WhenFull;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::units::Time;
+use crate::words::{Word, Words};
+
+/// 802.11 radio of every node.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::scenario) struct RadioConfig {
+    /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
+    /// preamble. Control frames and broadcasts have 1 Mbit/s, with `-short` 2, with OFDM 6. OFDM is ERP-OFDM with slots
+    /// of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the channel in MHz, and the MCS.
+    #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
+    pub(in crate::scenario) profile: String,
+    /// Guard interval of data frames, for profiles of 802.11n (default long).
+    pub(in crate::scenario) guard_interval: Option<Word<Guard>>,
+    /// Band of the channel, for profiles of 802.11n (default 2.4ghz).
+    pub(in crate::scenario) band: Option<Word<Band>>,
+    /// Largest number of packets for one receiver that leave in one aggregate (A-MPDU) and get a block ACK, for
+    /// profiles of 802.11n. off: each packet leaves in a frame of its own (default 64).
+    #[schemars(extend("x-range" = "2 to 64", "x-unit" = "packets"))]
+    pub(in crate::scenario) ampdu: Option<OrOff<u8>>,
+    /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).
+    #[schemars(extend("x-range" = "1ms or more"))]
+    pub(in crate::scenario) lifetime: Option<OrOff<Time>>,
+    /// Largest number of packets in the interface queue, including those that the radio has to send (default 50).
+    /// World netns needs at least 3.
+    #[schemars(extend("x-range" = "2 or more"))]
+    pub(in crate::scenario) queue_packets: u32,
+    /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
+    #[schemars(extend("x-range" = "0 to 65536", "x-unit" = "bytes"))]
+    pub(in crate::scenario) rts_threshold: Threshold,
+    /// Behaviour of a full interface queue (default drop).
+    pub(in crate::scenario) when_full: Word<WhenFull>,
+    /// Rate control of data frames (default fixed).
+    pub(in crate::scenario) rate: Word<RateControl>,
+    /// Nodes resolve the link addresses of neighbours by ARP on the air (default false: nodes know all link addresses).
+    /// In worlds netns and hwsim they always do.
+    pub(in crate::scenario) arp: bool,
+}
+
+impl Default for RadioConfig {
+    fn default() -> RadioConfig {
+        RadioConfig {
+            profile: "dsss-2mbps".to_owned(),
+            guard_interval: None,
+            band: None,
+            ampdu: None,
+            lifetime: None,
+            queue_packets: 50,
+            rts_threshold: Threshold(Some(0)),
+            when_full: Word(WhenFull::Drop),
+            rate: Word(RateControl::Fixed),
+            arp: false,
+        }
+    }
+}
+
+/// A value, or the word `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenario) enum OrOff<T> {
+    Off,
+    On(T),
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for OrOff<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OrOff<T>, D::Error> {
+        let value = serde_yaml::Value::deserialize(from)?;
+        // YAML 1.1 reads `off` as false.
+        if value == serde_yaml::Value::Bool(false) || value.as_str() == Some("off") {
+            return Ok(OrOff::Off);
+        }
+        T::deserialize(value)
+            .map(OrOff::On)
+            .map_err(|error| de::Error::custom(format_args!("{error}, or off")))
+    }
+}
+
+impl<T: Serialize> Serialize for OrOff<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OrOff::On(value) => value.serialize(to),
+            OrOff::Off => to.serialize_str("off"),
+        }
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OrOff<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}OrOff", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [value, { "enum": ["off", false] }] })
+    }
+}
+
+/// dot11RTSThreshold's range.
+const LARGEST_THRESHOLD: u32 = 65_536;
+
+/// Packet size from which RTS/CTS precedes the data, in bytes; `off`: never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenario) struct Threshold(pub(in crate::scenario) Option<u32>);
+
+impl<'de> Deserialize<'de> for Threshold {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Threshold, D::Error> {
+        // YAML 1.1 reads `off` as false.
+        match serde_yaml::Value::deserialize(from)? {
+            serde_yaml::Value::Bool(false) => Ok(Threshold(None)),
+            serde_yaml::Value::String(text) if text == "off" => Ok(Threshold(None)),
+            serde_yaml::Value::Number(number) => number
+                .as_u64()
+                .and_then(|bytes| u32::try_from(bytes).ok())
+                .filter(|bytes| *bytes <= LARGEST_THRESHOLD)
+                .map(|bytes| Threshold(Some(bytes)))
+                .ok_or_else(|| {
+                    de::Error::custom(format_args!(
+                        "`{number}`, expected 0 to {LARGEST_THRESHOLD} bytes, or off"
+                    ))
+                }),
+            _ => Err(de::Error::custom("wrong threshold, expected bytes, or off")),
+        }
+    }
+}
+
+impl Serialize for Threshold {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(bytes) => to.serialize_u32(bytes),
+            None => to.serialize_str("off"),
+        }
+    }
+}
+
+impl JsonSchema for Threshold {
+    fn schema_name() -> Cow<'static, str> {
+        "Threshold".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none.",
+            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": LARGEST_THRESHOLD }, { "enum": ["off", false] }],
+        })
+    }
+}
+
+impl Words for RateControl {
+    const NAME: &'static str = "RateName";
+    const ABOUT: &'static str = "Rate control of data frames.";
+    const ALL: &'static [(&'static str, RateControl, &'static str)] = &[
+        ("fixed", RateControl::Fixed, "The profile's data rate."),
+        (
+            "arf",
+            RateControl::Arf,
+            "ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.",
+        ),
+    ];
+}
+
+impl Words for Guard {
+    const NAME: &'static str = "GuardName";
+    const ABOUT: &'static str = "Guard interval of data frames.";
+    const ALL: &'static [(&'static str, Guard, &'static str)] = &[
+        ("long", Guard::Long, "800 ns: a symbol takes 4 us."),
+        ("short", Guard::Short, "400 ns: a symbol takes 3.6 us."),
+    ];
+}
+
+impl Words for Band {
+    const NAME: &'static str = "BandName";
+    const ABOUT: &'static str = "Band of the channel.";
+    const ALL: &'static [(&'static str, Band, &'static str)] = &[
+        ("2.4ghz", Band::Ghz2, "Slots of 20 us, as in every ad hoc network there, and a SIFS of 10 us."),
+        ("5ghz", Band::Ghz5, "Slots of 9 us, a SIFS of 16 us, and no signal extension."),
+    ];
+}
+
+impl Words for WhenFull {
+    const NAME: &'static str = "WhenFullName";
+    const ABOUT: &'static str = "Behaviour of a full interface queue.";
+    const ALL: &'static [(&'static str, WhenFull, &'static str)] = &[
+        ("drop", WhenFull::Drop, "The queue drops the packet."),
+        (
+            "hold",
+            WhenFull::Hold,
+            "Packets of the node itself, TCP and UDP, wait until there is room. Forwarded packets are dropped. Only in \
+             world sim.",
+        ),
+    ];
+}

@@ -1,0 +1,334 @@
+//! The sender's half: packets for one station that leave in one aggregate (A-MPDU), and the block ACK for them.
+//!
+//! The packets that a station was given for one other station are its `mpdus`, in the order of their numbers. As long
+//! as none of them is on the air, more may join. Access to the medium fixes how many leave. One alone leaves as a frame
+//! of its own and gets an ACK; it has a limit of tries. Several get a block ACK. Those that it leaves out go first in
+//! the next aggregate, until their lifetime ends (IEEE 802.11-2016 §10.22.2.12): there is no limit of tries. If the
+//! block ACK is missing the station requests it. It also sends a request when it has given a packet up, so that its
+//! receiver waits no longer.
+
+use hopwise_core::narrow::{as_u8, as_u32};
+
+use super::mpdu::{DELIMITER, Length, Mpdu, longest_ampdu};
+use super::recipient::WINDOW;
+use super::station::{Phase, Service, Wait};
+use super::transmission::whole_us;
+use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
+use crate::deadlines::NEVER;
+use crate::frames::{Fate, Loss};
+use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Rate};
+
+/// Room in the aggregate that a station prepares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// The receiver.
+    pub(crate) to: u32,
+    /// The longest packet that fits.
+    pub(crate) bytes: u32,
+}
+
+impl Dcf {
+    /// Room for a further packet beside those that a station has; none where frames go one by one.
+    pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
+        let most = self.mac.ampdu?;
+        let st = &self.stations[station as usize];
+        let service = st.service.as_ref().filter(|service| service.to != EVERYONE && !service.is_cleared)?;
+        let is_out = matches!(st.phase, Phase::AwaitsCts | Phase::AwaitsAck);
+        let (first, last) = (st.mpdus.first()?, st.mpdus.last()?);
+        let is_in_window = last.number + 1 < first.number + WINDOW;
+        if is_out || service.is_request || st.mpdus.len() >= usize::from(most) || !is_in_window {
+            return None;
+        }
+        let length = st
+            .mpdus
+            .iter()
+            .fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + self.phy.data_overhead));
+        let longest = self.longest_ampdu(service.rate);
+        let bytes = longest.checked_sub(length.padded + DELIMITER + self.phy.data_overhead)?;
+        (bytes > 0).then_some(Room { to: service.to, bytes })
+    }
+
+    /// The longest A-MPDU at this rate.
+    fn longest_ampdu(&self, rate: Rate) -> u32 {
+        if rate == self.phy.data {
+            return self.times.longest_ampdu;
+        }
+        longest_ampdu(&self.phy, rate)
+    }
+
+    /// Gives a station a further packet, for which [`room_for_more`](Self::room_for_more) has room. Returns its number.
+    pub(crate) fn give_more(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
+        self.add_mpdu(now, station as usize, &offered)
+    }
+
+    pub(super) fn add_mpdu(&mut self, now: u64, n: usize, offered: &Offered) -> u32 {
+        let Offered { to, bytes, load, queued_at } = *offered;
+        let st = &mut self.stations[n];
+        let number = st.number_for(to);
+        let expires = self.mac.lifetime_ns.map_or(NEVER, |lifetime| queued_at.unwrap_or(now) + lifetime);
+        st.mpdus.push(Mpdu {
+            number,
+            bytes,
+            load,
+            queued_at: queued_at.unwrap_or(NEVER),
+            expires,
+            unanswered: 0,
+            has_left: false,
+            is_repeat: false,
+        });
+        number
+    }
+
+    /// The station has access to the medium: its next frame takes as many packets as fit.
+    pub(super) fn fix_aggregate(&mut self, now: u64, n: usize) {
+        let Some(service) = self.stations[n].service else { return };
+        let (most, overhead) = (usize::from(self.mac.ampdu.unwrap_or(1)), self.phy.data_overhead);
+        let longest = self.longest_ampdu(service.rate);
+        let st = &mut self.stations[n];
+        let Some(first) = st.mpdus.first().copied() else { return };
+        let (mut length, mut bytes, mut count) = (Length::default(), 0, 0);
+        for mpdu in st.mpdus.iter().take(most) {
+            let longer = length.with(mpdu.bytes + overhead);
+            if count > 0 && (longer.bare > longest || mpdu.number >= first.number + WINDOW) {
+                break;
+            }
+            (length, bytes, count) = (longer, bytes + mpdu.bytes, count + 1);
+        }
+        for mpdu in &mut st.mpdus[..count] {
+            mpdu.is_repeat = mpdu.has_left;
+            let queued_at = std::mem::replace(&mut mpdu.queued_at, NEVER);
+            if queued_at != NEVER {
+                self.waits[n].add(mpdu.load, now - queued_at);
+            }
+        }
+        let psdu = if count == 1 { first.bytes + overhead } else { length.bare };
+        let announced = if count == 1 { first.bytes } else { psdu };
+        st.service = Some(Service {
+            bytes,
+            number: first.number,
+            load: first.load,
+            mpdus: as_u8(count),
+            airtime_ns: self.phy.airtime_ns(psdu, service.rate),
+            is_announced: self.mac.rts_threshold.is_some_and(|least| announced >= least),
+            ..service
+        });
+    }
+
+    /// The packets of the frame at hand are on the air.
+    pub(super) fn note_departed(&mut self, n: usize, mpdus: u8) {
+        let st = &mut self.stations[n];
+        st.mpdus.iter_mut().take(usize::from(mpdus)).for_each(|mpdu| mpdu.has_left = true);
+    }
+
+    /// The parts of a station's frame that have packets of their own, each with its time since the frame's start.
+    pub(super) fn parts(&self, n: usize) -> impl Iterator<Item = (Mpdu, u64, u64)> + '_ {
+        let st = &self.stations[n];
+        let overhead = self.phy.data_overhead;
+        let mpdus = st.mpdus.iter().take(usize::from(st.frame.mpdus));
+        let whole = mpdus.clone().fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + overhead));
+        let preamble_ns = self.preamble_ns(st.frame.rate);
+        let data_ns = st.frame.airtime_ns - preamble_ns;
+        let at = move |bytes: u32| preamble_ns + data_ns * u64::from(bytes) / u64::from(whole.bare.max(1));
+        mpdus.scan(Length::default(), move |length, mpdu| {
+            let from = length.padded;
+            *length = length.with(mpdu.bytes + overhead);
+            Some((*mpdu, at(from), at(length.bare)))
+        })
+    }
+
+    /// Requests the block ACK that did not come.
+    pub(super) fn send_request(&mut self, now: u64, n: usize) {
+        let st = &mut self.stations[n];
+        let Some(service) = st.service else { return };
+        let first = match st.mpdus.first() {
+            Some(mpdu) => mpdu.number,
+            None => st.next_for(service.to),
+        };
+        let answer_ns = self.phy.airtime_ns(BLOCK_ACK_BYTES, self.phy.basic);
+        let access = self.access(n, FrameKind::BlockAckReq);
+        let st = &mut self.stations[n];
+        st.phase = Phase::AwaitsAck;
+        st.frame = Frame {
+            kind: FrameKind::BlockAckReq,
+            to: service.to,
+            duration_ns: whole_us(self.times.sifs + answer_ns),
+            airtime_ns: self.phy.airtime_ns(BLOCK_ACK_REQ_BYTES, self.phy.basic),
+            rate: self.phy.basic,
+            bytes: 0,
+            number: first,
+            load: service.load,
+            is_announced: false,
+            is_repeat: false,
+            access,
+            mpdus: 0,
+            bitmap: 0,
+        };
+        self.transmit(now, n);
+    }
+
+    /// Returns whether the station's last frame gets a block ACK.
+    pub(super) fn wants_block_ack(&self, n: usize) -> bool {
+        let frame = &self.stations[n].frame;
+        frame.kind == FrameKind::BlockAckReq || frame.mpdus > 1
+    }
+
+    /// A block ACK has come.
+    pub(super) fn take_block_ack(&mut self, n: usize, (first, bitmap): (u32, u64), now: u64) {
+        let st = &mut self.stations[n];
+        if st.phase != Phase::AwaitsAck || st.service.is_none() || !self.wants_block_ack(n) {
+            return;
+        }
+        let st = &mut self.stations[n];
+        (st.phase, st.wait, st.short_tries, st.long_tries) = (Phase::Idle, Wait::Nothing, 0, 0);
+        st.reset_cw();
+        let has = |mpdu: &Mpdu| {
+            let ahead = mpdu.number.checked_sub(first);
+            mpdu.has_left && ahead.is_some_and(|ahead| ahead < WINDOW && bitmap >> ahead & 1 != 0)
+        };
+        let is_any = st.mpdus.iter().any(has);
+        let was_data = st.frame.kind == FrameKind::Data;
+        // A capture closes the newest frame first.
+        let fates: Vec<bool> = st.mpdus.iter().take(usize::from(st.frame.mpdus)).rev().map(has).collect();
+        for has_come in fates {
+            let fate = if has_come { Fate::Answered } else { Fate::Lost(Loss::Channel) };
+            self.note_ending(n, fate, false);
+        }
+        if was_data {
+            self.learn_rate(n, is_any);
+        } else {
+            self.note_answered(n);
+        }
+        self.drop_mpdus(n, now, has);
+        self.after_aggregate(n);
+        self.draw_backoff(n);
+    }
+
+    /// The block ACK of an aggregate, or of a request, is missing.
+    pub(super) fn on_no_block_ack(&mut self, now: u64, n: usize) {
+        let most = self.mac.short_retries;
+        let fate = self.fate(n);
+        let st = &mut self.stations[n];
+        for _ in 0..st.frame.mpdus.max(1) {
+            self.note_ending(n, fate, false);
+        }
+        self.drop_mpdus(n, now, |_| false);
+        let st = &mut self.stations[n];
+        st.short_tries += 1;
+        st.widen();
+        let is_hopeless = st.mpdus.is_empty() && st.short_tries >= most;
+        if let Some(service) = &mut st.service {
+            (service.is_request, service.is_cleared) = (true, false);
+        }
+        if is_hopeless {
+            (st.service, st.short_tries) = (None, 0);
+            st.reset_cw();
+        } else {
+            st.short_tries = st.short_tries.min(most);
+        }
+        self.renew_rate(n);
+        self.draw_backoff(n);
+        self.news.push_back(News::HasRoom { station: as_u32(n) });
+    }
+
+    /// Takes away the packets that have come, and those that have waited too long.
+    fn drop_mpdus(&mut self, n: usize, now: u64, has_come: impl Fn(&Mpdu) -> bool) {
+        let Some(service) = self.stations[n].service else { return };
+        let mut mpdus = std::mem::take(&mut self.stations[n].mpdus);
+        let mut is_request = false;
+        mpdus.retain_mut(|mpdu| {
+            let has_come = has_come(mpdu);
+            mpdu.unanswered += u32::from(mpdu.has_left && !has_come);
+            let is_late = mpdu.has_left && now > mpdu.expires;
+            if !has_come && !is_late {
+                return true;
+            }
+            is_request |= !has_come;
+            let outcome = if has_come { Outcome::Acknowledged } else { Outcome::GivenUp };
+            self.tell_done(n, &service, mpdu, outcome);
+            false
+        });
+        self.stations[n].mpdus = mpdus;
+        if let Some(service) = &mut self.stations[n].service {
+            service.is_request = is_request;
+        }
+    }
+
+    fn tell_done(&mut self, n: usize, service: &Service, mpdu: &Mpdu, outcome: Outcome) {
+        let is_given_up = outcome == Outcome::GivenUp;
+        self.stats[n].retry_drops += u64::from(is_given_up);
+        let tries = mpdu.unanswered + u32::from(!is_given_up);
+        self.book_done(n, service, outcome, tries);
+        let (station, number, rate) = (as_u32(n), mpdu.number, service.rate);
+        self.news.push_back(News::Done { station, number, outcome, rate, tries });
+    }
+
+    /// The frame that left alone has got its ACK, or was given up.
+    pub(super) fn finish_alone(&mut self, n: usize, outcome: Outcome) {
+        let Some(service) = self.stations[n].service else { return };
+        let st = &mut self.stations[n];
+        st.reset_cw();
+        // An RTS in vain gives up all that it was to announce.
+        let gone: Vec<Mpdu> = st.mpdus.drain(..usize::from(service.mpdus).min(st.mpdus.len())).collect();
+        for mpdu in gone {
+            let unanswered = mpdu.unanswered + service.unanswered;
+            self.tell_done(n, &service, &Mpdu { unanswered, ..mpdu }, outcome);
+        }
+        if let Some(service) = &mut self.stations[n].service {
+            // Its receiver may hold back what came after it.
+            service.is_request = outcome == Outcome::GivenUp;
+        }
+        self.after_aggregate(n);
+    }
+
+    /// Frees the station if nothing is left to do for its receiver.
+    fn after_aggregate(&mut self, n: usize) {
+        let st = &mut self.stations[n];
+        let Some(service) = &mut st.service else { return };
+        (service.is_cleared, service.unanswered) = (false, 0);
+        if st.mpdus.is_empty() && !service.is_request {
+            st.service = None;
+        }
+        self.renew_rate(n);
+        self.news.push_back(News::HasRoom { station: as_u32(n) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mpdu::LONGEST_PPDU_NS;
+    use super::*;
+    use crate::airtime::Load;
+    use crate::dcf::MacConfig;
+    use crate::medium::{Position, Radio};
+    use crate::phy::Phy;
+
+    /// ns-3's facts: packets of 1500 bytes in one aggregate at MCS 0, 3 and 7.
+    #[test]
+    fn aggregates_end_at_their_airtime_or_at_64_packets() {
+        for (profile, bytes, packets, us) in [
+            ("ht20-mcs0", 1_500, 2, 3_846),
+            ("ht20-mcs3", 1_500, 11, 5_270),
+            ("ht20-mcs7", 1_500, 28, 5_366),
+            ("ht20-mcs7", 40, 64, 0),
+            // 65,535 bytes are the limit.
+            ("ht40-mcs15", 1_500, 42, 0),
+        ] {
+            let positions = [0.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
+            let mac = MacConfig { rts_threshold: None, ampdu: Some(64), ..MacConfig::default() };
+            let phy = Phy::named(profile).expect("a profile");
+            let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
+            dcf.offer(0, 0, 1, bytes);
+            let offered = Offered { to: 1, bytes, load: Load::Other, queued_at: None };
+            let mut count = 1;
+            while dcf.room_for_more(0).is_some_and(|room| room.bytes >= bytes) {
+                dcf.give_more(0, 0, offered);
+                count += 1;
+            }
+            dcf.fire();
+            let frame = dcf.stations[0].frame;
+            assert_eq!((count, u32::from(frame.mpdus)), (packets, packets), "{profile}");
+            assert!(us == 0 || frame.airtime_ns == us * 1_000, "{profile}: {}", frame.airtime_ns);
+            assert!(frame.airtime_ns <= LONGEST_PPDU_NS);
+        }
+    }
+}

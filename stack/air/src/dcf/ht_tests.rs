@@ -1,0 +1,186 @@
+//! Stations of 802.11n: airtime of saturated stations, and receptions among other frames.
+
+use super::{Dcf, MacConfig, News, Offered, Outcome};
+use crate::medium::{Position, Radio};
+use crate::phy::{BLOCK_ACK_BYTES, Band, Phy};
+use crate::saturated::{PACKET, PAYLOAD, Saturated};
+
+fn phy(name: &str) -> Phy {
+    Phy::named(name).expect("a profile")
+}
+
+fn single() -> MacConfig {
+    MacConfig { rts_threshold: None, ..MacConfig::default() }
+}
+
+/// AIFS, half a window of slots, the frame, SIFS, the ACK: nothing else is on the air.
+#[test]
+fn one_sender_carries_what_its_frames_and_gaps_leave() {
+    for mcs in 0..16 {
+        for (width, band) in [(20, Band::Ghz2), (40, Band::Ghz5)] {
+            let phy = phy(&format!("ht{width}-mcs{mcs}")).in_band(band);
+            let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
+            let one = Saturated {
+                phy,
+                mac: single(),
+                radio: Radio::default(),
+                positions,
+                flows: vec![(0, 1)],
+                seed: 1,
+            };
+            let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+            // Half a microsecond through the air, once a frame.
+            let each = gaps + phy.data_ns(PACKET) + phy.ack_ns() + 2 * 500;
+            let expected = f64::from(PAYLOAD) * 8e6 / each as f64;
+            let ratio = one.kbps(10) / expected;
+            assert!((ratio - 1.0).abs() < 0.003, "{} {band:?}: {ratio:.4}", phy.name);
+        }
+    }
+}
+
+/// AIFS, half a window of slots, the aggregate, SIFS, the block ACK.
+#[test]
+fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
+    for (profile, packets, psdu) in [
+        ("ht20-mcs0", 4, 3 * 1_072 + 1_070),
+        ("ht20-mcs3", 16, 15 * 1_072 + 1_070),
+        ("ht20-mcs7", 41, 40 * 1_072 + 1_070),
+        ("ht40-mcs15", 61, 60 * 1_072 + 1_070),
+    ] {
+        let phy = phy(profile);
+        let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
+        let mac = MacConfig { ampdu: Some(64), ..single() };
+        let one = Saturated { phy, mac, radio: Radio::default(), positions, flows: vec![(0, 1)], seed: 1 };
+        let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+        let block_ack_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
+        let each = gaps + phy.airtime_ns(psdu, phy.data) + block_ack_ns + 2 * 500;
+        let expected = f64::from(packets * PAYLOAD) * 8e6 / each as f64;
+        let ratio = one.kbps(20) / expected;
+        assert!((ratio - 1.0).abs() < 0.005, "{profile}: {ratio:.4}");
+    }
+}
+
+/// A chain of hidden stations at MCS 7 loses packets all the time: each still arrives once, in order.
+#[test]
+fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, ..single() };
+    let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
+    let offered = |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None };
+    let fill = |dcf: &mut Dcf, now, from: u32, to| {
+        if dcf.has_room(from) {
+            dcf.give(now, from, offered(to));
+        }
+        while dcf.room_for_more(from).is_some_and(|room| room.bytes >= 1_000) {
+            dcf.give_more(now, from, offered(to));
+        }
+    };
+    fill(&mut dcf, 1_000_000, 0, 1);
+    fill(&mut dcf, 1_000_000, 3, 4);
+    let (mut last, mut again, mut kept) = ([0; 5], 0, 0);
+    while dcf.next() < 3_000_000_000 {
+        let now = dcf.next();
+        dcf.fire();
+        while let Some(news) = dcf.next_news() {
+            match news {
+                News::Arrived { from, to, number, .. } => {
+                    assert_eq!(number, last[to as usize] + 1, "from {from} at {now}");
+                    last[to as usize] = number;
+                }
+                News::Kept { .. } => kept += 1,
+                News::Done { station, outcome, tries, .. } => {
+                    assert_eq!(outcome, Outcome::Acknowledged);
+                    again += u32::from(tries > 1);
+                    fill(&mut dcf, now, station, station + 1);
+                }
+                News::HasRoom { station } => fill(&mut dcf, now, station, station + 1),
+            }
+        }
+    }
+    assert!(last[1] > 300 && last[4] > 3_000, "{last:?}");
+    assert!(again > 100 && kept > 10, "{again} repeated, {kept} kept");
+}
+
+/// Without answers packets are given up when their lifetime ends, and the station goes on.
+#[test]
+fn a_receiver_that_is_gone_costs_its_packets_their_lifetime() {
+    let positions = [0.0, 2_000.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
+    let mac = MacConfig { ampdu: Some(64), lifetime_ns: Some(100_000_000), ..single() };
+    let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
+    let offered = |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None };
+    dcf.give(0, 0, offered(1));
+    (0..9).for_each(|_| {
+        dcf.give_more(0, 0, offered(1));
+    });
+    let mut given_up = 0;
+    while !dcf.has_room(0) {
+        dcf.fire();
+        while let Some(news) = dcf.next_news() {
+            if let News::Done { outcome, .. } = news {
+                assert_eq!(outcome, Outcome::GivenUp);
+                assert!(dcf.next() > 100_000_000);
+                given_up += 1;
+            }
+        }
+    }
+    assert_eq!(given_up, 10);
+    let now = dcf.next().min(200_000_000);
+    dcf.give(now, 0, offered(2));
+    loop {
+        dcf.fire();
+        if let Some(News::Done { outcome, .. }) = dcf.next_news() {
+            assert_eq!(outcome, Outcome::Acknowledged);
+            return;
+        }
+    }
+}
+
+/// The tries of a packet from the first station of a chain to the second, while the fourth sends.
+fn tries_beside_a_hidden_station(profile: &str, seed: u64) -> u32 {
+    let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let mut dcf = Dcf::new(phy(profile), single(), Radio::default(), &positions, seed);
+    dcf.offer(1_000_000, 0, 1, 1_460);
+    dcf.offer(1_100_000, 3, 4, 1_460);
+    loop {
+        dcf.fire();
+        while let Some(news) = dcf.next_news() {
+            if let News::Done { station: 0, outcome, tries, .. } = news {
+                assert_eq!(outcome, Outcome::Acknowledged);
+                return tries;
+            }
+        }
+    }
+}
+
+/// The fourth station is twice as far from the second as the first is, and so 12 dB weaker. By ns-3's tables that is
+/// enough for MCS 0 and 3, and not for MCS 7.
+#[test]
+fn what_a_hidden_station_spoils_depends_on_the_mcs() {
+    for seed in 1..20 {
+        for (profile, survives) in [("ht20-mcs0", true), ("ht20-mcs3", true), ("ht20-mcs7", false)] {
+            let tries = tries_beside_a_hidden_station(profile, seed);
+            assert_eq!(tries == 1, survives, "{profile}: {tries} tries");
+        }
+    }
+}
+
+/// Two frames of the same power that begin together: no receiver finds a preamble, and no station waits for EIFS.
+#[test]
+fn of_two_equal_frames_that_begin_together_none_is_found() {
+    let positions = [-150.0, 0.0, 150.0].map(|x| Some(Position { x, y: 0.0 }));
+    for profile in ["ht20-mcs0", "ht20-mcs7"] {
+        let mut dcf = Dcf::new(phy(profile), single(), Radio::default(), &positions, 1);
+        dcf.offer(1_000_000, 0, 1, 1_000);
+        dcf.offer(1_000_000, 2, 1, 1_000);
+        let mut tries = Vec::new();
+        while tries.len() < 2 {
+            dcf.fire();
+            while let Some(news) = dcf.next_news() {
+                if let News::Done { tries: n, .. } = news {
+                    tries.push(n);
+                }
+            }
+        }
+        assert!(tries.iter().all(|tries| *tries > 1), "{profile}: {tries:?}");
+    }
+}

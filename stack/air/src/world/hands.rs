@@ -1,0 +1,105 @@
+//! The packets in the hands of a machine's radio: those whose fate it has not reported.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// A packet in the hands of a radio.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) packet: Vec<u8>,
+    pub(super) to: Option<IpAddr>,
+    /// The station with that address.
+    pub(super) station: Option<u32>,
+    pub(super) id: u64,
+    /// When it came into the machine's queue, where that is known.
+    pub(super) queued_at: Option<u64>,
+    /// An ARP packet, which is the link's own.
+    pub(super) is_arp: bool,
+    /// The radio's number for it.
+    pub(super) number: u32,
+}
+
+/// Buffers that are kept.
+const SPARE: usize = 64;
+
+/// The packets of one radio, in the order in which it got them.
+#[derive(Debug, Default)]
+pub(super) struct Hands {
+    held: Vec<Held>,
+    spare: Vec<Vec<u8>>,
+    /// Most packets go to the neighbour of the one before.
+    last: (Option<IpAddr>, Option<u32>),
+}
+
+impl Held {
+    /// The packet as its receiver has it.
+    pub(super) fn copy(&self) -> Held {
+        Held { packet: self.packet.clone(), ..*self }
+    }
+}
+
+impl Hands {
+    /// The number of packets.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The address of a station, from a packet for it.
+    pub(super) fn name_of(&self, station: u32) -> Option<IpAddr> {
+        self.held.iter().find(|held| held.station == Some(station))?.to
+    }
+
+    pub(super) fn hold(&mut self, held: Held) {
+        self.held.push(held);
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        self.held.iter().position(|held| held.number == number)
+    }
+
+    /// The packet of this number, if the radio has it.
+    pub(super) fn get(&self, number: u32) -> Option<&Held> {
+        self.held.iter().find(|held| held.number == number)
+    }
+
+    /// The packet of this number, which the radio has.
+    pub(super) fn of(&self, number: u32) -> &Held {
+        self.get(number).expect("a packet whose fate is open")
+    }
+
+    /// Takes the packet of this number, whose fate is known.
+    pub(super) fn take(&mut self, number: u32) -> Held {
+        let place = self.place(number).expect("a packet whose fate was open");
+        self.held.remove(place)
+    }
+
+    /// Keeps the buffer of a packet for a later one.
+    pub(super) fn put_away(&mut self, held: Held) {
+        self.keep_buffer(held.packet);
+    }
+
+    pub(super) fn keep_buffer(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// An empty buffer.
+    pub(super) fn buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
+    /// A neighbour's address, and the station that has it.
+    pub(super) fn resolve(
+        &mut self,
+        address: IpAddr,
+        stations: &BTreeMap<IpAddr, u32>,
+    ) -> (Option<IpAddr>, Option<u32>) {
+        if self.last.0 != Some(address) {
+            self.last = (Some(address), stations.get(&address).copied());
+        }
+        self.last
+    }
+}

@@ -1,0 +1,111 @@
+//! Packets go from machines to their radios.
+
+use std::net::IpAddr;
+
+use hopwise_core::narrow::as_u32;
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload};
+
+use super::hands::Held;
+use super::{RadioNews, RadioWorld};
+use crate::airtime::Load;
+use crate::dcf::{EVERYONE, Offered, Outcome, Room};
+
+/// A further packet for a neighbour, for which a machine's radio has one already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct More {
+    /// The neighbour.
+    pub to: IpAddr,
+    /// The longest packet that fits.
+    pub bytes: usize,
+    /// The packets that the radio holds.
+    pub held: usize,
+}
+
+/// Appends a further packet to a buffer, and returns its id.
+pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &More, &mut Vec<u8>) -> Option<u64>;
+
+impl<M: Machine> RadioWorld<M> {
+    pub(super) fn serve_radio(&mut self, n: usize) {
+        while self.dcf.has_room(as_u32(n)) {
+            let asked = self.resolver.as_mut().and_then(|resolver| resolver.next(n));
+            let Some(held) = asked.or_else(|| self.take_from_machine(n)) else { return };
+            if let (Some(resolver), Some(to)) = (&self.resolver, held.to)
+                && !resolver.knows(n, to)
+            {
+                self.ask_for(n, to, held);
+                continue;
+            }
+            self.offer(n, held);
+        }
+        while let Some(room) = self.dcf.room_for_more(as_u32(n)) {
+            if !self.take_more(n, room) {
+                return;
+            }
+        }
+    }
+
+    /// Takes a further packet for the aggregate that a radio prepares; returns whether there was one.
+    fn take_more(&mut self, n: usize, room: Room) -> bool {
+        let (now, link) = (Instant(self.now), self.stations[n].radio);
+        let Some(to) = self.hands[n].name_of(room.to) else { return false };
+        let more =
+            More { to, bytes: self.stations[n].framing.with_header(room.bytes), held: self.hands[n].len() };
+        let mut packet = self.hands[n].buffer();
+        let Some(id) = (self.more)(&mut self.machines[n], now, link, &more, &mut packet) else {
+            self.hands[n].keep_buffer(packet);
+            return false;
+        };
+        let payload = self.stations[n].framing.payload(&packet);
+        let queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
+        let load = (self.loads)(payload);
+        let offered = Offered { to: room.to, bytes: as_u32(payload.len()), load, queued_at };
+        let number = self.dcf.give_more(self.now, as_u32(n), offered);
+        let (to, station) = (Some(to), Some(room.to));
+        self.hands[n].hold(Held { packet, to, station, id, queued_at, is_arp: false, number });
+        true
+    }
+
+    /// Gives a packet to its machine's radio, which has room.
+    fn offer(&mut self, n: usize, mut held: Held) {
+        let Some(to) = held.station else {
+            self.refuse(n, held);
+            return;
+        };
+        let payload = self.stations[n].framing.payload(&held.packet);
+        let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
+        let offered = Offered { to, bytes: as_u32(payload.len()), load, queued_at: held.queued_at };
+        held.number = self.dcf.give(self.now, as_u32(n), offered);
+        self.hands[n].hold(held);
+    }
+
+    /// Takes the machine's next packet for the radio, if there is one.
+    fn take_from_machine(&mut self, n: usize) -> Option<Held> {
+        let (now, link) = (Instant(self.now), self.stations[n].radio);
+        let mut packet = self.hands[n].buffer();
+        let Some(transmit) = self.machines[n].poll_transmit(now, link, Payload::Inline, &mut packet) else {
+            self.hands[n].keep_buffer(packet);
+            return None;
+        };
+        let (to, station) = match transmit.to {
+            NextHop::Neighbour(address) => self.hands[n].resolve(address, &self.by_address),
+            NextHop::All | NextHop::Link => (None, Some(EVERYONE)),
+        };
+        let queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
+        Some(Held { packet, to, station, id: transmit.id, queued_at, is_arp: false, number: 0 })
+    }
+
+    /// No station has the address: no ACK would come.
+    fn refuse(&mut self, n: usize, held: Held) {
+        self.unresolved += 1;
+        let (station, rate) = (as_u32(n), self.dcf.rate());
+        if let Some(sink) = &mut self.radio {
+            let (id, outcome) = (held.id, Outcome::GivenUp);
+            sink(&RadioNews::Done { station, id, outcome, rate, tries: 1 });
+        }
+        if let Some(to) = held.to {
+            let event = LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet };
+            self.machines[n].handle_link_event(Instant(self.now), self.stations[n].radio, &event);
+        }
+        self.hands[n].put_away(held);
+    }
+}
