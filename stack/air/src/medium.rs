@@ -27,8 +27,6 @@ pub(crate) struct Link {
     pub(crate) is_decodable: bool,
     /// True if the header of its frames is understood, whatever happens to the rest.
     pub(crate) is_detectable: bool,
-    /// The parts of the frame at hand that chance spoils, from the lowest bit on.
-    pub(crate) lost: u64,
 }
 
 /// The place of a sender's links.
@@ -172,8 +170,10 @@ impl Medium {
         self.longest_ns[station]
     }
 
-    /// The state of a link for a frame that begins; `None`: the frame does not arrive at all.
-    pub(crate) fn at(&mut self, link: usize, frame: &OnAir<'_>) -> Option<Link> {
+    /// The state of a link for a frame that begins, and the parts of the frame that chance spoils, from the lowest bit
+    /// on. `None`: the frame does not arrive at all.
+    pub(crate) fn at(&mut self, link: usize, frame: &OnAir<'_>) -> Option<(Link, u64)> {
+        let mut spoilt = 0;
         let mut now = self.links[link];
         if self.channel.is_out(now.from, now.to, frame.now) {
             return None;
@@ -202,12 +202,12 @@ impl Medium {
                     luck.unit() < error || luck.below(1_000_000) < loss_ppm
                 };
                 let lost = frame.mpdus.iter().map(|bytes| is_lost(bytes, &mut luck));
-                now.lost = lost.zip(0..).fold(0, |lost, (is_lost, nth)| lost | u64::from(is_lost) << nth);
-                now.is_decodable = now.power_w >= self.radio.receive_w
-                    && (now.lost.count_ones() as usize) < frame.mpdus.len();
+                spoilt = lost.zip(0..).fold(0, |lost, (is_lost, nth)| lost | u64::from(is_lost) << nth);
+                now.is_decodable =
+                    now.power_w >= self.radio.receive_w && (spoilt.count_ones() as usize) < frame.mpdus.len();
             }
         }
-        Some(now).filter(|now| now.power_w >= self.radio.sense_w)
+        (now.power_w >= self.radio.sense_w).then_some((now, spoilt))
     }
 
     pub(crate) fn stations(&self) -> usize {
@@ -268,7 +268,6 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
         power_w,
         is_decodable: power_w >= radio.receive_w,
         is_detectable: power_w >= radio.receive_w,
-        lost: 0,
     })
 }
 
@@ -372,7 +371,7 @@ mod tests {
                 for _ in 0..others {
                     medium.at(second, &frame);
                 }
-                medium.at(first, &frame).is_some_and(|link| link.is_decodable)
+                medium.at(first, &frame).is_some_and(|(link, _)| link.is_decodable)
             };
             (0..1_000).map(decoded).collect::<Vec<_>>()
         };

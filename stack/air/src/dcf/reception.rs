@@ -14,7 +14,7 @@ impl Dcf {
     /// The first bit of a frame is on its way to a station in range.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
-        let link = if self.is_lively {
+        let (link, lost) = if self.is_lively {
             let frame = &self.stations[self.medium.links[link_index].from as usize].frame;
             let sender = self.medium.links[link_index].from as usize;
             let mpdus = &self.stations[sender].mpdus;
@@ -26,10 +26,10 @@ impl Dcf {
             };
             let bytes = frame.bytes_on_air(&self.phy);
             let on_air = OnAir { now, bytes, rate: frame.rate, mpdus: &sizes };
-            let Some(link) = self.medium.at(link_index, &on_air) else { return };
-            link
+            let Some(found) = self.medium.at(link_index, &on_air) else { return };
+            found
         } else {
-            self.medium.links[link_index]
+            (self.medium.links[link_index], 0)
         };
         let n = link.to as usize;
         let from = now + u64::from(link.delay_ns);
@@ -46,7 +46,7 @@ impl Dcf {
         }
         let started = if link.is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
-        let (lost, link, power_w) = (link.lost, as_u32(link_index), link.power_w);
+        let (link, power_w) = (as_u32(link_index), link.power_w);
         let new = Reception { hears, link, started, from, began: from, until, power_w, lost };
         match self.mac.rules {
             MacRules::Ns2 => self.hear_ns2(n, new),
