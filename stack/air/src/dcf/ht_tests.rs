@@ -38,7 +38,7 @@ fn one_sender_carries_what_its_frames_and_gaps_leave() {
     }
 }
 
-/// AIFS, half a window of slots, the aggregate, SIFS, the block ACK.
+/// AIFS, half a window of slots, the aggregate, SIFS, the block ACK; with RTS before it, and without.
 #[test]
 fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
     for (profile, packets, psdu) in [
@@ -49,14 +49,20 @@ fn one_sender_of_aggregates_carries_what_its_frames_and_gaps_leave() {
     ] {
         let phy = phy(profile);
         let positions = [0.0, 150.0].map(|x| Some(Position { x, y: 0.0 })).to_vec();
-        let mac = MacConfig { ampdu: Some(64), ..single() };
-        let one = Saturated { phy, mac, radio: Radio::default(), positions, flows: vec![(0, 1)], seed: 1 };
-        let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
-        let block_ack_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
-        let each = gaps + phy.airtime_ns(psdu, phy.data) + block_ack_ns + 2 * 500;
-        let expected = f64::from(packets * PAYLOAD) * 8e6 / each as f64;
-        let ratio = one.kbps(20) / expected;
-        assert!((ratio - 1.0).abs() < 0.005, "{profile}: {ratio:.4}");
+        for rts_threshold in [None, Some(0)] {
+            let mac = MacConfig { ampdu: Some(64), rts_threshold, ..single() };
+            let (positions, flows) = (positions.clone(), vec![(0, 1)]);
+            let one = Saturated { phy, mac, radio: Radio::default(), positions, flows, seed: 1 };
+            let gaps = phy.difs_ns() + u64::from(phy.cw.0) * phy.slot_ns / 2 + phy.sifs_ns;
+            let block_ack_ns = phy.airtime_ns(BLOCK_ACK_BYTES, phy.data.answer());
+            // RTS, SIFS, CTS, SIFS, and half a microsecond through the air each.
+            let announced_ns =
+                rts_threshold.map_or(0, |_| phy.rts_ns() + phy.cts_ns() + 2 * phy.sifs_ns + 2 * 500);
+            let each = gaps + announced_ns + phy.airtime_ns(psdu, phy.data) + block_ack_ns + 2 * 500;
+            let expected = f64::from(packets * PAYLOAD) * 8e6 / each as f64;
+            let ratio = one.kbps(20) / expected;
+            assert!((ratio - 1.0).abs() < 0.005, "{profile} {rts_threshold:?}: {ratio:.4}");
+        }
     }
 }
 
