@@ -21,6 +21,7 @@ enum Sub {
     Run(lab::run::Arguments),
     Trial(lab::trial::Arguments),
     Route(mesh::route::Arguments),
+    Mesh(mesh::Arguments),
     Air(mesh::air::Arguments),
     World(mesh::world::Arguments),
     Certify(lab::certify::Arguments),
@@ -62,6 +63,7 @@ pub(crate) fn run() -> ExitCode {
         Sub::Run(arguments) => lab::run::run(&arguments),
         Sub::Trial(arguments) => lab::trial::run(&arguments),
         Sub::Route(arguments) => mesh::route::run(&arguments),
+        Sub::Mesh(arguments) => mesh::run(&arguments),
         Sub::Air(arguments) => mesh::air::run(&arguments),
         Sub::World(arguments) => match mesh::world::run(&arguments) {
             Ok(status) => return status,

@@ -14,6 +14,7 @@ pub(crate) mod log;
 pub(crate) mod notify;
 pub(crate) mod privileges;
 pub(crate) mod reader;
+pub(crate) mod routes;
 pub(crate) mod state;
 pub(crate) mod stations;
 

@@ -6,7 +6,7 @@ use hopwise_lab::scenario;
 use hopwise_mesh::aodv::AodvRules;
 use serde_json::Value;
 
-use crate::{mesh, node, proxy};
+use crate::{fleet, mesh, node, proxy};
 
 mod example;
 pub(crate) mod explain;
@@ -25,10 +25,13 @@ pub(crate) enum FileKind {
     Route,
     /// hopwise proxy
     Proxy,
+    /// hopwise mesh status, top --fleet
+    Inventory,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 4] = [FileKind::Scenario, FileKind::Node, FileKind::Route, FileKind::Proxy];
+    const ALL: [FileKind; 5] =
+        [FileKind::Scenario, FileKind::Node, FileKind::Route, FileKind::Proxy, FileKind::Inventory];
 
     fn name(self) -> &'static str {
         match self {
@@ -36,6 +39,7 @@ impl FileKind {
             FileKind::Node => "node",
             FileKind::Route => "route",
             FileKind::Proxy => "proxy",
+            FileKind::Inventory => "inventory",
         }
     }
 
@@ -45,6 +49,7 @@ impl FileKind {
             FileKind::Node => node::config::json_schema(),
             FileKind::Route => mesh::route::config::json_schema(),
             FileKind::Proxy => proxy::config::json_schema(),
+            FileKind::Inventory => fleet::inventory::json_schema(),
         }
     }
 

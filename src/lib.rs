@@ -26,6 +26,7 @@ mod book;
 mod command;
 mod daemon;
 mod failure;
+mod fleet;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inspect;
@@ -37,6 +38,7 @@ mod mesh;
 mod node;
 mod numbers;
 mod own_folder;
+mod prometheus;
 mod proxy;
 mod scenario;
 mod shell;

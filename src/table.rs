@@ -32,6 +32,16 @@ pub(crate) fn lines(columns: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(head).chain(rows.iter().map(|row| line(&mut row.iter().map(String::as_str)))).collect()
 }
 
+/// The width of each column in cells of a terminal: that of its widest cell.
+pub(crate) fn widths(columns: &[&str], rows: &[Vec<String>]) -> Vec<u16> {
+    let width = |nth: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(nth)).map(|cell| cell.chars().count());
+        let widest = cells.chain([columns[nth].len()]).max().unwrap_or(0);
+        u16::try_from(widest).unwrap_or(u16::MAX)
+    };
+    (0..columns.len()).map(width).collect()
+}
+
 /// Colours of verdicts on a terminal: good ones green, bad ones red, open ones faint.
 const COLOURS: [(&str, &str); 5] =
     [("faster", "32"), ("better", "32"), ("slower", "31"), ("worse", "31"), ("undecided", "2")];

@@ -8,6 +8,7 @@ use hopwise_core::{Instant, LinkFacts, StationAddress};
 use hopwise_host::nl80211::Report;
 use serde::{Deserialize, Serialize};
 
+use super::routes::{self, RouteSnapshot};
 use crate::table::{self, known};
 
 /// Output of `hopwise status` for a routing daemon.
@@ -16,18 +17,31 @@ pub(crate) struct RoutingSnapshot {
     pub(crate) address: Ipv4Addr,
     pub(crate) pid: u32,
     pub(crate) version: String,
+    /// The interfaces of the mesh.
+    #[serde(default)]
+    pub(crate) interfaces: Vec<String>,
     /// The interfaces that report stations.
     pub(crate) stations: Vec<InterfaceSnapshot>,
+    /// Valid routes; a bounded number is listed.
+    #[serde(default)]
+    pub(crate) routes_valid: usize,
+    #[serde(default)]
+    pub(crate) routes: Vec<RouteSnapshot>,
 }
 
 impl RoutingSnapshot {
     pub(crate) fn page(&self) -> String {
-        let RoutingSnapshot { address, pid, version, stations } = self;
+        let RoutingSnapshot { address, pid, version, stations, routes_valid, routes, .. } = self;
         let mut lines = vec![format!("route at {address}, pid {pid}, hopwise {version}")];
         if stations.is_empty() {
             lines.push("no interface reports stations: hellos alone find lost neighbours".to_owned());
         }
         lines.extend(stations.iter().flat_map(InterfaceSnapshot::lines));
+        lines.push(match routes_valid.saturating_sub(routes.len()) {
+            0 => format!("{routes_valid} routes"),
+            more => format!("{routes_valid} routes, {more} of them not shown"),
+        });
+        lines.extend(routes::table_of(routes));
         lines.join("\n") + "\n"
     }
 }

@@ -30,6 +30,7 @@ impl FileKind {
             FileKind::Proxy => {
                 files! { "configs/proxy.yaml" "configs/keys/proxy.yaml" "configs/keys/queue.yaml" }
             }
+            FileKind::Inventory => files! { "configs/inventory.yaml" "configs/keys/inventory.yaml" },
         }
     }
 

@@ -47,6 +47,7 @@ fn head(kind: FileKind) -> String {
         FileKind::Node => ("a node", "`links[]` is an entry of the list `links`"),
         FileKind::Route => ("a routing daemon", "`routing.dymo` is the section `dymo` in `routing`"),
         FileKind::Proxy => ("a proxy", "`rules[]` is an entry of the list `rules`"),
+        FileKind::Inventory => ("an inventory", "`hosts[]` is an entry of the list `hosts`"),
     };
     let command = if kind == FileKind::default() { String::new() } else { format!(" {}", kind.name()) };
     let paragraph = format!(

@@ -4,18 +4,21 @@
 //!
 //! Written by hand: a registry such as `prometheus-client` has counters of its own, and ours are in the trace's totals.
 
+#[cfg(test)]
+mod reference;
 mod server;
 mod sums;
 
-use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use hopwise_core::agent::{AckRule, By};
+use hopwise_core::trace::SentWhat;
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_host::CaptureCounts;
 
 use super::counts::OPEN;
 use super::snapshot::{LinkSnapshot, Snapshot};
+use crate::prometheus::{Page, escaped};
 
 pub(super) use server::{serve, verdict};
 pub(super) use sums::{Adder, Sums};
@@ -41,35 +44,61 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
     bounds(&mut page, snapshot);
     relays(&mut page, snapshot);
     captures(&mut page, snapshot, captured);
-    page.0
+    page.text()
 }
 
 /// Totals of all connections, also of those that are gone.
 fn totals(page: &mut Page, snapshot: &Snapshot) {
     let totals = &snapshot.totals;
-    let family = "hopwise_segments_sent_total";
-    page.family(family, "counter", "Segments with data, SYN, FIN or RST, by what they were.");
-    for (what, count) in &totals.segments_sent {
-        page.line(family, format_args!("what=\"{what}\""), *count);
-    }
-    let family = "hopwise_fast_recoveries_total";
-    page.family(family, "counter", "Fast recoveries that began, by what found the loss.");
-    for (by, count) in &totals.fast_recoveries {
-        page.line(family, format_args!("by=\"{by}\""), *count);
-    }
-    for (family, help, count) in [
+    for (family, label, help, counts) in [
         (
-            "hopwise_segments_retransmitted_total",
-            "Segments sent again, probes not counted.",
-            totals.segments_retransmitted,
+            "hopwise_segments_sent_total",
+            "what",
+            "Segments with data, SYN, FIN or RST, by what they were.",
+            &totals.segments_sent,
         ),
-        ("hopwise_acks_sent_total", "ACKs that left alone.", totals.pure_acks_sent),
-        ("hopwise_timeouts_total", "Retransmission timers that ran out.", totals.timeouts),
-        ("hopwise_recoveries_undone_total", "Losses that turned out to be none.", totals.recoveries_undone),
+        (
+            "hopwise_payload_bytes_sent_total",
+            "what",
+            "Bytes of payload sent, by what their segments were; those of new ones are the goodput.",
+            &totals.payload_bytes_sent,
+        ),
+        (
+            "hopwise_segments_lost_total",
+            "by",
+            "Segments found to be lost before a timeout, by what found it.",
+            &totals.segments_lost,
+        ),
+        (
+            "hopwise_fast_recoveries_total",
+            "by",
+            "Fast recoveries that began, by what found the loss.",
+            &totals.fast_recoveries,
+        ),
+        (
+            "hopwise_recoveries_undone_total",
+            "by",
+            "Losses that turned out to be none, by what showed it.",
+            &totals.undone,
+        ),
     ] {
-        page.family(family, "counter", help);
-        page.line(family, format_args!(""), count);
+        page.counter_by(family, help, counts.iter().map(|(value, count)| (label, value.as_str(), *count)));
     }
+    let of = |what: SentWhat| totals.segments_sent.get(what.name()).copied().unwrap_or(0);
+    let again = [("fast-retransmit", of(SentWhat::Resent)), ("timeout", of(SentWhat::AfterTimeout))];
+    let help = "Segments sent again, by cause; probes are not counted.";
+    page.counter_by("hopwise_segments_retransmitted_total", help, again.map(of_cause));
+    let first = totals.timeouts.saturating_sub(totals.timeouts_repeated);
+    let help =
+        "Retransmission timers that ran out: first after an ACK of new data, or repeated after another one.";
+    let timeouts = [("first", first), ("repeated", totals.timeouts_repeated)];
+    page.counter_by("hopwise_timeouts_total", help, timeouts.map(of_cause));
+    page.family("hopwise_acks_sent_total", "counter", "ACKs that left alone.");
+    page.line("hopwise_acks_sent_total", format_args!(""), totals.pure_acks_sent);
+}
+
+fn of_cause((cause, count): (&'static str, u64)) -> (&'static str, &'static str, u64) {
+    ("cause", cause, count)
 }
 
 fn captures(page: &mut Page, snapshot: &Snapshot, captured: &CaptureCounts) {
@@ -212,26 +241,6 @@ fn links(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: fmt::Arguments<'_>, value: impl fmt::Display) {
-        let labels = labels.to_string();
-        let (open, close) = if labels.is_empty() { ("", "") } else { ("{", "}") };
-        let _ = writeln!(self.0, "{name}{open}{labels}{close} {value}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -283,20 +292,29 @@ mod tests {
     fn totals_become_lines_of_the_text_format() {
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
+        let by = |cause: &str, count| [(cause.to_owned(), count)].into();
         let totals = TotalsSnapshot {
-            segments_sent: [("resent".to_owned(), 43)].into(),
-            segments_retransmitted: 43,
-            timeouts: 2,
-            fast_recoveries: [("rack".to_owned(), 4)].into(),
+            segments_sent: [("resent".to_owned(), 43), ("after-timeout".to_owned(), 5)].into(),
+            payload_bytes_sent: by("new", 9000),
+            timeouts: 7,
+            timeouts_repeated: 2,
+            segments_lost: by("sack", 8),
+            fast_recoveries: by("rack", 4),
+            undone: by("d-sack", 3),
             ..TotalsSnapshot::default()
         };
         let snapshot = Snapshot { connections_open: 3, relays, totals, ..Snapshot::default() };
         let text = text(&Sums::new(), &snapshot, &CaptureCounts::default());
         let lines = [
             "hopwise_segments_sent_total{what=\"resent\"} 43",
-            "hopwise_segments_retransmitted_total 43",
-            "hopwise_timeouts_total 2",
+            "hopwise_payload_bytes_sent_total{what=\"new\"} 9000",
+            "hopwise_segments_retransmitted_total{cause=\"fast-retransmit\"} 43",
+            "hopwise_segments_retransmitted_total{cause=\"timeout\"} 5",
+            "hopwise_timeouts_total{cause=\"first\"} 5",
+            "hopwise_timeouts_total{cause=\"repeated\"} 2",
+            "hopwise_segments_lost_total{by=\"sack\"} 8",
             "hopwise_fast_recoveries_total{by=\"rack\"} 4",
+            "hopwise_recoveries_undone_total{by=\"d-sack\"} 3",
             "hopwise_connections 3",
             "hopwise_relay_total{what=\"socks5-accepted\"} 5",
             "hopwise_relays_open{service=\"socks5\"} 2",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::Held;
 use hopwise_core::tcp::Info;
-use hopwise_core::trace::{DropReason, LostBy, Scarce, SentWhat, Totals};
+use hopwise_core::trace::{DropReason, Scarce, Totals};
 use hopwise_core::{Endpoint, Instant};
 use hopwise_host::{LinkCounters, Shards, Stack};
 use hopwise_lab::shadow::Shadow;
@@ -14,6 +14,10 @@ use hopwise_lab::version;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::stations::StationSnapshot;
+
+mod totals;
+
+pub(crate) use totals::TotalsSnapshot;
 
 /// The largest number of connections that a snapshot lists; of more it has the number.
 pub(crate) const MOST_SHOWN: usize = 1000;
@@ -40,48 +44,6 @@ pub(crate) struct Snapshot {
     #[serde(default)]
     pub(crate) bounds: BoundsSnapshot,
     pub(crate) capture: Option<CaptureSnapshot>,
-}
-
-/// Totals of all connections: sent and lost.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct TotalsSnapshot {
-    /// Segments with data, SYN, FIN or RST, by kind.
-    pub(crate) segments_sent: BTreeMap<String, u64>,
-    pub(crate) segments_retransmitted: u64,
-    pub(crate) pure_acks_sent: u64,
-    pub(crate) timeouts: u64,
-    /// By the mechanism that found the loss.
-    pub(crate) fast_recoveries: BTreeMap<String, u64>,
-    /// Losses that proved false.
-    pub(crate) recoveries_undone: u64,
-}
-
-impl TotalsSnapshot {
-    fn of(totals: &Totals) -> TotalsSnapshot {
-        let sent = SentWhat::ALL.iter().zip(totals.sent);
-        let recoveries = LostBy::ALL.iter().zip(totals.recoveries);
-        TotalsSnapshot {
-            segments_sent: sent.map(|(what, count)| (what.name().to_owned(), count)).collect(),
-            segments_retransmitted: totals.segments_retransmitted(),
-            pure_acks_sent: totals.pure_acks,
-            timeouts: totals.timeouts,
-            fast_recoveries: recoveries.map(|(by, count)| (by.name().to_owned(), count)).collect(),
-            recoveries_undone: totals.undone,
-        }
-    }
-
-    /// The totals in one line.
-    pub(crate) fn summary(&self) -> String {
-        let sent = self.segments_sent.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-        let recoveries = self.fast_recoveries.iter().filter(|(_, count)| **count > 0);
-        let recoveries: Vec<_> = recoveries.map(|(by, count)| format!("{count} by {by}")).collect();
-        let recoveries = if recoveries.is_empty() { "none".to_owned() } else { recoveries.join(", ") };
-        let TotalsSnapshot { segments_retransmitted, pure_acks_sent, timeouts, recoveries_undone, .. } = self;
-        format!(
-            "sent {sent} segments, {segments_retransmitted} of them again, and {pure_acks_sent} ACKs; \
-             {timeouts} timeouts; fast recoveries: {recoveries}; {recoveries_undone} losses that were none"
-        )
-    }
 }
 
 /// State of one shard, a stack that shares nothing with the others.
@@ -454,22 +416,6 @@ mod tests {
         assert_eq!((&*first.name, first.received_packets, first.received_bytes), ("hw0", 5, 500));
         assert_eq!((first.sent_packets, first.sent_bytes, first.gone), (2, 100, true));
         assert_eq!((first.drops["down"], second.received_packets), (5, 7));
-    }
-
-    #[test]
-    fn totals_are_told_in_a_line() {
-        let mut totals = Totals { pure_acks: 7, timeouts: 1, ..Totals::default() };
-        totals.sent[SentWhat::New as usize] = 40;
-        totals.sent[SentWhat::Resent as usize] = 2;
-        totals.sent[SentWhat::AfterTimeout as usize] = 1;
-        totals.recoveries[LostBy::Rack as usize] = 3;
-        let snapshot = TotalsSnapshot::of(&totals);
-        assert_eq!((snapshot.segments_sent["resent"], snapshot.fast_recoveries["rack"]), (2, 3));
-        assert_eq!(
-            snapshot.summary(),
-            "sent 43 segments, 3 of them again, and 7 ACKs; 1 timeouts; fast recoveries: 3 by rack; 0 losses that \
-             were none"
-        );
     }
 
     #[test]

@@ -7,10 +7,16 @@ use clap::Args;
 use hopwise_lab::units::Time;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
+use crate::fleet::ask::Asking;
+use crate::fleet::host::Host;
+use crate::fleet::inventory::Chosen;
+use crate::fleet::report::Reports;
+use crate::fleet::{top, view};
 use crate::node::control::client::Control;
 use crate::node::snapshot::Snapshot;
 use crate::node::status;
+use crate::signals;
 
 pub(super) mod printing;
 
@@ -23,8 +29,10 @@ Examples:
   hopwise top
   hopwise top --control /run/hopwise/n2.sock --every 250ms
   hopwise top --once          # one frame as text, for scripts
+  hopwise top --fleet --inventory configs/inventory.yaml
 
-Keys: q or Esc ends it.")]
+Keys: q or Esc ends it. With --fleet, the keys n, s, u, a and c choose the order: as in the inventory, or by signal,
+queue, airtime or connections.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     control: Control,
@@ -34,22 +42,65 @@ pub(crate) struct Arguments {
     /// Print one frame as text and exit
     #[arg(long)]
     once: bool,
+    /// Watch all hosts of an inventory, as `hopwise mesh status` shows them
+    #[arg(long, requires = "inventory")]
+    fleet: bool,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Longest time to wait for a host of the fleet
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "inventory")]
+    within: Time,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(hosts) = arguments.chosen.hosts()? {
+        return watch_fleet(arguments, hosts);
+    }
     let snapshot = status::ask(&arguments.control)?;
     if arguments.once {
         return crate::failure::printed(
             hopwise_lab::plain::out().write_all(printing::text(&snapshot).as_bytes()),
         );
     }
-    if !io::stdout().is_terminal() {
-        return Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"));
-    }
+    refuse_without_terminal()?;
     let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
     let ended = watch(arguments, &mut terminal, snapshot);
     ratatui::restore();
     ended
+}
+
+/// All hosts of an inventory, once or live.
+fn watch_fleet(arguments: &Arguments, hosts: Vec<Host>) -> Result<(), Failure> {
+    if !arguments.fleet {
+        return Err(Failure::refused(
+            "--inventory",
+            "without --fleet one node is shown: expected both or neither",
+        ));
+    }
+    let (runtime, mut ending) = signals::runtime()?;
+    let asking = Asking::new(hosts, arguments.within.0)?;
+    if arguments.once {
+        return runtime.block_on(async {
+            let reports = tokio::select! {
+                reports = asking.round() => reports,
+                () = ending.next() => Reports::default(),
+            };
+            asking.close().await;
+            print(view::page(&reports)).await
+        });
+    }
+    refuse_without_terminal()?;
+    let mut terminal = ratatui::try_init().map_err(|error| Failure::failed("set the terminal up", error))?;
+    let ended = top::watch(&runtime, asking, arguments.every.0, &mut terminal);
+    ratatui::restore();
+    ended
+}
+
+fn refuse_without_terminal() -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"))
 }
 
 fn watch(

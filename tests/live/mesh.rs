@@ -20,6 +20,8 @@ use crate::world::{PATIENCE, until, within_patience};
 mod changed;
 #[path = "mesh/fence.rs"]
 mod fence;
+#[path = "mesh/fleet.rs"]
+mod fleet;
 #[path = "mesh/forged.rs"]
 mod forged;
 #[path = "mesh/paths.rs"]

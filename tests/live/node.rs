@@ -10,6 +10,8 @@ use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{until, within_patience};
 
+#[path = "node/dashboard.rs"]
+mod dashboard;
 #[path = "node/ends.rs"]
 mod ends;
 #[path = "node/figures.rs"]

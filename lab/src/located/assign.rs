@@ -131,7 +131,8 @@ impl Document {
         self.value_of(&self.path_named(path))
     }
 
-    pub(crate) fn value_of(&self, path: &YamlPath) -> Option<&Value> {
+    /// The value at a path.
+    pub fn value_of(&self, path: &YamlPath) -> Option<&Value> {
         path.0.iter().try_fold(&self.value, |value, step| match step {
             Step::Key(key) => value.get(key),
             Step::Index(index) => value.get(index),

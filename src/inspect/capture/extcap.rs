@@ -6,13 +6,15 @@ mod simulation;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::live;
 use crate::failure::{Failure, say};
+use crate::fleet::host::{Destination, problem_of_destination};
+use crate::fleet::ssh;
 use crate::node::control::client::{Control, sockets};
 use crate::shell::quoted;
 use crate::signals;
@@ -170,8 +172,9 @@ fn interfaces(sockets: &[PathBuf]) -> String {
 /// The same command on the other host writes into the pipe until either side ends.
 fn by_ssh(arguments: &Arguments, control: &Control, fifo: &Path) -> Result<(), Failure> {
     let host = arguments.host.as_deref().unwrap_or_default();
-    if host.is_empty() || host.starts_with('-') {
-        return Err(Failure::refused("--host", "expected a host as ssh takes it, such as pi@10.0.0.7"));
+    if let Some(problem) = problem_of_destination(host) {
+        let problem = format_args!("{problem}: expected a host as ssh takes it, such as pi@10.0.0.7");
+        return Err(Failure::refused("--host", problem));
     }
     let mut words = vec!["hopwise capture live".to_owned()];
     let socket = control.named().map(|socket| socket.to_string_lossy());
@@ -182,8 +185,8 @@ fn by_ssh(arguments: &Arguments, control: &Control, fifo: &Path) -> Result<(), F
     }
     let out = File::options().write(true).open(fifo);
     let out = out.map_err(|error| Failure::refused(fifo.display().to_string(), error))?;
-    let mut ssh = Command::new("ssh");
-    ssh.args(["-o", "BatchMode=yes", "-T", host, &words.join(" ")]).stdin(Stdio::null()).stdout(out);
+    let mut ssh = ssh::command(&Destination::at(host), &words.join(" "));
+    ssh.stdout(out);
     until_it_ends(&mut ssh).map(|_| ())
 }
 

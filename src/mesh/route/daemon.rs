@@ -1,8 +1,8 @@
 //! The daemon's loop: messages, waiting packets, timers, and the kernel's table after each of them.
 
 mod open;
+mod tell;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -27,7 +27,7 @@ use super::neighbours::Port;
 use super::nodes::Nodes;
 use super::state::State;
 use super::stations::Stations;
-use super::status::{self, Known, Neighbours};
+use super::status::{self, Known, Told};
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::notify;
@@ -61,7 +61,7 @@ struct Daemon {
     ports: Vec<Port>,
     tun_index: u32,
     installed: Installed,
-    neighbours: Neighbours,
+    told: Told,
     /// Passing packets are looked at no sooner; until then nothing watches for them.
     look_at: Instant,
     is_watching: bool,
@@ -161,7 +161,8 @@ impl Daemon {
             address: self.config.address,
             clock: self.clock,
             boards: reports.map(Stations::board).collect(),
-            neighbours: self.neighbours.clone(),
+            interfaces: self.config.interfaces.clone(),
+            told: self.told.clone(),
         }
     }
 
@@ -193,7 +194,7 @@ impl Daemon {
                 }
                 self.driver.machine_mut().protocol().set_clock(now, wall());
                 self.mark();
-                self.name_stations(now);
+                self.tell(now);
                 notify::alive();
                 for (reason, count) in self.driver.machine_mut().drops().news() {
                     tracing::info!(reason, count, "dropped so far");
@@ -311,31 +312,6 @@ impl Daemon {
                 self.driver.machine_mut().handle_link_event(now, link, &gone);
             }
         }
-    }
-
-    /// Tells the control socket the neighbours of stations, and the nodes the bit rates of links to next hops.
-    fn name_stations(&mut self, now: Instant) {
-        if self.ports.iter().all(|port| port.stations.is_none()) {
-            return;
-        }
-        let mut named = BTreeMap::new();
-        let mut rates = BTreeMap::new();
-        for port in &self.ports {
-            let Some(stations) = &port.stations else { continue };
-            let neighbours = self.installed.neighbours(port.index);
-            for facts in stations.facts() {
-                if let (Some(neighbour), Some(bps)) = (neighbours.get(&facts.station), facts.tx_bitrate_bps) {
-                    rates.insert((port.link, *neighbour), bps);
-                }
-            }
-            named.extend(neighbours);
-        }
-        self.neighbours.set(named);
-        let router = self.driver.machine_mut();
-        let routes = router.protocol().routes(now).into_iter();
-        let rated = routes.filter_map(|(dst, via, link, _)| Some((dst.into(), *rates.get(&(link, via))?)));
-        let rated = rated.collect();
-        router.seam().set_rates(&rated);
     }
 
     /// Does the kernel's part of what the router has decided. Packets and messages find its table up to date.

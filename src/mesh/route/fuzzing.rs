@@ -14,14 +14,15 @@ use super::config::{self, Config};
 use super::keys::KeyFile;
 use super::speaks::Birth;
 use super::state::{Kept, kept, left, text_of, text_of_numbers};
-use super::status::{Known, Neighbours};
+use super::status::{Known, Told};
 use crate::daemon::fuzzing::each;
 use crate::daemon::reader::Found;
 
 /// The clients of a routing daemon's control socket, a line each.
 pub fn asked(lines: &[u8], is_routing: bool) {
-    let (clock, neighbours) = (Clock::start(), Neighbours::default());
-    let known = Known { address: Ipv4Addr::new(10, 0, 0, 1), clock, boards: Vec::new(), neighbours };
+    let (clock, told) = (Clock::start(), Told::default());
+    let address = Ipv4Addr::new(10, 0, 0, 1);
+    let known = Known { address, clock, boards: Vec::new(), interfaces: Vec::new(), told };
     each(lines, is_routing, |request| known.answer(&request));
 }
 

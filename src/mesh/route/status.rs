@@ -12,20 +12,30 @@ use hopwise_lab::version;
 use tokio::net::UnixListener;
 
 use crate::daemon::control::{self, Bound};
+use crate::daemon::routes::RouteSnapshot;
 use crate::daemon::stations::{InterfaceSnapshot, RoutingSnapshot};
 use crate::failure::Failure;
 use crate::node::control::{Request, Response};
 
-/// The neighbours' addresses, as the daemon last read them from the kernel.
+/// The daemon's facts for the control socket, as it last told them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Neighbours(Arc<Mutex<BTreeMap<StationAddress, Ipv4Addr>>>);
+pub(super) struct Told(Arc<Mutex<Facts>>);
 
-impl Neighbours {
-    pub(super) fn set(&self, known: BTreeMap<StationAddress, Ipv4Addr>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// The neighbours' addresses, as the daemon last read them from the kernel.
+    pub(super) neighbours: BTreeMap<StationAddress, Ipv4Addr>,
+    /// The number of valid routes, and the first of them.
+    pub(super) routes_valid: usize,
+    pub(super) routes: Vec<RouteSnapshot>,
+}
+
+impl Told {
+    pub(super) fn set(&self, facts: Facts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = facts;
     }
 
-    fn read(&self) -> BTreeMap<StationAddress, Ipv4Addr> {
+    fn read(&self) -> Facts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -35,7 +45,8 @@ pub(super) struct Known {
     pub(super) address: Ipv4Addr,
     pub(super) clock: Clock,
     pub(super) boards: Vec<Board>,
-    pub(super) neighbours: Neighbours,
+    pub(super) interfaces: Vec<String>,
+    pub(super) told: Told,
 }
 
 impl Known {
@@ -47,14 +58,17 @@ impl Known {
     }
 
     fn snapshot(&self) -> RoutingSnapshot {
-        let (now, neighbours) = (self.clock.now(), self.neighbours.read());
+        let (now, Facts { neighbours, routes_valid, routes }) = (self.clock.now(), self.told.read());
         let who_has = |station| neighbours.get(&station).map(|neighbour| IpAddr::V4(*neighbour));
         let shown = |board: &Board| InterfaceSnapshot::of(&board.read(), now, who_has);
         RoutingSnapshot {
             address: self.address,
             pid: std::process::id(),
             version: version::with_commit().to_owned(),
+            interfaces: self.interfaces.clone(),
             stations: self.boards.iter().map(shown).collect(),
+            routes_valid,
+            routes,
         }
     }
 }

@@ -52,7 +52,8 @@ impl Sums {
         total
     }
 
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+    /// All counters.
+    pub(super) fn all(&self) -> impl Iterator<Item = &AtomicU64> {
         let Sums { events, decided, held, shadow_acks, rtt_counts, rtt_sum_us } = self;
         let one = std::slice::from_ref(rtt_sum_us);
         events

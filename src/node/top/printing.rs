@@ -35,10 +35,7 @@ pub(in crate::node) fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area
     ];
     Paragraph::new(lines).render(head, buffer);
     let rows: Vec<_> = snapshot.connections.iter().map(cells).collect();
-    let widths = (0..COLUMNS.len()).map(|nth| {
-        let widest = rows.iter().map(|row| row[nth].chars().count()).chain([COLUMNS[nth].len()]).max();
-        Constraint::Length(widest.and_then(|width| u16::try_from(width).ok()).unwrap_or(8))
-    });
+    let widths = crate::table::widths(&COLUMNS, &rows).into_iter().map(Constraint::Length);
     let header = Row::new(COLUMNS).style(Style::new().add_modifier(Modifier::BOLD));
     let table =
         Table::new(rows.iter().map(|row| Row::new(row.clone())), widths).header(header).column_spacing(2);

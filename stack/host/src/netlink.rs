@@ -10,6 +10,7 @@ mod names;
 pub(crate) mod news;
 mod on_loan;
 mod own;
+mod queue;
 mod routes;
 mod sockets;
 mod table;
@@ -39,6 +40,7 @@ use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan, known};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
 pub use own::is_own_address;
+pub use queue::{Queued, queued};
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};
 

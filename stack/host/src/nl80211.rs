@@ -7,6 +7,7 @@ mod sanity;
 mod sanity_check;
 mod source;
 mod station;
+mod survey;
 
 pub use kernel::{Nl80211, StationNews, StationWatch};
 pub(crate) use kernel::{family, family_named, news};
@@ -14,3 +15,4 @@ pub use offer::StationOffer;
 pub use sanity_check::SanityCheck;
 pub use source::{Board, EVERY, Polled, Report, StationSource};
 pub(crate) use station::station;
+pub use survey::ChannelUse;

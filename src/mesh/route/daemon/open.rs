@@ -21,7 +21,7 @@ use crate::mesh::route::neighbours::Port;
 use crate::mesh::route::nodes::Nodes;
 use crate::mesh::route::speaks::{Birth, Speaks};
 use crate::mesh::route::state::{Kept, State};
-use crate::mesh::route::status::Neighbours;
+use crate::mesh::route::status::Told;
 use crate::mesh::route::switches::Forwarding;
 
 impl Daemon {
@@ -68,7 +68,7 @@ impl Daemon {
             ports,
             tun_index,
             installed: Installed::new(kernel, trust),
-            neighbours: Neighbours::default(),
+            told: Told::default(),
             look_at: Instant::ZERO,
             is_watching: false,
             next_mark: Instant::ZERO,

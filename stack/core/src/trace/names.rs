@@ -122,6 +122,9 @@ impl Class {
 }
 
 impl UndoneBy {
+    /// All kinds of evidence, in the order of [`Totals::undone`](super::Totals::undone).
+    pub const ALL: [UndoneBy; 3] = [UndoneBy::Timestamps, UndoneBy::Dsack, UndoneBy::Frto];
+
     /// The name in traces and captures.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! The bounded ring of events that a machine owns and its driver drains.
 
-use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
+use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, UndoneBy};
 use crate::Instant;
 use crate::tcp::decisions::{DecisionLog, Keeper};
 
@@ -10,14 +10,20 @@ use crate::tcp::decisions::{DecisionLog, Keeper};
 pub struct Totals {
     /// Segments other than pure ACKs, in the order of [`SentWhat::ALL`].
     pub sent: [u64; SentWhat::ALL.len()],
+    /// Their payload in bytes, in the same order.
+    pub sent_bytes: [u64; SentWhat::ALL.len()],
     /// ACKs that left alone.
     pub pure_acks: u64,
     /// Retransmission timers that ran out.
     pub timeouts: u64,
+    /// The timers among them that followed another timeout, with no ACK of new data between.
+    pub timeouts_repeated: u64,
+    /// Segments that were found to be lost, in the order of [`LostBy::ALL`].
+    pub lost: [u64; LostBy::ALL.len()],
     /// Fast recoveries, in the order of [`LostBy::ALL`].
     pub recoveries: [u64; LostBy::ALL.len()],
-    /// Losses that turned out to be none.
-    pub undone: u64,
+    /// Losses that turned out to be none, in the order of [`UndoneBy::ALL`].
+    pub undone: [u64; UndoneBy::ALL.len()],
 }
 
 impl Totals {
@@ -28,26 +34,41 @@ impl Totals {
 
     /// Adds the counts of another machine.
     pub fn add(&mut self, other: &Totals) {
-        let Totals { sent, pure_acks, timeouts, recoveries, undone } = self;
-        sent.iter_mut().zip(other.sent).for_each(|(sum, more)| *sum += more);
-        recoveries.iter_mut().zip(other.recoveries).for_each(|(sum, more)| *sum += more);
+        let Totals { sent, sent_bytes, pure_acks, timeouts, timeouts_repeated, lost, recoveries, undone } =
+            self;
+        add_all(sent, &other.sent);
+        add_all(sent_bytes, &other.sent_bytes);
+        add_all(lost, &other.lost);
+        add_all(recoveries, &other.recoveries);
+        add_all(undone, &other.undone);
         *pure_acks += other.pure_acks;
         *timeouts += other.timeouts;
-        *undone += other.undone;
+        *timeouts_repeated += other.timeouts_repeated;
     }
 
     /// Each call has a fixed kind of fact, so the compiler keeps only the matching branch.
     #[inline]
     fn count(&mut self, kind: &TraceKind) {
         match *kind {
-            TraceKind::Sent { what, segments, .. } => self.sent[what as usize] += u64::from(segments),
+            TraceKind::Sent { what, segments, len, .. } => {
+                self.sent[what as usize] += u64::from(segments);
+                self.sent_bytes[what as usize] += u64::from(len);
+            }
             TraceKind::AckSent { .. } => self.pure_acks += 1,
-            TraceKind::Timeout { .. } => self.timeouts += 1,
+            TraceKind::Timeout { nth, .. } => {
+                self.timeouts += 1;
+                self.timeouts_repeated += u64::from(nth > 1);
+            }
+            TraceKind::Lost { segments, by } => self.lost[by as usize] += u64::from(segments),
             TraceKind::RecoveryBegan { by, .. } => self.recoveries[by as usize] += 1,
-            TraceKind::Undone(_) => self.undone += 1,
+            TraceKind::Undone(by) => self.undone[by as usize] += 1,
             _ => {}
         }
     }
+}
+
+fn add_all(sums: &mut [u64], more: &[u64]) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// Keeps the newest events and counts overwritten ones. Counts drops and totals even if it keeps no events.
@@ -194,6 +215,35 @@ mod tests {
         let mut seen = 0;
         ring.drain(&mut |_| seen += 1);
         assert_eq!((seen, ring.drops(DropReason::Paws)), (1, 3));
+    }
+
+    #[test]
+    fn losses_and_timeouts_are_counted_by_their_cause_and_added_up() {
+        let mut ring = TraceRing::new(0);
+        for nth in [1, 2, 3, 1] {
+            ring.push(Instant::ZERO, 1, 0, TraceKind::Timeout { nth, rto_us: 200_000 });
+        }
+        for (segments, by) in [(3, LostBy::Sack), (1, LostBy::PartialAck), (2, LostBy::Sack)] {
+            ring.push(Instant::ZERO, 1, 0, TraceKind::Lost { segments, by });
+        }
+        for by in [UndoneBy::Frto, UndoneBy::Dsack, UndoneBy::Frto] {
+            ring.push(Instant::ZERO, 1, 0, TraceKind::Undone(by));
+        }
+        let mut totals = *ring.totals();
+        totals.add(ring.totals());
+        assert_eq!((totals.timeouts, totals.timeouts_repeated), (8, 4));
+        let of = |by: LostBy| totals.lost[by as usize];
+        assert_eq!((of(LostBy::Sack), of(LostBy::PartialAck), of(LostBy::Rack)), (10, 2, 0));
+        let of = |by: UndoneBy| totals.undone[by as usize];
+        assert_eq!((of(UndoneBy::Frto), of(UndoneBy::Dsack), of(UndoneBy::Timestamps)), (4, 2, 0));
+    }
+
+    /// The arrays of [`Totals`] are indexed by these values.
+    #[test]
+    fn causes_stand_in_the_order_of_their_counters() {
+        assert!(LostBy::ALL.iter().enumerate().all(|(nth, by)| *by as usize == nth));
+        assert!(UndoneBy::ALL.iter().enumerate().all(|(nth, by)| *by as usize == nth));
+        assert!(SentWhat::ALL.iter().enumerate().all(|(nth, what)| *what as usize == nth));
     }
 
     #[test]

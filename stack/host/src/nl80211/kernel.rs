@@ -26,7 +26,7 @@ const GROUP_ID: u16 = 2;
 const GET_STATION: u8 = 17;
 const DEL_STATION: u8 = 20;
 const NOTIFY_CQM: u8 = 64;
-const INTERFACE: u16 = 3;
+pub(super) const INTERFACE: u16 = 3;
 const CQM: u16 = 94;
 const PACKETS_LOST: u16 = 4;
 const ADD_MEMBERSHIP: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
@@ -51,8 +51,8 @@ pub enum StationNews {
 /// Requests the stations.
 #[derive(Debug)]
 pub struct Nl80211 {
-    socket: OwnedFd,
-    family: u16,
+    pub(super) socket: OwnedFd,
+    pub(super) family: u16,
     /// The group of notifications about stations ("mlme").
     group: Option<u32>,
 }

@@ -1,0 +1,146 @@
+//! Asks all hosts of a fleet for their reports at once. A host that does not answer is a report with the reason.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_host::Clock;
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::host::Host;
+use super::report::{ClockReport, HostReport, Reports};
+use super::ssh::{Connections, Unreached};
+use crate::failure::Failure;
+
+/// Hosts that are asked at one time.
+const MOST_AT_ONCE: usize = 32;
+
+/// The hosts, with a connection to each that stays open between two rounds.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    hosts: Arc<Vec<Host>>,
+    connections: Arc<Connections>,
+}
+
+impl Asking {
+    /// Each host has that time for each of its reports.
+    pub(crate) fn new(hosts: Vec<Host>, within: Duration) -> Result<Asking, Failure> {
+        Ok(Asking { hosts: Arc::new(hosts), connections: Arc::new(Connections::new(within)?) })
+    }
+
+    /// A report of each host, in their order.
+    pub(crate) async fn round(&self) -> Reports {
+        let permits = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let mut asking = JoinSet::new();
+        for nth in 0..self.hosts.len() {
+            let (hosts, connections) = (Arc::clone(&self.hosts), Arc::clone(&self.connections));
+            let permits = Arc::clone(&permits);
+            asking.spawn(async move {
+                let _permit = permits.acquire().await;
+                (nth, ask(&hosts[nth], &connections).await)
+            });
+        }
+        let mut all = vec![HostReport::default(); self.hosts.len()];
+        while let Some(joined) = asking.join_next().await {
+            let (nth, report) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+            all[nth] = report;
+        }
+        Reports { hosts: all }
+    }
+
+    /// The names of the hosts, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
+    /// Asks each host again and again, with that time between two reports, and hands each report to `sink`.
+    pub(crate) fn follow(
+        &self,
+        runtime: &Runtime,
+        every: Duration,
+        sink: impl Fn(usize, HostReport) + Clone + Send + 'static,
+    ) -> JoinSet<()> {
+        let mut following = JoinSet::new();
+        for nth in 0..self.hosts.len() {
+            let (hosts, connections) = (Arc::clone(&self.hosts), Arc::clone(&self.connections));
+            let sink = sink.clone();
+            let asking = async move {
+                loop {
+                    let report = ask(&hosts[nth], &connections).await;
+                    sink(nth, report);
+                    tokio::time::sleep(every).await;
+                }
+            };
+            following.spawn_on(asking, runtime.handle());
+        }
+        following
+    }
+
+    /// Ends the connections.
+    pub(crate) async fn close(self) {
+        if let Ok(connections) = Arc::try_unwrap(self.connections) {
+            connections.close(&self.hosts).await;
+        }
+    }
+}
+
+async fn ask(host: &Host, connections: &Connections) -> HostReport {
+    let mut arguments: Vec<_> = ["mesh", "status", "--json"].map(str::to_owned).into();
+    for socket in &host.control {
+        arguments.extend(["--control".to_owned(), socket.to_string_lossy().into_owned()]);
+    }
+    let asked = Clock::wall();
+    let said = connections.run(host, &arguments).await;
+    let heard = Clock::wall();
+    match said.and_then(|said| read(&said)) {
+        Ok(report) => {
+            let between = |told| ClockReport::between(asked.as_secs_f64(), told, heard.as_secs_f64());
+            // This machine has one clock.
+            let clock = report.told_at_s.filter(|_| host.ssh.is_some()).map(between);
+            HostReport { host: host.name.clone(), clock, ..report }
+        }
+        Err(Unreached(problem)) => HostReport::none(&host.name, problem),
+    }
+}
+
+fn read(said: &[u8]) -> Result<HostReport, Unreached> {
+    let reports: Reports = serde_json::from_slice(said)
+        .map_err(|error| Unreached(format!("its `hopwise mesh status --json` is not understood: {error}")))?;
+    let first = reports.hosts.into_iter().next();
+    first.ok_or_else(|| Unreached("its `hopwise mesh status --json` names no host".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, command: &str) -> Host {
+        Host {
+            name: name.to_owned(),
+            ssh: None,
+            control: Vec::new(),
+            command: command.to_owned(),
+            groups: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn hosts_are_asked_at_once_and_one_that_hangs_or_babbles_is_a_report_with_its_reason() {
+        let json = r#"{"hosts": [{"host": "other", "version": "7", "routes_valid": 3}]}"#;
+        let hosts = vec![
+            host("n1", &format!("echo '{json}';:")),
+            host("n2", "sleep 60;:"),
+            host("n3", "echo hello;:"),
+            host("n4", "echo '{\"hosts\": []}';:"),
+        ];
+        let asking = Asking::new(hosts, Duration::from_secs(5)).expect("a folder");
+        let Reports { hosts } = asking.round().await;
+        let [n1, n2, n3, n4] = &hosts[..] else { panic!("{hosts:?}") };
+        assert_eq!((n1.host.as_str(), n1.routes_valid, n1.problem.as_deref()), ("n1", Some(3), None));
+        assert_eq!(n2.problem.as_deref(), Some("no answer within 5 s"));
+        assert!(n3.problem.as_ref().is_some_and(|said| said.contains("is not understood")), "{n3:?}");
+        assert!(n4.problem.as_ref().is_some_and(|said| said.contains("names no host")), "{n4:?}");
+        asking.close().await;
+    }
+}
