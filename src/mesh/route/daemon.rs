@@ -105,7 +105,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>, has_trial: bool) -> Result
     }
     let ended = daemon.serve();
     drop(service);
-    daemon.mark_end();
+    daemon.mark(true);
     if has_trial && ended.is_ok() {
         talk::say(&Says::Routed(daemon.counts()))?;
     }
@@ -193,7 +193,7 @@ impl Daemon {
                     self.forwarding.follow(&self.config.serves, &table);
                 }
                 self.driver.machine_mut().protocol().set_clock(now, wall());
-                self.mark();
+                self.mark(false);
                 self.tell(now);
                 notify::alive();
                 for (reason, count) in self.driver.machine_mut().drops().news() {
@@ -223,17 +223,8 @@ impl Daemon {
         }
     }
 
-    fn mark(&mut self) {
-        let protocol = self.driver.machine_mut().protocol();
-        let heard = protocol.heard_stamps();
-        self.state.mark(protocol.number(), &protocol.signed_stamps(), &heard);
-    }
-
-    /// Nothing is sent after this.
-    fn mark_end(&mut self) {
-        let protocol = self.driver.machine_mut().protocol();
-        let (heard, numbers) = (protocol.heard_stamps(), protocol.numbers());
-        self.state.mark_end(protocol.number(), &protocol.signed_stamps(), &heard, &numbers);
+    fn mark(&mut self, is_end: bool) {
+        self.state.mark(self.driver.machine_mut().protocol(), is_end);
     }
 
     /// A device with the name of a lost one has none of its sockets, routes and switches.

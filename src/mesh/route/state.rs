@@ -6,7 +6,7 @@
 //! these. A line `heard ADDRESS N` is the newest time stamp of a neighbour.
 //!
 //! A daemon that ends in order also leaves the numbers of nodes: a line `of ADDRESS N` for each, and `numbers COUNT` as
-//! the last line. They are gone from the file as soon as a daemon has it. One that was killed would go on from old ones.
+//! the last line. The next start takes them out of the file. A daemon that was killed would go on from old ones.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use hopwise_host::own_file::open_own;
+use hopwise_mesh::OnDemand;
 
 /// A larger file is no state file.
 const LARGEST: u64 = 1 << 20;
@@ -86,20 +87,12 @@ impl State {
         self.marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }
 
-    /// Writes the time of this node's last routing, and its numbers.
-    pub(super) fn mark(&self, number: Option<u16>, stamps: &[u64], heard: &[(Ipv4Addr, u64)]) {
-        self.write(&text_of(number, stamps, heard));
-    }
-
-    /// Does so for the last time: nothing is sent after this.
-    pub(super) fn mark_end(
-        &self,
-        number: Option<u16>,
-        stamps: &[u64],
-        heard: &[(Ipv4Addr, u64)],
-        numbers: &[(Ipv4Addr, u32)],
-    ) {
-        self.write(&(text_of(number, stamps, heard) + &text_of_numbers(numbers)));
+    /// Writes the time of this node's last routing, and its numbers. After the end no message leaves, so that the
+    /// numbers of other nodes hold, too.
+    pub(super) fn mark(&self, protocol: &dyn OnDemand, is_end: bool) {
+        let numbers = if is_end { protocol.numbers() } else { Vec::new() };
+        let text = text_of(protocol.number(), &protocol.signed_stamps(), &protocol.heard_stamps());
+        self.write(&(text + &text_of_numbers(&numbers)));
     }
 
     fn write(&self, text: &str) {
@@ -195,7 +188,7 @@ mod tests {
         assert_eq!((state.read(), state.marked), (Kept::default(), None));
         for number in [None, Some(7)] {
             let heard = vec![(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u64::MAX)];
-            state.mark(number, &[9, 12], &heard);
+            state.write(&text_of(number, &[9, 12], &heard));
             state = State::open(&path);
             let number = number.map(|number| number + NUMBERS_AHEAD);
             let kept = Kept { number, stamps: vec![9, 12], heard, numbers: Vec::new() };
@@ -210,7 +203,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("hopwise-state-end-{}", std::process::id()));
         let numbers = [(Ipv4Addr::new(10, 0, 0, 2), 7), (Ipv4Addr::new(10, 0, 0, 3), u32::MAX)];
         let ended = State::open(&path);
-        ended.mark_end(None, &[9], &[], &numbers);
+        ended.write(&(text_of(None, &[9], &[]) + &text_of_numbers(&numbers)));
         let next = State::open(&path);
         assert_eq!((next.read().numbers, next.read().stamps), (numbers.to_vec(), vec![9]));
         let killed = State::open(&path);
@@ -241,7 +234,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         for path in [&link, &two, &socket] {
             let state = State::open(path);
-            state.mark(Some(9), &[], &[]);
+            state.write(&text_of(Some(9), &[], &[]));
             assert_eq!(state.read(), Kept::default(), "{path:?}");
         }
         let kind = |path| fs::symlink_metadata(path).expect("it is there").file_type();

@@ -31,7 +31,7 @@ pub(crate) const DEAF: &str = "trap '' HUP INT QUIT TERM;";
 #[derive(Debug)]
 pub(crate) struct OwnedTable {
     nft: Running,
-    /// What nft complains about.
+    /// The errors of nft.
     complaints: File,
     holder: Running,
     /// When it closes, by us or at our end, the holder ends, and nft with it.

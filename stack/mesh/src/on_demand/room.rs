@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 /// The largest number of neighbours of which a node keeps something.
 pub(crate) const MOST_NEIGHBOURS: usize = 4_096;
 
-/// What is known of a neighbour, from what any stranger can bring about up to what it cannot.
+/// The standing of a neighbour, from what any stranger can bring about up to what it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     /// Its frames arrive here.

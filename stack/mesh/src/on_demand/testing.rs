@@ -138,13 +138,6 @@ impl Net {
         self.routers[node] = self.router(node, wakes_at);
     }
 
-    /// Ends the node in order, and starts it again: it goes on from its numbers, if it has some.
-    pub(crate) fn restart(&mut self, node: usize) {
-        let numbers = self.routers[node].numbers();
-        self.reboot(node);
-        self.routers[node].go_on_from(self.now, &numbers);
-    }
-
     pub(crate) fn connect(&mut self, a: usize, b: usize) {
         self.links.extend([(a, b), (b, a)]);
     }

@@ -6,6 +6,13 @@ use std::time::Duration;
 use super::{Net, address, node_of};
 
 impl Net {
+    /// Ends the node in order, and starts it again: it goes on from its numbers, if it has some.
+    pub(crate) fn restart(&mut self, node: usize) {
+        let numbers = self.routers[node].numbers();
+        self.reboot(node);
+        self.routers[node].go_on_from(self.now, &numbers);
+    }
+
     /// From every node, the path to every other comes to an end.
     pub(crate) fn assert_free_of_loops(&self) {
         for dst in 0..self.routers.len() {
