@@ -96,9 +96,9 @@ fn arms_are_equal_that_have_the_same_settings_at_every_point() {
     // Defaults that are written out are the same settings.
     let written = "arms.every={ receiver: \"dca:far-limit=3\", sender: [newreno, tell-cwnd] }";
     assert_eq!(campaign(&[written], Some(Shard { index: 2, count: 3 })).equal_arms(), [("every", "dca")]);
-    let at_one_point =
-        "arms.every={ receiver: dca, sender: [newreno, tell-cwnd], set: { topology.hops: 2 } }";
-    assert!(campaign(&[at_one_point], None).equal_arms().is_empty());
+    let of_other_queues =
+        "arms.every={ receiver: dca, sender: [newreno, tell-cwnd], set: { radio.queue_packets: 5 } }";
+    assert!(campaign(&[of_other_queues], None).equal_arms().is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Errors of serde and of the system, reworded for people who write YAML.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::{User, geteuid};
 
@@ -92,10 +92,12 @@ pub(super) fn unreadable(error: &io::Error, path: &Path) -> String {
 /// The file of the same folder that has the most similar name and the same ending.
 fn near(path: &Path) -> Option<String> {
     let folder = path.parent()?;
-    let is_alike = |name: &Path| name.extension() == path.extension();
+    let stem = |name: &Path| Some(name.file_stem()?.to_str()?.to_owned());
     let all = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.read_dir().ok()?;
-    let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let names: Vec<_> = names.filter(|name| is_alike(Path::new(name))).collect();
-    let near = hopwise_agents::spec::nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
-    Some(folder.join(near).display().to_string())
+    let beside = all.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
+    let alike = beside.filter(|name| name.extension() == path.extension());
+    let stems: Vec<_> = alike.filter_map(|name| stem(&name)).collect();
+    let near = hopwise_agents::spec::nearest(&stem(path)?, stems.iter().map(String::as_str))?;
+    let ending = path.extension().map_or(String::new(), |ending| format!(".{}", ending.display()));
+    Some(folder.join(format!("{near}{ending}")).display().to_string())
 }
