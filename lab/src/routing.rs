@@ -95,8 +95,10 @@ impl Protocol {
 impl Words for AodvRules {
     const NAME: &'static str = "AodvRules";
     const ABOUT: &'static str = "Rule set of AODV.";
-    const ALL: &'static [(&'static str, AodvRules, &'static str)] =
-        &[("rfc3561", AodvRules::Rfc3561, "RFC 3561."), ("ns2", AodvRules::Ns2, "AODV as ns-2 has it.")];
+    const ALL: &'static [(&'static str, AodvRules, &'static str)] = &[
+        ("rfc3561", AodvRules::Rfc3561, "RFC 3561."),
+        ("ns2", AodvRules::Ns2, "AODV as ns-2 has it; only in world sim."),
+    ];
 }
 
 /// A part of the section that only simulations obey.

@@ -61,7 +61,7 @@ pub struct Tcp {
     /// `radio.when_full: hold`, while the queue is full.
     pub ack_merge: Option<Word<AckMerge>>,
     /// Number of hops to peers, for agents that use it (default: counted from the hop limit of the peers' packets). In
-    /// a scenario the length of a known route replaces it.
+    /// world sim the length of a known route replaces it.
     #[schemars(extend("x-range" = "1 to 255", "x-unit" = "hops"))]
     pub hops: Option<u8>,
     /// Initial hop limit of the peers' packets, from which hops are counted (default 64). It has no effect in a
@@ -82,8 +82,8 @@ impl Words for Profile {
         (
             "ns2",
             Profile::Ns2,
-            "The TCP of ns-2, as papers of its time used it: no SACK, RACK, ECN, timestamps or Nagle's algorithm, and \
-             a fixed window.",
+            "The TCP of ns-2 in papers of its time. Its window is fixed. It has no SACK, RACK, ECN, timestamps or \
+             Nagle's algorithm.",
         ),
     ];
 }

@@ -56,7 +56,7 @@ fn head(kind: FileKind) -> String {
          `hopwise explain-key KEY` prints one key. {of}; `NAME` stands for any name. A time, size, rate or share has \
          its unit: 100ms, 1.5s, 64KiB, 11mbit, 1%. Units of time are ns, us, ms, s, min and h; of size B, kB, MB, GB, \
          KiB, MiB and GiB; of rate bit, kbit, mbit and gbit; of a share % and ppm. `(kind: chain)` after a meaning \
-         says: the key has an effect only with that value of `kind`."
+         says: the key belongs to that value of `kind`. Beside another value it is refused."
     );
     // At blanks alone: a link broken between its two brackets is none.
     let width = textwrap::Options::new(120).word_separator(textwrap::WordSeparator::AsciiSpace);

@@ -59,7 +59,8 @@ pub(super) struct ScenarioFile {
     /// Routing protocol and its constants. Those of AODV stand here, those of other protocols in sections of their own.
     #[serde(default)]
     pub(super) routing: RoutingConfig,
-    /// TCP settings of all nodes.
+    /// TCP settings of all nodes. Arms with the kernel's TCP take only `segment_bytes` and `nagle`, also as the profile
+    /// sets them.
     #[serde(default)]
     pub(super) tcp: Tcp,
     /// Flows between nodes.
@@ -68,9 +69,9 @@ pub(super) struct ScenarioFile {
     /// rule that matches applies. Only in world sim.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
-    /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. Below, a fade
-    /// is an outage of one of its links, from `channel.outages` or `channel.links`. It is not `channel.fading`. Only in
-    /// world sim.
+    /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys
+    /// of `gateway` a fade is an outage of a radio link of the gateway. `channel.outages` and `channel.links` set it,
+    /// not `channel.fading`. Only in world sim.
     pub(super) gateway: Option<GatewayConfig>,
     /// Arms of the trial by name: the agents and settings that are compared. The first one is the baseline unless
     /// `run.baseline` names another.
@@ -146,7 +147,8 @@ pub(super) struct Topology {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
-    /// Lowest and highest speed in metres a second, as `[lowest, highest]`. Each leg draws one evenly.
+    /// Lowest and highest speed in metres a second, as `[lowest, highest]`. Each leg draws its speed from a uniform
+    /// distribution between them.
     #[schemars(extend("x-range" = "above 0 to 1000"))]
     pub(super) speed_mps: [f64; 2],
     /// Pause at each waypoint (default 0s).
@@ -258,9 +260,9 @@ pub(super) struct OutageConfig {
     pub(super) one_way: bool,
 }
 
-/// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. Below, a fade is
-/// an outage of one of its links, from `channel.outages` or `channel.links`. It is not `channel.fading`. Only in world
-/// sim.
+/// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys of
+/// `gateway` a fade is an outage of a radio link of the gateway. `channel.outages` and `channel.links` set it, not
+/// `channel.fading`. Only in world sim.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {
@@ -269,8 +271,8 @@ pub(super) struct GatewayConfig {
     /// Time from a warning to the fade that it announces. With 0s no fade has a warning, but false alarms still come
     /// (source: truth; default 200ms).
     pub(super) lead: Time,
-    /// Largest error, up or down, of the length that a warning gives for its fade, as a share of the true length
-    /// (source: truth; default 0%).
+    /// A warning tells how long its fade will last. This is the largest error of that length, as a share of it (source:
+    /// truth; default 0%).
     pub(super) error: Share,
     /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,

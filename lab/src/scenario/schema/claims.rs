@@ -18,7 +18,7 @@ pub struct Claim {
     pub figure: Option<String>,
     /// Arm that the statement is about.
     pub arm: String,
-    /// Arm that `arm` is compared with (default: the first arm).
+    /// Arm that `arm` is compared with (default: the baseline).
     pub against: Option<String>,
     /// Quantity that is compared (default goodput).
     #[serde(default)]
@@ -30,7 +30,8 @@ pub struct Claim {
     /// Way to combine the ratios of several points into one (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Condition that the measured ratio must meet (default about).
+    /// Condition that the measured ratio must meet (default about). Its 95 % interval must also exclude the opposite of
+    /// the claim.
     #[serde(default)]
     pub bound: Bound,
     /// Ratio that the paper states: the value of `arm` divided by the value of `against`.
@@ -40,8 +41,7 @@ pub struct Claim {
     /// to 2.05 (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// The scenario belongs to `hopwise claims --quick`. One such claim is enough. Use it if runs take only seconds
-    /// (default false).
+    /// If one claim has it, `hopwise claims --quick` runs the scenario and checks all its claims (default false).
     #[serde(default)]
     pub quick: bool,
     /// Note for readers of the table of claims (default: none).
@@ -56,7 +56,7 @@ fn five_per_cent() -> Share {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Sum of the goodput of all flows.
+    /// Sum of the goodput of all flows that are not in the background.
     #[default]
     Goodput,
     /// Pure ACKs per data segment sent.
@@ -73,7 +73,7 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
-    /// The mean of the points' ratios.
+    /// The geometric mean of the points' ratios. If an arm has a value of 0, plain means of its values are used.
     #[default]
     Mean,
     /// The largest ratio of any point, for claims of "up to".

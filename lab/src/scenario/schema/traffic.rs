@@ -37,8 +37,8 @@ pub(in crate::scenario) struct Traffic {
     #[serde(default = "one")]
     #[schemars(extend("x-range" = "1 to 10000", "x-unit" = "flows"))]
     pub(in crate::scenario) flows: u32,
-    /// Time by which each further flow of this entry starts later than the one before, random draws aside (default
-    /// 100ms).
+    /// Time between the starts of two successive flows of this entry (default 100ms). A random `start` is added for
+    /// each flow.
     #[serde(default = "apart")]
     pub(in crate::scenario) apart: Time,
     /// Start of the first flow of this entry, from time 0 of the simulation (default 0s). If it is random, each flow

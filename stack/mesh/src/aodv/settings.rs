@@ -61,7 +61,8 @@ constants! {
     /// Largest number of messages per second that a node sends in answer to one neighbour. For all neighbours together
     /// the limit is four times this
     answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
-    /// TTL of the first request of a discovery
+    /// TTL of the first request if the destination was never reached before. With rules: ns2 that request crosses the
+    /// network at once
     ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
     /// Increase of the TTL at each retry of the expanding ring search
     ttl_increment: u8 = Form::count("hops", 1, 250).is(2),
@@ -98,7 +99,7 @@ constants! {
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Time to wait for an RREP-ACK
     next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time + 10ms").not_in_ns2(),
-    /// Time for which a neighbour behind a one-way link is ignored
+    /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Option<Duration> = Form::time(0)
         .unset("2 * rreq_retries * node_traversal_time * net_diameter")
         .not_in_ns2(),
@@ -118,8 +119,8 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
     /// Nodes sign their routing messages with a built-in key, not with `key`; only in world sim, with rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
-    /// agent `pgy`
+    /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
+    /// Sender agent `pgy` uses it; in a scenario only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

@@ -15,7 +15,7 @@ constants! {
     /// Time for which sequence numbers are remembered. A node that lost its own sends no requests or replies for this
     /// time
     max_seqnum_lifetime: Duration = Form::time(1).is(300_000),
-    /// Time for which a neighbour behind a one-way link is ignored
+    /// Time for which requests of a neighbour behind a one-way link are ignored
     max_blacklist_time: Duration = Form::time(0).is(200_000),
     /// Time for which the same route error is not repeated
     rerr_timeout: Duration = Form::time(0).is(3_000),
@@ -65,8 +65,8 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
     /// Nodes sign their routing messages with a built-in key, not with `key`; only in world sim
     signed: bool = Form::Switch.is(OFF),
-    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
-    /// agent `pgy`
+    /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
+    /// Sender agent `pgy` uses it; in a scenario only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
     /// Secret text, the same at all nodes, to sign the sequence numbers that `ack_seq` adds
     key: Option<Key> = Form::Key.unset("none, and they are not signed"),

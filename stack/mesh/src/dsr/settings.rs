@@ -47,8 +47,8 @@ constants! {
     max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
     /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.4
     spread_errors: bool = Form::Switch.is(ON),
-    /// A node's own route requests and replies carry the RCV.NXT of its connections with the other end, for sender
-    /// agent `pgy`; only in world sim
+    /// A node's route requests and replies tell the node at the route's other end the RCV.NXT of their connections.
+    /// Sender agent `pgy` uses it; only in world sim
     ack_seq: bool = Form::Switch.is(OFF),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),
