@@ -27,11 +27,19 @@ pub(crate) enum FileKind {
     Proxy,
     /// hopwise mesh status, top --fleet
     Inventory,
+    /// hopwise mesh up
+    Mesh,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 5] =
-        [FileKind::Scenario, FileKind::Node, FileKind::Route, FileKind::Proxy, FileKind::Inventory];
+    const ALL: [FileKind; 6] = [
+        FileKind::Scenario,
+        FileKind::Node,
+        FileKind::Route,
+        FileKind::Proxy,
+        FileKind::Inventory,
+        FileKind::Mesh,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -40,6 +48,7 @@ impl FileKind {
             FileKind::Route => "route",
             FileKind::Proxy => "proxy",
             FileKind::Inventory => "inventory",
+            FileKind::Mesh => "mesh",
         }
     }
 
@@ -50,6 +59,7 @@ impl FileKind {
             FileKind::Route => mesh::route::config::json_schema(),
             FileKind::Proxy => proxy::config::json_schema(),
             FileKind::Inventory => fleet::inventory::json_schema(),
+            FileKind::Mesh => mesh::bringup::config::json_schema(),
         }
     }
 

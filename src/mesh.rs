@@ -1,20 +1,25 @@
-//! Commands that run a mesh: the routing daemon, simulated radios for kernels that have none, and the hosts of a fleet.
+//! Commands that run a mesh: its interfaces, the routing daemon, simulated radios for kernels that have none, and the
+//! hosts of a fleet.
 
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
 pub(crate) mod air;
+pub(crate) mod bringup;
 mod hosts;
 mod lag;
 pub(crate) mod route;
 mod status;
 pub(crate) mod world;
 
-/// The hosts of a mesh: their state in one table
+/// Bring the interfaces of a mesh up, and show its hosts
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
+  hopwise mesh up configs/mesh.yaml     # and within 60 s, over a new connection:
+  hopwise mesh confirm
+  hopwise mesh down                     # back to what was there before
   hopwise mesh hosts --inventory configs/inventory.yaml      # the hosts, and how each is reached
   hopwise mesh status --inventory configs/inventory.yaml     # their state")]
 pub(crate) struct Arguments {
@@ -24,12 +29,21 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Up(bringup::up::Arguments),
+    Confirm(bringup::confirm::Arguments),
+    Down(bringup::down::Arguments),
+    #[command(hide = true)]
+    Keep(bringup::keep::Arguments),
     Status(status::Arguments),
     Hosts(hosts::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.what {
+        What::Up(arguments) => bringup::up::run(arguments),
+        What::Confirm(arguments) => bringup::confirm::run(arguments),
+        What::Down(arguments) => bringup::down::run(arguments),
+        What::Keep(arguments) => bringup::keep::run(arguments),
         What::Status(arguments) => status::run(arguments),
         What::Hosts(arguments) => hosts::run(arguments),
     }

@@ -279,7 +279,7 @@ fn a_key_is_explained_for_people_and_for_programs_and_a_wrong_one_is_refused() {
     let done = hopwise(&["explain-key", "radio.rts_treshold"], "");
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("did you mean `radio.rts_threshold`?"), "{}", text(&done.stderr));
-    for kind in ["scenario", "node", "route", "proxy"] {
+    for kind in ["scenario", "node", "route", "proxy", "mesh"] {
         let done = hopwise(&["schema", kind], "");
         let schema: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
         assert!(schema["properties"].is_object(), "{kind}");

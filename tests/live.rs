@@ -9,6 +9,8 @@ mod air;
 mod bench_setup;
 #[path = "live/bounds.rs"]
 mod bounds;
+#[path = "live/bringup.rs"]
+mod bringup;
 #[path = "live/bulk.rs"]
 mod bulk;
 #[path = "live/captures.rs"]

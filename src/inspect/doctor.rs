@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::failure::{self, Failure};
 use crate::node::config::{self, NodeConfig};
 
+mod bringup;
 mod firewall;
 mod lent;
 mod links;
@@ -35,7 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Undo changes of killed daemons: restore kernel settings and TUN devices that were there before, and remove
-    /// routes to hosts (`hopwise route`), rules of routing and rules of netfilter queues (`hopwise proxy`)
+    /// routes to hosts (`hopwise route`), rules of routing and rules of netfilter queues (`hopwise proxy`). Restore
+    /// interfaces that a killed `hopwise mesh up` left
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -125,6 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
     findings.extend(lent::examine(&arguments.state, arguments.repair));
+    findings.extend(bringup::examine(&arguments.state, arguments.repair));
     findings.extend(rules::examine(arguments.repair));
     findings.push(routes::examine(arguments.repair));
     findings.push(queues::examine(arguments.repair));

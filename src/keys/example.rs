@@ -31,6 +31,7 @@ impl FileKind {
                 files! { "configs/proxy.yaml" "configs/keys/proxy.yaml" "configs/keys/queue.yaml" }
             }
             FileKind::Inventory => files! { "configs/inventory.yaml" "configs/keys/inventory.yaml" },
+            FileKind::Mesh => files! { "configs/mesh.yaml" "configs/keys/mesh.yaml" },
         }
     }
 

@@ -17,8 +17,8 @@ Examples:
   hopwise explain-key mtu                       # the end of a path is enough: every key that ends so
   hopwise explain-key links.0.kind --json
 
-Keys of scenarios, of the files of `hopwise node`, `route` and `proxy`, and of inventories. `hopwise schema --markdown`
-prints all keys of a kind of file.")]
+Keys of scenarios, of the files of `hopwise node`, `route`, `proxy` and `mesh up`, and of inventories. `hopwise schema
+--markdown` prints all keys of a kind of file.")]
 pub(crate) struct Arguments {
     /// Path of the key in its file, or the end of a path; numbers of list entries may stand in it
     #[arg(value_name = "KEY")]

@@ -48,6 +48,7 @@ fn head(kind: FileKind) -> String {
         FileKind::Route => ("a routing daemon", "`routing.dymo` is the section `dymo` in `routing`"),
         FileKind::Proxy => ("a proxy", "`rules[]` is an entry of the list `rules`"),
         FileKind::Inventory => ("an inventory", "`hosts[]` is an entry of the list `hosts`"),
+        FileKind::Mesh => ("a mesh's interfaces", "`interfaces[]` is an entry of the list `interfaces`"),
     };
     let command = if kind == FileKind::default() { String::new() } else { format!(" {}", kind.name()) };
     let paragraph = format!(

@@ -28,6 +28,7 @@ impl FileKind {
             FileKind::Route => mesh::route::config::checked(&document()?),
             FileKind::Proxy => proxy::config::checked(&document()?),
             FileKind::Inventory => fleet::inventory::is_accepted(&document()?),
+            FileKind::Mesh => mesh::bringup::config::checked(&document()?),
         }
     }
 

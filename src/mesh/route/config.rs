@@ -225,7 +225,7 @@ fn check_interfaces(document: &Document, file: &File) -> Result<(), Box<hopwise_
 }
 
 /// `all` and `default` stand for every device where the kernel's switches are, and of `%d` the kernel makes a number.
-fn check_device(
+pub(crate) fn check_device(
     document: &Document,
     at: &YamlPath,
     name: &str,

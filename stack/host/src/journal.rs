@@ -20,9 +20,10 @@ use gone::process_namespace;
 
 pub use gone::forget_gone;
 
-/// The end of the name of a file of switches, and of that of a device on loan.
+/// The ends of the names of files: of switches, of a device on loan, of interfaces that were brought up.
 pub(crate) const OF_SWITCHES: &str = ".switches";
 pub(crate) const OF_LOAN: &str = ".lent";
+pub(crate) const OF_BRINGUP: &str = ".up";
 /// We write no larger file.
 const LARGEST: u64 = 1 << 20;
 

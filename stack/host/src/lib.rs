@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod bridge;
+pub mod bringup;
 mod capture;
 mod clock;
 pub mod confine;
@@ -73,6 +74,7 @@ pub use raw::{Raw, RawConfig};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
+pub use sys::clock_is_synchronised;
 pub use tap::{TapConfig, TapDevice};
 pub use tun::{Tun, TunConfig};
 pub use tun_fast::TunFast;

@@ -3,6 +3,8 @@
 pub(crate) mod ask;
 pub(crate) mod carrier;
 mod detour;
+pub(crate) mod device;
+pub(crate) mod features;
 pub mod hwsim;
 pub(crate) mod links;
 pub(crate) mod message;
@@ -33,12 +35,14 @@ use hopwise_core::ip::Prefix;
 
 use crate::namespace::set_switch;
 
+pub use ask::Refused;
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, LeftRules, detours, left_rules, remove_left_rules};
 pub(crate) use names::{Named, names_with, read_answer};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan, known};
 pub use on_loan::{Repaired, device_of_loan, loans_left, repair_loan};
+pub(crate) use own::interfaces as all_interfaces;
 pub use own::is_own_address;
 pub use queue::{Queued, queued};
 use routes::{Wanted, check_free, route_message};

@@ -3,6 +3,7 @@
 mod counter;
 mod kernel;
 mod offer;
+pub mod radio;
 mod sanity;
 mod sanity_check;
 mod source;

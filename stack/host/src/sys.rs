@@ -114,6 +114,20 @@ pub(crate) fn cover_folder(folder: &CStr) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Returns whether a program keeps the machine's clock with others (adjtimex, STA_UNSYNC).
+pub fn clock_is_synchronised() -> io::Result<bool> {
+    // SAFETY: the structure is sound when it is all zeros, which changes nothing, and the kernel fills it in.
+    let (state, status) = unsafe {
+        let mut facts: libc::timex = std::mem::zeroed();
+        let state = libc::adjtimex(&raw mut facts);
+        (state, facts.status)
+    };
+    if state < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(state != libc::TIME_ERROR && status & libc::STA_UNSYNC == 0)
+}
+
 /// Schedules this thread before all threads without a deadline, but not the threads that it starts.
 pub(crate) fn schedule_first() -> io::Result<()> {
     // SAFETY: the structure is sound when it is all zeros, and is read with its true length.

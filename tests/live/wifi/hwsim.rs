@@ -11,7 +11,7 @@ use crate::world::{until, within_patience};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 /// A guest that comes up at all does so within this, on a machine that is busy with other tests.
-const LIMIT: &str = "240s";
+pub(super) const LIMIT: &str = "240s";
 
 /// Returns whether a guest can be made here; otherwise prints the reason.
 pub(super) fn can_run(test: &str) -> bool {
@@ -28,17 +28,17 @@ pub(super) fn can_run(test: &str) -> bool {
 }
 
 /// A folder for results and for temporary files, removed at the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(test: &str) -> Folder {
+    pub(super) fn new(test: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("hoplive-hwsim-{}-{test}", std::process::id()));
         fs::create_dir_all(path.join("tmp")).expect("the temporary folder can be written");
         Folder(path)
     }
 
     /// The command, for a chain of so many hops.
-    fn world(&self, hops: usize, limit: &str, words: &[&str], script: &str) -> Command {
+    pub(super) fn world(&self, hops: usize, limit: &str, words: &[&str], script: &str) -> Command {
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
         let mut command = Command::new(HOPWISE);
         command.args(["world", "hwsim", "--limit", limit, "--set", &format!("topology.hops={hops}")]);
@@ -59,7 +59,7 @@ impl Drop for Folder {
     }
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     let [out, err] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     format!("{out}\n--- {err}")

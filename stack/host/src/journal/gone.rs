@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Journal, OF_LOAN, OF_SWITCHES, left_in};
+use super::{Journal, OF_BRINGUP, OF_LOAN, OF_SWITCHES, left_in};
 use crate::namespace::in_namespace;
 use crate::sys::namespace_cookie;
 
@@ -16,7 +16,7 @@ const FIRST: u64 = 0xEFFF_FFFC;
 /// Removes files that no daemon can use any more, and returns their number. A file stays if a process that is invisible
 /// here may be in its namespace.
 pub fn forget_gone(folder: &Path) -> usize {
-    let left = [OF_SWITCHES, OF_LOAN].map(|end| left_in(folder, end)).concat();
+    let left = [OF_SWITCHES, OF_LOAN, OF_BRINGUP].map(|end| left_in(folder, end)).concat();
     if left.is_empty() {
         return 0;
     }

@@ -1,5 +1,6 @@
 //! Asks the kernel a question over netlink, and hands on the replies.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,8 +10,9 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-use super::message::{Heard, Message, messages};
+use super::message::{HEADER, Heard, Message, attribute, messages};
 use crate::poller::wait_to_read;
+use crate::sys::set_option;
 
 /// The limit for each reply. The kernel usually replies before `send` returns.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -25,22 +27,83 @@ pub(crate) fn open(family: Option<Protocol>) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, family)?)
 }
 
+/// The same, and refusals come with the kernel's words, if it has some.
+pub(crate) fn open_for_words(family: Option<Protocol>) -> io::Result<OwnedFd> {
+    let socket = open(family)?;
+    for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK] {
+        set_option(socket.as_fd(), (libc::SOL_NETLINK, option), 1)?;
+    }
+    Ok(socket)
+}
+
+/// The kernel's refusal of a request.
+#[derive(Debug)]
+pub struct Refused {
+    /// The kernel's error.
+    pub error: io::Error,
+    /// The words of the kernel or of a driver.
+    pub said: Option<String>,
+}
+
+impl Refused {
+    /// Returns whether the error has one of these numbers.
+    pub(crate) fn is_one_of(&self, codes: &[i32]) -> bool {
+        self.error.raw_os_error().is_some_and(|code| codes.contains(&code))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.said {
+            Some(said) => write!(f, "{}: {said}", self.error),
+            None => write!(f, "{}", self.error),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Refused {
+        Refused { error, said: None }
+    }
+}
+
 /// Sends a question and hands on its replies until they end. Replies to an earlier question are skipped.
-pub(crate) fn ask(socket: impl AsFd, question: Message, mut sink: impl FnMut(&Heard<'_>)) -> io::Result<()> {
+pub(crate) fn ask(socket: impl AsFd, question: Message, sink: impl FnMut(&Heard<'_>)) -> io::Result<()> {
+    request(socket, question, sink).map_err(|refused| refused.error)
+}
+
+/// The same on a socket of [`open_for_words`].
+pub(crate) fn request(
+    socket: impl AsFd,
+    question: Message,
+    mut sink: impl FnMut(&Heard<'_>),
+) -> Result<(), Refused> {
     let number = ASKED.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    send(&socket, &question.asking(number), SendFlags::empty())?;
+    send(&socket, &question.asking(number), SendFlags::empty()).map_err(io::Error::from)?;
     let mut buffer = vec![0; BUFFER];
     loop {
         wait_to_read(socket.as_fd(), WITHIN)?;
-        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
+        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT).map_err(io::Error::from)?;
         for heard in messages(&buffer[..bytes]).filter(|heard| heard.number == number) {
             match heard.errno() {
                 Some(0) => return Ok(()),
-                Some(code) => return Err(io::Error::from_raw_os_error(code)),
+                Some(code) => {
+                    return Err(Refused { error: io::Error::from_raw_os_error(code), said: words(&heard) });
+                }
                 None => sink(&heard),
             }
         }
     }
+}
+
+/// The words behind an error: an attribute (NLMSGERR_ATTR_MSG) after the number and the header of the question.
+fn words(refusal: &Heard<'_>) -> Option<String> {
+    const MESSAGE: u16 = 1;
+    let said = attribute(refusal.body.get(4 + HEADER..)?, MESSAGE)?;
+    let said = String::from_utf8_lossy(said).trim_end_matches('\0').trim().to_owned();
+    (!said.is_empty()).then_some(said)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ pub(crate) const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
 /// Removes two flags from an attribute's type: nested attributes, and network order (NLA_TYPE_MASK).
 const TYPE_MASK: u16 = 0x3fff;
+/// Marks a list of attributes (NLA_F_NESTED). Younger families require it.
+const NESTED: u16 = 0x8000;
 
 pub(crate) const REQUEST: u16 = 1;
 const ACK: u16 = 4;
@@ -41,6 +43,12 @@ impl Message {
         self.0.extend_from_slice(value);
         self.0.resize(self.0.len().next_multiple_of(4), 0);
         self
+    }
+
+    /// Appends a list of attributes.
+    pub(crate) fn nest(self, kind: u16, write: impl FnOnce(Message) -> Message) -> Message {
+        let list = write(Message::new(0, 0, 0)).finish().split_off(HEADER);
+        self.attribute(kind | NESTED, &list)
     }
 
     /// Finishes it as a question with that number, whose replies end with an acknowledgement or with a dump.

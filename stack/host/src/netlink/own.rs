@@ -41,7 +41,7 @@ fn leads_here(address: IpAddr) -> io::Result<bool> {
 }
 
 /// The numbers of all interfaces. The loopback usually has the smallest number, and comes first.
-pub(super) fn interfaces() -> io::Result<Vec<u32>> {
+pub(crate) fn interfaces() -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     each_link(|heard| found.extend(word(heard.body, INDEX)))?;
     found.sort_unstable();

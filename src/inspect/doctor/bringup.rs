@@ -1,0 +1,36 @@
+//! Interfaces that a killed `hopwise mesh up` left changed.
+
+use std::path::Path;
+
+use hopwise_host::bringup::{Record, left_bringups};
+
+use super::Finding;
+
+const CHECK: &str = "mesh-up";
+
+/// A finding for each file of old states in this folder. With `is_repair` they are restored.
+pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
+    let left = left_bringups(folder);
+    if left.is_empty() {
+        return vec![Finding::ok(CHECK, "no killed `hopwise mesh up` left an interface changed")];
+    }
+    left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }).collect()
+}
+
+fn found(path: &Path) -> Finding {
+    let found = format!("{}: a killed `hopwise mesh up` left interfaces changed", path.display());
+    Finding::warning(CHECK, found, "hopwise doctor --repair, or hopwise mesh down")
+}
+
+fn repaired(path: &Path) -> Finding {
+    let undone = Record::open(path).map(|mut record| record.undo());
+    let problem = match undone {
+        Ok(undone) if undone.problems.is_empty() => {
+            return Finding::ok(CHECK, format!("{}: {} changes undone", path.display(), undone.changes));
+        }
+        Ok(undone) => undone.problems.join("; "),
+        Err(error) => error.to_string(),
+    };
+    let found = format!("{}: not all is undone: {problem}", path.display());
+    Finding::failure(CHECK, found, "run it as root, and end the programs that use the interfaces")
+}

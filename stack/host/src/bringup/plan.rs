@@ -1,0 +1,424 @@
+//! The steps from what the kernel has to what a file wants.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+use super::change::{Change, StepError, What};
+use super::managers::Manager;
+use super::wanted::{Network, Wanted, WantedInterface};
+use crate::netlink::device::{self, Device, OwnAddress};
+use crate::netlink::{self, features};
+use crate::nl80211::radio::{Abilities, Cell, Kind, Radio, RadioState, Rates};
+
+/// One step, with the changes that undo it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The interface, or `None` for the machine.
+    pub interface: Option<String>,
+    pub(super) change: Change,
+    /// The last one is made first.
+    pub(super) undo: Vec<Change>,
+}
+
+impl Step {
+    /// Makes the change.
+    pub(super) fn make(&self) -> Result<(), StepError> {
+        self.change.make().map_err(|refused| StepError {
+            step: self.to_string(),
+            answer: refused.to_string(),
+            accepted: self.change.accepted(),
+        })
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(interface) = &self.interface {
+            write!(f, "{interface}: ")?;
+        }
+        write!(f, "{}", self.change.what)
+    }
+}
+
+/// The steps, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The steps; none if the machine is as wanted.
+    pub steps: Vec<Step>,
+}
+
+/// The reasons why there is no plan.
+#[derive(Debug)]
+pub enum PlanError {
+    /// This machine has no interface of that name.
+    NoInterface(String),
+    /// The interface has no radio.
+    NoRadio(String),
+    /// The driver has no interfaces of the wanted type.
+    NoKind {
+        /// The interface.
+        interface: String,
+        /// The wanted type.
+        wanted: Kind,
+        /// The types that the driver has.
+        has: Vec<Kind>,
+    },
+    /// The state of the interface, or of the machine, could not be read.
+    Unread(String, io::Error),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::NoInterface(name) => write!(f, "no interface is called `{name}` here"),
+            PlanError::NoRadio(name) => {
+                write!(f, "{name} has no radio that the kernel knows (nl80211): expected `mode: wired`")
+            }
+            PlanError::NoKind { interface, wanted, has } => {
+                let has: Vec<_> = has.iter().map(ToString::to_string).collect();
+                write!(f, "{interface}: its driver has no mode {wanted}: it has {}", has.join(", "))
+            }
+            PlanError::Unread(what, error) => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl Error for PlanError {}
+
+impl Plan {
+    /// Looks at the machine, and changes nothing.
+    pub fn of(wanted: &Wanted) -> Result<Plan, PlanError> {
+        Plan::made(wanted, false)
+    }
+
+    /// The same for a machine on which it was carried out before: a radio that is in its network is as wanted.
+    pub fn to_mend(wanted: &Wanted) -> Result<Plan, PlanError> {
+        Plan::made(wanted, true)
+    }
+
+    fn made(wanted: &Wanted, was_made: bool) -> Result<Plan, PlanError> {
+        let mut plan = Plan::default();
+        if let Some(country) = &wanted.country {
+            plan.country(country)?;
+        }
+        for interface in &wanted.interfaces {
+            plan.steps.extend(Making::begin(interface)?.steps(was_made)?);
+        }
+        plan.forward_ipv6(wanted)?;
+        Ok(plan)
+    }
+
+    fn country(&mut self, wanted: &str) -> Result<(), PlanError> {
+        let unread = |error| PlanError::Unread("the regulatory domain".to_owned(), error);
+        let now = Radio::open().and_then(|radio| radio.country()).map_err(unread)?;
+        let now = now.unwrap_or_else(|| "00".to_owned());
+        // The kernel calls a mixture of domains by a number, which it does not take back.
+        let before =
+            if now.chars().all(|letter| letter.is_ascii_digit()) { "00".to_owned() } else { now.clone() };
+        if now != wanted {
+            let undo = vec![Change::new(0, What::Country(before))];
+            self.push(None, Change::new(0, What::Country(wanted.to_owned())), undo);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, interface: Option<&str>, change: Change, undo: Vec<Change>) {
+        self.steps.push(Step { interface: interface.map(str::to_owned), change, undo });
+    }
+
+    /// IPv6 is forwarded by all interfaces or none (net.ipv6.conf.all.forwarding). An interface that forwards ignores
+    /// router advertisements unless `accept_ra` is 2, so others keep their addresses by it.
+    fn forward_ipv6(&mut self, wanted: &Wanted) -> Result<(), PlanError> {
+        let has_ipv6 = |one: &WantedInterface| {
+            let addresses = one.addresses.iter().flatten();
+            one.forwards == Some(true) && addresses.into_iter().any(|address| address.address().is_ipv6())
+        };
+        let all = Change::new(0, What::Switch("ipv6/conf/all/forwarding".to_owned(), "1".to_owned()));
+        let now = all.now("ipv6/conf/all/forwarding");
+        if now.as_deref() != Some("0") || !wanted.interfaces.iter().any(has_ipv6) {
+            return Ok(());
+        }
+        let unread = |error| PlanError::Unread("the interfaces of this machine".to_owned(), error);
+        // A change of all of them changes each.
+        let mut undo = Vec::new();
+        for index in netlink::all_interfaces().map_err(unread)? {
+            let of = |name: &str, value: &str| {
+                Change::new(index, What::Switch(format!("ipv6/conf/{{}}/{name}"), value.to_owned()))
+            };
+            let forwards = of("forwarding", "");
+            if let Some(before) = forwards.now("ipv6/conf/{}/forwarding") {
+                undo.push(of("forwarding", &before));
+            }
+            let Ok(device) = device::device(index) else { continue };
+            let is_ours = wanted.interfaces.iter().any(|one| one.name == device.name);
+            if !is_ours && forwards.now("ipv6/conf/{}/accept_ra").as_deref() == Some("1") {
+                self.push(Some(&device.name), of("accept_ra", "2"), vec![of("accept_ra", "1")]);
+            }
+        }
+        undo.push(Change::new(0, What::Switch("ipv6/conf/all/forwarding".to_owned(), "0".to_owned())));
+        self.push(None, all, undo);
+        Ok(())
+    }
+}
+
+/// The steps of one interface, while they are put together.
+struct Making<'a> {
+    wanted: &'a WantedInterface,
+    index: u32,
+    device: Device,
+    addresses: Vec<OwnAddress>,
+    routes: Vec<Vec<u8>>,
+    steps: Vec<Step>,
+}
+
+impl<'a> Making<'a> {
+    fn begin(wanted: &'a WantedInterface) -> Result<Making<'a>, PlanError> {
+        let unread = |error| PlanError::Unread(wanted.name.clone(), error);
+        let index = netlink::index_of(&wanted.name);
+        let index = index.map_err(|_| PlanError::NoInterface(wanted.name.clone()))?;
+        Ok(Making {
+            wanted,
+            index,
+            device: device::device(index).map_err(unread)?,
+            addresses: device::addresses(index).map_err(unread)?,
+            routes: device::routes(index).map_err(unread)?,
+            steps: Vec::new(),
+        })
+    }
+
+    fn steps(mut self, was_made: bool) -> Result<Vec<Step>, PlanError> {
+        if self.wanted.without_managers {
+            for manager in Manager::of(&self.wanted.name) {
+                // dhcpcd does not tell which interfaces it has: it was told already.
+                if !(was_made && manager == Manager::Dhcpcd) {
+                    self.step(What::Managed(manager, false), vec![What::Managed(manager, true)]);
+                }
+            }
+        }
+        match &self.wanted.network {
+            Some(network) if !(was_made && self.is_in(network)?) => self.radio(network)?,
+            _ => self.wire(),
+        }
+        self.mtu_and_addresses();
+        if self.wanted.without_offloads {
+            self.offloads()?;
+        }
+        if let Some(forwards) = self.wanted.forwards {
+            let value = if forwards { "1" } else { "0" };
+            self.switch("ipv4/conf/{}/forwarding", value);
+        }
+        Ok(self.with_routes())
+    }
+
+    fn step(&mut self, what: What, undo: Vec<What>) {
+        let change = |what| Change::new(self.index, what);
+        let undo = undo.into_iter().map(change).collect();
+        self.steps.push(Step { interface: Some(self.wanted.name.clone()), change: change(what), undo });
+    }
+
+    /// Leaves only wanted addresses, and takes the device up.
+    fn wire(&mut self) {
+        self.remove_addresses(false);
+        if !self.device.is_up {
+            self.step(What::Link(true), vec![What::Link(false)]);
+        }
+    }
+
+    /// Gives the radio its type and network. The interface has to go down for it, and loses its addresses of IPv6.
+    fn radio(&mut self, network: &Network) -> Result<(), PlanError> {
+        let (radio, state, abilities) = self.look()?;
+        if !abilities.kinds.contains(&network.kind) {
+            return Err(PlanError::NoKind {
+                interface: self.wanted.name.clone(),
+                wanted: network.kind,
+                has: abilities.kinds,
+            });
+        }
+        self.remove_addresses(true);
+        let sleeps = radio.power_save(self.index).ok().flatten();
+        if let Some((now, wanted)) = sleeps.zip(network.power_save).filter(|(now, wanted)| now != wanted) {
+            self.step(What::PowerSave(wanted), vec![What::PowerSave(now)]);
+        }
+        if self.device.is_up {
+            let mut undo: Vec<_> = rejoined(&state).into_iter().collect();
+            undo.push(What::Link(true));
+            self.step(What::Link(false), undo);
+        }
+        if state.kind != network.kind {
+            self.step(What::Kind(network.kind), vec![What::Kind(state.kind)]);
+        }
+        self.step(What::Link(true), vec![What::Link(false)]);
+        if network.power.is_some() {
+            self.step(What::Power(network.power), vec![What::Power(None)]);
+        }
+        if network.rates != Rates::default() {
+            let mhz = network.cell.channel.mhz;
+            let all = What::Rates(mhz, Rates::default());
+            self.step(What::Rates(mhz, network.rates.clone()), vec![all]);
+        }
+        self.step(What::Join(network.kind, network.cell.clone()), vec![What::Leave(network.kind)]);
+        Ok(())
+    }
+
+    /// Returns whether the radio is in this network, as far as the kernel tells it: it names no mesh.
+    fn is_in(&self, network: &Network) -> Result<bool, PlanError> {
+        let (_, state, _) = self.look()?;
+        let names = state.kind == Kind::MESH || state.ssid.as_ref() == Some(&network.cell.name);
+        let is_there = state.channel.is_some_and(|channel| channel.mhz == network.cell.channel.mhz);
+        Ok(self.device.is_up && state.kind == network.kind && names && is_there)
+    }
+
+    fn look(&self) -> Result<(Radio, RadioState, Abilities), PlanError> {
+        let name = || self.wanted.name.clone();
+        let unread = |error| PlanError::Unread(name(), error);
+        let radio = match Radio::open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(PlanError::NoRadio(name())),
+            opened => opened.map_err(unread)?,
+        };
+        let state = radio.state(self.index).map_err(unread)?.ok_or_else(|| PlanError::NoRadio(name()))?;
+        let abilities = radio.abilities(self.index).map_err(unread)?;
+        Ok((radio, state, abilities))
+    }
+
+    /// Removes the addresses that are not wanted. A device that goes down loses all of IPv6.
+    fn remove_addresses(&mut self, goes_down: bool) {
+        let Some(wanted) = &self.wanted.addresses else {
+            if goes_down {
+                self.remove_where(|own| own.prefix.address().is_ipv6());
+            }
+            return;
+        };
+        self.remove_where(|own| {
+            let is_lost = goes_down && own.prefix.address().is_ipv6();
+            is_lost || !wanted.contains(&own.prefix)
+        });
+    }
+
+    fn remove_where(&mut self, is_removed: impl Fn(&OwnAddress) -> bool) {
+        let removed = self.addresses.iter().filter(|own| !own.is_of_kernel && is_removed(own));
+        let (ipv4, ipv6): (Vec<_>, Vec<_>) = removed.cloned().partition(|own| own.prefix.address().is_ipv4());
+        self.addresses.retain(|own| !ipv4.contains(own) && !ipv6.contains(own));
+        // The kernel lists the oldest address of IPv4 first, and that of IPv6 last. The youngest goes first, so that
+        // they come back in the order of their age: the oldest one of a subnet is its first.
+        for own in ipv4.into_iter().rev().chain(ipv6) {
+            self.step(What::Remove(own.prefix), vec![What::Add(own.message)]);
+        }
+    }
+
+    fn mtu_and_addresses(&mut self) {
+        if let Some(mtu) = self.wanted.mtu.filter(|mtu| *mtu != self.device.mtu) {
+            self.step(What::Mtu(mtu), vec![What::Mtu(self.device.mtu)]);
+        }
+        for address in self.wanted.addresses.iter().flatten() {
+            if !self.addresses.iter().any(|own| own.prefix == *address) {
+                let message = device::new_address(self.index, address);
+                self.step(What::Add(message), vec![What::Remove(*address)]);
+            }
+        }
+    }
+
+    fn offloads(&mut self) -> Result<(), PlanError> {
+        let on = match features::offloads_on(self.index) {
+            // A kernel before 5.6, or a device without a driver of the usual kind.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported) => {
+                return Ok(());
+            }
+            on => on.map_err(|error| PlanError::Unread(self.wanted.name.clone(), error))?,
+        };
+        if !on.is_empty() {
+            self.step(What::Offloads(on.clone(), false), vec![What::Offloads(on, true)]);
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, key: &str, value: &str) {
+        let of = |value: &str| What::Switch(key.to_owned(), value.to_owned());
+        let now = Change::new(self.index, of(value)).now(key);
+        if let Some(before) = now.filter(|now| now != value) {
+            self.step(of(value), vec![of(&before)]);
+        }
+    }
+
+    /// Routes go with addresses, and with a device that goes down: they come back last.
+    fn with_routes(mut self) -> Vec<Step> {
+        let takes =
+            |step: &Step| matches!(step.change.what, What::Remove(_) | What::Link(false) | What::Mtu(_));
+        let is_first = |step: &&mut Step| !matches!(step.change.what, What::Managed(..));
+        if self.steps.iter().any(takes)
+            && let Some(first) = self.steps.iter_mut().find(is_first)
+        {
+            let back = self.routes.drain(..).map(|route| Change::new(self.index, What::Route(route)));
+            first.undo.splice(0..0, back);
+        }
+        self.steps
+    }
+}
+
+/// The network that an interface was in, as far as the kernel tells it.
+fn rejoined(state: &RadioState) -> Option<What> {
+    let (name, channel) = (state.ssid.clone()?, state.channel?);
+    let is_ibss = state.kind == Kind::IBSS && !name.is_empty();
+    let cell = Cell { name, channel, bssid: None, basic: Vec::new(), multicast: None, forwards: false };
+    is_ibss.then_some(What::Join(state.kind, cell))
+}
+
+/// The name of the interface that has this address.
+pub fn interface_with(address: IpAddr) -> io::Result<Option<String>> {
+    let Some(index) = device::device_with(address)? else { return Ok(None) };
+    Ok(Some(device::device(index)?.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_named_and_one_without_a_radio_too() {
+        let of = |name: &str, network| {
+            let interface = WantedInterface { name: name.to_owned(), network, ..WantedInterface::default() };
+            Plan::of(&Wanted { country: None, interfaces: vec![interface] })
+        };
+        let absent = of("nosuchdevice", None).expect_err("it is not there");
+        assert_eq!(absent.to_string(), "no interface is called `nosuchdevice` here");
+        let channel = crate::nl80211::radio::Channel { mhz: 2_412, width: 0, centre_mhz: 2_412 };
+        let cell = Cell {
+            name: b"x".to_vec(),
+            channel,
+            bssid: None,
+            basic: vec![],
+            multicast: None,
+            forwards: false,
+        };
+        let network =
+            Network { kind: Kind::IBSS, cell, rates: Rates::default(), power: None, power_save: None };
+        match of("lo", Some(network)) {
+            Err(PlanError::NoRadio(name)) => assert_eq!(name, "lo"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(of("lo", None).expect("nothing is wanted").steps.len(), usize::from(!is_up("lo")));
+    }
+
+    fn is_up(name: &str) -> bool {
+        let index = netlink::index_of(name).expect("it is there");
+        device::device(index).expect("it is there").is_up
+    }
+
+    #[test]
+    fn a_mode_that_the_driver_lacks_is_refused_with_those_that_it_has() {
+        let has = vec![Kind::MANAGED, Kind::of(3), Kind::of(6)];
+        let error = PlanError::NoKind { interface: "wlan0".into(), wanted: Kind::IBSS, has };
+        assert_eq!(error.to_string(), "wlan0: its driver has no mode IBSS: it has managed, AP, monitor");
+    }
+
+    #[test]
+    fn an_ad_hoc_network_that_a_radio_was_in_is_joined_again() {
+        let channel = crate::nl80211::radio::Channel { mhz: 2_412, width: 0, centre_mhz: 2_412 };
+        let state =
+            RadioState { kind: Kind::IBSS, ssid: Some(b"old".to_vec()), channel: Some(channel), power: None };
+        assert!(matches!(rejoined(&state), Some(What::Join(Kind::IBSS, cell)) if cell.name == b"old"));
+        assert_eq!(rejoined(&RadioState { kind: Kind::MANAGED, ..state.clone() }), None);
+        assert_eq!(rejoined(&RadioState { ssid: None, ..state }), None);
+    }
+}

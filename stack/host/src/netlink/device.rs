@@ -1,0 +1,277 @@
+//! One network device as it is: its flags, MTU, addresses and routes, by rtnetlink (linux/rtnetlink.h).
+//!
+//! Addresses and routes are kept as the kernel told them. They come back with all that belongs to them, such as a
+//! lifetime or a metric.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopwise_core::ip::Prefix;
+
+use super::ask::{Refused, ask, open, open_for_words, request};
+use super::links::{GET_LINK, HEADER, NEW_LINK};
+use super::message::{DUMP, Message, attribute, attributes, word};
+use super::own::{GET_ROUTE, NEW_ROUTE};
+
+const NEW_ADDRESS: u16 = 20;
+const DELETE_ADDRESS: u16 = 21;
+const GET_ADDRESS: u16 = 22;
+/// Flags of a request: an entry is made, and it may not be there yet.
+const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
+
+/// A struct ifinfomsg: places of the number and of the flags, and the flag of a device that is up.
+const INDEX: usize = 4;
+const FLAGS: usize = 8;
+const UP: u32 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+
+/// A struct ifaddrmsg, and its attributes.
+const ADDRESS_HEADER: usize = 8;
+const SCOPE: usize = 3;
+const SCOPE_LINK: u8 = 253;
+const ADDRESS: u16 = 1;
+const LOCAL: u16 = 2;
+const BROADCAST: u16 = 4;
+/// No other host has the address: duplicates are not looked for, which would delay its first use.
+const NODAD: u8 = 2;
+
+/// A struct rtmsg: places of its protocol, type and flags, and what is skipped or cleared there.
+const ROUTE_HEADER: usize = 12;
+const PROTOCOL: usize = 5;
+const ROUTE_TYPE: usize = 7;
+const ROUTE_FLAGS: usize = 8;
+const OF_KERNEL: u8 = 2;
+const UNICAST: u8 = 1;
+const CLONED: u32 = 0x200;
+const ON_LINK: u32 = 4;
+const OUT_DEVICE: u16 = 4;
+
+/// A device's name and state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) is_up: bool,
+    pub(crate) mtu: u32,
+}
+
+/// An address of a device, with the kernel's message about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnAddress {
+    pub(crate) prefix: Prefix,
+    /// The kernel gives it to a device that comes up.
+    pub(crate) is_of_kernel: bool,
+    pub(crate) message: Vec<u8>,
+}
+
+/// The state of the device with that number.
+pub(crate) fn device(index: u32) -> io::Result<Device> {
+    let mut found = None;
+    let question = Message::new(GET_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+    ask(open(None)?, question, |heard| {
+        let Some(all) = heard.body.get(HEADER..).filter(|_| heard.kind == NEW_LINK) else { return };
+        let name = attribute(all, LINK_NAME).map(|name| String::from_utf8_lossy(name));
+        let name = name.map(|name| name.trim_end_matches('\0').to_owned());
+        let mtu = attribute(all, LINK_MTU).and_then(|mtu| word(mtu, 0));
+        if let (Some(name), Some(mtu), Some(flags)) = (name, mtu, word(heard.body, FLAGS)) {
+            found = Some(Device { name, is_up: flags & UP != 0, mtu });
+        }
+    })?;
+    found.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn link_header(index: u32, flags: u32, changed: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[INDEX..INDEX + 4].copy_from_slice(&index.to_ne_bytes());
+    header[FLAGS..FLAGS + 4].copy_from_slice(&flags.to_ne_bytes());
+    header[FLAGS + 4..].copy_from_slice(&changed.to_ne_bytes());
+    header
+}
+
+/// Sends a request for rtnetlink.
+fn tell(message: Message) -> Result<(), Refused> {
+    request(open_for_words(None)?, message, |_| {})
+}
+
+/// Takes a device up or down.
+pub(crate) fn set_link(index: u32, is_up: bool) -> Result<(), Refused> {
+    let flags = if is_up { UP } else { 0 };
+    tell(Message::new(NEW_LINK, 0, 0).fixed(&link_header(index, flags, UP)))
+}
+
+pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), Refused> {
+    let message = Message::new(NEW_LINK, 0, 0).fixed(&link_header(index, 0, 0));
+    tell(message.attribute(LINK_MTU, &mtu.to_ne_bytes()))
+}
+
+/// The addresses of a device, in the kernel's order.
+pub(crate) fn addresses(index: u32) -> io::Result<Vec<OwnAddress>> {
+    let mut found = Vec::new();
+    each_address(|body| found.extend(of_device(body, index)))?;
+    Ok(found)
+}
+
+/// The number of the device with that address.
+pub(crate) fn device_with(address: IpAddr) -> io::Result<Option<u32>> {
+    let mut found = None;
+    each_address(|body| {
+        let index = word(body, INDEX);
+        let own = index.and_then(|index| of_device(body, index));
+        if own.is_some_and(|own| own.prefix.address() == address) {
+            found = index;
+        }
+    })?;
+    Ok(found)
+}
+
+fn each_address(mut sink: impl FnMut(&[u8])) -> io::Result<()> {
+    ask(open(None)?, Message::new(GET_ADDRESS, DUMP, 0).fixed(&[0; ADDRESS_HEADER]), |heard| {
+        if heard.kind == NEW_ADDRESS {
+            sink(heard.body);
+        }
+    })
+}
+
+fn of_device(body: &[u8], index: u32) -> Option<OwnAddress> {
+    let prefix = prefix_in(body).filter(|_| word(body, INDEX) == Some(index))?;
+    let is_of_kernel = prefix.address().is_ipv6() && body.get(SCOPE) == Some(&SCOPE_LINK);
+    Some(OwnAddress { prefix, is_of_kernel, message: body.to_vec() })
+}
+
+/// The address with its subnet, in the kernel's message.
+pub(crate) fn prefix_in(body: &[u8]) -> Option<Prefix> {
+    let all = body.get(ADDRESS_HEADER..)?;
+    let own = attribute(all, LOCAL).or_else(|| attribute(all, ADDRESS))?;
+    Prefix::new(read_address(own)?, body[1]).ok()
+}
+
+fn read_address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = || Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)));
+    v4().or_else(|| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?))))
+}
+
+/// The message for an address that a device gets.
+pub(crate) fn new_address(index: u32, prefix: &Prefix) -> Vec<u8> {
+    let (family, own, flags) = match prefix.address() {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec(), 0),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec(), NODAD),
+    };
+    let mut header = [0; ADDRESS_HEADER];
+    header[0] = u8::try_from(family).unwrap_or(0);
+    header[1] = prefix.bits();
+    header[2] = flags;
+    header[INDEX..].copy_from_slice(&index.to_ne_bytes());
+    let mut message = Message::new(0, 0, 0).fixed(&header);
+    message = message.attribute(LOCAL, &own).attribute(ADDRESS, &own);
+    if let Some(broadcast) = prefix.broadcast() {
+        message = message.attribute(BROADCAST, &broadcast.octets());
+    }
+    message.finish().split_off(super::message::HEADER)
+}
+
+/// Adds an address; one that is there already is as good.
+pub(crate) fn add_address(message: &[u8]) -> Result<(), Refused> {
+    added(tell(Message::new(NEW_ADDRESS, CREATE | EXCLUSIVE, 0).fixed(message)))
+}
+
+/// Removes an address; one that is gone already is as good.
+pub(crate) fn remove_address(index: u32, prefix: &Prefix) -> Result<(), Refused> {
+    let message = new_address(index, prefix);
+    match tell(Message::new(DELETE_ADDRESS, 0, 0).fixed(&message)) {
+        Err(refused) if refused.is_one_of(&[libc::EADDRNOTAVAIL]) => Ok(()),
+        done => done,
+    }
+}
+
+/// The routes over a device that the kernel did not make itself, as it tells them. It takes them along with the
+/// addresses, and when the device goes down.
+pub(crate) fn routes(index: u32) -> io::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    ask(open(None)?, Message::new(GET_ROUTE, DUMP, 0).fixed(&[0; ROUTE_HEADER]), |heard| {
+        if heard.kind == NEW_ROUTE {
+            found.extend(route_over(heard.body, index));
+        }
+    })?;
+    Ok(found)
+}
+
+fn route_over(body: &[u8], index: u32) -> Option<Vec<u8>> {
+    let all = body.get(ROUTE_HEADER..)?;
+    let flags = word(body, ROUTE_FLAGS)?;
+    let is_over = attribute(all, OUT_DEVICE).and_then(|device| word(device, 0)) == Some(index);
+    let is_made = body[PROTOCOL] != OF_KERNEL && body[ROUTE_TYPE] == UNICAST && flags & CLONED == 0;
+    if !is_over || !is_made {
+        return None;
+    }
+    // Other flags tell the state of the device, and the kernel takes none of them back.
+    let mut message = Message::new(0, 0, 0).fixed(&body[..ROUTE_FLAGS]);
+    message = message.fixed(&(flags & ON_LINK).to_ne_bytes());
+    for (kind, value) in attributes(all).filter(|(kind, _)| *kind != CACHE_INFO) {
+        message = message.attribute(kind, value);
+    }
+    Some(message.finish().split_off(super::message::HEADER))
+}
+
+/// The ages of a route.
+const CACHE_INFO: u16 = 12;
+
+/// Adds a route; one that is there already is as good.
+pub(crate) fn add_route(message: &[u8]) -> Result<(), Refused> {
+    added(tell(Message::new(NEW_ROUTE, CREATE | EXCLUSIVE, 0).fixed(message)))
+}
+
+fn added(done: Result<(), Refused>) -> Result<(), Refused> {
+    match done {
+        Err(refused) if refused.is_one_of(&[libc::EEXIST]) => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().expect("a prefix")
+    }
+
+    #[test]
+    fn an_address_that_is_written_is_read_again() {
+        for text in ["10.0.0.1/24", "10.0.0.1/32", "fd00::1/64"] {
+            let message = new_address(7, &prefix(text));
+            let own = of_device(&message, 7).expect("an address");
+            assert_eq!((own.prefix, own.is_of_kernel), (prefix(text), false));
+            assert_eq!(of_device(&message, 8), None, "another device's");
+        }
+    }
+
+    #[test]
+    fn a_route_is_kept_without_the_state_of_its_device_and_the_kernel_s_own_is_not() {
+        let route = |protocol: u8, flags: u32| {
+            let mut header = [0; ROUTE_HEADER];
+            (header[PROTOCOL], header[ROUTE_TYPE]) = (protocol, UNICAST);
+            header[ROUTE_FLAGS..].copy_from_slice(&flags.to_ne_bytes());
+            let message = Message::new(0, 0, 0).fixed(&header).attribute(OUT_DEVICE, &7_u32.to_ne_bytes());
+            message.attribute(CACHE_INFO, &[1; 4]).finish().split_off(super::super::message::HEADER)
+        };
+        let kept = route_over(&route(4, ON_LINK | 16), 7).expect("a route of an administrator");
+        assert_eq!(word(&kept, ROUTE_FLAGS), Some(ON_LINK));
+        assert_eq!(attribute(&kept[ROUTE_HEADER..], CACHE_INFO), None);
+        assert_eq!(route_over(&route(4, 0), 8), None, "over another device");
+        assert_eq!(route_over(&route(OF_KERNEL, 0), 7), None);
+        assert_eq!(route_over(&route(4, CLONED), 7), None);
+    }
+
+    #[test]
+    fn the_loopback_is_seen_with_its_address() {
+        let Ok(device) = device(1) else {
+            println!("skipped: the loopback as a device: there is none with number 1");
+            return;
+        };
+        assert_eq!(device.name, "lo");
+        let own = addresses(1).expect("the kernel answers");
+        assert_eq!(device.is_up, own.iter().any(|own| own.prefix == prefix("127.0.0.1/8")));
+        assert!(!device.is_up || device_with(own[0].prefix.address()).expect("it answers") == Some(1));
+    }
+}
