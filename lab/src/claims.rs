@@ -1,21 +1,30 @@
 //! Statements of papers, compared with runs: reproduced, not reproduced, or contradicted, each with the measured value.
+//!
+//! A claim is judged once for each combination of the settings that its paper leaves open (`readings`). Blocks are the
+//! unit of confidence in all of them.
 
 pub mod plans;
+mod readings;
+pub mod table;
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use serde_json::Value;
 
 use super::metric;
 use super::record::Record;
-use super::statistics::{MARGIN, Paired, change, paired};
+use super::statistics::{MARGIN, Paired, Summary, change, paired, summarize};
 use crate::scenario::point::Point;
-use crate::scenario::{Bound, Claim, Measure, Over};
+use crate::scenario::{Bound, Claim, Measure, Over, Stated};
+pub use readings::{Reading, Verdict, readings};
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The measured ratio lies within the claim's tolerance.
+    /// The measured value lies within the claim's tolerance.
     Reproduced,
-    /// The measured ratio lies outside of the tolerance.
+    /// The measured value lies outside of the tolerance.
     NotReproduced,
     /// The whole interval contradicts the claim by more than the margin.
     Contradicted,
@@ -36,37 +45,111 @@ impl fmt::Display for Outcome {
 pub struct Judged {
     /// The verdict.
     pub outcome: Outcome,
-    /// The ratio of the two arms, over pairs of blocks.
-    pub measured: Paired,
-    /// Point of the largest ratio, if the claim is about that.
+    /// The number that was measured.
+    pub measured: Measured,
+    /// Point of the largest value, if the claim is about that.
     pub point: Option<Point>,
     /// The reason for the verdict, in words.
     pub why: String,
 }
 
+/// Measurement of the number that a claim states: a ratio of two arms, or the value of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// The number; none if no block has one.
+    pub number: Option<f64>,
+    /// The ends of its 95 % interval.
+    pub ci95: Option<[f64; 2]>,
+    /// The number of blocks.
+    pub blocks: usize,
+}
+
+impl From<Paired> for Measured {
+    fn from(paired: Paired) -> Measured {
+        Measured { number: paired.ratio, ci95: paired.ci95, blocks: paired.blocks }
+    }
+}
+
+/// The values of a measure, by point, arm and block.
+struct Values<'a> {
+    measure: Measure,
+    records: &'a [&'a Record],
+    blocks: Vec<u32>,
+}
+
+impl<'a> Values<'a> {
+    fn new(measure: Measure, records: &'a [&'a Record]) -> Values<'a> {
+        let mut blocks: Vec<u32> = records.iter().map(|record| record.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        Values { measure, records, blocks }
+    }
+
+    /// The points that have one of the given values at each path.
+    fn points(&self, at: &BTreeMap<String, Vec<Value>>) -> Vec<&'a Point> {
+        let mut points: Vec<&Point> = Vec::new();
+        for record in self.records {
+            if is_meant(&record.point, at) && !points.contains(&&record.point) {
+                points.push(&record.point);
+            }
+        }
+        points
+    }
+
+    fn of(&self, point: &Point, arm: &str, block: u32) -> Option<f64> {
+        let mut runs = self.records.iter().filter(|r| r.point == *point && r.arm == arm && r.block == block);
+        runs.next().and_then(|record| value(self.measure, record))
+    }
+
+    fn all(&self, point: &Point, arm: &str) -> Vec<f64> {
+        self.blocks.iter().filter_map(|block| self.of(point, arm, *block)).collect()
+    }
+
+    fn pairs(&self, (point, arm): (&Point, &str), (other, against): (&Point, &str)) -> Vec<(f64, f64)> {
+        let pair = |block: &u32| Some((self.of(point, arm, *block)?, self.of(other, against, *block)?));
+        self.blocks.iter().filter_map(pair).collect()
+    }
+
+    /// The point with the largest mean of an arm, among those that differ from `point` only in the paths of `at`.
+    fn best(&self, point: &Point, arm: &str, at: &BTreeMap<String, Vec<Value>>) -> Option<&'a Point> {
+        let rest = |point: &Point| {
+            let mut rest = point.clone();
+            rest.retain(|path, _| !at.contains_key(path));
+            rest
+        };
+        let mean = |point: &Point| summarize(&self.all(point, arm)).map_or(0.0, |summary| summary.mean);
+        let alike = self.points(at).into_iter().filter(|other| rest(other) == rest(point));
+        alike.max_by(|a, b| mean(a).total_cmp(&mean(b)))
+    }
+}
+
+fn is_meant(point: &Point, at: &BTreeMap<String, Vec<Value>>) -> bool {
+    at.iter().all(|(path, values)| point.get(path).is_some_and(|value| values.contains(value)))
+}
+
 /// Compares a claim with the records of all its points; `baseline` is the other arm if the claim names none.
 pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
-    let against = claim.against.as_deref().unwrap_or(baseline);
-    let mut points: Vec<&Point> = Vec::new();
-    for record in records {
-        let is_meant = claim
-            .at
-            .iter()
-            .all(|(path, values)| record.point.get(path).is_some_and(|value| values.contains(value)));
-        if is_meant && !points.contains(&&record.point) {
-            points.push(&record.point);
-        }
+    judge_among(claim, baseline, &records.iter().collect::<Vec<_>>())
+}
+
+fn judge_among(claim: &Claim, baseline: &str, records: &[&Record]) -> Judged {
+    let values = Values::new(claim.measure, records);
+    match claim.stated() {
+        Stated::Ratio(ratio) => judge_ratio(claim, ratio, baseline, &values),
+        Stated::Value(stated) => judge_value(claim, stated, &values),
     }
-    let of = |point: &Point, arm: &str, block: u32| {
-        let mut runs = records.iter().filter(|r| r.point == *point && r.arm == arm && r.block == block);
-        runs.next().and_then(|record| value(claim.measure, record))
+}
+
+fn judge_ratio(claim: &Claim, ratio: f64, baseline: &str, values: &Values<'_>) -> Judged {
+    let against = claim.against.as_deref().unwrap_or(baseline);
+    let pairs_at = |point: &&Point| {
+        let other = match claim.against_at.is_empty() {
+            true => Some(*point),
+            false => values.best(point, against, &claim.against_at),
+        };
+        other.map_or_else(Vec::new, |other| values.pairs((*point, &claim.arm), (other, against)))
     };
-    let mut blocks: Vec<u32> = records.iter().map(|record| record.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let pairs_at = |point: &Point| -> Vec<(f64, f64)> {
-        blocks.iter().filter_map(|b| Some((of(point, &claim.arm, *b)?, of(point, against, *b)?))).collect()
-    };
+    let points = values.points(&claim.at);
     let by_point: Vec<_> = points.iter().map(|point| (*point, pairs_at(point))).collect();
     let (measured, point) = match claim.over {
         Over::Mean => (paired(&means(&by_point), MARGIN), None),
@@ -76,7 +159,38 @@ pub fn judge(claim: &Claim, baseline: &str, records: &[Record]) -> Judged {
             best.unwrap_or_default()
         }
     };
-    let (outcome, why) = outcome(claim, &measured);
+    let (outcome, why) = outcome(claim, ratio, &measured);
+    Judged { outcome, measured: measured.into(), point, why }
+}
+
+/// The value of one arm. It is never contradicted: an absolute figure hangs on more than what a paper sets.
+fn judge_value(claim: &Claim, stated: f64, values: &Values<'_>) -> Judged {
+    let points = values.points(&claim.at);
+    let by_point: Vec<_> = points.iter().map(|point| (*point, values.all(point, &claim.arm))).collect();
+    let mean_of = |nth: usize| by_point.iter().map(|(_, of)| of[nth]).sum::<f64>() / by_point.len() as f64;
+    let blocks = by_point.iter().map(|(_, of)| of.len()).min().unwrap_or(0);
+    let (summary, point) = match claim.over {
+        Over::Mean => (summarize(&(0..blocks).map(mean_of).collect::<Vec<_>>()), None),
+        Over::Most => {
+            let each = by_point.iter().map(|(point, of)| (summarize(of), Some((*point).clone())));
+            let mean = |of: &Option<Summary>| of.as_ref().map_or(0.0, |summary| summary.mean);
+            each.max_by(|a, b| mean(&a.0).total_cmp(&mean(&b.0))).unwrap_or_default()
+        }
+    };
+    let Some(summary) = summary else {
+        let why = "there is nothing to compare with".to_owned();
+        return Judged { outcome: Outcome::NotReproduced, measured: Measured::default(), point, why };
+    };
+    let tolerance = stated * f64::from(claim.tolerance.0) / 1e6;
+    let is_met = within(claim.bound, (stated - tolerance, stated + tolerance), summary.mean);
+    let (outcome, why) = match is_met {
+        true => (Outcome::Reproduced, "within what is claimed".to_owned()),
+        false if stated > 0.0 => {
+            (Outcome::NotReproduced, format!("{} of what is printed", change(summary.mean / stated)))
+        }
+        false => (Outcome::NotReproduced, "another figure than what is printed".to_owned()),
+    };
+    let measured = Measured { number: Some(summary.mean), ci95: summary.ci95, blocks: summary.n };
     Judged { outcome, measured, point, why }
 }
 
@@ -104,6 +218,8 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
     let run = &record.result;
     match measure {
         Measure::Goodput => Some(run.total.goodput_kbps),
+        Measure::Segments => metric::sum(run, |flow| flow.segments_sent),
+        Measure::Acks => metric::sum(run, |flow| flow.acks_sent),
         Measure::AcksPerSegment => metric::acks_per_segment(run),
         Measure::SentAgain => metric::sum(run, |flow| flow.segments_retransmitted),
         Measure::SentNeedlessly => metric::received_again(run),
@@ -111,29 +227,32 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
     }
 }
 
-fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
+fn within(bound: Bound, (low, high): (f64, f64), number: f64) -> bool {
+    match bound {
+        Bound::About => (low..=high).contains(&number),
+        Bound::AtLeast => number >= low,
+        Bound::AtMost => number <= high,
+    }
+}
+
+fn outcome(claim: &Claim, stated: f64, measured: &Paired) -> (Outcome, String) {
     let Some(ratio) = measured.ratio else {
         return (Outcome::NotReproduced, "there is nothing to compare with".to_owned());
     };
     let tolerance = f64::from(claim.tolerance.0) / 1e6;
-    let (low, high) = (claim.ratio - tolerance, claim.ratio + tolerance);
-    let is_met = match claim.bound {
-        Bound::About => (low..=high).contains(&ratio),
-        Bound::AtLeast => ratio >= low,
-        Bound::AtMost => ratio <= high,
-    };
+    let (low, high) = (stated - tolerance, stated + tolerance);
     let [from, to] = measured.ci95.unwrap_or([0.0, f64::INFINITY]);
-    if is_met {
-        return match is_sure(claim, (low, high), (from, to)) {
+    if within(claim.bound, (low, high), ratio) {
+        return match is_sure((claim.bound, stated), (low, high), (from, to)) {
             true => (Outcome::Reproduced, "within what is claimed".to_owned()),
             false => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
         };
     }
     // An opposite must exceed the margin.
     let (less, more) = (to < low.min(1.0 / (1.0 + MARGIN)), from > high.max(1.0 + MARGIN));
-    let is_opposite = if claim.ratio > 1.0 {
+    let is_opposite = if stated > 1.0 {
         to < 1.0 / (1.0 + MARGIN)
-    } else if claim.ratio < 1.0 {
+    } else if stated < 1.0 {
         from > 1.0 + MARGIN
     } else {
         match claim.bound {
@@ -143,17 +262,17 @@ fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
         }
     };
     if is_opposite {
-        let is_null = claim.ratio == 1.0;
+        let is_null = stated == 1.0;
         let why = if is_null { "there surely is a difference" } else { "the opposite holds" };
         return (Outcome::Contradicted, why.to_owned());
     }
-    let gain = claim.ratio > 1.0;
+    let gain = stated > 1.0;
     let is_there = if gain { from > 1.0 } else { to < 1.0 };
-    let why = if claim.ratio == 1.0 {
+    let why = if stated == 1.0 {
         "a difference, though not surely beyond the tolerance".to_owned()
     } else if !is_there {
         "no sure difference".to_owned()
-    } else if (ratio > claim.ratio) == gain {
+    } else if (ratio > stated) == gain {
         "the effect is there, and larger than claimed".to_owned()
     } else {
         "the effect is there, but smaller than claimed".to_owned()
@@ -162,38 +281,51 @@ fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
 }
 
 /// True if the interval leaves no room for the opposite of the claim.
-fn is_sure(claim: &Claim, (low, high): (f64, f64), (from, to): (f64, f64)) -> bool {
-    match claim.bound {
+fn is_sure((bound, stated): (Bound, f64), (low, high): (f64, f64), (from, to): (f64, f64)) -> bool {
+    match bound {
         Bound::AtLeast => from >= low.min(1.0),
         Bound::AtMost => to <= high.max(1.0),
-        Bound::About if claim.ratio > 1.0 => from > 1.0,
-        Bound::About if claim.ratio < 1.0 => to < 1.0,
+        Bound::About if stated > 1.0 => from > 1.0,
+        Bound::About if stated < 1.0 => to < 1.0,
         Bound::About => from >= low - (1.0 - low) && to <= high + (high - 1.0),
     }
 }
 
 /// Text of the claim, for people.
 pub fn claimed(claim: &Claim) -> String {
-    let bound = match claim.bound {
-        Bound::About if claim.ratio == 1.0 => return "the same".to_owned(),
-        Bound::AtLeast if claim.ratio == 1.0 => return "no less".to_owned(),
-        Bound::AtMost if claim.ratio == 1.0 => return "no more".to_owned(),
-        Bound::About => "",
-        Bound::AtLeast => "at least ",
-        Bound::AtMost => "at most ",
+    let bound = match (claim.bound, claim.stated()) {
+        (Bound::About, Stated::Ratio(1.0)) => return "the same".to_owned(),
+        (Bound::AtLeast, Stated::Ratio(1.0)) => return "no less".to_owned(),
+        (Bound::AtMost, Stated::Ratio(1.0)) => return "no more".to_owned(),
+        (Bound::About, _) => "",
+        (Bound::AtLeast, _) => "at least ",
+        (Bound::AtMost, _) => "at most ",
     };
     let most = if claim.over == Over::Most { "up to " } else { "" };
-    format!("{most}{bound}{}", change(claim.ratio))
+    let stated = match claim.stated() {
+        Stated::Ratio(ratio) => change(ratio),
+        Stated::Value(value) => format!("{} {}", plain(value), claim.measure.unit()),
+    };
+    format!("{most}{bound}{stated}")
 }
 
-/// Text of the measured value, for people.
-pub fn measured(judged: &Judged) -> String {
-    let Some(ratio) = judged.measured.ratio else { return "nothing".to_owned() };
+/// Text of the measured number, for people.
+pub fn measured(claim: &Claim, judged: &Judged) -> String {
+    let Some(number) = judged.measured.number else { return "nothing".to_owned() };
+    let (text, unit): (fn(f64) -> String, _) = match claim.stated() {
+        Stated::Ratio(_) => (change, String::new()),
+        Stated::Value(_) => (plain, format!(" {}", claim.measure.unit())),
+    };
     let ends = judged.measured.ci95;
-    let ends = ends.map_or(String::new(), |[low, high]| format!(" ({} to {})", change(low), change(high)));
+    let ends = ends.map_or(String::new(), |[low, high]| format!(" ({} to {})", text(low), text(high)));
     let at = judged.point.as_ref().filter(|point| !point.is_empty());
     let at = at.map_or(String::new(), |point| format!(" at {}", super::findings::label(point)));
-    format!("{}{ends}{at}", change(ratio))
+    format!("{}{unit}{ends}{at}", text(number))
+}
+
+/// A value of a measure: small ones have decimals.
+fn plain(value: f64) -> String {
+    if value >= 10.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub fn row(record: &Record, paths: &[&str]) -> String {
 }
 
 /// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let apostrophe = if formula { "'" } else { "" };
     match formula || text.contains([',', '"', '\n', '\r']) {

@@ -5,6 +5,7 @@
 
 mod bundle;
 mod chart;
+mod claimed;
 mod figures;
 mod page;
 mod queues;
@@ -13,6 +14,7 @@ mod subject;
 mod tables;
 
 pub use bundle::{Bundle, ReadError};
+pub use claimed::picture as picture_of_claims;
 pub use series::{FrameRow, Points, Series};
 
 use super::findings::{Findings, label};

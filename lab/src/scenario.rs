@@ -16,6 +16,7 @@ mod rules;
 mod schema;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -34,7 +35,7 @@ use schema::ScenarioFile;
 pub use armed::Armed;
 pub use matrix::Cell;
 pub use nodes::Nodes;
-pub use schema::{Bound, Claim, Measure, Over};
+pub use schema::{Bound, Claim, Measure, Over, Stated};
 
 /// A scenario that was read, with the values set over it.
 #[derive(Clone, Debug)]
@@ -222,16 +223,18 @@ impl Scenario {
     pub fn claims(&self) -> Result<&[Claim], Box<Refusal>> {
         let Read { document, file } = &*self.read;
         let arms = self.arms()?;
-        for (nth, claim) in file.claims.iter().enumerate() {
-            let path = YamlPath::root().key("claims").index(nth);
-            for (key, arm) in [("arm", Some(&claim.arm)), ("against", claim.against.as_ref())] {
-                if let Some(arm) = arm.filter(|arm| !arms.contains(arm)) {
-                    let problem = format!("no arm is called `{arm}`");
-                    return Err(document.refuse(&path.key(key), problem, &arms.join(", ")));
-                }
-            }
-        }
+        let paths: BTreeSet<String> =
+            self.cells()?.into_iter().flat_map(|cell| cell.point.into_keys()).collect();
+        file.claims.iter().enumerate().try_for_each(|(nth, claim)| {
+            let at = YamlPath::root().key("claims").index(nth);
+            check::claim(document, (&at, claim), &arms, &paths)
+        })?;
         Ok(&file.claims)
+    }
+
+    /// Settings that the paper leaves open, with the values of the first combination of its `sweep`.
+    pub fn first_reading(&self) -> Result<Point, Box<Refusal>> {
+        matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref())
     }
 
     /// True if the routing protocol has two rule sets.
@@ -264,7 +267,7 @@ impl Scenario {
 
     fn cells(&self) -> Result<Vec<Cell>, Box<Refusal>> {
         let Read { document, file } = &*self.read;
-        let cells = matrix::cells(document, file.matrix.as_ref())?;
+        let cells = matrix::cells(document, file.matrix.as_ref(), file.sweep.as_ref())?;
         check::arms_over_matrix(document, file, &cells)?;
         Ok(cells)
     }

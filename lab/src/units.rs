@@ -162,6 +162,11 @@ fn unfit<E: serde::de::Error>(error: E) -> E {
 }
 
 impl Time {
+    /// True for no time at all.
+    pub fn is_zero(&self) -> bool {
+        self.0.is_zero()
+    }
+
     /// The nanoseconds of the time; every value that was read fits.
     pub fn nanos(&self) -> u64 {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)

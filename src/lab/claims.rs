@@ -5,7 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
-use hopwise_lab::claims::{Outcome, claimed, judge, measured};
+use hopwise_lab::claims::table::{self, Line, Row, Under};
+use hopwise_lab::claims::{Measured, Reading, claimed, measured, readings};
+use hopwise_lab::record::{Record, Trial};
+use hopwise_lab::report::picture_of_claims;
+use hopwise_lab::scenario::point::{Point, plain};
 use hopwise_lab::scenario::{Claim, Scenario};
 use serde::Deserialize;
 
@@ -13,6 +17,7 @@ use crate::failure::{Failure, printed};
 use crate::lab::trial::completed;
 
 mod arguments;
+mod pages;
 mod printing;
 
 pub(crate) use arguments::Arguments;
@@ -36,26 +41,6 @@ const AODV: [Setting; 3] = [
 
 const QUICK_SEEDS: u32 = 2;
 
-/// A figure's claim, with its result under each setting.
-#[derive(Debug)]
-struct Row {
-    paper: String,
-    figure: String,
-    says: String,
-    note: Option<String>,
-    claimed: String,
-    judged: Vec<Judged>,
-}
-
-/// Result of a claim under a setting.
-#[derive(Debug)]
-struct Judged {
-    setting: &'static str,
-    measured: String,
-    outcome: Outcome,
-    why: String,
-}
-
 /// A figure that cannot be run here: `not-run.yaml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,47 +52,57 @@ struct NotRun {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let not_run = not_run(arguments)?;
     let mut rows = Vec::new();
     for (paper, file) in files(arguments)? {
-        for row in figure(arguments, &paper, &file)? {
-            printed(printing::row(&row))?;
-            rows.push(row);
+        let of_figure = figure(arguments, &paper, &file)?;
+        of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
+        keep(arguments, (&paper, &file), &of_figure)?;
+        if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
+            let figure = pages::Figure { paper: &paper, file: &name_of(&file), rows: &of_figure };
+            pages::write(folder, &figure, &not_run)?;
         }
+        rows.extend(of_figure);
     }
-    let not_run = not_run(arguments)?;
     printed(printing::not_run(&not_run))?;
-    if let Some(file) = &arguments.markdown {
-        fs::write(file, printing::markdown(&rows, &not_run)).map_err(|error| {
-            Failure::failed("writing the table", format_args!("{}: {error}", file.display()))
-        })?;
-    }
     printed(printing::sums(&rows, &not_run))
 }
 
-/// Papers and their figures' files, in the order of their names.
+/// The chosen figures' files with their papers, in the order of their names.
 fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let refused = |problem: String| Failure::refused(arguments.papers.display().to_string(), problem);
     let papers = list(&arguments.papers).map_err(|error| {
-        let problem =
-            format!("{error}; expected the papers' folders: name the folder that has them with --papers");
-        Failure::refused(arguments.papers.display().to_string(), problem)
+        refused(format!("{error}; expected the papers' folders: name the folder that has them with --papers"))
     })?;
-    let names: Vec<String> = papers.iter().filter(|path| path.is_dir()).map(|path| name_of(path)).collect();
-    if let Some(paper) = arguments.chosen.iter().find(|paper| !names.contains(paper)) {
-        let problem = format!("no paper is called `{paper}`: {}", names.join(", "));
-        return Err(Failure::refused(arguments.papers.display().to_string(), problem));
-    }
     let mut files = Vec::new();
-    for name in names.into_iter().filter(|name| arguments.wants(name)) {
-        let folder = arguments.papers.join(&name);
-        let listed = list(&folder).map_err(|error| Failure::refused(folder.display().to_string(), error))?;
-        let of_paper = listed.into_iter();
-        let scenarios = of_paper.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
-        files.extend(scenarios.map(|path| (name.clone(), path)));
+    for paper in papers.into_iter().filter(|path| path.is_dir()) {
+        let listed = list(&paper).map_err(|error| Failure::refused(paper.display().to_string(), error))?;
+        let figures = listed.into_iter().filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+        files.extend(figures.map(|path| (name_of(&paper), path)));
     }
     if files.is_empty() {
-        let problem = "it has no folder of a paper: expected PAPER/FIGURE.yaml in it, as in configs/papers";
-        return Err(Failure::refused(arguments.papers.display().to_string(), problem));
+        return Err(refused(
+            "it has no folder of a paper: expected PAPER/FIGURE.yaml in it, as in configs/papers".to_owned(),
+        ));
     }
+    for chosen in &arguments.chosen {
+        let (paper, figure) = chosen.split_once('/').map_or((chosen.as_str(), None), |(p, f)| (p, Some(f)));
+        let mut of_paper =
+            files.iter().filter(|(name, _)| name == paper).map(|(_, file)| name_of(file)).peekable();
+        if of_paper.peek().is_none() {
+            let mut names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+            names.dedup();
+            return Err(refused(format!("no paper is called `{paper}`: {}", names.join(", "))));
+        }
+        let figures: Vec<String> = of_paper.collect();
+        if let Some(figure) = figure.filter(|figure| !figures.iter().any(|name| name == figure)) {
+            return Err(refused(format!(
+                "no figure of {paper} is called `{figure}`: {}",
+                figures.join(", ")
+            )));
+        }
+    }
+    files.retain(|(paper, file)| arguments.wants(paper, Some(&name_of(file))));
     Ok(files)
 }
 
@@ -130,53 +125,106 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         return Ok(plan.claims.iter().zip(judged).map(row).collect());
     }
     let plain = Scenario::load(file, &[])?;
-    let claims = plain.claims().map_err(Failure::Located)?;
+    let all = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
-    let settings: &[Setting] = if plain.has_routing_rules() { &AODV } else { &STATIC };
-    // A quick look leaves out slow claims, and rules that the papers did not have.
-    if arguments.quick && !claims.iter().any(|claim| claim.quick) {
+    // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
+    if arguments.quick && !all.iter().any(|claim| claim.quick) {
         return Ok(Vec::new());
     }
-    let row = |claim: &Claim| Row {
-        paper: paper.to_owned(),
-        figure: claim.figure.as_ref().unwrap_or(&title).clone(),
-        says: claim.says.clone(),
-        note: claim.note.clone(),
-        claimed: claimed(claim),
-        judged: Vec::new(),
-    };
-    let mut rows: Vec<Row> = claims.iter().map(row).collect();
+    let open = plain.first_reading().map_err(Failure::Located)?;
+    let claims = if arguments.quick { of_reading(all, &open) } else { all.to_vec() };
+    let settings: &[Setting] = if plain.has_routing_rules() { &AODV } else { &STATIC };
+    let mut rows: Vec<Row> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
     for setting in settings.iter().take(if arguments.quick { 1 } else { settings.len() }) {
-        let sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
-        let scenario = Scenario::load(file, &sets)?;
-        let seeds = arguments.quick.then_some(QUICK_SEEDS);
-        let name = setting.name.replace(", ", "-").replace(' ', "").to_lowercase();
-        let pace = if arguments.quick { "quick" } else { "full" };
-        let folder = arguments.out.join(pace).join(paper).join(name_of(file)).join(name);
-        let (trial, records) = completed(&scenario, seeds, &folder)?;
-        for (row, claim) in rows.iter_mut().zip(claims) {
-            let judged = judge(claim, &trial.arms[0], &records);
-            let measured = measured(&judged);
-            row.judged.push(Judged {
-                setting: setting.name,
-                measured,
-                outcome: judged.outcome,
-                why: judged.why,
-            });
+        let (trial, records) = runs(arguments, (paper, file), setting, &open)?;
+        let open: Vec<String> = open.keys().cloned().collect();
+        for (row, claim) in rows.iter_mut().zip(&claims) {
+            let readings = readings(claim, &trial.arms[0], &records, &open);
+            let line = |reading: &Reading| Line::new(reading, measured(claim, &reading.judged));
+            row.results.push(Under::new(setting.name, &readings, readings.iter().map(line).collect()));
         }
     }
     Ok(rows)
 }
 
-fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed) -> Row {
-    let Computed { claimed, measured, outcome, why } = computed;
+/// The claims of a quick look, which has one reading only.
+fn of_reading(claims: &[Claim], reading: &Point) -> Vec<Claim> {
+    let is_of_it = |claim: &&Claim| {
+        claim.at.iter().all(|(path, values)| reading.get(path).is_none_or(|value| values.contains(value)))
+    };
+    let without_open_paths = |claim: &Claim| {
+        let mut claim = claim.clone();
+        claim.at.retain(|path, _| !reading.contains_key(path));
+        claim
+    };
+    claims.iter().filter(is_of_it).map(without_open_paths).collect()
+}
+
+/// The runs of a figure under those rules; earlier ones are read.
+fn runs(
+    arguments: &Arguments,
+    (paper, file): (&str, &Path),
+    setting: &Setting,
+    reading: &Point,
+) -> Result<(Trial, Vec<Record>), Failure> {
+    let mut sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
+    if arguments.quick {
+        sets.extend(reading.iter().map(|(path, value)| format!("{path}={}", plain(value))));
+    }
+    let scenario = Scenario::load(file, &sets)?;
+    let seeds = arguments.quick.then_some(QUICK_SEEDS);
+    let name = setting.name.replace(", ", "-").replace(' ', "").to_lowercase();
+    completed(&scenario, seeds, &folder_of(arguments, (paper, file)).join(name))
+}
+
+/// The folder of a figure's runs.
+fn folder_of(arguments: &Arguments, (paper, file): (&str, &Path)) -> PathBuf {
+    let pace = if arguments.quick { "quick" } else { "full" };
+    arguments.out.join(pace).join(paper).join(name_of(file))
+}
+
+/// Keeps the figure's table and picture beside its runs.
+fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let folder = folder_of(arguments, of);
+    let failed = |error| Failure::failed("keeping the claims", format_args!("{}: {error}", folder.display()));
+    fs::create_dir_all(&folder).map_err(failed)?;
+    fs::write(folder.join("claims.csv"), table::csv(rows)).map_err(failed)?;
+    match picture_of_claims(rows) {
+        picture if picture.is_empty() => Ok(()),
+        picture => fs::write(folder.join("claims.svg"), picture).map_err(failed),
+    }
+}
+
+fn empty_row(paper: &str, title: &str, claim: &Claim) -> Row {
     Row {
         paper: paper.to_owned(),
+        title: title.to_owned(),
+        figure: claim.figure.as_deref().unwrap_or(title).to_owned(),
+        says: claim.says.clone(),
+        note: claim.note.clone(),
+        ours: claim.ours,
+        claimed: claimed(claim),
+        stated: Some(claim.stated()),
+        results: Vec::new(),
+    }
+}
+
+fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed) -> Row {
+    let Computed { claimed, measured, outcome, why } = computed;
+    let line = Line { reading: String::new(), measured, number: Measured::default(), outcome, why };
+    Row {
+        paper: paper.to_owned(),
+        title: title.to_owned(),
         figure: title.to_owned(),
         says: claim.says.clone(),
         note: claim.note.clone(),
+        ours: claim.ours,
         claimed,
-        judged: vec![Judged { setting: "arithmetic", measured, outcome, why }],
+        stated: None,
+        results: vec![Under { rules: "arithmetic", verdict: outcome.into(), lines: vec![line] }],
     }
 }
 
@@ -190,5 +238,5 @@ fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
         text => text.map_err(|error| refused(&error))?,
     };
     let all: Vec<NotRun> = serde_yaml::from_str(&text).map_err(|error| refused(&error))?;
-    Ok(all.into_iter().filter(|one| arguments.wants(&one.paper)).collect())
+    Ok(all.into_iter().filter(|one| arguments.wants(&one.paper, None)).collect())
 }

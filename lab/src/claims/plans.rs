@@ -60,6 +60,9 @@ pub struct PlanClaim {
     /// The share of the claimed value that is allowed on either side.
     #[serde(default)]
     tolerance: Share,
+    /// The statement is ours, and no paper's: nothing counts it.
+    #[serde(default)]
+    pub ours: bool,
     /// A remark that the table prints beside it.
     pub note: Option<String>,
 }

@@ -13,10 +13,13 @@ fn claim(ratio: f64) -> Claim {
         against: None,
         measure: Measure::Goodput,
         at: BTreeMap::new(),
+        against_at: BTreeMap::new(),
         over: Over::Mean,
         bound: Bound::About,
-        ratio,
+        ratio: Some(ratio),
+        value: None,
         tolerance: Share(50_000),
+        ours: false,
         quick: false,
         note: None,
     }
@@ -66,7 +69,7 @@ fn up_to_takes_the_largest_point_and_a_mean_takes_all() {
     let judged = judge(&most, "every", &records([1.1, 1.4]));
     assert_eq!(judged.outcome, Outcome::Reproduced);
     assert_eq!(judged.point.and_then(|point| point["topology.hops"].as_i64()), Some(8));
-    let mean = judge(&claim(1.4), "every", &records([1.1, 1.4])).measured.ratio.expect("a ratio");
+    let mean = judge(&claim(1.4), "every", &records([1.1, 1.4])).measured.number.expect("a ratio");
     assert!((mean - (1.1_f64 * 1.4).sqrt()).abs() < 0.01, "{mean}");
     let at = BTreeMap::from([("topology.hops".to_owned(), vec![4.into()])]);
     let only = judge(&Claim { at, ..claim(1.1) }, "every", &records([1.1, 1.4]));
@@ -111,4 +114,114 @@ fn gains_of_printed_figures_are_refused_where_they_are_none() {
     assert!(refused("{ one: [.nan, 2] }", "").contains("no gain of NaN over 2"));
     assert!(refused("{ two: [1, 2] }", "").contains("no figures are called `one`"));
     assert!(refused("{ one: [1, 2] }", ", per: n").contains("it is not said what the claim is about"));
+}
+
+/// A claim's outcomes where hops are left open, and what they say together.
+fn over_hops(claim: &Claim, ratios: [f64; 2]) -> (Vec<Outcome>, String) {
+    let readings = readings(claim, "every", &records(ratios), &["topology.hops".to_owned()]);
+    let outcomes = readings.iter().map(|reading| reading.judged.outcome).collect();
+    (outcomes, Verdict::of(&readings).in_words(readings.len()))
+}
+
+#[test]
+fn a_claim_is_judged_under_each_open_setting_and_the_verdict_says_where_it_holds() {
+    use Outcome::{Contradicted, NotReproduced, Reproduced};
+    let of = |ratios| over_hops(&claim(1.3), ratios);
+    assert_eq!(of([1.3, 1.31]), (vec![Reproduced; 2], "reproduced everywhere".into()));
+    assert_eq!(
+        of([1.3, 1.1]),
+        (vec![Reproduced, NotReproduced], "reproduced where topology.hops = 4".into())
+    );
+    assert_eq!(of([1.1, 1.15]), (vec![NotReproduced; 2], "not reproduced".into()));
+    assert_eq!(of([0.8, 0.9]), (vec![Contradicted; 2], "contradicted everywhere".into()));
+    let one_of_two = (vec![Contradicted, NotReproduced], "not reproduced".into());
+    assert_eq!(of([0.8, 1.1]), one_of_two, "one choice of ours accuses nobody");
+    let at = BTreeMap::from([("topology.hops".to_owned(), vec![8.into()])]);
+    let only = over_hops(&Claim { at, ..claim(1.3) }, [0.8, 1.3]);
+    assert_eq!(only, (vec![Reproduced], "reproduced".into()), "a reading that is not meant takes no part");
+    assert_eq!(Verdict::of(&[]), Verdict::NotReproduced, "nothing was run");
+}
+
+#[test]
+fn readings_are_named_one_by_one_where_no_setting_decides_alone() {
+    let reading = |a: u64, b: u64, outcome| Reading {
+        open: BTreeMap::from([("a".to_owned(), a.into()), ("b".to_owned(), b.into())]),
+        judged: Judged { outcome, measured: Measured::default(), point: None, why: String::new() },
+    };
+    let of = |met: [[bool; 2]; 2]| {
+        let outcome = |is_met: bool| if is_met { Outcome::Reproduced } else { Outcome::NotReproduced };
+        let all = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        let readings = all.map(|(a, b)| reading(a, b, outcome(met[a as usize][b as usize])));
+        Verdict::of(&readings).in_words(readings.len())
+    };
+    assert_eq!(of([[true, true], [false, false]]), "reproduced where a = 0");
+    assert_eq!(of([[false, false], [false, true]]), "reproduced where a = 1 and b = 1");
+    let apart = "reproduced where a = 0, b = 1; or a = 1, b = 0 (2 of 4 readings)";
+    assert_eq!(of([[false, true], [true, false]]), apart);
+}
+
+#[test]
+fn the_other_arm_may_be_taken_at_its_best_point() {
+    let mut records = records([1.0, 1.0]);
+    records.iter_mut().filter(|record| record.point["topology.hops"] == 4).for_each(|record| {
+        record.result.total.goodput_kbps *= 2.0;
+    });
+    let hops = |hops: &[u64]| {
+        BTreeMap::from([("topology.hops".to_owned(), hops.iter().map(|hops| (*hops).into()).collect())])
+    };
+    let claim = Claim { at: hops(&[8]), against_at: hops(&[4, 8]), ..claim(0.5) };
+    assert_eq!(
+        judge(&claim, "every", &records).outcome,
+        Outcome::Reproduced,
+        "at 4 hops the other one has twice as much"
+    );
+}
+
+#[test]
+fn a_printed_value_is_held_against_one_arm_and_never_contradicted() {
+    let value = |value| Claim { ratio: None, value: Some(value), ..claim(1.0) };
+    let judged = judge(&value(260.0), "every", &records([1.3, 1.3]));
+    assert_eq!(judged.outcome, Outcome::Reproduced, "{judged:?}");
+    assert!(measured(&value(260.0), &judged).starts_with("261 kbit/s (26"), "{judged:?}");
+    assert_eq!(claimed(&value(260.0)), "260 kbit/s");
+    let far = judge(&value(100.0), "every", &records([1.3, 1.3]));
+    assert_eq!(far.outcome, Outcome::NotReproduced, "an absolute figure hangs on more than the paper sets");
+    let timeouts = Claim { measure: Measure::Timeouts, bound: Bound::AtMost, ..value(0.0) };
+    let mut records = records([1.0, 1.0]);
+    records.iter_mut().for_each(|record| record.result.flows[0].timeouts = Some(0));
+    assert_eq!(judge(&timeouts, "every", &records).outcome, Outcome::Reproduced);
+    records[1].result.flows[0].timeouts = Some(1);
+    assert_eq!(judge(&timeouts, "every", &records).outcome, Outcome::NotReproduced);
+}
+
+#[test]
+fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
+    let row = |ours: bool, ratios| {
+        let readings = readings(&claim(1.3), "every", &records(ratios), &["topology.hops".to_owned()]);
+        let lines =
+            readings.iter().map(|reading| table::Line::new(reading, measured(&claim(1.3), &reading.judged)));
+        let under = table::Under::new("ns2", &readings, lines.collect());
+        table::Row {
+            paper: "dca".into(),
+            title: "Fig. 2".into(),
+            figure: "Fig. 2".into(),
+            says: "an arm is faster, by far".into(),
+            note: None,
+            ours,
+            claimed: claimed(&claim(1.3)),
+            stated: Some(Stated::Ratio(1.3)),
+            results: vec![under],
+        }
+    };
+    let rows = [row(false, [1.3, 1.1]), row(false, [1.3, 1.3]), row(true, [1.3, 1.3])];
+    assert_eq!(table::counts(&rows), [1, 1, 0, 0]);
+    let csv = table::csv(&rows);
+    assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
+    assert!(csv.contains("dca,Fig. 2,\"an arm is faster, by far\",false,"), "{csv}");
+    let under = &rows[0].results[0];
+    assert_eq!(under.why(), "1 reproduced, 1 not reproduced");
+    assert!(under.measured().ends_with(" in 2 readings"), "{}", under.measured());
+    let picture = crate::report::picture_of_claims(&rows);
+    assert_eq!(picture.matches("class=\"claimed\"").count(), 6, "{picture}");
+    assert!(picture.contains("xmlns=") && picture.contains("topology.hops = 4"), "{picture}");
 }

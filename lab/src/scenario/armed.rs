@@ -80,7 +80,7 @@ impl Armed {
         routing::check(document, &self.routing, nodes)?;
         let RunConfig { duration, warmup, .. } = &file.run;
         let phy = radio::read(document, file)?;
-        let channel = channel::read(document, file, nodes, &phy)?;
+        let channel = channel::read(document, file, nodes, &phy, seed)?;
         let powers = Radio::default();
         let slowest = match file.radio.rate.0 {
             RateControl::Fixed => phy.data,

@@ -1,7 +1,11 @@
 //! Channel between the radios: `channel:`.
 
+use std::time::Duration;
+
 use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said};
 use hopwise_air::phy::{Coding, Phy};
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::narrow::as_u32;
 
 use super::json_schema;
 use super::nodes::Nodes;
@@ -14,6 +18,7 @@ pub(super) fn read(
     file: &ScenarioFile,
     nodes: &Nodes,
     phy: &Phy,
+    seed: u64,
 ) -> Result<Channel, Box<Refusal>> {
     let config = &file.channel;
     let at = YamlPath::root().key("channel");
@@ -39,7 +44,7 @@ pub(super) fn read(
         is_asymmetric: config.asymmetric,
         fading,
         loss_ppm: config.loss.0,
-        outages: outages(document, config, nodes)?,
+        outages: outages(document, config, nodes, seed)?,
         noise_w: noise_w(document, config, phy)?,
         links: Vec::new(),
     };
@@ -83,8 +88,13 @@ fn say_of_links(
     Ok(())
 }
 
-/// Times count from the run's beginning.
-fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result<Vec<Outage>, Box<Refusal>> {
+/// Times count from the run's beginning. Each outage has a stream of its own for its delay.
+fn outages(
+    document: &Document,
+    config: &ChannelConfig,
+    nodes: &Nodes,
+    seed: u64,
+) -> Result<Vec<Outage>, Box<Refusal>> {
     let mut outages = Vec::new();
     for (nth, outage) in config.outages.iter().enumerate() {
         let at = YamlPath::root().key("channel").key("outages").index(nth);
@@ -98,11 +108,14 @@ fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result
             let paths = ["ends", "begins"].map(|key| at.key(key));
             return Err(document.refuse_among(&paths, "the end is before the beginning", "a later time"));
         }
+        let mut stream = Stream::new(seed, as_u32(nth), Purpose::Outage);
+        let delay_ns = Duration::from_nanos(outage.shift.nanos()).mul_f64(stream.unit()).as_nanos();
+        let delay_ns = u64::try_from(delay_ns).unwrap_or(u64::MAX);
         outages.push(Outage {
             from: end("from", &outage.from)?,
             to: end("to", &outage.to)?,
-            begins_ns: outage.begins.nanos(),
-            ends_ns: outage.ends.nanos(),
+            begins_ns: outage.begins.nanos().saturating_add(delay_ns),
+            ends_ns: outage.ends.nanos().saturating_add(delay_ns),
             is_one_way: outage.one_way,
         });
     }

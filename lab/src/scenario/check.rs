@@ -1,9 +1,11 @@
 //! Checks of a scenario that need several keys; an error points to its place.
 
+mod claims;
 mod effect;
 mod live;
 mod traffic;
 
+pub(super) use claims::claim;
 pub(super) use effect::{arms_over_matrix, varies};
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::{DEFAULT_RECEIVER, DEFAULT_SENDERS, DEFAULT_SHADOWS, Kind};
@@ -99,6 +101,7 @@ pub(super) fn settable(path: &str) -> Result<(), &'static str> {
     match (first, path) {
         ("arms", _) => Err("an arm cannot change the arms"),
         ("matrix", _) => Err("the matrix applies to all arms"),
+        ("sweep", _) => Err("the sweep applies to all arms"),
         ("title" | "world", _) => Err("it is the same for all arms"),
         (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run.figure" | "run") => {
             Err("it applies to the whole trial")

@@ -34,10 +34,36 @@ struct Matrix<'a> {
     at: YamlPath,
 }
 
-/// All points, the last axis varying fastest; a single empty point if there is no matrix.
-pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
-    let Some(MatrixConfig(entries)) = matrix else { return Ok(vec![Cell::default()]) };
-    let matrix = Matrix { document, at: YamlPath::root().key("matrix") };
+/// All points of the `matrix`, each under all combinations of the `sweep`; the last axis varies fastest. Without both
+/// there is a single empty point.
+pub(super) fn cells(
+    document: &Document,
+    matrix: Option<&MatrixConfig>,
+    sweep: Option<&MatrixConfig>,
+) -> Result<Vec<Cell>, Box<Refusal>> {
+    // Combinations of open settings come first, so that the points of each stand together.
+    let readings = crossed(document, "sweep", sweep, vec![Cell::default()])?;
+    crossed(document, "matrix", matrix, readings)
+}
+
+/// The paths of the `sweep` with the values of its first combination.
+pub(super) fn first_reading(
+    document: &Document,
+    sweep: Option<&MatrixConfig>,
+) -> Result<Point, Box<Refusal>> {
+    let first = crossed(document, "sweep", sweep, vec![Cell::default()])?.into_iter().next();
+    Ok(first.map(|cell| cell.point).unwrap_or_default())
+}
+
+/// These cells, each with all combinations of the file's `matrix` or `sweep`.
+fn crossed(
+    document: &Document,
+    name: &str,
+    matrix: Option<&MatrixConfig>,
+    mut cells: Vec<Cell>,
+) -> Result<Vec<Cell>, Box<Refusal>> {
+    let Some(MatrixConfig(entries)) = matrix else { return Ok(cells) };
+    let matrix = Matrix { document, at: YamlPath::root().key(name) };
     let mut axes: Vec<Axis> = Vec::new();
     let mut excluded = Vec::new();
     for (key, value) in entries {
@@ -49,7 +75,6 @@ pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Resul
             path => matrix.axes(&at, path, value, &mut axes)?,
         }
     }
-    let mut cells = vec![Cell::default()];
     for axis in axes {
         let grown = cells.iter().flat_map(|cell| axis.iter().map(|givens| cell.with(givens)));
         if cells.len() * axis.len() > MOST_POINTS {

@@ -21,7 +21,7 @@ use crate::units::{Rate, Share, Time};
 use crate::words::{Word, Words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
-pub use claims::{Bound, Claim, Measure, Over};
+pub use claims::{Bound, Claim, Measure, Over, Stated};
 pub(super) use radio::{OrOff, RadioConfig};
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};
@@ -81,6 +81,10 @@ pub(super) struct ScenarioFile {
     /// Values that the trial varies (default: one point, the file as it stands). Each entry is the path of a key, such
     /// as `topology.hops`, with a list of values. Each combination of values is a point.
     pub(super) matrix: Option<MatrixConfig>,
+    /// Settings that a paper leaves open, in the form of `matrix`: paths of keys, each with a list of usual values. The
+    /// trial has each point under each combination of them. `hopwise claims` judges each claim under each combination
+    /// (default: none).
+    pub(super) sweep: Option<MatrixConfig>,
     /// Statements of a paper that this scenario tests. `hopwise claims` checks them (default: none).
     #[serde(default)]
     pub(super) claims: Vec<Claim>,
@@ -258,6 +262,9 @@ pub(super) struct OutageConfig {
     /// The outage affects only frames from `from` to `to` (default false).
     #[serde(default)]
     pub(super) one_way: bool,
+    /// Longest random delay of the whole outage, drawn anew for each seed (default 0s).
+    #[serde(default = "no_time", skip_serializing_if = "Time::is_zero")]
+    pub(super) shift: Time,
 }
 
 /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys of

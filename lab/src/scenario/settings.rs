@@ -71,6 +71,7 @@ pub(super) fn in_force(
         arms: _,
         run: RunConfig { duration, warmup, seeds: _, margin: _, stop: _, baseline: _, figure: _ },
         matrix: _,
+        sweep: _,
     } = file;
     let topology = topology(file);
     let in_file = InFile {

@@ -9,18 +9,21 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   hopwise claims
-  hopwise claims dca pgy
+  hopwise claims dca/fig15 pgy
   hopwise claims --quick
-  hopwise claims --markdown docs/claims.md
+  hopwise claims dca --pages docs/claims
 
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
 rules of ns-2, which the papers used, and under those of the standard; with AODV, also under both rule sets of AODV.
-A file with `plan:` is computed, not run. Earlier runs are read from results/claims.")]
+Settings that a paper leaves open (`sweep:`) are run with each of their values. A claim is then reproduced everywhere,
+or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
+Runs are kept in results/claims, each figure's table (claims.csv) and picture (claims.svg) beside them: what is there is
+read, and a command that was interrupted goes on.")]
 pub(crate) struct Arguments {
-    /// Folders of papers (default: all)
-    #[arg(value_name = "PAPER")]
+    /// Papers, or single figures of them by their files (default: all)
+    #[arg(value_name = "PAPER[/FIGURE]")]
     pub(super) chosen: Vec<String>,
-    /// Run only the fastest scenarios with two seeds, within seconds; too few for small effects
+    /// Run only the fastest scenarios, their first reading with two seeds; too few for small effects
     #[arg(long)]
     pub(super) quick: bool,
     /// Folder of the papers' folders
@@ -29,14 +32,18 @@ pub(crate) struct Arguments {
     /// Folder where runs are kept
     #[arg(long, value_name = "DIR", default_value = "results/claims")]
     pub(super) out: PathBuf,
-    /// Write the table to this file too, as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub(super) markdown: Option<PathBuf>,
+    /// Replace the sections of these figures in PAPER.md of this folder, with pictures where readings are compared
+    #[arg(long, value_name = "DIR")]
+    pub(super) pages: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Returns whether the paper is among the chosen ones.
-    pub(super) fn wants(&self, paper: &str) -> bool {
-        self.chosen.is_empty() || self.chosen.iter().any(|chosen| chosen == paper)
+    /// Returns whether a figure is among the chosen ones, or anything of the paper.
+    pub(super) fn wants(&self, paper: &str, figure: Option<&str>) -> bool {
+        let is_chosen = |chosen: &String| match chosen.split_once('/') {
+            Some((of, name)) => of == paper && figure.is_none_or(|figure| figure == name),
+            None => chosen == paper,
+        };
+        self.chosen.is_empty() || self.chosen.iter().any(is_chosen)
     }
 }

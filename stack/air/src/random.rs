@@ -33,6 +33,8 @@ pub enum Purpose {
     Beacons,
     /// Frames that other frames spoil.
     Interference,
+    /// When outages begin.
+    Outage,
 }
 
 /// The numbers of one seed, station and purpose.

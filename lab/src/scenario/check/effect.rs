@@ -6,7 +6,7 @@ use serde_yaml::Value;
 use super::Checked;
 use crate::located::{Document, YamlPath};
 use crate::routing::Protocol;
-use crate::scenario::matrix::Cell;
+use crate::scenario::matrix::{Cell, first_reading};
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
 
 /// Refuses constants of one protocol under another, or under static routes. `rules` may stand beside the protocol, for
@@ -135,8 +135,9 @@ pub(in crate::scenario) fn varies(file: &ScenarioFile, path: &str) -> bool {
         .names()
         .filter_map(|arm| file.arms.find(arm))
         .any(|arm| arm.set.keys().any(|path| names_it(path)));
-    let matrix = file.matrix.as_ref().and_then(|matrix| serde_yaml::to_value(&matrix.0).ok());
-    by_arm || matrix.is_some_and(|matrix| keys(&matrix).iter().any(|path| names_it(path)))
+    let grids = [&file.matrix, &file.sweep].into_iter().flatten();
+    let mut grids = grids.filter_map(|grid| serde_yaml::to_value(&grid.0).ok());
+    by_arm || grids.any(|grid| keys(&grid).iter().any(|path| names_it(path)))
 }
 
 /// All keys within a value, at any depth.
@@ -151,7 +152,7 @@ fn keys(value: &Value) -> Vec<String> {
     }
 }
 
-/// Refuses an arm that sets a value which the matrix varies: its points would all be the same.
+/// Refuses an arm that sets a value which the matrix or the sweep varies: its points would all be the same.
 pub(in crate::scenario) fn arms_over_matrix(
     document: &Document,
     file: &ScenarioFile,
@@ -167,10 +168,12 @@ pub(in crate::scenario) fn arms_over_matrix(
                 varied.iter().find(|varied| is_within(varied, path) || is_within(path, varied))
             {
                 let at = YamlPath::root().key("arms").key(name).key("set").key(path);
-                let paths = [at, YamlPath::root().key("matrix")];
-                let problem = format!("the matrix varies `{varied}`, and this would replace its values");
-                let accepted = "one of the two: a path of the matrix, or what an arm sets";
-                return Err(document.refuse_key_among(&paths, problem, accepted));
+                let is_swept = first_reading(document, file.sweep.as_ref())?.contains_key(*varied);
+                let grid = if is_swept { "sweep" } else { "matrix" };
+                let paths = [at, YamlPath::root().key(grid)];
+                let problem = format!("the {grid} varies `{varied}`, and this would replace its values");
+                let accepted = format!("one of the two: a path of the {grid}, or what an arm sets");
+                return Err(document.refuse_key_among(&paths, problem, &accepted));
             }
         }
     }

@@ -27,9 +27,11 @@ fn every_arm_of_every_file_has_a_plan() {
         let scenario = Scenario::parse(name, text, &[]).expect("it is read");
         let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
         for arm in arms {
-            let plan = scenario.plan(Some(&arm), 1).expect("a plan").plan;
+            let cell = scenario.asked().expect("a trial").cells.remove(0);
+            let there = scenario.at(&cell).and_then(|there| there.under(&arm)).expect("an arm");
+            let plan = there.prepare(1).expect("a plan").plan;
             assert_eq!(plan.gateway.map(|gateway| gateway.node), Some(1), "{name}: {arm}");
-            assert!(scenario.under(&arm).expect("an arm").settings()["gateway"]["lead"].is_string());
+            assert!(there.settings()["gateway"]["lead"].is_string());
         }
     }
 }
@@ -144,4 +146,19 @@ fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
     );
     // Packets are not smaller either: three times as many would find the queues full.
     assert!(sender.segments_retransmitted.is_some_and(|count| count < 400), "{sender:?}");
+}
+
+#[test]
+fn an_outage_with_a_shift_begins_at_another_time_for_each_seed() {
+    let sets = ["channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s, shift: 20s }]".to_owned()];
+    let scenario = Scenario::parse("fade", TEXT, &sets).expect("it is read");
+    let outage = |seed| scenario.plan(Some("kick"), seed).expect("a plan").plan.channel.outages[0].clone();
+    let begins: Vec<u64> = (1..=20).map(|seed| outage(seed).begins_ns / 1_000_000_000).collect();
+    assert!(begins.iter().all(|second| (3..23).contains(second)), "{begins:?}");
+    assert!(
+        begins.iter().any(|second| *second < 10) && begins.iter().any(|second| *second > 16),
+        "{begins:?}"
+    );
+    assert!((1..=20).all(|seed| outage(seed).ends_ns - outage(seed).begins_ns == 2_000_000_000));
+    assert_eq!(outage(1).begins_ns, outage(1).begins_ns, "the same for all arms of a block");
 }

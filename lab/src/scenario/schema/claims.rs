@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::units::Share;
 
-/// A statement of a paper: the ratio of two arms in one figure.
+/// A statement of a paper: the ratio of two arms in one figure, or the value of one arm.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -23,29 +23,60 @@ pub struct Claim {
     /// Quantity that is compared (default goodput).
     #[serde(default)]
     pub measure: Measure,
-    /// Points of the matrix that the statement is about, by path and values (default: all points).
+    /// Points of the matrix that the statement is about, by path and values (default: all points). A path of `sweep`
+    /// leaves out the other readings.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
-    /// Way to combine the ratios of several points into one (default mean).
+    /// Values of the matrix at which `against` is taken, by path and values: the point at which it has the largest mean
+    /// (default: the points of `arm`).
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
+    pub against_at: BTreeMap<String, Vec<serde_json::Value>>,
+    /// Way to combine several points into one (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Condition that the measured ratio must meet (default about). Its 95 % interval must also exclude the opposite of
+    /// Condition that the measured number must meet (default about). Its 95 % interval must also exclude the opposite of
     /// the claim.
     #[serde(default)]
     pub bound: Bound,
-    /// Ratio that the paper states: the value of `arm` divided by the value of `against`.
+    /// Ratio that the paper states: the value of `arm` divided by the value of `against` (required without `value`).
     #[schemars(extend("x-range" = "above 0", "x-unit" = "no unit"))]
-    pub ratio: f64,
+    pub ratio: Option<f64>,
+    /// Value of `arm` alone that the paper states, in the unit of `measure` (required without `ratio`).
+    #[schemars(extend("x-range" = "0 or more", "x-unit" = "in the unit of `measure`"))]
+    pub value: Option<f64>,
     /// Largest difference from the stated ratio, added and not multiplied: 5% is 0.05. A ratio of 2.0 then allows 1.95
-    /// to 2.05 (default 5%).
+    /// to 2.05. Around a `value` it is a share of the value (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
+    /// The statement is ours, and no paper's: the table has it apart, and counts it nowhere (default false).
+    #[serde(default)]
+    pub ours: bool,
     /// If one claim has it, `hopwise claims --quick` runs the scenario and checks all its claims (default false).
     #[serde(default)]
     pub quick: bool,
     /// Note for readers of the table of claims (default: none).
     pub note: Option<String>,
+}
+
+/// Number that a claim states.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stated {
+    /// The ratio of two arms.
+    Ratio(f64),
+    /// The value of one arm.
+    Value(f64),
+}
+
+impl Claim {
+    /// The number that it states; none, or both, is refused before.
+    pub fn stated(&self) -> Stated {
+        match (self.ratio, self.value) {
+            (None, Some(value)) => Stated::Value(value),
+            (ratio, _) => Stated::Ratio(ratio.unwrap_or(1.0)),
+        }
+    }
 }
 
 fn five_per_cent() -> Share {
@@ -56,9 +87,13 @@ fn five_per_cent() -> Share {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Sum of the goodput of all flows that are not in the background.
+    /// Sum of the goodput of all flows that are not in the background, in kbit/s.
     #[default]
     Goodput,
+    /// Number of data segments sent, with those retransmitted.
+    Segments,
+    /// Number of pure ACKs sent.
+    Acks,
     /// Pure ACKs per data segment sent.
     AcksPerSegment,
     /// Number of segments retransmitted.
@@ -67,6 +102,19 @@ pub enum Measure {
     SentNeedlessly,
     /// Number of retransmission timeouts.
     Timeouts,
+}
+
+impl Measure {
+    /// The unit of its values, for people.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Measure::Goodput => "kbit/s",
+            Measure::Segments | Measure::SentAgain | Measure::SentNeedlessly => "segments",
+            Measure::Acks => "ACKs",
+            Measure::AcksPerSegment => "ACKs a segment",
+            Measure::Timeouts => "timeouts",
+        }
+    }
 }
 
 /// Way to combine the ratios of several points into one.

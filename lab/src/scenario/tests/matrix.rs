@@ -156,3 +156,21 @@ fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
         shown(&refused)
     );
 }
+
+#[test]
+fn a_sweep_multiplies_the_points_of_the_matrix_and_its_settings_are_told_apart() {
+    let swept = "  topology.hops: [1, 2]\nsweep: { radio.queue_packets: [5, 50] }\n";
+    let scenario = with_matrix(swept, &[]);
+    let labels = points(&scenario);
+    let wanted = ["radio.queue_packets = 5, topology.hops = 1", "radio.queue_packets = 5, topology.hops = 2"];
+    assert_eq!((labels.len(), &labels[..2]), (4, &wanted.map(str::to_owned)[..]));
+    assert_eq!(label(&scenario.first_reading().expect("a sweep")), "radio.queue_packets = 5");
+    let fixed = with_matrix(swept, &["radio.queue_packets=9"]);
+    assert!(fixed.first_reading().expect("a sweep").is_empty(), "a value that is set is no longer open");
+    let twice = with_matrix(&swept.replace("radio.queue_packets", "topology.hops"), &[]);
+    let refused = shown(&twice.asked().expect_err("it varies twice"));
+    assert!(refused.contains("`topology.hops` varies in another place already"), "{refused}");
+    let arm = with_matrix(swept, &["arms.x.set={ radio.queue_packets: 7 }"]);
+    let refused = shown(&arm.asked().expect_err("an arm sets an open setting"));
+    assert!(refused.contains("the sweep varies `radio.queue_packets`, and this would replace"), "{refused}");
+}

@@ -1,0 +1,50 @@
+//! Checks of `claims:`: a claim about nothing would count as not reproduced.
+
+use std::collections::BTreeSet;
+
+use super::Checked;
+use crate::located::{Document, YamlPath, one_of};
+use crate::scenario::schema::Claim;
+
+/// Refuses a claim about an arm or a path that varies nowhere, and one that states no number, or two.
+pub(in crate::scenario) fn claim(
+    document: &Document,
+    (at, claim): (&YamlPath, &Claim),
+    arms: &[String],
+    varied: &BTreeSet<String>,
+) -> Checked {
+    for (key, arm) in [("arm", Some(&claim.arm)), ("against", claim.against.as_ref())] {
+        if let Some(arm) = arm.filter(|arm| !arms.contains(arm)) {
+            let problem = format!("no arm is called `{arm}`");
+            return Err(document.refuse(&at.key(key), problem, &arms.join(", ")));
+        }
+    }
+    for (key, points) in [("at", &claim.at), ("against_at", &claim.against_at)] {
+        let unknown = points.keys().find(|path| !varied.contains(*path) && !document.is_set(path));
+        if let Some(path) = unknown {
+            let problem = format!("`{path}` is the same at all points");
+            let names: Vec<&str> = varied.iter().map(String::as_str).collect();
+            let accepted = match names[..] {
+                [] => "a path of `matrix` or `sweep`, of which the file has none".to_owned(),
+                _ => one_of(path, &names),
+            };
+            return Err(document.refuse_key(&at.key(key).key(path), problem, &accepted));
+        }
+    }
+    match (claim.ratio, claim.value) {
+        (Some(_), Some(_)) => {
+            let accepted = "`ratio` for two arms, or `value` for one";
+            Err(document.refuse_key(&at.key("value"), "it states a ratio already", accepted))
+        }
+        (None, None) => {
+            let accepted = "`ratio` for two arms, or `value` for one, as the paper prints it";
+            Err(document.refuse(at, "it states no number", accepted))
+        }
+        (None, Some(_)) if claim.against.is_some() || !claim.against_at.is_empty() => {
+            let key = if claim.against.is_some() { "against" } else { "against_at" };
+            let problem = format!("`{key}` has no meaning beside `value`");
+            Err(document.refuse_key(&at.key(key), problem, "`ratio`, or no other arm"))
+        }
+        _ => Ok(()),
+    }
+}
