@@ -94,6 +94,16 @@ impl Fleet {
             serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {told:?}"));
         reports["hosts"].as_array().cloned().unwrap_or_default()
     }
+
+    /// The reports of a round in which each host of the line hears its neighbours.
+    fn heard(&self, inventory: &str) -> Vec<Value> {
+        let mut reports = Vec::new();
+        within_patience(until(|| {
+            reports = self.reports(inventory);
+            reports[..3].iter().map(|report| neighbours(report).len()).eq([1, 2, 1])
+        }));
+        reports
+    }
 }
 
 struct Traffic(Arc<AtomicBool>);
@@ -143,11 +153,7 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     }
     let fleet = Fleet::new("fleet");
     let _traffic = fleet.traffic();
-    let mut reports = Vec::new();
-    within_patience(until(|| {
-        reports = fleet.reports("hosts.yaml");
-        neighbours(&reports[1]).len() == 2
-    }));
+    let reports = fleet.heard("hosts.yaml");
     assert_eq!(neighbours(&reports[0]), ["10.77.0.2"]);
     assert_eq!(neighbours(&reports[1]), ["10.77.0.1", "10.77.0.3"]);
     assert_eq!(reports[1]["address"], "10.77.0.2");
@@ -163,14 +169,22 @@ fn a_fleet_is_one_table_and_hosts_that_do_not_answer_are_rows_with_their_reasons
     let left: Vec<_> = fs::read_dir(fleet.path("tmp")).expect("a folder").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
 
-    let by_ansible = fleet.reports("hosts");
+    let by_ansible = fleet.heard("hosts");
     assert_eq!(by_ansible.len(), 3);
     assert_eq!(neighbours(&by_ansible[1]), ["10.77.0.1", "10.77.0.3"]);
 
-    let told =
-        fleet.run(&["top", "--fleet", "--once", "--within", "6s", "--inventory", &fleet.path("hosts.yaml")]);
-    let table = String::from_utf8_lossy(&told.stdout).into_owned();
-    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-    assert!(row("n0 ").contains(" n1 ") && row("deaf ").contains("no answer"), "{table}");
-    assert!(row("gone: ").contains("unreachable"), "{table}");
+    let mut table = String::new();
+    within_patience(until(|| {
+        let inventory = fleet.path("hosts.yaml");
+        let told = fleet.run(&["top", "--fleet", "--once", "--within", "6s", "--inventory", &inventory]);
+        table = String::from_utf8_lossy(&told.stdout).into_owned();
+        row(&table, "n0 ").contains(" n1 ")
+    }));
+    assert!(row(&table, "deaf ").contains("no answer"), "{table}");
+    assert!(row(&table, "gone: ").contains("unreachable"), "{table}");
+}
+
+/// The line of a table that begins so.
+fn row<'a>(table: &'a str, name: &str) -> &'a str {
+    table.lines().find(|line| line.starts_with(name)).unwrap_or_default()
 }
