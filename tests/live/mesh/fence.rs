@@ -3,7 +3,6 @@
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -77,11 +76,11 @@ fn with_nft(mesh: &Mesh, node: usize, device: &str, script: &str) -> Child {
     let script = format!("#!/bin/sh\ncd '{}'\n{script}\n", folder.display());
     fs::write(&nft, script).expect("the folder can be written");
     // The daemon and what it starts belong to another user.
-    [&nft, &folder].into_iter().for_each(|path| {
+    for path in [&nft, &folder] {
         fs::set_permissions(path, Permissions::from_mode(0o777)).expect("our own file");
-    });
-    let config = folder.join("route.yaml");
-    let (address, state) = (address(node), folder.join("state"));
+    }
+    let config = mesh.folder.join(format!("route{node}.yaml"));
+    let (address, state) = (address(node), mesh.folder.join(format!("state{node}")));
     let text = format!(
         "address: {address}\nnetwork: 10.77.0.0/24\ninterfaces: [{device}]\nstate: {}\nrouting: {AODV}\n",
         state.display()
@@ -103,6 +102,11 @@ fn a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind() {
     let hangs = "sleep 10000 & echo $$ $! >> processes; wait";
     let owner_hangs = format!("test \"$1\" != -i || {{ {hangs}; }}");
     let devices = [mesh.join(0, 1), mesh.join(1, 2)];
+    let forwards = |node: usize| {
+        let switch = format!("/proc/sys/net/ipv4/conf/{}/forwarding", devices[node / 2]);
+        mesh.nodes[node].output(&["cat", &switch]).stdout
+    };
+    let before = [forwards(0), forwards(2)];
     let daemons =
         [(0, with_nft(&mesh, 0, &devices[0], hangs)), (2, with_nft(&mesh, 2, &devices[1], &owner_hangs))];
     for (node, daemon) in daemons {
@@ -114,12 +118,12 @@ fn a_daemon_whose_nft_does_not_answer_ends_and_leaves_nothing_behind() {
         let processes = fs::read_to_string(mesh.folder.join(format!("nft{node}/processes")));
         let processes = processes.expect("it was asked");
         for id in processes.split_whitespace() {
-            within_patience(until(|| !Path::new("/proc").join(id).exists()));
+            // One that nobody has waited for yet has no words.
+            let words = || fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            within_patience(until(|| words().is_empty()));
         }
-        let device = &devices[node / 2];
         let links = mesh.nodes[node].output(&["ip", "-o", "link"]);
         assert!(!String::from_utf8_lossy(&links.stdout).contains("hopwise0"));
-        let forwards = format!("/proc/sys/net/ipv4/conf/{device}/forwarding");
-        assert_eq!(mesh.nodes[node].output(&["cat", &forwards]).stdout, b"0\n");
+        assert_eq!(forwards(node), before[node / 2]);
     }
 }
