@@ -36,8 +36,8 @@ pub struct Claim {
     /// Way to combine several points into one (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Condition that the measured number must meet (default about). Its 95 % interval must also exclude the opposite of
-    /// the claim.
+    /// Condition that the measured number must meet (default about). Its 95 % interval must also exclude the opposite
+    /// of the claim.
     #[serde(default)]
     pub bound: Bound,
     /// Ratio that the paper states: the value of `arm` divided by the value of `against` (required without `value`).
