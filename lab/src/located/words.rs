@@ -32,6 +32,9 @@ pub(super) fn problem(said: &str) -> String {
 
 /// The accepted values, without the names of types.
 pub(super) fn wanted(said: &str) -> String {
+    if let Some(value) = said.strip_suffix(", or off") {
+        return format!("{}, or off", wanted(value));
+    }
     let most: Option<u64> = match said {
         "u8" => Some(u8::MAX.into()),
         "u16" => Some(u16::MAX.into()),

@@ -176,6 +176,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("radio={ profile: ofdm-54mbps, band: 5ghz }", "`band` changes nothing under `ofdm-54mbps`"),
     ("radio={ profile: ht20-mcs7, band: 6ghz }", "`6ghz`"),
+    ("radio={ profile: ht20-mcs7, ampdu: many }", "expected a whole number from 0 to 255, or off"),
     ("radio={ profile: ht20-mcs7, ampdu: 65 }", "ampdu: 65 is out of range; 2 to 64 packets"),
     ("radio.ampdu=8", "`ampdu` changes nothing under `dsss-2mbps`"),
     ("radio.profile=ht20-mcs7", "ns-2 has no 802.11n"),
@@ -347,6 +348,23 @@ fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
     };
     assert_eq!(questions("radio.arp=true"), (3, true), "one for each hop: whoever is asked knows who asks");
     assert_eq!(questions("radio.arp=false"), (0, true));
+}
+
+/// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare with.
+#[test]
+fn radios_of_802_11n_have_the_defaults_that_their_keys_tell() {
+    let planned = |radio: &str| {
+        let text = format!(
+            "topology: {{ kind: chain, hops: 1 }}\nradio: {{ profile: ht20-mcs7{radio} }}\ntraffic: [{{ from: first, \
+             to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
+        );
+        let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        format!("{:?} {:?}", plan.phy, plan.mac)
+    };
+    let told = planned(", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms");
+    assert_eq!(planned(""), told);
+    assert_ne!(planned(", lifetime: 513ms"), told);
 }
 
 #[test]

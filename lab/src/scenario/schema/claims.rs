@@ -40,10 +40,12 @@ pub struct Claim {
     /// of the claim.
     #[serde(default)]
     pub bound: Bound,
-    /// Ratio that the paper states: the value of `arm` divided by the value of `against` (required without `value`).
+    /// Ratio that the paper states: the value of `arm` divided by the value of `against` (default: none; required
+    /// without `value`).
     #[schemars(extend("x-range" = "above 0", "x-unit" = "no unit"))]
     pub ratio: Option<f64>,
-    /// Value of `arm` alone that the paper states, in the unit of `measure` (required without `ratio`).
+    /// Value of `arm` alone that the paper states, in the unit of `measure` (default: none; required without
+    /// `ratio`).
     #[schemars(extend("x-range" = "0 or more", "x-unit" = "in the unit of `measure`"))]
     pub value: Option<f64>,
     /// Largest difference from the stated ratio, added and not multiplied: 5% is 0.05. A ratio of 2.0 then allows 1.95

@@ -61,7 +61,7 @@ impl Width {
             Width::Ht40Below => Some(mhz - 10),
             Width::Mhz80 => BLOCKS
                 .into_iter()
-                .find(|lowest| (*lowest..lowest + 80).contains(&mhz) && (mhz - lowest) % 20 == 0)
+                .find(|lowest| (*lowest..lowest + 80).contains(&mhz) && (mhz - lowest).is_multiple_of(20))
                 .map(|lowest| lowest + 30),
             _ => Some(mhz),
         }
@@ -73,7 +73,7 @@ fn mhz_of(number: u32) -> Option<u32> {
     match number {
         1..=13 => Some(2_407 + 5 * number),
         14 => Some(2_484),
-        32..=144 if number % 4 == 0 => Some(5_000 + 5 * number),
+        32..=144 if number.is_multiple_of(4) => Some(5_000 + 5 * number),
         149..=177 if number % 4 == 1 => Some(5_000 + 5 * number),
         _ => None,
     }

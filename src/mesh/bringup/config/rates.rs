@@ -53,7 +53,7 @@ pub(super) fn mcs(place: &Place<'_>, mcs: Option<&[u8]>, width: Width) -> Result
 }
 
 fn halves(rate: Rate, mhz: u32) -> Option<u8> {
-    let halves = u8::try_from(rate.0 / 500_000).ok().filter(|_| rate.0 % 500_000 == 0)?;
+    let halves = u8::try_from(rate.0 / 500_000).ok().filter(|_| rate.0.is_multiple_of(500_000))?;
     let is_known = OFDM.contains(&halves) || mhz < FIVE_GHZ && CCK.contains(&halves);
     is_known.then_some(halves)
 }

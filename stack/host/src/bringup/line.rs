@@ -116,7 +116,7 @@ pub(super) fn bytes(word: &str) -> Option<Vec<u8>> {
     if word == NONE {
         return Some(Vec::new());
     }
-    if !word.is_ascii() || word.len() % 2 != 0 {
+    if !word.is_ascii() || !word.len().is_multiple_of(2) {
         return None;
     }
     (0..word.len()).step_by(2).map(|at| u8::from_str_radix(&word[at..at + 2], 16).ok()).collect()
