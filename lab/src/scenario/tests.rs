@@ -350,23 +350,6 @@ fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
     assert_eq!(questions("radio.arp=false"), (0, true));
 }
 
-/// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare with.
-#[test]
-fn radios_of_802_11n_have_the_defaults_that_their_keys_tell() {
-    let planned = |radio: &str| {
-        let text = format!(
-            "topology: {{ kind: chain, hops: 1 }}\nradio: {{ profile: ht20-mcs7{radio} }}\ntraffic: [{{ from: first, \
-             to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
-        );
-        let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
-        let plan = scenario.plan(None, 1).expect("a plan").plan;
-        format!("{:?} {:?}", plan.phy, plan.mac)
-    };
-    let told = planned(", guard_interval: long, band: 2.4ghz, ampdu: 64, lifetime: 512ms");
-    assert_eq!(planned(""), told);
-    assert_ne!(planned(", lifetime: 513ms"), told);
-}
-
 #[test]
 fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
     let wired = |more: &str| format!("topology.wired={{ rate: 1mbit, delay: 20ms{more} }}");

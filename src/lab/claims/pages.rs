@@ -70,7 +70,7 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
          settings are the\npaper's.\n"
     );
     for section in sections {
-        let _ = write!(text, "{MARK}{}\n", section.trim_end());
+        let _ = writeln!(text, "{MARK}{}", section.trim_end());
     }
     if !not_run.is_empty() {
         let _ = write!(text, "{MARK}{NOT_RUN}\n\n| figure | what it says | what it needs |\n|---|---|---|\n");

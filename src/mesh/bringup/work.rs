@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hopwise_host::bringup::{self, Config as Kept, Phase, Plan, Record, Undone};
-use hopwise_host::wait_for;
+use hopwise_host::{Clock, wait_for};
 use hopwise_lab::located::Document;
 use rustix::event::{PollFd, PollFlags};
 
@@ -167,9 +167,10 @@ impl<'a> Work<'a> {
             }
         };
         (self.tell)(Event::Waits { within_s: within.as_secs() });
-        let until = Instant::now() + within;
+        let clock = Clock::start();
+        let until = clock.now() + within;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.since(clock.now());
             let mut fds = [PollFd::from_borrowed_fd(socket.listener.as_fd(), PollFlags::IN)];
             match wait_for(&mut fds, left) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,

@@ -195,6 +195,8 @@ mod tests {
             ("evil.example:9184", false),
             ("127.0.0.1.evil.example", false),
             ("localhost.evil.example", false),
+            ("evil-localhost", false),
+            ("evil.n2.example", false),
             ("", false),
         ];
         for (host, is_answered) in hosts {

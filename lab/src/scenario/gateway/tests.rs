@@ -152,7 +152,7 @@ fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
 fn an_outage_with_a_shift_begins_at_another_time_for_each_seed() {
     let sets = ["channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s, shift: 20s }]".to_owned()];
     let scenario = Scenario::parse("fade", TEXT, &sets).expect("it is read");
-    let outage = |seed| scenario.plan(Some("kick"), seed).expect("a plan").plan.channel.outages[0].clone();
+    let outage = |seed| scenario.plan(Some("kick"), seed).expect("a plan").plan.channel.outages[0];
     let begins: Vec<u64> = (1..=20).map(|seed| outage(seed).begins_ns / 1_000_000_000).collect();
     assert!(begins.iter().all(|second| (3..23).contains(second)), "{begins:?}");
     assert!(

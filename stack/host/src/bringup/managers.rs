@@ -14,6 +14,7 @@ use crate::running::run;
 /// A program that may hold interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manager {
+    #[expect(clippy::enum_variant_names, reason = "the program has this name")]
     NetworkManager,
     Dhcpcd,
     WpaSupplicant,

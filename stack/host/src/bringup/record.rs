@@ -90,7 +90,7 @@ impl Record {
     /// The progress in a file; its process may be at work.
     fn look(path: &Path) -> io::Result<Phase> {
         let lines = Journal::lines_here(path)?;
-        Ok(lines.iter().filter_map(|line| phase(line)).last().unwrap_or_default())
+        Ok(lines.iter().filter_map(|line| phase(line)).next_back().unwrap_or_default())
     }
 
     fn read(&mut self, line: &str) {

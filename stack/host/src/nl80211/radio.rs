@@ -126,6 +126,7 @@ impl Radio {
     }
 
     /// Sets the country, and waits until the kernel has its domain.
+    #[expect(clippy::disallowed_methods, reason = "nothing is driven while interfaces are brought up")]
     pub fn set_country(&self, code: &str) -> Result<(), Refused> {
         let question = Message::new(self.family, 0, 0).fixed(&[wire::SET_DOMAIN, 0, 0, 0]);
         self.tell(question.attribute(wire::COUNTRY, format!("{code}\0").as_bytes()))?;

@@ -51,9 +51,9 @@ impl Net {
                     8 if self.below(6) == 0 => self.isolate(a),
                     9 if self.below(6) == 0 => {
                         if a % 2 == 0 {
-                            self.reboot(a)
+                            self.reboot(a);
                         } else {
-                            self.restart(a)
+                            self.restart(a);
                         }
                     }
                     _ => {}
