@@ -97,13 +97,13 @@ fn of_ht(document: &Document, file: &ScenarioFile) -> Result<(), Box<Refusal>> {
 mod tests {
     use crate::scenario::Scenario;
 
-    /// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare with.
+    /// Profiles of other radios have none of these keys, so that the schema has no defaults of the code to compare.
     #[test]
     fn radios_of_802_11n_have_the_defaults_that_their_keys_tell() {
         let planned = |radio: &str| {
             let text = format!(
-                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ profile: ht20-mcs7{radio} }}\ntraffic: [{{ from: first, \
-                 to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
+                "topology: {{ kind: chain, hops: 1 }}\nradio: {{ profile: ht20-mcs7{radio} }}\n\
+                 traffic: [{{ from: first, to: last, kind: bulk }}]\narms: {{ x: {{}} }}\nrun: {{ duration: 1s }}\n"
             );
             let scenario = Scenario::parse("a.yaml", &text, &[]).expect("it is read");
             let plan = scenario.plan(None, 1).expect("a plan").plan;
