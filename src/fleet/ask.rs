@@ -115,24 +115,14 @@ fn read(said: &[u8]) -> Result<HostReport, Unreached> {
 mod tests {
     use super::*;
 
-    fn host(name: &str, command: &str) -> Host {
-        Host {
-            name: name.to_owned(),
-            ssh: None,
-            control: Vec::new(),
-            command: command.to_owned(),
-            groups: Vec::new(),
-        }
-    }
-
     #[tokio::test]
     async fn hosts_are_asked_at_once_and_one_that_hangs_or_babbles_is_a_report_with_its_reason() {
         let json = r#"{"hosts": [{"host": "other", "version": "7", "routes_valid": 3}]}"#;
         let hosts = vec![
-            host("n1", &format!("echo '{json}';:")),
-            host("n2", "sleep 60;:"),
-            host("n3", "echo hello;:"),
-            host("n4", "echo '{\"hosts\": []}';:"),
+            Host::here("n1", &format!("echo '{json}';:")),
+            Host::here("n2", "sleep 60;:"),
+            Host::here("n3", "echo hello;:"),
+            Host::here("n4", "echo '{\"hosts\": []}';:"),
         ];
         let asking = Asking::new(hosts, Duration::from_secs(5)).expect("a folder");
         let Reports { hosts } = asking.round().await;

@@ -20,6 +20,15 @@ pub(crate) struct Host {
     pub(crate) groups: Vec<String>,
 }
 
+#[cfg(test)]
+impl Host {
+    /// This machine, under a name and with another command.
+    pub(crate) fn here(name: &str, command: &str) -> Host {
+        let (name, command) = (name.to_owned(), command.to_owned());
+        Host { name, ssh: None, control: Vec::new(), command, groups: Vec::new() }
+    }
+}
+
 /// The end of a connection by ssh. The user's own configuration has all that is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Destination {

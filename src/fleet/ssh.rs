@@ -215,16 +215,6 @@ fn reason(host: &Host, status: ExitStatus, said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn host(name: &str, command: &str) -> Host {
-        Host {
-            name: name.to_owned(),
-            ssh: None,
-            control: Vec::new(),
-            command: command.to_owned(),
-            groups: Vec::new(),
-        }
-    }
-
     fn words(command: &Command) -> Vec<String> {
         command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
     }
@@ -262,7 +252,8 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_fails_or_is_not_there_gives_its_reason() {
         let connections = Connections::new(Duration::from_secs(120)).expect("a folder");
-        let run = async |command: &str| connections.run(&host("n1", command), &["a b".to_owned()]).await;
+        let run =
+            async |command: &str| connections.run(&Host::here("n1", command), &["a b".to_owned()]).await;
         assert_eq!(run("printf %s").await, Ok(b"a b".to_vec()));
         let problem = async |command: &str| run(command).await.expect_err(command).0;
         assert_eq!(problem("echo out; echo why >&2; false").await, "why");
@@ -275,7 +266,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_hangs_is_given_up() {
         let connections = Connections::new(Duration::from_millis(300)).expect("a folder");
-        let said = connections.run(&host("n1", "sleep 60;:"), &[]).await.expect_err("it hangs");
+        let said = connections.run(&Host::here("n1", "sleep 60;:"), &[]).await.expect_err("it hangs");
         assert_eq!(said.0, "no answer within 0.3 s");
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use rustix::net::netlink::GENERIC;
 
 use super::ask::{Refused, ask, open, open_for_words, request};
-use super::message::{Message, attribute, attributes};
-use crate::nl80211::{family, family_named};
+use super::message::{GENERIC_HEADER, Message, attribute, attributes};
+use crate::nl80211::family_named;
 
 const GET: u8 = 11;
 const SET: u8 = 12;
@@ -20,7 +20,6 @@ const BITS: u16 = 3;
 const BIT: u16 = 1;
 const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
-const GENERIC_HEADER: usize = 4;
 
 /// The kernel's names of offloads with which a segment that is counted is not one on the wire: GRO, LRO, TSO and GSO.
 pub(crate) const OFFLOADS: [&str; 10] = [
@@ -37,11 +36,7 @@ pub(crate) const OFFLOADS: [&str; 10] = [
 ];
 
 fn ethtool() -> io::Result<u16> {
-    let mut found = None;
-    ask(open(Some(GENERIC))?, family_named(b"ethtool\0"), |heard| {
-        found = found.or_else(|| family(heard.body));
-    })?;
-    Ok(found.ok_or(io::ErrorKind::NotFound)?.0)
+    Ok(family_named(open(Some(GENERIC))?, b"ethtool\0")?.0)
 }
 
 fn message(family: u16, command: u8, index: u32) -> Message {

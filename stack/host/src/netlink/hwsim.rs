@@ -96,16 +96,10 @@ impl Hwsim {
             .map_err(|error| system("bind a netlink socket")(error.into()))?;
         sys::set_option(socket.as_fd(), RECEIVE_BUFFER, QUEUED_BYTES)
             .map_err(system("enlarge a netlink socket"))?;
-        let mut found = None;
-        let asked = ask(&socket, nl80211::family_named(b"MAC80211_HWSIM\0"), |heard| {
-            found = found.or_else(|| nl80211::family(heard.body));
-        });
-        let family = match (asked, found) {
-            (Ok(()), Some((family, _))) => family,
-            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(system("find mac80211_hwsim")(error));
-            }
-            _ => return Err(HwsimError::NoModule),
+        let family = match nl80211::family_named(&socket, b"MAC80211_HWSIM\0") {
+            Ok((family, _)) => family,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(HwsimError::NoModule),
+            Err(error) => return Err(system("find mac80211_hwsim")(error)),
         };
         let hwsim = Hwsim { socket, family, refusals: Cell::default() };
         hwsim.ask(wire::register(family), "become the medium of mac80211_hwsim")?;

@@ -3,6 +3,8 @@
 /// The size of `struct nlmsghdr`.
 pub(crate) const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
+/// The size of a header of generic netlink: command, version, two empty bytes.
+pub(crate) const GENERIC_HEADER: usize = 4;
 /// Removes two flags from an attribute's type: nested attributes, and network order (NLA_TYPE_MASK).
 const TYPE_MASK: u16 = 0x3fff;
 /// Marks a list of attributes (NLA_F_NESTED). Younger families require it.

@@ -9,9 +9,9 @@ use hopwise_core::{Instant, LinkFacts, StationAddress};
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{RecvFlags, bind, recv};
 
-use super::station::{GENERIC_HEADER, NEW_STATION, address, station};
+use super::station::{NEW_STATION, address, station};
 use crate::netlink::ask::{ask, open};
-use crate::netlink::message::{self, DUMP, Message, attribute, attributes, word};
+use crate::netlink::message::{self, DUMP, GENERIC_HEADER, Message, attribute, attributes, word};
 use crate::sys;
 
 /// The family that lists the others (GENL_ID_CTRL), its request for one, and the attributes of the reply.
@@ -61,23 +61,24 @@ impl Nl80211 {
     /// Fails with `NotFound` if this kernel has no Wi-Fi.
     pub fn open() -> io::Result<Nl80211> {
         let socket = open(Some(GENERIC))?;
-        let mut found = None;
-        ask(&socket, family_named(b"nl80211\0"), |heard| {
-            found = found.or_else(|| family(heard.body));
-        })?;
-        let (family, group) = found.ok_or(io::ErrorKind::NotFound)?;
+        let (family, group) = family_named(&socket, b"nl80211\0")?;
         Ok(Nl80211 { socket, family, group })
     }
 
     /// All stations of an interface, by its number, as its driver reports them. A
     /// [`StationSource`](super::StationSource) judges the report.
     pub fn stations(&mut self, interface: u32, at: Instant) -> io::Result<Vec<LinkFacts>> {
-        let question = Message::new(self.family, DUMP, 0).fixed(&[GET_STATION, 0, 0, 0]);
         let mut stations = Vec::new();
-        ask(&self.socket, question.attribute(INTERFACE, &interface.to_ne_bytes()), |heard| {
+        ask(&self.socket, self.question(GET_STATION, interface), |heard| {
             stations.extend(station(heard.body, at));
         })?;
         Ok(stations)
+    }
+
+    /// The question for all that the kernel tells of an interface by this command.
+    pub(super) fn question(&self, command: u8, interface: u32) -> Message {
+        let question = Message::new(self.family, DUMP, 0).fixed(&[command, 0, 0, 0]);
+        question.attribute(INTERFACE, &interface.to_ne_bytes())
     }
 }
 
@@ -126,9 +127,13 @@ impl AsFd for StationWatch {
     }
 }
 
-/// The question for a family of generic netlink, by its name with a zero at the end.
-pub(crate) fn family_named(name: &[u8]) -> Message {
-    Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]).attribute(FAMILY_NAME, name)
+/// The number of a family of generic netlink, and that of its group if it has one. The name ends with a zero.
+/// Fails with `NotFound` if this kernel lacks the family.
+pub(crate) fn family_named(socket: impl AsFd, name: &[u8]) -> io::Result<(u16, Option<u32>)> {
+    let question = Message::new(CONTROL, 0, 0).fixed(&[GET_FAMILY, 1, 0, 0]).attribute(FAMILY_NAME, name);
+    let mut found = None;
+    ask(socket, question, |heard| found = found.or_else(|| family(heard.body)))?;
+    found.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// The family's number, and that of its group if it has one.

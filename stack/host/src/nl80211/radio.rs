@@ -2,7 +2,7 @@
 //!
 //! The messages are few, and no crate for nl80211 that is kept well joins an ad hoc network or an 802.11s mesh.
 
-mod wire;
+pub(super) mod wire;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::net::netlink::GENERIC;
 
-use super::kernel::{family, family_named};
+use super::kernel::{INTERFACE, family_named};
 use crate::netlink::ask::{Refused, ask, open_for_words, request};
-use crate::netlink::message::{DUMP, Heard, Message, attribute};
+use crate::netlink::message::{DUMP, GENERIC_HEADER, Heard, Message, attribute};
 
 pub use wire::{Abilities, Cell, Channel, Frequency, Kind, RadioState, Rates};
 
@@ -32,11 +32,7 @@ impl Radio {
     /// Fails with `NotFound` if this kernel has no Wi-Fi.
     pub fn open() -> io::Result<Radio> {
         let socket = open_for_words(Some(GENERIC))?;
-        let mut found = None;
-        ask(&socket, family_named(b"nl80211\0"), |heard| {
-            found = found.or_else(|| family(heard.body));
-        })?;
-        let (family, _) = found.ok_or(io::ErrorKind::NotFound)?;
+        let (family, _) = family_named(&socket, b"nl80211\0")?;
         Ok(Radio { socket, family })
     }
 
@@ -57,7 +53,7 @@ impl Radio {
         let mut abilities = Abilities::default();
         // The kernel tells a radio in several parts.
         let question = Message::new(self.family, DUMP, 0).fixed(&[wire::GET_WIPHY, 0, 0, 0]);
-        let question = question.attribute(wire::INTERFACE, &index.to_ne_bytes());
+        let question = question.attribute(INTERFACE, &index.to_ne_bytes());
         ask(&self.socket, question.attribute(wire::SPLIT_DUMP, &[]), |heard| abilities.add(heard.body))?;
         abilities.frequencies.sort_unstable_by_key(|frequency| frequency.mhz);
         Ok(abilities)
@@ -149,9 +145,7 @@ impl Radio {
     }
 
     fn message(&self, command: u8, index: u32) -> Message {
-        Message::new(self.family, 0, 0)
-            .fixed(&[command, 0, 0, 0])
-            .attribute(wire::INTERFACE, &index.to_ne_bytes())
+        Message::new(self.family, 0, 0).fixed(&[command, 0, 0, 0]).attribute(INTERFACE, &index.to_ne_bytes())
     }
 
     fn tell(&self, message: Message) -> Result<(), Refused> {
@@ -160,7 +154,7 @@ impl Radio {
 }
 
 fn country(heard: &Heard<'_>) -> Option<String> {
-    let all = heard.body.get(wire::GENERIC_HEADER..)?;
+    let all = heard.body.get(GENERIC_HEADER..)?;
     let code = String::from_utf8_lossy(attribute(all, wire::COUNTRY)?);
     Some(code.trim_end_matches('\0').to_owned())
 }

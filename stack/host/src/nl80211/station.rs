@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkFacts, StationAddress};
 
-use crate::netlink::message::{Message, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, Message, attribute, word};
 
-/// A generic message's header: command, version, two empty bytes.
-pub(super) const GENERIC_HEADER: usize = 4;
 /// The command of a station, and its attributes (linux/nl80211.h).
 pub(super) const NEW_STATION: u8 = 19;
-const ADDRESS: u16 = 6;
+pub(super) const ADDRESS: u16 = 6;
 const STATION_INFO: u16 = 21;
 /// The kinds of NL80211_ATTR_STA_INFO (linux/nl80211.h).
 const INACTIVE: u16 = 1;

@@ -4,13 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use super::kernel::{INTERFACE, Nl80211};
-use super::station::GENERIC_HEADER;
+use super::radio::wire::{GET_INTERFACE, NEW_INTERFACE};
 use crate::netlink::Queued;
 use crate::netlink::ask::ask;
-use crate::netlink::message::{DUMP, Message, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, attribute, word};
 
-const GET_INTERFACE: u8 = 5;
-const NEW_INTERFACE: u8 = 7;
 const TXQ_STATS: u16 = 265;
 /// The kinds of NL80211_ATTR_TXQ_STATS.
 const BACKLOG_BYTES: u16 = 1;
@@ -63,11 +61,6 @@ impl Nl80211 {
             found = found.or_else(|| queued(heard.body, interface));
         })?;
         Ok(found)
-    }
-
-    fn question(&self, command: u8, interface: u32) -> Message {
-        let question = Message::new(self.family, DUMP, 0).fixed(&[command, 0, 0, 0]);
-        question.attribute(INTERFACE, &interface.to_ne_bytes())
     }
 }
 

@@ -21,8 +21,8 @@ pub(crate) enum Standing {
     InUse,
 }
 
-/// The neighbour that goes, of those with their standing and the time at which they were last heard: one of the lowest
-/// standing that there is, and among these the one that was silent for longest.
+/// The neighbour that goes: one of the lowest standing, and among these the one that was silent for longest. Each is
+/// given with its standing and the time at which it was last heard.
 pub(crate) fn gives_way(known: impl Iterator<Item = (Ipv4Addr, Standing, Instant)>) -> Option<Ipv4Addr> {
     known.min_by_key(|(_, standing, heard)| (*standing, *heard)).map(|(address, ..)| address)
 }

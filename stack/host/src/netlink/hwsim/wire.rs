@@ -1,6 +1,6 @@
 //! The messages of MAC80211_HWSIM as bytes.
 
-use crate::netlink::message::{Message, REQUEST, attribute, word};
+use crate::netlink::message::{GENERIC_HEADER, Message, REQUEST, attribute, word};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -29,7 +29,6 @@ const ACKNOWLEDGED: u32 = 4;
 /// The tries of a transmit status are listed by rate, in so many pairs.
 const RATES: usize = 4;
 const NO_RATE: u8 = 0xff;
-const GENERIC_HEADER: usize = 4;
 
 /// A frame that a radio sends, without its FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use crate::netlink::message::{Message, attribute, attributes, word};
+use super::super::station::ADDRESS;
+use crate::netlink::message::{GENERIC_HEADER, Message, attribute, attributes, word};
 
-pub(super) const GENERIC_HEADER: usize = 4;
 /// Commands.
 pub(super) const GET_WIPHY: u8 = 1;
 pub(super) const SET_WIPHY: u8 = 2;
-pub(super) const GET_INTERFACE: u8 = 5;
+pub(in crate::nl80211) const GET_INTERFACE: u8 = 5;
 pub(super) const SET_INTERFACE: u8 = 6;
-const NEW_INTERFACE: u8 = 7;
+pub(in crate::nl80211) const NEW_INTERFACE: u8 = 7;
 pub(super) const SET_DOMAIN: u8 = 27;
 pub(super) const GET_DOMAIN: u8 = 31;
 pub(super) const JOIN_IBSS: u8 = 43;
@@ -21,9 +21,7 @@ pub(super) const GET_POWER_SAVE: u8 = 62;
 pub(super) const JOIN_MESH: u8 = 68;
 pub(super) const LEAVE_MESH: u8 = 69;
 /// Attributes.
-pub(super) const INTERFACE: u16 = 3;
 pub(super) const TYPE: u16 = 5;
-const ADDRESS: u16 = 6;
 const BANDS: u16 = 22;
 const MESH_ID: u16 = 24;
 const TYPES: u16 = 32;
