@@ -70,8 +70,8 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
     /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys
-    /// of `gateway` a fade is an outage of a radio link of the gateway. `channel.outages` and `channel.links` set it,
-    /// not `channel.fading`. Only in world sim.
+    /// of `gateway` a fade is an outage of a radio link of the gateway, from `channel.outages` or `channel.links`.
+    /// `channel.fading` makes none. Only in world sim.
     pub(super) gateway: Option<GatewayConfig>,
     /// Arms of the trial by name: the agents and settings that are compared. The first one is the baseline unless
     /// `run.baseline` names another.
@@ -268,8 +268,8 @@ pub(super) struct OutageConfig {
 }
 
 /// Gateway between a wire and the radio (default: none). The base-station agent of an arm runs there. In the keys of
-/// `gateway` a fade is an outage of a radio link of the gateway. `channel.outages` and `channel.links` set it, not
-/// `channel.fading`. Only in world sim.
+/// `gateway` a fade is an outage of a radio link of the gateway, from `channel.outages` or `channel.links`.
+/// `channel.fading` makes none. Only in world sim.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {

@@ -28,16 +28,16 @@ pub struct Claim {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
-    /// Values of the matrix at which `against` is taken, by path and values: the point at which it has the largest mean
-    /// (default: the points of `arm`).
+    /// Points of the matrix among which `against` is taken, by path and values (default: the points of `arm`). The one
+    /// with its largest mean counts.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub against_at: BTreeMap<String, Vec<serde_json::Value>>,
     /// Way to combine several points into one (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Condition that the measured number must meet (default about). Its 95 % interval must also exclude the opposite
-    /// of the claim.
+    /// Condition that the measured number must meet (default about). Its 95 % interval must leave no room for the
+    /// opposite, such as a loss where a gain is claimed.
     #[serde(default)]
     pub bound: Bound,
     /// Ratio that the paper states: the value of `arm` divided by the value of `against` (default: none; required

@@ -17,8 +17,9 @@ use crate::words::{Word, Words};
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct RadioConfig {
     /// Physical layer, timing and data rate (default dsss-2mbps). Profiles that end in `-short` have the short
-    /// preamble. Control frames and broadcasts have 1 Mbit/s, with `-short` 2, with OFDM 6. OFDM is ERP-OFDM with slots
-    /// of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the channel in MHz, and the MCS.
+    /// preamble. Control frames and broadcasts have 1 Mbit/s. With `-short` they have 2 Mbit/s, with OFDM 6 Mbit/s.
+    /// OFDM is ERP-OFDM with slots of 20 µs. Profiles that begin with `ht` are those of 802.11n: the width of the
+    /// channel in MHz, and the MCS.
     #[schemars(extend("enum" = Phy::names().collect::<Vec<_>>()))]
     pub(in crate::scenario) profile: String,
     /// Guard interval of data frames, for profiles of 802.11n (default long).

@@ -2,7 +2,7 @@
 //!
 //! This part knows nothing of our own data. Its callers pass the state of other parts as [`Around`]. Its fields are
 //! private to it and to its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window` promises room,
-//! `told` fills in the ACKs.
+//! `reports` fills in the ACKs.
 //!
 //! Invariant (checked after every event in debug builds)
 //! - C2: the advertised edge never moves left, and all data before it finds room.
