@@ -161,6 +161,8 @@ pub(crate) struct Dcf {
     seen: Option<Vec<FrameEvent>>,
     /// While `seen` is kept: how each station's last frame was lost, if it was.
     losses: Vec<Option<Loss>>,
+    /// The same: how parts of each station's last aggregate were lost, of which other parts came through.
+    spoilers: Vec<Loss>,
     endings: Vec<Ending>,
     /// The numbers that a frame lets go up, for a moment.
     released: Vec<u32>,
@@ -202,6 +204,7 @@ impl Dcf {
             books: Vec::new(),
             seen: None,
             losses: vec![None; medium.stations()],
+            spoilers: vec![Loss::Channel; medium.stations()],
             endings: Vec::new(),
             released: Vec::new(),
             phy,

@@ -15,7 +15,7 @@ use super::station::{Phase, Service, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
-use crate::frames::{Fate, Loss};
+use crate::frames::Fate;
 use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Rate};
 
 /// Room in the aggregate that a station prepares.
@@ -190,7 +190,7 @@ impl Dcf {
         // A capture closes the newest frame first.
         let fates: Vec<bool> = st.mpdus.iter().take(usize::from(st.frame.mpdus)).rev().map(has).collect();
         for has_come in fates {
-            let fate = if has_come { Fate::Answered } else { Fate::Lost(Loss::Channel) };
+            let fate = if has_come { Fate::Answered } else { Fate::Lost(self.spoilers[n]) };
             self.note_ending(n, fate, false);
         }
         if was_data {

@@ -2,7 +2,7 @@
 
 use hopwise_core::narrow::as_u32;
 
-use super::station::Hears;
+use super::station::{Hears, Reception};
 use super::{Dcf, FrameKind};
 use crate::frames::{Access, Ending, Fate, Loss};
 
@@ -13,6 +13,7 @@ impl Dcf {
             return;
         }
         self.losses[n] = Some(Loss::Channel);
+        self.spoilers[n] = Loss::Channel;
         let reception = &self.stations[n].reception;
         if reception.hears == Hears::Frame {
             let sender = self.medium.links[reception.link as usize].from;
@@ -25,6 +26,20 @@ impl Dcf {
         if self.seen.is_some() && self.stations[sender as usize].frame.to as usize == n {
             self.losses[sender as usize] = Some(loss);
         }
+    }
+
+    /// Notes what has spoilt parts of an aggregate for this station, of which other parts were understood.
+    pub(super) fn note_spoiler(&mut self, n: usize, heard: &Reception) {
+        let from = self.medium.links[heard.link as usize].from as usize;
+        if self.seen.is_none() || heard.lost == 0 || self.stations[from].frame.to as usize != n {
+            return;
+        }
+        let by = self.stations[n].strongest_beside(heard);
+        let sender = by.map(|link| self.medium.links[link as usize].from);
+        self.spoilers[from] = sender.map_or(Loss::Channel, |sender| Loss::Frame {
+            sender,
+            kind: self.stations[sender as usize].frame.kind,
+        });
     }
 
     pub(super) fn note_understood(&mut self, sender: u32) {

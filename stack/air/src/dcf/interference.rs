@@ -95,13 +95,11 @@ impl Dcf {
                 }
             }
             if heard.lost.count_ones() < u32::from(frame.mpdus) {
+                self.note_spoiler(n, heard);
                 return;
             }
         }
-        let st = &self.stations[n];
-        let others = st.overlapping.iter().filter(|other| !other.is_of(heard) && other.until > heard.began);
-        let strongest = others.max_by(|a, b| a.power_w.total_cmp(&b.power_w)).map(|other| other.link);
-        if let Some(link) = strongest {
+        if let Some(link) = self.stations[n].strongest_beside(heard) {
             let by = Reception { hears: Hears::Noise, link, ..*heard };
             self.count_lost(n, heard, &by);
         }
@@ -122,6 +120,12 @@ impl Station {
     fn is_alone(&self, heard: &Reception) -> bool {
         let is_other = |o: &Overlap| !o.is_of(heard) && o.from < heard.until && o.until > heard.began;
         !self.overlapping.iter().any(is_other)
+    }
+
+    /// The link of the strongest other frame during one.
+    pub(super) fn strongest_beside(&self, heard: &Reception) -> Option<u32> {
+        let others = self.overlapping.iter().filter(|other| !other.is_of(heard) && other.until > heard.began);
+        others.max_by(|a, b| a.power_w.total_cmp(&b.power_w)).map(|other| other.link)
     }
 
     /// Decides by chance whether other frames spoil a part.
