@@ -1,6 +1,6 @@
 //! Raises the limit of open files: each served client takes a descriptor, and the default limit is 1,024.
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::config::NodeConfig;
 use super::waiting::MOST_WAITING;
@@ -20,9 +20,10 @@ pub(super) fn allow(config: &NodeConfig) {
 
 /// Allows this process so many descriptors, within its hard limit.
 pub(crate) fn raise(wanted: u64) {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let (soft, hard) = (current.unwrap_or(u64::MAX), maximum.unwrap_or(u64::MAX));
     if soft < wanted
-        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted.min(hard)), maximum })
     {
         tracing::warn!(%error, "the limit of descriptors stays at {soft}");
     }

@@ -216,7 +216,7 @@ impl Cost {
     fn so_far(wall: Duration) -> Cost {
         let (cpu_us, rss_kib) = getrusage(UsageWho::RUSAGE_SELF).map_or((0, 0), |usage| {
             let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-            (cpu.max(0).unsigned_abs(), usage.max_rss().max(0).unsigned_abs())
+            (cpu.max(0).unsigned_abs(), u64::try_from(usage.max_rss()).unwrap_or(0))
         });
         Cost {
             cpu_s: Duration::from_micros(cpu_us).as_secs_f64(),

@@ -9,6 +9,12 @@ use seccompiler::{
 };
 
 use super::refused;
+use lists::{
+    DECIDED, EVENTS, FILES, MEMORY, MMAP, Named, OLDER, OLDEST, REFUSED, SIGNALS, SOCKETS, THREADS, TIME,
+    WIDTH,
+};
+
+mod lists;
 
 /// The result of a system call that is not in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,61 +31,6 @@ pub struct Calls {
     /// The families of new sockets, such as `AF_INET`.
     pub families: Vec<i32>,
 }
-
-/// Calls with their names.
-macro_rules! calls {
-    ($($name:ident)*) => { &[$((stringify!($name), libc::$name)),*] };
-}
-
-type Named = [(&'static str, libc::c_long)];
-
-const FILES: &Named = calls! {
-    SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_close SYS_close_range
-    SYS_lseek SYS_fstat SYS_newfstatat SYS_statx SYS_statfs SYS_fstatfs SYS_openat SYS_faccessat SYS_faccessat2
-    SYS_readlinkat SYS_getdents64 SYS_fcntl SYS_flock SYS_ftruncate SYS_fallocate SYS_fsync SYS_fdatasync
-    SYS_renameat SYS_renameat2 SYS_unlinkat SYS_mkdirat SYS_getcwd SYS_dup SYS_dup3 SYS_pipe2 SYS_sendfile SYS_splice
-    SYS_copy_file_range SYS_fadvise64
-};
-const MEMORY: &Named = calls! { SYS_munmap SYS_mremap SYS_madvise SYS_brk SYS_membarrier };
-const THREADS: &Named = calls! {
-    SYS_clone3 SYS_futex SYS_set_robust_list SYS_get_robust_list SYS_rseq SYS_set_tid_address SYS_exit SYS_exit_group
-    SYS_wait4 SYS_waitid SYS_sched_yield SYS_sched_getaffinity SYS_getpid SYS_gettid SYS_getuid SYS_geteuid SYS_getgid
-    SYS_getegid SYS_uname SYS_sysinfo SYS_getrlimit SYS_getrandom SYS_capget SYS_restart_syscall
-};
-const TIME: &Named = calls! {
-    SYS_clock_gettime SYS_clock_getres SYS_clock_nanosleep SYS_nanosleep SYS_gettimeofday SYS_timerfd_create
-    SYS_timerfd_settime SYS_timerfd_gettime
-};
-const SIGNALS: &Named = calls! {
-    SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_rt_sigtimedwait SYS_sigaltstack SYS_tgkill
-};
-const EVENTS: &Named = calls! {
-    SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2 SYS_ppoll SYS_pselect6 SYS_eventfd2
-};
-const SOCKETS: &Named = calls! {
-    SYS_socketpair SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_connect SYS_getsockname SYS_getpeername SYS_sendto
-    SYS_recvfrom SYS_sendmsg SYS_recvmsg SYS_sendmmsg SYS_recvmmsg SYS_shutdown SYS_setsockopt SYS_getsockopt
-};
-/// Older forms, which newer machines do not have.
-#[cfg(target_arch = "x86_64")]
-const OLDER: &Named = calls! {
-    SYS_open SYS_stat SYS_lstat SYS_access SYS_readlink SYS_rename SYS_unlink SYS_mkdir SYS_rmdir SYS_poll SYS_select
-    SYS_epoll_wait SYS_dup2 SYS_pipe SYS_time
-};
-#[cfg(not(target_arch = "x86_64"))]
-const OLDER: &Named = &[];
-/// Calls whose arguments decide.
-const DECIDED: &Named =
-    calls! { SYS_clone SYS_mmap SYS_mprotect SYS_socket SYS_ioctl SYS_prctl SYS_prlimit64 };
-/// Calls that no daemon makes, listed for their names in the log.
-const REFUSED: &Named = calls! {
-    SYS_execve SYS_execveat SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_kill SYS_tkill SYS_unshare
-    SYS_setns SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_bpf SYS_perf_event_open SYS_init_module
-    SYS_finit_module SYS_keyctl SYS_add_key SYS_io_uring_setup SYS_userfaultfd SYS_setuid SYS_setgid SYS_setresuid
-    SYS_setresgid SYS_setgroups SYS_capset SYS_seccomp SYS_personality SYS_sethostname SYS_reboot SYS_swapon SYS_acct
-    SYS_memfd_create SYS_mknodat SYS_fchmodat SYS_fchownat SYS_linkat SYS_symlinkat SYS_getppid SYS_getpgid
-    SYS_sched_setscheduler SYS_pidfd_open SYS_pidfd_getfd SYS_pidfd_send_signal SYS_umask SYS_chdir
-};
 
 /// The flags of a new thread of this program, in contrast to another program (clone(2)).
 const THREAD: u64 = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
@@ -102,11 +53,13 @@ const REQUESTS: [u64; 12] = [
     libc::TUNSETSTEERINGEBPF as u64,
 ];
 
+/// Calls that are always allowed.
+const ALWAYS: [&Named; 10] = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, WIDTH, OLDER, OLDEST];
+
 /// The name of a refused call, or a placeholder if it is unknown.
 pub(super) fn name_of(call: usize) -> &'static str {
-    let all = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, OLDER, DECIDED, REFUSED];
-    let number = libc::c_long::try_from(call).unwrap_or(-1);
-    let found = all.into_iter().flatten().find(|(_, of)| *of == number);
+    let number = i64::try_from(call).unwrap_or(-1);
+    let found = ALWAYS.into_iter().chain([MMAP, DECIDED, REFUSED]).flatten().find(|(_, of)| *of == number);
     found.map_or("of this number", |(name, _)| name.strip_prefix("SYS_").unwrap_or(name))
 }
 
@@ -127,7 +80,7 @@ pub fn try_a_refused_call() -> bool {
 fn apply(calls: &Calls, refusal: Refusal) -> Result<(), Error> {
     // No filter can read the arguments of `clone3`. If it fails, the C library makes threads by `clone`.
     let without = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    let of_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let of_clone3 = BTreeMap::from([(number(libc::SYS_clone3), Vec::new())]);
     let refused = match refusal {
         Refusal::Fails => SeccompAction::Trap,
         Refusal::IsLogged => SeccompAction::Log,
@@ -135,32 +88,55 @@ fn apply(calls: &Calls, refusal: Refusal) -> Result<(), Error> {
     for (rules, others, matched) in
         [(of_clone3, SeccompAction::Allow, without), (rules(calls)?, refused, SeccompAction::Allow)]
     {
-        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let program: BpfProgram = SeccompFilter::new(rules, others, matched, arch)?.try_into()?;
-        apply_filter_all_threads(&program)?;
+        apply_filter_all_threads(&program(rules, others, matched)?)?;
     }
     Ok(())
 }
 
-type SeccompRules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+/// seccompiler has no 32-bit ARM. The kernel passes the arguments as it does on the 64-bit one (`struct seccomp_data`),
+/// so that only the test of the machine differs.
+fn program(rules: SeccompRules, others: SeccompAction, matched: SeccompAction) -> Result<BpfProgram, Error> {
+    let machine = std::env::consts::ARCH;
+    let arch = if machine == "arm" { TargetArch::aarch64 } else { TargetArch::try_from(machine)? };
+    let mut program: BpfProgram = SeccompFilter::new(rules, others, matched, arch)?.try_into()?;
+    if machine == "arm" {
+        for instruction in program.iter_mut().filter(|instruction| instruction.k == AARCH64) {
+            instruction.k = ARM;
+        }
+    }
+    Ok(program)
+}
+
+/// The machines' names in a filter (`AUDIT_ARCH_AARCH64` and `AUDIT_ARCH_ARM` of linux/audit.h).
+const AARCH64: u32 = 0xc000_00b7;
+const ARM: u32 = 0x4000_0028;
+
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// A call's number, which has 32 bits in the C library of some machines.
+#[allow(clippy::unnecessary_cast, reason = "the type of a call's number differs between machines")]
+const fn number(call: libc::c_long) -> i64 {
+    call as i64
+}
 
 fn rules(calls: &Calls) -> Result<SeccompRules, Error> {
-    let always = [FILES, MEMORY, THREADS, TIME, SIGNALS, EVENTS, SOCKETS, OLDER];
-    let mut rules: SeccompRules = always.into_iter().flatten().map(|(_, call)| (*call, Vec::new())).collect();
+    let mut rules: SeccompRules = ALWAYS.into_iter().flatten().map(|(_, call)| (*call, Vec::new())).collect();
     let families = calls.families.iter().map(|family| u64::from(family.cast_unsigned()));
-    rules.insert(libc::SYS_socket, any_of(0, families)?);
-    rules.insert(libc::SYS_ioctl, any_of(1, REQUESTS)?);
+    rules.insert(number(libc::SYS_socket), any_of(0, families)?);
+    rules.insert(number(libc::SYS_ioctl), any_of(1, REQUESTS)?);
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA, libc::PR_CAPBSET_READ];
-    rules.insert(libc::SYS_prctl, any_of(0, names.map(|name| u64::from(name.cast_unsigned())))?);
-    rules.insert(libc::SYS_clone, vec![masked(0, THREAD, THREAD)?]);
+    rules.insert(number(libc::SYS_prctl), any_of(0, names.map(|name| u64::from(name.cast_unsigned())))?);
+    rules.insert(number(libc::SYS_clone), vec![masked(0, THREAD, THREAD)?]);
     // Only signals to this process, such as that of `abort`.
-    rules.insert(libc::SYS_tgkill, any_of(0, [u64::from(std::process::id())])?);
-    rules.insert(libc::SYS_socketpair, any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
+    rules.insert(number(libc::SYS_tgkill), any_of(0, [u64::from(std::process::id())])?);
+    rules.insert(number(libc::SYS_socketpair), any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
     // A limit may be read, but not set.
-    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(2, SeccompCmpOp::Eq, 0)?])?]);
+    rules.insert(number(libc::SYS_prlimit64), vec![SeccompRule::new(vec![is(2, SeccompCmpOp::Eq, 0)?])?]);
     // Writable memory never becomes executable. A module of the C library is mapped from its file.
-    rules.insert(libc::SYS_mmap, vec![masked(2, EXEC, 0)?, masked(2, WRITE, 0)?]);
-    rules.insert(libc::SYS_mprotect, vec![masked(2, EXEC, 0)?]);
+    for (_, call) in MMAP {
+        rules.insert(*call, vec![masked(2, EXEC, 0)?, masked(2, WRITE, 0)?]);
+    }
+    rules.insert(number(libc::SYS_mprotect), vec![masked(2, EXEC, 0)?]);
     Ok(rules)
 }
 

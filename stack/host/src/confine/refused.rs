@@ -19,6 +19,7 @@ struct SigInfo {
     signal: libc::c_int,
     error: libc::c_int,
     code: libc::c_int,
+    #[cfg(target_pointer_width = "64")]
     _room: libc::c_int,
     _at: *const libc::c_void,
     call: libc::c_int,
@@ -79,6 +80,10 @@ fn fail(context: *mut libc::c_void) {
         #[cfg(target_arch = "aarch64")]
         {
             (*context).uc_mcontext.regs[0] = i64::from(-libc::EPERM).cast_unsigned();
+        }
+        #[cfg(target_arch = "arm")]
+        {
+            (*context).uc_mcontext.arm_r0 = (-libc::EPERM).cast_unsigned();
         }
     }
 }
