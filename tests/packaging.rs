@@ -171,7 +171,7 @@ fn words_that_are_not_understood_are_refused_with_what_would_be() {
         return;
     }
     for (words, wanted) in [
-        (&["sparc"][..], "sparc: expected amd64, arm64, --out"),
+        (&["sparc"][..], "sparc: expected amd64, arm64, armhf, --out"),
         (&["--version"], "--version: expected a value"),
         (&["--version", "new"], "--version: new: expected a version of Debian's"),
         (&["--binary", "/no/such", "amd64"], "/no/such: expected a command that may be executed"),
