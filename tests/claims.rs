@@ -240,6 +240,16 @@ fn a_claim_that_states_nothing_or_is_about_nothing_is_refused_where_it_stands() 
             "`topology.hop` is the same at all points",
         ),
         ("    ratio: 1.2\n", "    ratio: -1\n", "ratio: -1 is out of range"),
+        (
+            "    ratio: 1.2\n",
+            "    ratio: 1.2\n    premise: { arm: dada, measure: acks-lost }\n",
+            "no arm is called `dada`",
+        ),
+        (
+            "    ratio: 1.2\n",
+            "    value: 900\n    premise: { arm: tcp, measure: acks-lost }\n",
+            "`premise` has no meaning beside `value`",
+        ),
     ] {
         assert!(text.contains(old));
         let scenario = Scenario::parse("fig17", &text.replacen(old, new, 1), &[]);

@@ -16,7 +16,7 @@ use super::metric;
 use super::record::Record;
 use super::statistics::{MARGIN, Paired, Summary, change, paired, summarize};
 use crate::scenario::point::Point;
-use crate::scenario::{Bound, Claim, Measure, Over, Stated};
+use crate::scenario::{Bound, Claim, Measure, Over, Premise, Stated};
 pub use readings::{Reading, Verdict, readings};
 
 /// Result of a claim.
@@ -224,7 +224,19 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
         Measure::SentAgain => metric::sum(run, |flow| flow.segments_retransmitted),
         Measure::SentNeedlessly => metric::received_again(run),
         Measure::Timeouts => metric::sum(run, |flow| flow.timeouts.map(u64::from)),
+        Measure::SegmentsLost => metric::segments_lost(run),
+        Measure::AcksLost => metric::acks_lost(run),
+        Measure::AcksLostPerSegmentLost => metric::acks_lost_per_segment_lost(run),
     }
+}
+
+/// The mean of what the claim rests on, over its points and all runs that have it.
+fn premise(claim: &Claim, records: &[&Record]) -> Option<f64> {
+    let Premise { arm, measure } = claim.premise.as_ref()?;
+    let values = Values::new(*measure, records);
+    let all: Vec<f64> =
+        values.points(&claim.at).into_iter().flat_map(|point| values.all(point, arm)).collect();
+    summarize(&all).map(|summary| summary.mean)
 }
 
 fn within(bound: Bound, (low, high): (f64, f64), number: f64) -> bool {
@@ -321,6 +333,17 @@ pub fn measured(claim: &Claim, judged: &Judged) -> String {
     let at = judged.point.as_ref().filter(|point| !point.is_empty());
     let at = at.map_or(String::new(), |point| format!(" at {}", super::findings::label(point)));
     format!("{}{unit}{ends}{at}", text(number))
+}
+
+/// The premise of the claim in words, without its value; none if it has no premise.
+pub fn rests_on(claim: &Claim) -> Option<String> {
+    claim.premise.as_ref().map(|Premise { arm, measure }| format!("{} of {arm}", measure.unit()))
+}
+
+/// The same with its value, to follow a measured number.
+pub fn resting_on(claim: &Claim, reading: &Reading) -> String {
+    let words = rests_on(claim).zip(reading.premise);
+    words.map_or(String::new(), |(on, value)| format!(" at {} {on}", plain(value)))
 }
 
 /// A value of a measure: small ones have decimals.

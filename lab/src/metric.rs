@@ -182,6 +182,27 @@ pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
     (segments > 0.0).then(|| acks / segments)
 }
 
+/// Data segments that were sent and did not arrive.
+pub(crate) fn segments_lost(run: &RunResult) -> Option<f64> {
+    lost(sum(run, |flow| flow.segments_sent), sum(run, |flow| flow.segments_arrived))
+}
+
+/// Pure ACKs that were sent and did not arrive.
+pub(crate) fn acks_lost(run: &RunResult) -> Option<f64> {
+    lost(sum(run, |flow| flow.acks_sent), sum(run, |flow| flow.acks_arrived))
+}
+
+/// Lost ACKs for each lost data segment; none where no data was lost.
+pub(crate) fn acks_lost_per_segment_lost(run: &RunResult) -> Option<f64> {
+    let (acks, segments) = (acks_lost(run)?, segments_lost(run)?);
+    (segments > 0.0).then(|| acks / segments)
+}
+
+/// A packet may arrive twice, if the ACK of its frame was lost: there is no less than nothing.
+fn lost(sent: Option<f64>, arrived: Option<f64>) -> Option<f64> {
+    Some((sent? - arrived?).max(0.0))
+}
+
 /// Segments that were retransmitted needlessly.
 pub(crate) fn received_again(run: &RunResult) -> Option<f64> {
     sum(run, |flow| flow.segments_received_again)

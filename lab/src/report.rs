@@ -8,6 +8,7 @@ mod chart;
 mod claimed;
 mod figures;
 mod page;
+mod premise;
 mod queues;
 mod series;
 mod subject;
@@ -15,6 +16,7 @@ mod tables;
 
 pub use bundle::{Bundle, ReadError};
 pub use claimed::picture as picture_of_claims;
+pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Points, Series};
 
 use super::findings::{Findings, label};

@@ -123,6 +123,9 @@ pub struct FlowRow {
     /// Data segments that arrived above a hole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_out_of_order: Option<u64>,
+    /// Segments without data that arrived at the sender, without the handshake's. Older records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks_arrived: Option<u64>,
     /// The most segments of data that left upon one packet or timer, and the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_longest: Option<u64>,
@@ -379,6 +382,7 @@ impl FlowRow {
             segments_received_again: flow.receiver.segments_received_again,
             segments_arrived: flow.receiver.segments_arrived,
             segments_out_of_order: flow.receiver.segments_out_of_order,
+            acks_arrived: flow.sender.acks_arrived,
             burst_longest: flow.bursts.map(|bursts| bursts.longest),
             burst_mean: flow.bursts.map(|bursts| bursts.segments as f64 / bursts.count as f64),
             rtt_ms: flow.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),

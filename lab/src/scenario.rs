@@ -35,7 +35,7 @@ use schema::ScenarioFile;
 pub use armed::Armed;
 pub use matrix::Cell;
 pub use nodes::Nodes;
-pub use schema::{Bound, Claim, Measure, Over, Stated};
+pub use schema::{Bound, Claim, Measure, Over, Premise, Stated};
 
 /// A scenario that was read, with the values set over it.
 #[derive(Clone, Debug)]

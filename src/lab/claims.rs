@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
 use hopwise_lab::claims::table::{self, Line, Row, Under};
-use hopwise_lab::claims::{Measured, Reading, claimed, measured, readings};
+use hopwise_lab::claims::{Measured, Reading, claimed, measured, readings, resting_on, rests_on};
 use hopwise_lab::record::{Record, Trial};
-use hopwise_lab::report::picture_of_claims;
+use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::scenario::point::{Point, plain};
 use hopwise_lab::scenario::{Claim, Scenario};
 use serde::Deserialize;
@@ -140,7 +140,9 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         let open: Vec<String> = open.keys().cloned().collect();
         for (row, claim) in rows.iter_mut().zip(&claims) {
             let readings = readings(claim, &trial.arms[0], &records, &open);
-            let line = |reading: &Reading| Line::new(reading, measured(claim, &reading.judged));
+            let line = |reading: &Reading| {
+                Line::new(reading, measured(claim, &reading.judged) + &resting_on(claim, reading))
+            };
             row.results.push(Under::new(setting.name, &readings, readings.iter().map(line).collect()));
         }
     }
@@ -192,10 +194,12 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Fa
     let failed = |error| Failure::failed("keeping the claims", format_args!("{}: {error}", folder.display()));
     fs::create_dir_all(&folder).map_err(failed)?;
     fs::write(folder.join("claims.csv"), table::csv(rows)).map_err(failed)?;
-    match picture_of_claims(rows) {
-        picture if picture.is_empty() => Ok(()),
-        picture => fs::write(folder.join("claims.svg"), picture).map_err(failed),
-    }
+    let pictures = [("claims.svg", picture_of_claims(rows)), ("premise.svg", picture_of_premises(rows))];
+    let drawn = pictures.iter().filter(|(_, picture)| !picture.is_empty());
+    drawn
+        .map(|(name, picture)| fs::write(folder.join(name), picture))
+        .collect::<io::Result<()>>()
+        .map_err(failed)
 }
 
 fn empty_row(paper: &str, title: &str, claim: &Claim) -> Row {
@@ -208,13 +212,15 @@ fn empty_row(paper: &str, title: &str, claim: &Claim) -> Row {
         ours: claim.ours,
         claimed: claimed(claim),
         stated: Some(claim.stated()),
+        premise: rests_on(claim),
         results: Vec::new(),
     }
 }
 
 fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed) -> Row {
     let Computed { claimed, measured, outcome, why } = computed;
-    let line = Line { reading: String::new(), measured, number: Measured::default(), outcome, why };
+    let number = Measured::default();
+    let line = Line { reading: String::new(), measured, number, outcome, why, premise: None };
     Row {
         paper: paper.to_owned(),
         title: title.to_owned(),
@@ -224,6 +230,7 @@ fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed)
         ours: claim.ours,
         claimed,
         stated: None,
+        premise: None,
         results: vec![Under { rules: "arithmetic", verdict: outcome.into(), lines: vec![line] }],
     }
 }

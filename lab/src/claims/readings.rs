@@ -3,7 +3,7 @@
 //! A claim is reproduced everywhere, or only under some of them, which are then named. It is contradicted only if it is
 //! contradicted under all of them: one choice of ours may not accuse a paper.
 
-use super::{Judged, Outcome, judge_among};
+use super::{Judged, Outcome, judge_among, premise};
 use crate::findings::label;
 use crate::record::Record;
 use crate::scenario::Claim;
@@ -16,6 +16,8 @@ pub struct Reading {
     pub open: Point,
     /// The claim's result.
     pub judged: Judged,
+    /// Value of what the claim rests on, if it names that.
+    pub premise: Option<f64>,
 }
 
 /// A claim under each combination of the settings at the `open` paths, in the order of the records.
@@ -39,7 +41,7 @@ pub fn readings(claim: &Claim, baseline: &str, records: &[Record], open: &[Strin
     let reading = |(open, records): (Point, Vec<&Record>)| {
         let mut judged = judge_among(claim, baseline, &records);
         judged.point = judged.point.map(|point| part(&point, false));
-        Reading { open, judged }
+        Reading { open, judged, premise: premise(claim, &records) }
     };
     all.into_iter().map(reading).collect()
 }

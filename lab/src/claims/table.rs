@@ -26,6 +26,8 @@ pub struct Row {
     pub claimed: String,
     /// The stated number; none for a paper's own arithmetic.
     pub stated: Option<Stated>,
+    /// The premise of the statement, in words.
+    pub premise: Option<String>,
     /// The results, the paper's own rules first.
     pub results: Vec<Under>,
 }
@@ -54,6 +56,8 @@ pub struct Line {
     pub outcome: Outcome,
     /// The reason for it, in words.
     pub why: String,
+    /// The value of what the statement rests on.
+    pub premise: Option<f64>,
 }
 
 impl Line {
@@ -66,6 +70,7 @@ impl Line {
             number: judged.measured,
             outcome: judged.outcome,
             why: judged.why.clone(),
+            premise: reading.premise,
         }
     }
 }
@@ -114,7 +119,7 @@ impl Under {
 /// All readings of all rows: a line for each.
 pub fn csv(rows: &[Row]) -> String {
     let mut text =
-        "paper,figure,says,ours,claimed,stated,rules,reading,measured,low,high,blocks,outcome,why\n"
+        "paper,figure,says,ours,claimed,stated,rules,reading,measured,low,high,blocks,outcome,why,premise\n"
             .to_owned();
     let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
     for row in rows {
@@ -126,7 +131,7 @@ pub fn csv(rows: &[Row]) -> String {
             let texts = [&row.paper, &row.figure, &row.says].map(|text| quoted(text));
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 texts.join(","),
                 row.ours,
                 quoted(&row.claimed),
@@ -138,7 +143,8 @@ pub fn csv(rows: &[Row]) -> String {
                 number(high),
                 line.number.blocks,
                 line.outcome,
-                quoted(&line.why)
+                quoted(&line.why),
+                number(line.premise)
             );
         }
     }

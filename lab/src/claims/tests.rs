@@ -20,6 +20,7 @@ fn claim(ratio: f64) -> Claim {
         value: None,
         tolerance: Share(50_000),
         ours: false,
+        premise: None,
         quick: false,
         note: None,
     }
@@ -147,6 +148,7 @@ fn readings_are_named_one_by_one_where_no_setting_decides_alone() {
     let reading = |a: u64, b: u64, outcome| Reading {
         open: BTreeMap::from([("a".to_owned(), a.into()), ("b".to_owned(), b.into())]),
         judged: Judged { outcome, measured: Measured::default(), point: None, why: String::new() },
+        premise: None,
     };
     let of = |met: [[bool; 2]; 2]| {
         let outcome = |is_met: bool| if is_met { Outcome::Reproduced } else { Outcome::NotReproduced };
@@ -210,6 +212,7 @@ fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
             ours,
             claimed: claimed(&claim(1.3)),
             stated: Some(Stated::Ratio(1.3)),
+            premise: None,
             results: vec![under],
         }
     };
@@ -224,4 +227,54 @@ fn the_table_has_a_line_for_each_reading_and_counts_no_claim_of_ours() {
     let picture = crate::report::picture_of_claims(&rows);
     assert_eq!(picture.matches("class=\"claimed\"").count(), 6, "{picture}");
     assert!(picture.contains("xmlns=") && picture.contains("topology.hops = 4"), "{picture}");
+}
+
+/// A claim of the arm that rests on the losses of the other one, and records of these losses: 100 segments at each
+/// point, and half as many ACKs at 4 hops, as many at 8.
+fn resting() -> (Claim, Vec<Record>) {
+    let premise = Premise { arm: "every".into(), measure: Measure::AcksLostPerSegmentLost };
+    let mut records = records([1.0, 1.3]);
+    for record in &mut records {
+        let lost = if record.point["topology.hops"] == 4 { 50 } else { 100 };
+        let flow = &mut record.result.flows[0];
+        (flow.segments_arrived, flow.acks_arrived) = (Some(900), Some(500 - lost));
+    }
+    (Claim { premise: Some(premise), ..claim(1.3) }, records)
+}
+
+#[test]
+fn a_claim_has_the_value_of_its_premise_under_each_reading() {
+    let (resting, mut records) = resting();
+    let found = readings(&resting, "every", &records, &["topology.hops".to_owned()]);
+    assert_eq!(found.iter().map(|reading| reading.premise).collect::<Vec<_>>(), [Some(0.5), Some(1.0)]);
+    assert_eq!(resting_on(&resting, &found[0]), " at 0.50 lost ACKs a lost segment of every");
+    // A run without lost data has no such ratio.
+    records.iter_mut().for_each(|record| record.result.flows[0].segments_arrived = Some(1000));
+    let found = readings(&resting, "every", &records, &[]);
+    assert_eq!((found[0].premise, resting_on(&resting, &found[0])), (None, String::new()));
+}
+
+#[test]
+fn a_claim_is_drawn_over_its_premise() {
+    let (resting, records) = resting();
+    let found = readings(&resting, "every", &records, &["topology.hops".to_owned()]);
+    let lines = found.iter().map(|reading| table::Line::new(reading, measured(&resting, &reading.judged)));
+    let row = table::Row {
+        paper: "pgy".into(),
+        title: "Fig. 1".into(),
+        figure: "Fig. 1".into(),
+        says: "an arm is faster where ACKs are lost".into(),
+        note: None,
+        ours: true,
+        claimed: claimed(&resting),
+        stated: Some(Stated::Ratio(1.3)),
+        premise: rests_on(&resting),
+        results: vec![table::Under::new("ns2", &found, lines.collect())],
+    };
+    let rests_on_nothing = table::Row { premise: None, ..row.clone() };
+    assert_eq!(crate::report::picture_of_premises(&[rests_on_nothing]), "");
+    let picture = crate::report::picture_of_premises(std::slice::from_ref(&row));
+    assert_eq!(picture.matches("<circle class=\"c0\"").count(), 2, "{picture}");
+    assert!(picture.contains("lost ACKs a lost segment of every") && picture.contains("xmlns="), "{picture}");
+    assert!(table::csv(&[row]).lines().nth(1).is_some_and(|line| line.ends_with(",0.5")), "it ends the line");
 }

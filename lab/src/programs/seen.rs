@@ -153,6 +153,8 @@ pub struct Counted {
     pub segments_arrived: Option<u64>,
     /// Data segments that came above a hole.
     pub segments_out_of_order: Option<u64>,
+    /// Segments without data that arrived after the first one, which is the handshake's.
+    pub acks_arrived: Option<u64>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
     /// The total wait of the first segments of those.
@@ -173,6 +175,7 @@ impl Default for Counted {
             segments_received_again: Some(0),
             segments_arrived: Some(0),
             segments_out_of_order: Some(0),
+            acks_arrived: Some(0),
             shadow_acks: Vec::new(),
             shadow_holds: Vec::new(),
         }
@@ -193,12 +196,14 @@ impl Counted {
             segments_received_again: None,
             segments_arrived: None,
             segments_out_of_order: None,
+            acks_arrived: None,
             ..Counted::default()
         }
     }
 
     pub(super) fn of(info: &Info) -> Counted {
         let stats = &info.stats;
+        let with_data = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
         Counted {
             segments_sent: Some(stats.segments_sent),
             segments_retransmitted: Some(stats.segments_retransmitted),
@@ -208,10 +213,9 @@ impl Counted {
             acks_sent: Some(stats.acks_sent),
             acks_repeated: Some(stats.acks_repeated),
             segments_received_again: Some(stats.segments_duplicate),
-            segments_arrived: Some(
-                stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate,
-            ),
+            segments_arrived: Some(with_data),
             segments_out_of_order: Some(stats.segments_out_of_order),
+            acks_arrived: Some(stats.segments_received.saturating_sub(with_data + 1)),
             shadow_acks: info.shadow_acks.clone(),
             shadow_holds: info.shadow_holds.clone(),
         }
@@ -227,6 +231,7 @@ impl Counted {
         sum(&mut self.segments_received_again, more.segments_received_again);
         sum(&mut self.segments_arrived, more.segments_arrived);
         sum(&mut self.segments_out_of_order, more.segments_out_of_order);
+        sum(&mut self.acks_arrived, more.acks_arrived);
         self.timeouts = self.timeouts.zip(more.timeouts).map(|(to, more)| to + more);
         self.fast_retransmits = self.fast_retransmits.zip(more.fast_retransmits).map(|(to, more)| to + more);
         let shadows = self.shadow_acks.len().max(more.shadow_acks.len());

@@ -21,7 +21,7 @@ use crate::units::{Rate, Share, Time};
 use crate::words::{Word, Words};
 use crate::world::World;
 pub(super) use arms::{ArmConfig, Arms};
-pub use claims::{Bound, Claim, Measure, Over, Stated};
+pub use claims::{Bound, Claim, Measure, Over, Premise, Stated};
 pub(super) use radio::{OrOff, RadioConfig};
 pub(super) use run::{MatrixConfig, RunConfig};
 pub(super) use traffic::{Drawn, GAPS, REQUESTS, SEGMENT_BYTES, TRANSFERS, Traffic, TrafficKind};

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use hopwise_lab::claims::table::{Row, Under};
-use hopwise_lab::report::picture_of_claims;
+use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::sim::certificate_hash;
 use hopwise_lab::version;
 
@@ -24,23 +24,35 @@ pub(super) struct Figure<'a> {
     pub(super) rows: &'a [Row],
 }
 
-/// Writes the figure's section into its paper's page, and its picture beside the page if readings are compared.
+/// A picture of a section: its name for readers, the end of its file's name, and itself.
+struct Picture {
+    says: &'static str,
+    end: &'static str,
+    svg: String,
+}
+
+/// Writes the figure's section into its paper's page, and its pictures beside the page.
 pub(super) fn write(folder: &Path, figure: &Figure<'_>, not_run: &[NotRun]) -> Result<(), Failure> {
     let failed = |error| Failure::failed("writing the pages", format_args!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
     let Figure { paper, file, rows } = figure;
     let is_swept = rows.iter().flat_map(|row| &row.results).any(|under| under.lines.len() > 1);
-    let picture = if is_swept { picture_of_claims(rows) } else { String::new() };
+    let compared = if is_swept { picture_of_claims(rows) } else { String::new() };
+    let pictures = [
+        Picture { says: "Claimed and measured, by claim and reading", end: "", svg: compared },
+        Picture { says: "Measured over what it rests on", end: "-premise", svg: picture_of_premises(rows) },
+    ];
+    let drawn: Vec<&Picture> = pictures.iter().filter(|picture| !picture.svg.is_empty()).collect();
     let path = folder.join(format!("{paper}.md"));
     let before = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         text => text.map_err(failed)?,
     };
-    let own = section(figure, !picture.is_empty());
+    let own = section(figure, &drawn);
     let not_run: Vec<&NotRun> = not_run.iter().filter(|one| one.paper == *paper).collect();
     fs::write(&path, page(paper, sections(&before, file, own), &not_run)).map_err(failed)?;
-    if !picture.is_empty() {
-        fs::write(folder.join(format!("{paper}-{file}.svg")), picture).map_err(failed)?;
+    for Picture { end, svg, .. } in drawn {
+        fs::write(folder.join(format!("{paper}-{file}{end}.svg")), svg).map_err(failed)?;
     }
     Ok(())
 }
@@ -87,7 +99,7 @@ const COLUMNS: &str = "\
 ";
 
 /// A figure's section, from its heading's text on.
-fn section(figure: &Figure<'_>, has_picture: bool) -> String {
+fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
     let Figure { paper, file, rows } = figure;
     let title = rows.first().map_or(*file, |row| row.title.as_str());
     let certificate = certificate_hash();
@@ -98,8 +110,8 @@ fn section(figure: &Figure<'_>, has_picture: bool) -> String {
         version::of_program(),
         certificate.get(..DIGITS).unwrap_or(&certificate)
     );
-    if has_picture {
-        let _ = writeln!(text, "![Claimed and measured, by claim and reading]({paper}-{file}.svg)\n");
+    for Picture { says, end, .. } in pictures {
+        let _ = writeln!(text, "![{says}]({paper}-{file}{end}.svg)\n");
     }
     text.push_str(COLUMNS);
     rows.iter().for_each(|row| lines(&mut text, row));

@@ -13,11 +13,21 @@ pub(in crate::scenario) fn claim(
     arms: &[String],
     varied: &BTreeSet<String>,
 ) -> Checked {
-    for (key, arm) in [("arm", Some(&claim.arm)), ("against", claim.against.as_ref())] {
+    let premise = claim.premise.as_ref().map(|premise| &premise.arm);
+    let named = [
+        (at.key("arm"), Some(&claim.arm)),
+        (at.key("against"), claim.against.as_ref()),
+        (at.key("premise").key("arm"), premise),
+    ];
+    for (at, arm) in &named {
         if let Some(arm) = arm.filter(|arm| !arms.contains(arm)) {
             let problem = format!("no arm is called `{arm}`");
-            return Err(document.refuse(&at.key(key), problem, &arms.join(", ")));
+            return Err(document.refuse(at, problem, &arms.join(", ")));
         }
+    }
+    if claim.premise.is_some() && claim.value.is_some() {
+        let problem = "`premise` has no meaning beside `value`";
+        return Err(document.refuse_key(&at.key("premise"), problem, "`ratio`, or no premise"));
     }
     for (key, points) in [("at", &claim.at), ("against_at", &claim.against_at)] {
         let unknown = points.keys().find(|path| !varied.contains(*path) && !document.is_set(path));

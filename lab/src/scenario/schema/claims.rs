@@ -52,6 +52,9 @@ pub struct Claim {
     /// to 2.05. Around a `value` it is a share of the value (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
+    /// Quantity on which the statement rests, such as losses that its paper takes for granted. A picture has the
+    /// measured ratio over it, with a dot for each reading and each set of rules (default: none).
+    pub premise: Option<Premise>,
     /// The statement is ours, and no paper's: the table has it apart, and counts it nowhere (default false).
     #[serde(default)]
     pub ours: bool,
@@ -60,6 +63,16 @@ pub struct Claim {
     pub quick: bool,
     /// Note for readers of the table of claims (default: none).
     pub note: Option<String>,
+}
+
+/// Quantity of one arm on which a claim rests.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Premise {
+    /// Arm that has the quantity.
+    pub arm: String,
+    /// Quantity that is meant.
+    pub measure: Measure,
 }
 
 /// Number that a claim states.
@@ -104,6 +117,13 @@ pub enum Measure {
     SentNeedlessly,
     /// Number of retransmission timeouts.
     Timeouts,
+    /// Number of data segments that did not arrive. Those under way at the end of the run count, of which a flow with
+    /// an earlier `stop` has none.
+    SegmentsLost,
+    /// Number of pure ACKs that did not arrive before their flow ended, of flows with data in one direction.
+    AcksLost,
+    /// ACKs that did not arrive, per data segment that did not arrive.
+    AcksLostPerSegmentLost,
 }
 
 impl Measure {
@@ -111,8 +131,11 @@ impl Measure {
     pub fn unit(self) -> &'static str {
         match self {
             Measure::Goodput => "kbit/s",
-            Measure::Segments | Measure::SentAgain | Measure::SentNeedlessly => "segments",
-            Measure::Acks => "ACKs",
+            Measure::Segments | Measure::SentAgain | Measure::SentNeedlessly | Measure::SegmentsLost => {
+                "segments"
+            }
+            Measure::Acks | Measure::AcksLost => "ACKs",
+            Measure::AcksLostPerSegmentLost => "lost ACKs a lost segment",
             Measure::AcksPerSegment => "ACKs a segment",
             Measure::Timeouts => "timeouts",
         }

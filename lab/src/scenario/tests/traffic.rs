@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::{CHAIN, Scenario, refused};
+use crate::metric;
 use crate::result::RunResult;
 use crate::sim::{Results, Simulation, TrafficPlan};
 
@@ -68,7 +69,7 @@ fn round_trips_are_those_of_the_path_and_count_after_the_warm_up() {
     assert!(0.1 <= median_s && median_s <= p95_s && p95_s <= completed.longest_s, "{completed:?}");
     let (late, _) = trips(&["run.warmup=15s"]);
     assert!(late.count < whole.count / 3, "{late:?} of {whole:?}");
-    let metric = |name: &str| (crate::metric::named(name).expect("its name").of)(&run);
+    let metric = |name: &str| (metric::named(name).expect("its name").of)(&run);
     assert_eq!(metric("completion_median_s"), Some(median_s));
     let both = run.flows.iter().filter_map(|flow| Some(flow.round_trips?.median_ms)).sum::<f64>() / 2.0;
     assert_eq!(metric("rtt_median_ms"), Some(both), "the mean of both ways");
@@ -80,7 +81,7 @@ fn a_flow_without_a_tcp_that_measures_has_no_round_trips() {
     assert_eq!(run.flows[0].round_trips, None);
     let value = serde_json::to_value(&run).expect("JSON");
     assert!(value["flows"][0].get("round_trips").is_none(), "{value}");
-    assert_eq!((crate::metric::named("rtt_p99_ms").expect("its name").of)(&run), None);
+    assert_eq!((metric::named("rtt_p99_ms").expect("its name").of)(&run), None);
 }
 
 #[test]
@@ -297,6 +298,22 @@ fn a_peer_that_never_asks_stands_in_the_result_whether_its_data_ends_or_not() {
         assert_eq!(lacks("[newreno]"), ["rate-request"], "{traffic}");
         assert_eq!(lacks("[newreno, \"ask-rate:4\"]"), [""; 0], "{traffic}");
     }
+}
+
+/// The peer's FIN comes without data as well. Each packet is lost for which an interface queue of two has no room.
+#[test]
+fn packets_of_a_flow_that_has_ended_have_arrived_or_are_lost() {
+    let run = |traffic: &str, more: &[&str]| result_with(traffic, more);
+    let lost = |run: &RunResult| {
+        [metric::segments_lost(run), metric::acks_lost(run)].map(|lost| lost.expect("it is counted"))
+    };
+    let whole = run("{ from: first, to: last, kind: bulk, bytes: 100kB }", &["tcp.recv_buffer=4KiB"]);
+    let flow = &whole.flows[0];
+    assert_eq!((flow.segments_arrived, flow.acks_sent, flow.acks_arrived), (Some(100), Some(100), Some(101)));
+    assert_eq!(lost(&whole), [0.0, 0.0]);
+    let cut = run("{ from: first, to: last, kind: bulk, stop: 18s }", &["radio.queue_packets=2"]);
+    let ([segments, acks], dropped) = (lost(&cut), cut.air.queue_drops.expect("it is counted") as f64);
+    assert!(segments > 0.0 && segments + acks >= dropped, "{segments} {acks} {dropped}");
 }
 
 /// The arm's agents fill the gaps of a rule. Shadows may also observe an arm as a whole.
