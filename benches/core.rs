@@ -1,5 +1,6 @@
 //! The cost of the core. Bulk transfer and small messages run beside smoltcp's TCP on the same harness. Further rows
-//! open and close connections, and hold 100,000 connections in one endpoint. `scripts/bench core` runs it.
+//! open and close connections, and hold 100,000 connections in one endpoint. `scripts/bench core` runs it, and
+//! `scripts/bench core --counts` counts instructions instead of measuring time.
 //!
 //! Both ends of every connection live in this process and one thread, and packets pass between them without a copy.
 //! Rows that compare run both stacks in turn, several times, and give the medians.
@@ -8,6 +9,8 @@
 mod bulk;
 #[path = "core/clock.rs"]
 mod clock;
+#[path = "core/counts.rs"]
+mod counts;
 #[path = "core/crowd.rs"]
 mod crowd;
 #[path = "core/floor.rs"]
@@ -38,5 +41,10 @@ const GROUPS: [Group<Row>; 4] = [
 ];
 
 fn main() {
-    println!("{}", row::object("core", &groups::run(&GROUPS)));
+    if counts::works() {
+        return;
+    }
+    let is_counted = std::env::args().any(|word| word == counts::OPTION);
+    let rows = if is_counted { counts::rows() } else { groups::run(&GROUPS) };
+    println!("{}", row::object("core", &rows));
 }

@@ -53,7 +53,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.push(beside_smoltcp("bulk, bundles against segments", (bundles, plain)));
     for (name, trace) in [("bulk, trace drained", Trace::Drained), ("bulk, no trace", Trace::Off)] {
         let mut pair = ours(plain, trace);
-        rows.push(Row::alone(name, UNIT, median_of(|| cost_ns(transfer(&mut pair, HandOver::Each)))));
+        rows.push(Row::alone(name, UNIT, median_of(|| cost_ns(transfer(&mut pair, HandOver::Each, SEGMENTS)))));
     }
     rows.push(Row::alone("bulk, copies and sums alone", UNIT, median_of(floor::copies_and_sums)));
     rows
@@ -77,7 +77,10 @@ fn beside_smoltcp(name: &str, cases: (Case, Case)) -> Row {
 /// Segments a second.
 fn measured(cases: (Case, Case)) -> (f64, f64) {
     let (mut ours, mut theirs) = (ours(cases.0, Trace::Kept), theirs(cases.1));
-    in_turn(|| transfer(&mut ours, cases.0.hand_over), || transfer(&mut theirs, cases.1.hand_over))
+    in_turn(
+        || transfer(&mut ours, cases.0.hand_over, SEGMENTS),
+        || transfer(&mut theirs, cases.1.hand_over, SEGMENTS),
+    )
 }
 
 fn cost_ns(segments_per_s: f64) -> f64 {
@@ -99,11 +102,11 @@ fn opened<P: Pair>(mut pair: P) -> P {
 }
 
 /// One run on a connection that stays; returns full segments a second.
-pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
+pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver, segments: u64) -> f64 {
     let (chunk, mut sink) = (vec![7; CHUNK_BYTES], vec![0; BUFFER_BYTES]);
     let before = pair.full_segments();
-    let rate = rate(SEGMENTS, || {
-        let mut to_write = SEGMENTS as usize * SEGMENT_BYTES;
+    let rate = rate(segments, || {
+        let mut to_write = segments as usize * SEGMENT_BYTES;
         let mut to_read = to_write;
         while to_read > 0 {
             pair.wait_us(TURN_US);
@@ -114,8 +117,8 @@ pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
             };
         }
     });
-    let segments = pair.full_segments() - before;
-    assert!(segments.abs_diff(SEGMENTS) <= SEGMENTS / 30, "{segments} segments are not {SEGMENTS} full ones");
+    let passed = pair.full_segments() - before;
+    assert!(passed.abs_diff(segments) <= segments / 30, "{passed} segments are not {segments} full ones");
     rate
 }
 

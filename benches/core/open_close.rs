@@ -13,13 +13,17 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut ours = Ours::new(Settings::default());
     // smoltcp opens one socket again and again, and has its buffers already.
     let mut theirs = Theirs::new(Sums::On, Acks::Delayed, Packets::Segments);
-    let (ours, theirs) = in_turn(|| open_and_close(&mut ours), || open_and_close(&mut theirs));
+    let (ours, theirs) = in_turn(
+        || open_and_close(&mut ours, CONNECTIONS),
+        || open_and_close(&mut theirs, CONNECTIONS),
+    );
     vec![Row::beside("open and close", "connections/s", Better::More, ours, (SMOLTCP, theirs))]
 }
 
-fn open_and_close(pair: &mut impl Pair) -> f64 {
-    rate(CONNECTIONS, || {
-        for _ in 0..CONNECTIONS {
+/// Returns connections a second.
+pub(crate) fn open_and_close(pair: &mut impl Pair, connections: u64) -> f64 {
+    rate(connections, || {
+        for _ in 0..connections {
             pair.open();
             pair.close();
         }

@@ -18,14 +18,15 @@ pub(crate) fn rows() -> Vec<Row> {
     }
     settle(&mut ours);
     settle(&mut theirs);
-    let (ours, theirs) = in_turn(|| play(&mut ours), || play(&mut theirs));
+    let (ours, theirs) = in_turn(|| play(&mut ours, MESSAGES), || play(&mut theirs, MESSAGES));
     vec![Row::beside("ping-pong", "round trips/s", Better::More, ours, (SMOLTCP, theirs))]
 }
 
-fn play(pair: &mut impl Pair) -> f64 {
+/// Returns round trips a second.
+pub(crate) fn play(pair: &mut impl Pair, messages: u64) -> f64 {
     let mut message = [7; MESSAGE_BYTES];
-    rate(MESSAGES, || {
-        for _ in 0..MESSAGES {
+    rate(messages, || {
+        for _ in 0..messages {
             for end in [End::A, End::B] {
                 pair.wait_us(5);
                 assert_eq!(pair.write(end, &message), MESSAGE_BYTES, "one message always fits");
