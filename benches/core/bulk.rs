@@ -53,7 +53,11 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.push(beside_smoltcp("bulk, bundles against segments", (bundles, plain)));
     for (name, trace) in [("bulk, trace drained", Trace::Drained), ("bulk, no trace", Trace::Off)] {
         let mut pair = ours(plain, trace);
-        rows.push(Row::alone(name, UNIT, median_of(|| cost_ns(transfer(&mut pair, HandOver::Each, SEGMENTS)))));
+        rows.push(Row::alone(
+            name,
+            UNIT,
+            median_of(|| cost_ns(transfer(&mut pair, HandOver::Each, SEGMENTS))),
+        ));
     }
     rows.push(Row::alone("bulk, copies and sums alone", UNIT, median_of(floor::copies_and_sums)));
     rows

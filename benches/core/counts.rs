@@ -21,22 +21,19 @@ pub(crate) const OPTION: &str = "--counts";
 /// Asks it to do the work of one case, as `--work CASE STACK TIMES`.
 const WORK: &str = "--work";
 
+/// So many that no run ends with a wait for a delayed ACK, whose turns would count as work.
 const CASES: [(&str, &str, u64, Work); 7] = [
-    ("bulk", "segment", 4000, Work::Bulk(PLAIN)),
-    ("bulk, no checksums", "segment", 4000, Work::Bulk(Case { sums: Sums::Off, ..PLAIN })),
-    ("bulk, an ACK each", "segment", 4000, Work::Bulk(Case { acks: Acks::Immediate, ..PLAIN })),
-    ("bulk, window by window", "segment", 4000, Work::Bulk(Case { hand_over: HandOver::Window, ..PLAIN })),
-    ("bulk, in bundles", "segment", 4000, Work::Bulk(Case { packets: Packets::Bundles, ..PLAIN })),
+    ("bulk", "segment", 8000, Work::Bulk(PLAIN)),
+    ("bulk, no checksums", "segment", 8000, Work::Bulk(Case { sums: Sums::Off, ..PLAIN })),
+    ("bulk, an ACK each", "segment", 8000, Work::Bulk(Case { acks: Acks::Immediate, ..PLAIN })),
+    ("bulk, window by window", "segment", 8000, Work::Bulk(Case { hand_over: HandOver::Window, ..PLAIN })),
+    ("bulk, in bundles", "segment", 8000, Work::Bulk(Case { packets: Packets::Bundles, ..PLAIN })),
     ("ping-pong", "round trip", 2000, Work::PingPong),
     ("open and close", "connection", 1000, Work::OpenAndClose),
 ];
 
-const PLAIN: Case = Case {
-    sums: Sums::On,
-    acks: Acks::Delayed,
-    packets: Packets::Segments,
-    hand_over: HandOver::Each,
-};
+const PLAIN: Case =
+    Case { sums: Sums::On, acks: Acks::Delayed, packets: Packets::Segments, hand_over: HandOver::Each };
 
 /// The caches of the model, as size, ways and bytes a line. Valgrind would take this machine's.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];

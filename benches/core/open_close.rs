@@ -13,10 +13,8 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut ours = Ours::new(Settings::default());
     // smoltcp opens one socket again and again, and has its buffers already.
     let mut theirs = Theirs::new(Sums::On, Acks::Delayed, Packets::Segments);
-    let (ours, theirs) = in_turn(
-        || open_and_close(&mut ours, CONNECTIONS),
-        || open_and_close(&mut theirs, CONNECTIONS),
-    );
+    let (ours, theirs) =
+        in_turn(|| open_and_close(&mut ours, CONNECTIONS), || open_and_close(&mut theirs, CONNECTIONS));
     vec![Row::beside("open and close", "connections/s", Better::More, ours, (SMOLTCP, theirs))]
 }
 

@@ -6,7 +6,7 @@ use super::{DefaultValue, Param, Profile, Setting, Value};
 ///
 /// Invariant 1: the parser and the agent's constructor use the same table. A name or a type that the table lacks is
 /// thus an error in the agent. A test constructs every registered agent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Args {
     params: &'static [Param],
     profile: Profile,

@@ -299,9 +299,12 @@ impl Window {
 
     fn is_idle(&self, now: Instant, flight_bytes: u64, view: &SendView<'_>) -> bool {
         let Some(last_sent) = self.last_sent else { return false };
-        self.settings.validate == Switch::On
-            && flight_bytes == 0
-            && now.since(last_sent) > expected_rto(&view.path.rtt)
+        if self.settings.validate == Switch::Off || flight_bytes > 0 {
+            return false;
+        }
+        // An RTO is computed only after a silence that any RTO is longer than.
+        let silence = now.since(last_sent);
+        silence > LEAST_RTO && silence > expected_rto(&view.path.rtt)
     }
 
     fn initial(&self, mss: u64) -> u64 {

@@ -16,6 +16,9 @@ use crate::sender::train::SharedPath;
 pub(crate) struct AgentSpec<R> {
     agent: &'static Descriptor,
     given: Vec<Option<Value>>,
+    /// The values in force under each profile: they are looked up once, and not for each connection.
+    modern: Args,
+    ns2: Args,
     role: R,
 }
 
@@ -37,7 +40,10 @@ impl<R: Role> AgentSpec<R> {
         given: Vec<Option<Value>>,
         inner: Option<AgentSpec<R>>,
     ) -> Option<AgentSpec<R>> {
-        R::of(agent.make, inner).map(|role| AgentSpec { agent, given, role })
+        let role = R::of(agent.make, inner)?;
+        let [modern, ns2] =
+            [Profile::Modern, Profile::Ns2].map(|profile| Args::resolve(agent.params, &given, profile));
+        Some(AgentSpec { agent, given, modern, ns2, role })
     }
 
     /// The same agent at another place, if it can fill that one.
@@ -59,8 +65,11 @@ impl<R: Role> AgentSpec<R> {
         all
     }
 
-    fn args(&self, profile: Profile) -> Args {
-        Args::resolve(self.agent.params, &self.given, profile)
+    fn args(&self, profile: Profile) -> &Args {
+        match profile {
+            Profile::Modern => &self.modern,
+            Profile::Ns2 => &self.ns2,
+        }
     }
 
     /// The given parameters that print: those that differ from their default, or whose default depends on the profile.
@@ -77,8 +86,8 @@ impl AgentSpec<Receiver> {
     pub(super) fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
         let args = self.args(profile);
         match &self.role {
-            Receiver::Alone(make) => make(&args),
-            Receiver::Around(make, inner) => make(&args, inner.make(profile)),
+            Receiver::Alone(make) => make(args),
+            Receiver::Around(make, inner) => make(args, inner.make(profile)),
         }
     }
 }
@@ -87,21 +96,21 @@ impl AgentSpec<First> {
     pub(super) fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
         let args = self.args(profile);
         match self.role {
-            First::Alone(make) => Owner::Alone(make(&args)),
-            First::Member(make) => Owner::Member(make(&args, shared())),
+            First::Alone(make) => Owner::Alone(make(args)),
+            First::Member(make) => Owner::Member(make(args, shared())),
         }
     }
 }
 
 impl AgentSpec<Narrower> {
     pub(super) fn make(&self, profile: Profile) -> Box<dyn SenderAgent> {
-        (self.role.0)(&self.args(profile))
+        (self.role.0)(self.args(profile))
     }
 }
 
 impl AgentSpec<AtBaseStation> {
     pub(super) fn make(&self, profile: Profile) -> Serves {
-        (self.role.0)(&self.args(profile))
+        (self.role.0)(self.args(profile))
     }
 }
 

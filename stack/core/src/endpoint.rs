@@ -333,11 +333,10 @@ impl Machine for Endpoint {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let connections = self.timers.peek().map(|(at, _)| at);
-        [connections, self.ensembles.next_deadline(), self.fragments.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let connections = self.timers.peek().map_or(Instant::FAR, |(at, _)| at);
+        let turns = self.ensembles.next_deadline().unwrap_or(Instant::FAR);
+        let fragments = self.fragments.next_deadline().unwrap_or(Instant::FAR);
+        Some(connections.min(turns).min(fragments)).filter(|at| *at != Instant::FAR)
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {

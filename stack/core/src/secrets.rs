@@ -9,6 +9,7 @@ use std::fmt;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
+use arrayvec::ArrayVec;
 use siphasher::sip::SipHasher24;
 
 pub(crate) use cookie::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
@@ -88,23 +89,28 @@ impl fmt::Debug for Secrets {
 }
 
 fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &[u8]) -> u64 {
+    // Each piece that is written alone costs as much as the hash of a whole flow.
+    let mut bytes = ArrayVec::<u8, { 36 + MOST_MORE }>::new();
+    for end in [local, remote] {
+        bytes.extend(octets(end.ip()));
+        bytes.extend(end.port().to_be_bytes());
+    }
+    bytes.extend(more.iter().copied());
     let mut hasher = *keyed;
-    write_ip(&mut hasher, local.ip());
-    hasher.write(&local.port().to_be_bytes());
-    write_ip(&mut hasher, remote.ip());
-    hasher.write(&remote.port().to_be_bytes());
-    hasher.write(more);
+    hasher.write(&bytes);
     hasher.finish()
 }
 
+/// The most bytes that are hashed behind a flow: those of a cookie.
+const MOST_MORE: usize = 13;
+
 /// Always 16 octets, so that different flows give different bytes. A mapped IPv6 address never gets here, since
 /// [`is_valid_source`](crate::ip::is_valid_source) refuses it.
-fn write_ip(hasher: &mut SipHasher24, address: IpAddr) {
-    let octets = match address {
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
         IpAddr::V6(v6) => v6.octets(),
-    };
-    hasher.write(&octets);
+    }
 }
 
 #[cfg(test)]

@@ -100,8 +100,14 @@ impl fmt::Display for Instant {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// The duration in nanoseconds, at most 584 years. [`Duration::as_nanos`] computes in 128 bits, which no machine has.
+pub(crate) const fn nanos(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
+/// The duration in whole microseconds, at most 71 minutes.
+pub(crate) fn micros_u32(duration: Duration) -> u32 {
+    u32::try_from(nanos(duration) / 1_000).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod signals;
 mod urges;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acks::Feedback;
 pub use close_reason::CloseReason;
@@ -100,7 +101,7 @@ pub struct Options {
     /// A change starts its timer anew; None stops it.
     pub keep_alive: Option<KeepAlive>,
     /// As [`TcpConfig::user_timeout`]. It also counts for data that already waits.
-    pub user_timeout: std::time::Duration,
+    pub user_timeout: Duration,
     /// For all packets from now on; TTL in IPv4.
     pub hop_limit: u8,
     /// The six bits of RFC 2474, for all packets from now on.
@@ -167,6 +168,21 @@ impl Connection {
     #[inline]
     pub(crate) fn options(&self) -> Options {
         self.changed_options.as_deref().map_or_else(|| Options::from_config(&self.config), |changed| *changed)
+    }
+
+    /// [`options`](Connection::options) copies all of them. These two are read with each segment.
+    #[inline]
+    fn keep_alive(&self) -> Option<KeepAlive> {
+        let changed = self.changed_options.as_deref();
+        changed.map_or_else(
+            || self.config.keep_alive.map(KeepAlive::with_time_between),
+            |changed| changed.keep_alive,
+        )
+    }
+
+    #[inline]
+    fn user_timeout(&self) -> Duration {
+        self.changed_options.as_deref().map_or(self.config.user_timeout, |changed| changed.user_timeout)
     }
 
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {

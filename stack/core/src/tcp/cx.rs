@@ -30,6 +30,7 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Cx<'_> {
+    #[inline(always)]
     pub(crate) fn trace(&mut self, kind: TraceKind) {
         self.ring.push(self.now, self.conn, self.packet, kind);
     }

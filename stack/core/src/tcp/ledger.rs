@@ -113,13 +113,50 @@ impl AckLedger {
         count: u32,
         facts: &Facts<'_>,
     ) -> Option<Seq> {
-        self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
+        if cx.logs_decisions() {
+            self.log_call(cx, What::Arrived { heard: *heard, segments: as_u16(count as usize) }, facts);
+        }
         let [gap, gap_in_order] =
             [self.last_arrival, self.last_in_order].map(|last| share_of_gap(cx.now, last, count));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         if let Some(stretch) = heard.part_of {
             self.waiting.join(cx, stretch);
         }
+        let whole = Arrival {
+            now: cx.now,
+            class: heard.class,
+            bytes: heard.bytes,
+            gap,
+            gap_in_order,
+            push: heard.push,
+            ce: heard.ce,
+            ack_request: heard.ack_request.and_then(|asked| asked.with_behind(0)),
+            rtt: heard.rtt,
+        };
+        let decided = if count == 1 {
+            self.on_segment(cx, &whole, heard.part_of, facts);
+            (self.live.owed.segments == 0).then_some(facts.rcv_nxt)
+        } else {
+            self.on_segments(cx, heard, count, &whole, facts)
+        };
+        self.last_arrival = Moment::at(cx.now);
+        if advances {
+            self.last_in_order = Moment::at(cx.now);
+        }
+        self.file_deadline();
+        decided
+    }
+
+    /// The same for the segments of a read, one by one.
+    fn on_segments(
+        &mut self,
+        cx: &mut Cx<'_>,
+        heard: &Heard,
+        count: u32,
+        whole: &Arrival,
+        facts: &Facts<'_>,
+    ) -> Option<Seq> {
+        let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         let (mut to_come, mut decided) = (heard.bytes, None);
         for nth in 0..count {
             let is_last = nth + 1 == count;
@@ -134,26 +171,17 @@ impl AckLedger {
             };
             let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, last_decided, ts_recent, ..*facts };
             let arrival = Arrival {
-                now: cx.now,
-                class: heard.class,
                 bytes,
-                gap,
-                gap_in_order,
                 push: heard.push && is_last,
-                ce: heard.ce,
                 ack_request: heard.ack_request.and_then(|asked| asked.with_behind(count - 1 - nth)),
                 rtt: heard.rtt.filter(|_| nth == 0),
+                ..*whole
             };
             self.on_segment(cx, &arrival, heard.part_of, &facts);
-            if self.owed().segments == 0 {
+            if self.live.owed.segments == 0 {
                 decided = Some(facts.rcv_nxt);
             }
         }
-        self.last_arrival = Moment::at(cx.now);
-        if advances {
-            self.last_in_order = Moment::at(cx.now);
-        }
-        self.file_deadline();
         decided
     }
 
@@ -262,6 +290,9 @@ impl AckLedger {
 
     /// [`ride`](AckLedger::ride) without the log.
     fn take_along(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+        if !self.is_waiting() {
+            return self.settle_what_is_owed(cx, facts);
+        }
         let waiting = self.waiting.take_newest_in_order();
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
         Some(match waiting {
@@ -275,7 +306,7 @@ impl AckLedger {
 
     /// Settles all ACKs through a segment that leaves now. Returns the ACK that the live agent still owed.
     fn settle_what_is_owed(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
-        if self.states().all(|state| state.owed.segments == 0) {
+        if !self.is_anyone_owing() {
             return None;
         }
         for state in self.shadows.iter_mut().filter(|state| state.owed.segments > 0) {
@@ -324,7 +355,7 @@ impl AckLedger {
 
     /// Returns whether a leaving segment takes an ACK along, or settles one that a shadow owes.
     pub(crate) fn is_owing(&self) -> bool {
-        self.is_waiting() || self.states().any(|state| state.owed.segments > 0)
+        self.is_waiting() || self.is_anyone_owing()
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -375,8 +406,9 @@ impl AckLedger {
         self.live.agent.gauges(sink);
     }
 
-    fn states(&self) -> impl Iterator<Item = &AgentState> {
-        std::iter::once(&self.live).chain(&self.shadows)
+    #[inline]
+    fn is_anyone_owing(&self) -> bool {
+        self.live.owed.segments > 0 || self.shadows.iter().any(|state| state.owed.segments > 0)
     }
 }
 

@@ -121,8 +121,8 @@ impl Progress {
 
     fn end_round(&mut self, now: Instant, delivered: u64) {
         let bytes = low_u32(delivered).wrapping_sub(self.round_from);
-        let elapsed_us = now.since(self.round_began).as_micros().max(1);
-        let rate = u128::from(bytes) * 1_000_000 / elapsed_us / 16;
+        let elapsed_us = (now.0.saturating_sub(self.round_began.0) / 1_000).max(1);
+        let rate = u64::from(bytes) * 1_000_000 / elapsed_us / 16;
         let rate = u32::try_from(rate).unwrap_or(u32::MAX);
         if !self.round_lacked_data || rate > self.rate_16_bytes_per_s {
             self.rate_16_bytes_per_s = rate;

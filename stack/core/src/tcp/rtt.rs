@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::Instant;
 use crate::agent::Rtt;
+use crate::time::{micros_u32, nanos};
 
 /// After a lost SYN the first data waits at least this long (RFC 6298 §5.7).
 const AFTER_SYN_TIMEOUT_NS: u64 = 3_000_000_000;
@@ -91,9 +92,9 @@ impl RttEstimator {
             min_ns: u64::MAX,
             base_ns: nanos(bounds.initial),
             clock,
-            floor_us: micros(bounds.min.max(shortest)).max(1),
+            floor_us: micros_u32(bounds.min.max(shortest)).max(1),
             // A timer without length would run out at the same instant for ever.
-            ceiling_us: micros(bounds.max).max(1),
+            ceiling_us: micros_u32(bounds.max).max(1),
             factor: 1,
             backoff: 0,
             known: Known::Nothing,
@@ -205,10 +206,19 @@ impl RttEstimator {
         self.doubled(0)
     }
 
+    /// The instant at which an RTO that begins now runs out.
+    pub(crate) fn expiry(&self, now: Instant) -> Instant {
+        Instant(now.0.saturating_add(self.doubled_ns(self.backoff)))
+    }
+
     fn doubled(&self, times: u8) -> Duration {
+        Duration::from_nanos(self.doubled_ns(times))
+    }
+
+    fn doubled_ns(&self, times: u8) -> u64 {
         let floored = self.base_ns.max(u64::from(self.floor_us) * 1_000);
         let scaled = floored.saturating_mul(u64::from(self.factor)).saturating_mul(1 << times);
-        Duration::from_nanos(scaled).min(self.ceiling())
+        scaled.min(u64::from(self.ceiling_us) * 1_000)
     }
 
     fn ceiling(&self) -> Duration {
@@ -262,16 +272,8 @@ fn towards(from: u64, to: u64, shift: u32) -> u64 {
     if to >= from { from + ((to - from) >> shift) } else { from - ((from - to) >> shift) }
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn short_nanos(duration: Duration) -> u32 {
-    u32::try_from(duration.as_nanos()).unwrap_or(u32::MAX)
-}
-
-fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+    u32::try_from(nanos(duration)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -69,37 +69,47 @@ pub(super) struct Feedback<'a> {
 
 impl Feedback<'_> {
     pub(super) fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
-        let before = self.loss.before();
-        let advanced = segment.ack.bytes_since(self.sending.una());
-        let (delivered, dsack) = self.loss.take_report(segment, self.space());
-        self.stats.dsacks += u32::from(dsack.is_some());
-        if advanced > 0 {
+        // In its place from the start: it is too large to be moved at each step.
+        let mut news = AckNews {
+            advanced: segment.ack.bytes_since(self.sending.una()),
+            delivered: Delivered::default(),
+            before: self.loss.before(),
+            is_dup: false,
+            says_only_ack: segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN),
+            dsack: None,
+            ece: false,
+            echo: None,
+            dup_count: None,
+            rtt: None,
+        };
+        news.dsack = self.loss.take_report(segment, self.space(), &mut news.delivered);
+        self.stats.dsacks += u32::from(news.dsack.is_some());
+        if news.advanced > 0 {
             self.advance_una(cx, segment.ack);
         }
-        let says_only_ack = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
-        let is_repeat = segment.ack == self.sending.una() && says_only_ack && window == WindowNews::Same;
-        let is_dup = advanced == 0
+        let is_repeat = segment.ack == self.sending.una() && news.says_only_ack && window == WindowNews::Same;
+        news.is_dup = news.advanced == 0
             && !self.loss.board().is_empty()
-            && if self.opening.agreed().sack { delivered.sacked.bytes > 0 } else { is_repeat };
+            && if self.opening.agreed().sack { news.delivered.sacked.bytes > 0 } else { is_repeat };
         let arrived = self.loss.arrived(self.stats.bytes_acked);
         self.progress.on_acked(cx.now, self.sending.una(), self.sending.nxt(), arrived);
-        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
-        let dup_count = match segment.options.hopwise {
+        news.echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
+        news.dup_count = match segment.options.hopwise {
             Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_dup_count() => notes.dup_count,
             _ => None,
         };
-        let age = echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
+        let age = news.echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
         let is_one_timed = self.opening.uses_one_timed(self.config);
-        let rtt = self.loss.take_samples(cx, &delivered, (segment.ack, age), is_one_timed, self.path);
+        news.rtt = self.loss.take_samples(cx, &news.delivered, (segment.ack, age), is_one_timed, self.path);
         if self.mtu.on_acked(self.sending.una()) {
             self.sending.set_mss(self.opening.full_payload(self.mtu, self.config));
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         // On a SYN, ECE announces a capability and no mark (RFC 3168 §6.1.1).
-        let ece = self.opening.sends_ect()
+        news.ece = self.opening.sends_ect()
             && segment.flags.contains(Flags::ECE)
             && !segment.flags.contains(Flags::SYN);
-        AckNews { advanced, delivered, before, is_dup, says_only_ack, dsack, ece, echo, dup_count, rtt }
+        news
     }
 
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {
@@ -169,8 +179,4 @@ impl Feedback<'_> {
             self.loss.arm_tail_probe(cx.now, self.space().uses_rack, self.path, self.timers);
         }
     }
-}
-
-pub(super) fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }

@@ -31,7 +31,12 @@ impl Connection {
         let allowance = if is_at_rest { Allowance::UNLIMITED } else { self.allowance(cx.now) };
         let allowed = (!is_at_rest).then_some(&allowance);
         let ledger = self.receiving.ledger();
-        let Some(plan) = self.ladder().next_segment(cx.now, allowed, link, ledger) else {
+        let plan = if self.has_nothing_to_send() {
+            None
+        } else {
+            self.ladder().next_segment(cx.now, allowed, link, ledger)
+        };
+        let Some(plan) = plan else {
             self.settle(cx, allowed);
             return Left::Nothing;
         };
@@ -61,8 +66,10 @@ impl Connection {
 
     #[inline]
     fn writer(&mut self) -> Writer<'_> {
+        let changed = self.changed_options.as_deref();
         Writer {
-            options: self.options(),
+            hop_limit: changed.map_or(self.config.hop_limit, |changed| changed.hop_limit),
+            dscp: changed.map_or(self.config.dscp, |changed| changed.dscp),
             is_reply: self.state == StateName::SynReceived,
             receiving: &mut self.receiving,
             urges: &mut self.urges,
@@ -88,6 +95,14 @@ impl Connection {
             self.settle_at_rest(now);
         }
         is_silent
+    }
+
+    /// Returns whether no rung of the ladder has a reason to send: the usual state after a segment has left.
+    fn has_nothing_to_send(&self) -> bool {
+        self.sending.has_sent_all()
+            && self.loss.board().lost().segments == 0
+            && !self.receiving.ledger().is_waiting()
+            && !self.urges.any()
     }
 
     /// Returns whether nothing of ours is in flight or waits to be sent.

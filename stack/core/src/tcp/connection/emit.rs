@@ -4,9 +4,9 @@ use super::egress::{LinkHelp, SegmentPlan, What};
 use super::loss::Loss;
 use super::opening::{Opening, Wishes};
 use super::receiving::{Around, Receiving};
+use super::send_view;
 use super::sending::Sending;
 use super::urges::Urges;
-use super::{Options, send_view};
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote, Path};
 use crate::narrow::as_u16;
 use crate::tcp::config::TcpConfig;
@@ -30,7 +30,8 @@ pub(super) struct Writer<'a> {
     pub(super) mtu: &'a MtuSearch,
     pub(super) path: &'a Path,
     pub(super) config: &'a TcpConfig,
-    pub(super) options: Options,
+    pub(super) hop_limit: u8,
+    pub(super) dscp: u8,
     /// True if a SYN would be a SYN-ACK.
     pub(super) is_reply: bool,
 }
@@ -199,14 +200,14 @@ impl Writer<'_> {
             src: self.opening.ends().local.ip(),
             dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
-            hop_limit: self.options.hop_limit,
+            hop_limit: self.hop_limit,
             // Only new data may be marked as ECN-capable (RFC 3168 §6.1.4, 6.1.5).
             ecn: if plan.is_all_new(self.sending) && self.opening.sends_ect() {
                 Ecn::Ect0
             } else {
                 Ecn::NotEct
             },
-            dscp: self.options.dscp,
+            dscp: self.dscp,
             dont_fragment: plan.forbids_cutting(self.opening, self.mtu),
             id,
             source_route: self.opening.source_route(),

@@ -98,7 +98,7 @@ impl Connection {
 
     /// The peer lives: keep-alives start again.
     pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
-        let Some(keep_alive) = self.options().keep_alive else { return };
+        let Some(keep_alive) = self.keep_alive() else { return };
         self.urges.forget_keep_alives();
         if self.state == StateName::Established || self.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);
@@ -394,7 +394,9 @@ impl Connection {
     fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
         let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
         let rtt = self.opening.echoed_rtt(now, echo);
-        self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+        if let Some(rtt) = rtt {
+            self.path.rtt.min = Some(self.path.rtt.min.map_or(rtt, |min| min.min(rtt)));
+        }
         rtt.filter(|_| self.loss.board().is_empty())
     }
 

@@ -175,21 +175,21 @@ impl Loss {
         }
     }
 
-    /// Takes an ACK's number and SACK blocks. Returns the newly delivered segments and the D-SACK's range (RFC 2883
-    /// §4). `space` is the state before the ACK.
+    /// Takes an ACK's number and SACK blocks, and adds the newly delivered segments. Returns the D-SACK's range (RFC
+    /// 2883 §4). `space` is the state before the ACK.
     pub(super) fn take_report(
         &mut self,
         segment: &TcpView<'_>,
         space: Space,
-    ) -> (Delivered, Option<(Seq, Seq)>) {
-        let mut delivered = Delivered::default();
+        delivered: &mut Delivered,
+    ) -> Option<(Seq, Seq)> {
         let highest_sacked = self.highest_sacked;
         self.recovery.on_ack_of(space.una);
-        let dsack = if space.has_sack { self.take_sacks(segment, space, &mut delivered) } else { None };
+        let dsack = if space.has_sack { self.take_sacks(segment, space, delivered) } else { None };
         if segment.ack.bytes_since(space.una) > 0 {
-            self.board.ack(segment.ack, highest_sacked, &mut delivered);
+            self.board.ack(segment.ack, highest_sacked, delivered);
         }
-        (delivered, dsack)
+        dsack
     }
 
     /// Marks the ranges of SACK blocks. Returns the first block if it is a D-SACK.
@@ -343,16 +343,16 @@ impl Loss {
             timers.disarm(Timer::TailProbe);
             return;
         }
-        let mut wait = path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
+        let mut wait = path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| srtt + srtt);
         if self.board.flight().segments <= 1 {
             wait += MAX_ACK_DELAY;
         }
-        let rto_at = timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rtt.rto());
+        let rto_at = timers.deadline(Timer::Retransmit).unwrap_or_else(|| self.rtt.expiry(now));
         timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
     }
 
     pub(super) fn arm_retransmit(&self, now: Instant, timers: &mut Timers) {
-        timers.arm(Timer::Retransmit, now + self.rtt.rto());
+        timers.arm(Timer::Retransmit, self.rtt.expiry(now));
     }
 
     /// The bytes of our payload that the peer is known to have.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::acks::{AckNews, micros};
+use super::acks::AckNews;
 use super::ends::End;
 use super::receiving::Around;
 use super::sending::Sending;
@@ -16,6 +16,7 @@ use crate::agent::{LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::{Timer, Timers};
+use crate::time::micros_u32;
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
 use crate::{Instant, LinkFacts, Moment, Seq};
@@ -73,7 +74,7 @@ impl Connection {
             StateName::SynSent | StateName::SynReceived => {
                 self.stats.timeouts += 1;
                 let nth = self.loss.count_timeout();
-                cx.trace(TraceKind::Timeout { nth, rto_us: micros(self.rto()) });
+                cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(self.rto()) });
                 self.note_struggle(nth);
                 self.loss.back_off_syn();
                 self.urges.set_syn(true);
@@ -90,7 +91,7 @@ impl Connection {
         let rto = self.rto();
         let nth = self.loss.count_timeout();
         self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros_u32(rto) });
         self.note_struggle(nth);
         self.suspect_mtu(cx, nth);
         let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
@@ -143,7 +144,7 @@ impl Connection {
     }
 
     fn on_keep_alive_timer(&mut self, cx: &mut Cx<'_>) {
-        let Some(keep_alive) = self.options().keep_alive else { return };
+        let Some(keep_alive) = self.keep_alive() else { return };
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
             return;
         }
@@ -183,7 +184,7 @@ impl Connection {
 
     /// The time to wait for an acknowledgment before giving up; for a SYN at least three minutes (MUST-23).
     pub(super) fn patience(&self) -> Duration {
-        if self.state.is_synchronized() { self.options().user_timeout } else { self.config.syn_timeout }
+        if self.state.is_synchronized() { self.user_timeout() } else { self.config.syn_timeout }
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
@@ -337,7 +338,7 @@ impl Connection {
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
             self.timers.disarm(timer);
         }
-        self.urges.set_probe_every(micros(probe_every.max(SHORTEST_PROBE)));
+        self.urges.set_probe_every(micros_u32(probe_every.max(SHORTEST_PROBE)));
         self.timers.arm(Timer::Frozen, cx.now + self.urges.probe_every());
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Facts;
 use crate::agent::{AckDecided, AckNote, AckRule, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent};
 use crate::tcp::cx::Cx;
+use crate::time::nanos;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment};
 
@@ -60,10 +61,6 @@ impl Tally {
         self.at_once += u64::from(owed.last_ack.get() == Some(now));
         self.behind_ns = 0;
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl AgentState {

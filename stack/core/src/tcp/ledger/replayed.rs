@@ -13,7 +13,7 @@ impl AckLedger {
 
     /// The counts of the live agent, then of the shadows.
     pub(crate) fn all_tallies(&self) -> impl Iterator<Item = Tally> + '_ {
-        self.states().filter_map(|state| state.tally.as_deref().copied())
+        std::iter::once(&self.live).chain(&self.shadows).filter_map(|state| state.tally.as_deref().copied())
     }
 
     /// Repeats a call.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::Loss;
 use crate::agent::{Path, Rtt};
-use crate::tcp::connection::acks::micros;
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::Phase;
 use crate::tcp::scoreboard::Delivered;
+use crate::time::micros_u32;
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
@@ -68,12 +68,12 @@ impl Loss {
         path: &mut Path,
     ) {
         self.rtt.on_sample(cx.now, sample);
-        let min = [of_path, path.rtt.min, Some(sample)].into_iter().flatten().min();
+        let min = Some(path.rtt.min.unwrap_or(sample).min(of_path.unwrap_or(sample)).min(sample));
         path.rtt = Rtt { min, latest: of_path.or(Some(sample)), ..self.rtt.as_path_rtt() };
         cx.trace(TraceKind::Rtt {
-            sample_us: micros(sample),
-            srtt_us: micros(self.rtt.smoothed().unwrap_or_default()),
-            rto_us: micros(self.rtt.rto()),
+            sample_us: micros_u32(sample),
+            srtt_us: micros_u32(self.rtt.smoothed().unwrap_or_default()),
+            rto_us: micros_u32(self.rtt.rto()),
         });
     }
 
