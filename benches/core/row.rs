@@ -63,6 +63,9 @@ impl Row {
     fn printed(self) -> Row {
         let Row { name, unit, ours, peer, .. } = &self;
         match peer {
+            Some((peer, theirs, ratio)) if !ratio.is_finite() => {
+                eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}");
+            }
             Some((peer, theirs, ratio)) => {
                 eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.2}");
             }
@@ -105,8 +108,11 @@ pub(crate) fn object(bench: &str, rows: &[Row]) -> String {
         write!(out, "{comma}{{\"name\":\"{name}\",\"unit\":\"{unit}\",\"ours\":{ours:.1}")
             .expect("a String grows");
         if let Some((peer, theirs, ratio)) = peer {
-            write!(out, ",\"peer\":\"{peer}\",\"theirs\":{theirs:.1},\"ratio\":{ratio:.3}")
-                .expect("a String grows");
+            write!(out, ",\"peer\":\"{peer}\",\"theirs\":{theirs:.1}").expect("a String grows");
+            // A count of zero has no ratio, nor has JSON a word for it.
+            if ratio.is_finite() {
+                write!(out, ",\"ratio\":{ratio:.3}").expect("a String grows");
+            }
         }
         if let Some((goal, met)) = row.judged() {
             write!(out, ",\"goal\":{goal},\"met\":\"{met}\"").expect("a String grows");

@@ -476,7 +476,7 @@ impl Connection {
         self.loss.arm_retransmit(now, &mut self.timers);
     }
 
-    fn rto(&self) -> std::time::Duration {
+    fn rto(&self) -> Duration {
         self.loss.rtt().rto()
     }
 
@@ -485,7 +485,7 @@ impl Connection {
     }
 
     /// The newest round trip and its number modulo 256.
-    pub(crate) fn newest_rtt(&self) -> Option<(std::time::Duration, u8)> {
+    pub(crate) fn newest_rtt(&self) -> Option<(Duration, u8)> {
         self.loss.rtt().newest()
     }
 }
