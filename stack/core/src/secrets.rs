@@ -9,7 +9,6 @@ use std::fmt;
 use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 
-use arrayvec::ArrayVec;
 use siphasher::sip::SipHasher24;
 
 pub(crate) use cookie::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
@@ -90,14 +89,15 @@ impl fmt::Debug for Secrets {
 
 fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &[u8]) -> u64 {
     // Each piece that is written alone costs as much as the hash of a whole flow.
-    let mut bytes = ArrayVec::<u8, { 36 + MOST_MORE }>::new();
-    for end in [local, remote] {
-        bytes.extend(octets(end.ip()));
-        bytes.extend(end.port().to_be_bytes());
-    }
-    bytes.extend(more.iter().copied());
+    let mut bytes = [0; 36 + MOST_MORE];
+    bytes[..16].copy_from_slice(&octets(local.ip()));
+    bytes[16..18].copy_from_slice(&local.port().to_be_bytes());
+    bytes[18..34].copy_from_slice(&octets(remote.ip()));
+    bytes[34..36].copy_from_slice(&remote.port().to_be_bytes());
+    let len = 36 + more.len();
+    bytes[36..len].copy_from_slice(more);
     let mut hasher = *keyed;
-    hasher.write(&bytes);
+    hasher.write(&bytes[..len]);
     hasher.finish()
 }
 

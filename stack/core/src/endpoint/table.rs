@@ -85,15 +85,16 @@ impl Table {
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
         let entry = Box::new(make(generation));
-        let flow = entry.conn.flow();
-        assert!(self.slot_of(&flow).is_none(), "a flow has one connection");
+        let hash = self.hasher.hash_one(entry.conn.flow());
+        let is_it = |slot: &u32| self.get(*slot).is_some_and(|other| other.conn.ends() == entry.conn.ends());
+        assert!(self.by_flow.find(hash, is_it).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
         let Table { slots, by_flow, hasher, .. } = self;
         let rehash = |slot: &u32| match &slots[*slot as usize] {
             Slot::Used(entry) => hasher.hash_one(entry.conn.flow()),
             Slot::Free { .. } => unreachable!("only used slots stand in the table"),
         };
-        by_flow.insert_unique(rehash(&slot), slot, rehash);
+        by_flow.insert_unique(hash, slot, rehash);
         slot
     }
 

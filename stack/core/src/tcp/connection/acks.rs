@@ -68,9 +68,10 @@ pub(super) struct Feedback<'a> {
 }
 
 impl Feedback<'_> {
-    pub(super) fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
-        // In its place from the start: it is too large to be moved at each step.
-        let mut news = AckNews {
+    /// The news before the ACK is digested.
+    #[inline]
+    pub(super) fn news(&self, segment: &TcpView<'_>) -> AckNews {
+        AckNews {
             advanced: segment.ack.bytes_since(self.sending.una()),
             delivered: Delivered::default(),
             before: self.loss.before(),
@@ -81,7 +82,17 @@ impl Feedback<'_> {
             echo: None,
             dup_count: None,
             rtt: None,
-        };
+        }
+    }
+
+    /// Digests an ACK in the place of its [`news`](Feedback::news), which is too large to be moved at each step.
+    pub(super) fn digest(
+        &mut self,
+        cx: &mut Cx<'_>,
+        segment: &TcpView<'_>,
+        window: WindowNews,
+        news: &mut AckNews,
+    ) {
         news.dsack = self.loss.take_report(segment, self.space(), &mut news.delivered);
         self.stats.dsacks += u32::from(news.dsack.is_some());
         if news.advanced > 0 {
@@ -109,7 +120,6 @@ impl Feedback<'_> {
         news.ece = self.opening.sends_ect()
             && segment.flags.contains(Flags::ECE)
             && !segment.flags.contains(Flags::SYN);
-        news
     }
 
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {

@@ -71,6 +71,7 @@ impl Connection {
         Disposition::Done
     }
 
+    #[cold]
     fn conclude(&mut self, cx: &mut Cx<'_>, step: Step) -> Disposition {
         match step {
             Step::Next => Disposition::Done,
@@ -111,7 +112,9 @@ impl Connection {
     /// First: is the segment in the window, and not an old duplicate?
     fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        if let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment)) {
+        if segment.flags.contains(Flags::SYN)
+            && let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment))
+        {
             return step;
         }
         if let Some(step) = self.check_paws(cx, arrived) {
@@ -120,6 +123,13 @@ impl Connection {
         if self.receiving.is_acceptable(segment) {
             return Step::Next;
         }
+        self.refuse_seq(cx, arrived)
+    }
+
+    /// The segment lies outside of the window.
+    #[cold]
+    fn refuse_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
         if segment.flags.contains(Flags::RST) {
             return Step::Drop(DropReason::OutOfWindow);
         }
@@ -135,6 +145,7 @@ impl Connection {
     }
 
     /// In SYN-RECEIVED the peer's SYN may come again, as may its half of a simultaneous open.
+    #[cold]
     fn check_repeated_syn(&mut self, segment: &TcpView<'_>) -> Option<Step> {
         let is_again = self.state == StateName::SynReceived
             && segment.flags.contains(Flags::SYN)
@@ -153,6 +164,7 @@ impl Connection {
 
     /// TIME-WAIT gives way to a SYN that cannot be an old duplicate. Its number usually lies far from the window (RFC
     /// 6191, RFC 9293 SHLD-4).
+    #[cold]
     fn check_successor(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
         let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
         if self.state != StateName::TimeWait
@@ -190,6 +202,11 @@ impl Connection {
         if !segment.flags.contains(Flags::RST) {
             return Step::Next;
         }
+        self.take_rst(cx, segment)
+    }
+
+    #[cold]
+    fn take_rst(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Step {
         if segment.seq != self.receiving.nxt() {
             return Step::Answer(DropReason::RstNotExact, Answer::Limited);
         }
@@ -229,8 +246,7 @@ impl Connection {
         }
         if self.state == StateName::SynReceived {
             if !(self.sending.una() < segment.ack && segment.ack <= self.sending.nxt()) {
-                cx.dropped(DropReason::AckOfUnsent);
-                return Step::End(Disposition::Refuse);
+                return refuse_ack(cx);
             }
             self.establish(cx, segment);
         }
@@ -262,6 +278,12 @@ impl Connection {
     }
 }
 
+#[cold]
+fn refuse_ack(cx: &mut Cx<'_>) -> Step {
+    cx.dropped(DropReason::AckOfUnsent);
+    Step::End(Disposition::Refuse)
+}
+
 /// The ACK; [`acks`](super::acks) digests it.
 impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
@@ -277,7 +299,9 @@ impl Connection {
         if self.has_no_news(segment) {
             return Step::Next;
         }
-        let news = self.feedback().digest(cx, segment, window);
+        let mut feedback = self.feedback();
+        let mut news = feedback.news(segment);
+        feedback.digest(cx, segment, window, &mut news);
         if news.advanced > 0 {
             self.tell_of_room();
         }
@@ -336,6 +360,11 @@ impl Connection {
         if !is_fin_acked {
             return Step::Next;
         }
+        self.end_on_acked_fin(cx)
+    }
+
+    #[cold]
+    fn end_on_acked_fin(&mut self, cx: &mut Cx<'_>) -> Step {
         match self.state {
             StateName::FinWait1 => {
                 self.enter(cx, StateName::FinWait2);
@@ -417,6 +446,11 @@ impl Connection {
             self.receiving.answer_early_fin(cx, arrived.segment, around);
             return Step::Next;
         }
+        self.take_next_fin(cx)
+    }
+
+    #[cold]
+    fn take_next_fin(&mut self, cx: &mut Cx<'_>) -> Step {
         self.receiving.take_fin();
         self.events.peer_closed = true;
         self.events.readable = true;

@@ -45,7 +45,8 @@ impl Ladder<'_> {
         link: &LinkHelp,
         ledger: &AckLedger,
     ) -> Option<SegmentPlan> {
-        if let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
+        let is_urged = self.urges.any();
+        if is_urged && let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
             return Some(plan);
         }
         if !self.state.is_synchronized() {
@@ -63,10 +64,13 @@ impl Ladder<'_> {
         if data.is_some() {
             return data;
         }
-        let request = self.plan_fin().or_else(|| self.plan_probe()).or_else(|| self.plan_keep_alive());
+        let request = self
+            .plan_fin()
+            .or_else(|| if is_urged { self.plan_probe().or_else(|| self.plan_keep_alive()) } else { None });
         request.or_else(|| ledger.is_waiting().then(|| self.plan_ack()))
     }
 
+    #[cold]
     fn plan_reset(&self) -> Option<SegmentPlan> {
         self.urges.is_reset_due().then(|| SegmentPlan {
             what: What::Reset,
@@ -77,6 +81,7 @@ impl Ladder<'_> {
         })
     }
 
+    #[cold]
     fn plan_syn(&self) -> Option<SegmentPlan> {
         if !self.urges.is_syn_due() || !self.state.is_opening() {
             return None;
@@ -128,6 +133,7 @@ impl Ladder<'_> {
         above
     }
 
+    #[cold]
     fn plan_again(&self, index: usize, kind: SentKind) -> SegmentPlan {
         let segment = self.loss.board().get(index);
         let len = segment.payload_len().min(self.sending.mss());
@@ -231,6 +237,11 @@ impl Ladder<'_> {
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
         let size = self.mtu.wanted_probe()?;
+        self.plan_mtu_probe_of(size, unsent, allowed)
+    }
+
+    #[cold]
+    fn plan_mtu_probe_of(&self, size: u16, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
         let len = self.opening.payload_of(size).min(u32::from(self.config.segment_bytes));
         let may_leave = len > self.sending.mss()
             && unsent >= len
@@ -259,6 +270,7 @@ impl Ladder<'_> {
             && self.state.may_send_data()
     }
 
+    #[cold]
     fn plan_probe(&self) -> Option<SegmentPlan> {
         if self.urges.is_tail_probe_due() && !self.loss.board().is_empty() && !self.is_frozen() {
             let index = self.loss.board().len() - 1;
@@ -290,6 +302,7 @@ impl Ladder<'_> {
     }
 
     /// One number below the expected one, without data: a live peer must answer (SHLD-12).
+    #[cold]
     fn plan_keep_alive(&self) -> Option<SegmentPlan> {
         self.urges.is_keep_alive_due().then(|| SegmentPlan {
             what: What::KeepAlive,

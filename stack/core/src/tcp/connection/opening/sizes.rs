@@ -82,6 +82,9 @@ impl Opening {
     /// The most that our own option takes, padded to whole words.
     fn notes_len(&self) -> u32 {
         let agreed = &self.agreed;
+        if !agreed.tells_anything() {
+            return 0;
+        }
         let fields = 2 * u32::from(agreed.tell_cwnd() && !agreed.tell_in_window())
             + u32::from(agreed.tell_dup_count())
             + u32::from(agreed.tell_ack_after());
