@@ -21,7 +21,8 @@ pub(crate) const OPTION: &str = "--counts";
 /// Asks it to do the work of one case, as `--work CASE STACK TIMES`.
 const WORK: &str = "--work";
 
-/// So many that no run ends with a wait for a delayed ACK, whose turns would count as work.
+/// The cases, each with its number of units. A run must not end with a wait for a delayed ACK, whose turns would count
+/// as work.
 const CASES: [(&str, &str, u64, Work); 7] = [
     ("bulk", "segment", 8000, Work::Bulk(PLAIN)),
     ("bulk, no checksums", "segment", 8000, Work::Bulk(Case { sums: Sums::Off, ..PLAIN })),

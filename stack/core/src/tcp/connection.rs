@@ -170,21 +170,6 @@ impl Connection {
         self.changed_options.as_deref().map_or_else(|| Options::from_config(&self.config), |changed| *changed)
     }
 
-    /// [`options`](Connection::options) copies all of them. These two are read with each segment.
-    #[inline]
-    fn keep_alive(&self) -> Option<KeepAlive> {
-        let changed = self.changed_options.as_deref();
-        changed.map_or_else(
-            || self.config.keep_alive.map(KeepAlive::with_time_between),
-            |changed| changed.keep_alive,
-        )
-    }
-
-    #[inline]
-    fn user_timeout(&self) -> Duration {
-        self.changed_options.as_deref().map_or(self.config.user_timeout, |changed| changed.user_timeout)
-    }
-
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.closed
     }

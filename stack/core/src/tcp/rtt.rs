@@ -488,8 +488,8 @@ mod tests {
                 RttMode::Modern { granularity: Duration::ZERO }
             };
             let mut estimator = RttEstimator::new(mode, RtoBounds { min, max, initial });
-            let top = Duration::from_micros(micros(max).into());
-            let bottom = Duration::from_micros(micros(min).into()).min(top);
+            let top = Duration::from_micros(micros_u32(max).into());
+            let bottom = Duration::from_micros(micros_u32(min).into()).min(top);
             for (now, rtt, among, timeout) in steps {
                 if timeout {
                     estimator.on_timeout();

@@ -178,6 +178,21 @@ impl Connection {
         self.receiving.forget_data();
     }
 
+    /// [`options`](Connection::options) copies all of them. These two are read with each segment.
+    #[inline]
+    pub(super) fn keep_alive(&self) -> Option<KeepAlive> {
+        let changed = self.changed_options.as_deref();
+        changed.map_or_else(
+            || self.config.keep_alive.map(KeepAlive::with_time_between),
+            |changed| changed.keep_alive,
+        )
+    }
+
+    #[inline]
+    pub(super) fn user_timeout(&self) -> Duration {
+        self.changed_options.as_deref().map_or(self.config.user_timeout, |changed| changed.user_timeout)
+    }
+
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {
         let keep_alive = options.keep_alive.map(KeepAlive::with_time_between);
         let options = Options { keep_alive, ..options };

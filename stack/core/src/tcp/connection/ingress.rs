@@ -96,15 +96,6 @@ impl Connection {
         }
         self.force_ack(cx, AckKind::Duplicate, Why::plain(AckRule::Forced));
     }
-
-    /// The peer lives: keep-alives start again.
-    pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
-        let Some(keep_alive) = self.keep_alive() else { return };
-        self.urges.forget_keep_alives();
-        if self.state == StateName::Established || self.state == StateName::CloseWait {
-            self.arm_keep_alive(cx.now, keep_alive.idle);
-        }
-    }
 }
 
 /// The checks, with the hardening of RFC 5961 and PAWS (RFC 7323 §5).

@@ -143,6 +143,15 @@ impl Connection {
         self.timers.arm(Timer::Persist, now + wait);
     }
 
+    /// The peer lives: keep-alives start again.
+    pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
+        let Some(keep_alive) = self.keep_alive() else { return };
+        self.urges.forget_keep_alives();
+        if self.state == StateName::Established || self.state == StateName::CloseWait {
+            self.arm_keep_alive(cx.now, keep_alive.idle);
+        }
+    }
+
     fn on_keep_alive_timer(&mut self, cx: &mut Cx<'_>) {
         let Some(keep_alive) = self.keep_alive() else { return };
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
