@@ -125,6 +125,18 @@ impl Ruleset {
         found
     }
 
+    /// Rules that give packets another hop limit (TTL), of nft or of iptables-nft.
+    pub fn setting_hop_limits(&self) -> Vec<String> {
+        let is_it = |rule: &String| {
+            ["ttl set ", "hoplimit set ", "\"TTL\"", "\"HL\""].iter().any(|words| rule.contains(words))
+        };
+        let of = |chain: &Chain| {
+            let rules = chain.rules.iter().filter(|rule| is_it(rule));
+            rules.map(|rule| format!("{} {}: {rule}", chain.table, chain.name)).collect::<Vec<_>>()
+        };
+        self.chains.iter().filter(|chain| !chain.is_ours()).flat_map(of).collect()
+    }
+
     /// Chains that drop what the router itself sends, unless a rule says otherwise.
     pub fn silencing(&self) -> Vec<String> {
         let is_it = |chain: &&Chain| {

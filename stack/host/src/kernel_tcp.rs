@@ -76,6 +76,10 @@ pub struct KernelInfo {
     pub retransmissions: u32,
     /// All segments.
     pub segments: Option<u32>,
+    /// All segments that came.
+    pub segments_received: Option<u32>,
+    /// Segments that came with data.
+    pub data_segments_received: Option<u32>,
     /// Retransmission timeouts (Linux 6.7).
     pub timeouts: Option<u32>,
 }
@@ -98,6 +102,8 @@ impl KernelInfo {
             retransmissions: word(100)?,
             bytes_acked: long(120),
             segments: word(136),
+            segments_received: word(140),
+            data_segments_received: word(152),
             data_segments: word(156),
             timeouts: half(240).map(u32::from),
         })
@@ -126,6 +132,9 @@ mod tests {
             info.segments > Some(3) && info.retransmissions == 0 && info.rtt > Duration::ZERO,
             "{info:?}"
         );
+        let other = KernelInfo::of(receiver.as_fd()).expect("it is TCP");
+        assert_eq!(other.data_segments_received, Some(3));
+        assert!(other.segments_received >= Some(3) && info.data_segments_received == Some(0), "{other:?}");
         assert_eq!(info.bytes_acked.map(|bytes| bytes >= 200), Some(true), "{info:?}");
     }
 

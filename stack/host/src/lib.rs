@@ -70,7 +70,7 @@ pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay, check_filter};
 pub use poller::{Interest, Poller, wait_for, wait_to_read};
-pub use raw::{Raw, RawConfig};
+pub use raw::{Raw, RawConfig, holders};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};

@@ -12,6 +12,7 @@ mod guard;
 pub(crate) mod ndp;
 mod neighbours;
 mod own_mac;
+mod probe;
 mod resolution;
 pub(crate) mod socket;
 pub(crate) mod tag;
@@ -43,6 +44,8 @@ use neighbours::{Found, Neighbours};
 use own_mac::OwnMac;
 use socket::{PacketSocket, Taken};
 use tag::Tag;
+
+pub use probe::holders;
 
 /// An Ethernet device, and our addresses there.
 #[derive(Clone, Debug, PartialEq, Eq)]

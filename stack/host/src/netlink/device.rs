@@ -105,6 +105,12 @@ pub(crate) fn set_mtu(index: u32, mtu: u32) -> Result<(), Refused> {
     tell(message.attribute(LINK_MTU, &mtu.to_ne_bytes()))
 }
 
+/// The addresses of a device by its name, with their subnets.
+pub fn addresses_of(device: &str) -> io::Result<Vec<Prefix>> {
+    let index = super::index_of(device).map_err(io::Error::other)?;
+    Ok(addresses(index)?.into_iter().map(|own| own.prefix).collect())
+}
+
 /// The addresses of a device, in the kernel's order.
 pub(crate) fn addresses(index: u32) -> io::Result<Vec<OwnAddress>> {
     let mut found = Vec::new();

@@ -44,13 +44,35 @@ fn message(family: u16, command: u8, index: u32) -> Message {
     message.nest(HEADER, |header| header.attribute(HEADER_DEVICE, &index.to_ne_bytes()))
 }
 
+/// The kernel's names of offloads by which a device computes the checksums of what it sends.
+const CHECKSUMS: [&str; 3] = ["tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6"];
+
+/// The offloads of a device that join or cut segments (GRO, LRO, TSO, GSO), by the kernel's names. They are on, and can
+/// be turned off.
+pub fn joining_offloads(device: &str) -> io::Result<Vec<String>> {
+    offloads_on(super::index_of(device).map_err(io::Error::other)?)
+}
+
+/// Returns whether a device computes checksums of what it sends: captured before, a packet has none.
+pub fn computes_checksums(device: &str) -> io::Result<bool> {
+    let index = super::index_of(device).map_err(io::Error::other)?;
+    let mut found = false;
+    each_answer(index, |body| {
+        let all = body.get(GENERIC_HEADER..).unwrap_or_default();
+        found |= bits(all, ACTIVE).iter().any(|name| CHECKSUMS.contains(&name.as_str()));
+    })?;
+    Ok(found)
+}
+
 /// The offloads of [`OFFLOADS`] that are on and can be turned off.
 pub(crate) fn offloads_on(index: u32) -> io::Result<Vec<String>> {
     let mut on = Vec::new();
-    ask(open(Some(GENERIC))?, message(ethtool()?, GET, index), |heard| {
-        on.extend(changeable(heard.body));
-    })?;
+    each_answer(index, |body| on.extend(changeable(body)))?;
     Ok(on)
+}
+
+fn each_answer(index: u32, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
+    ask(open(Some(GENERIC))?, message(ethtool()?, GET, index), |heard| sink(heard.body))
 }
 
 fn changeable(body: &[u8]) -> Vec<String> {

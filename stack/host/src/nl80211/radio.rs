@@ -2,6 +2,7 @@
 //!
 //! The messages are few, and no crate for nl80211 that is kept well joins an ad hoc network or an 802.11s mesh.
 
+mod scan;
 pub(super) mod wire;
 
 use std::io;
@@ -15,6 +16,7 @@ use super::kernel::{INTERFACE, family_named};
 use crate::netlink::ask::{Refused, ask, open_for_words, request};
 use crate::netlink::message::{DUMP, GENERIC_HEADER, Heard, Message, attribute};
 
+pub use scan::HeardNetwork;
 pub use wire::{Abilities, Cell, Channel, Frequency, Kind, RadioState, Rates};
 
 /// The kernel changes its regulatory domain some time after it was asked.
@@ -111,6 +113,17 @@ impl Radio {
     pub fn set_power_save(&self, index: u32, is_on: bool) -> Result<(), Refused> {
         let state = u32::from(is_on).to_ne_bytes();
         self.tell(self.message(wire::SET_POWER_SAVE, index).attribute(wire::POWER_SAVE, &state))
+    }
+
+    /// The networks that the interface has heard lately, its own included. No scan begins: a radio hears the beacons of
+    /// its channel at any time.
+    pub fn networks(&self, index: u32) -> io::Result<Vec<HeardNetwork>> {
+        let mut found = Vec::new();
+        let question = Message::new(self.family, DUMP, 0).fixed(&[scan::GET_SCAN, 0, 0, 0]);
+        ask(&self.socket, question.attribute(INTERFACE, &index.to_ne_bytes()), |heard| {
+            found.extend(scan::network(heard.body));
+        })?;
+        Ok(found)
     }
 
     /// The country of the regulatory domain, such as `DE`; `00` is the world.
