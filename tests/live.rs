@@ -23,6 +23,8 @@ mod control;
 mod crowd;
 #[path = "live/defaults.rs"]
 mod defaults;
+#[path = "live/doctor.rs"]
+mod doctor;
 #[path = "live/endings.rs"]
 mod endings;
 #[path = "live/field.rs"]

@@ -31,22 +31,33 @@ impl Asking {
 
     /// A report of each host, in their order.
     pub(crate) async fn round(&self) -> Reports {
+        let said = self.each(status).await;
+        Reports { hosts: self.hosts.iter().zip(said).map(|(host, said)| report(host, said)).collect() }
+    }
+
+    /// Runs `hopwise` with these words on each host, and returns what each printed, in their order.
+    pub(crate) async fn each(&self, words: impl Fn(&Host) -> Vec<String>) -> Vec<Result<Said, Unreached>> {
         let permits = Arc::new(Semaphore::new(MOST_AT_ONCE));
         let mut asking = JoinSet::new();
-        for nth in 0..self.hosts.len() {
+        for (nth, host) in self.hosts.iter().enumerate() {
             let (hosts, connections) = (Arc::clone(&self.hosts), Arc::clone(&self.connections));
-            let permits = Arc::clone(&permits);
+            let (permits, words) = (Arc::clone(&permits), words(host));
             asking.spawn(async move {
                 let _permit = permits.acquire().await;
-                (nth, ask(&hosts[nth], &connections).await)
+                (nth, said(&hosts[nth], &connections, &words).await)
             });
         }
-        let mut all = vec![HostReport::default(); self.hosts.len()];
+        let mut all = Vec::new();
         while let Some(joined) = asking.join_next().await {
-            let (nth, report) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
-            all[nth] = report;
+            all.push(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())));
         }
-        Reports { hosts: all }
+        all.sort_unstable_by_key(|(nth, _)| *nth);
+        all.into_iter().map(|(_, said)| said).collect()
+    }
+
+    /// Runs `hopwise` with these words on the host with that number.
+    pub(crate) async fn one(&self, nth: usize, words: &[String]) -> Result<Said, Unreached> {
+        said(&self.hosts[nth], &self.connections, words).await
     }
 
     /// The names of the hosts, in their order.
@@ -67,8 +78,8 @@ impl Asking {
             let sink = sink.clone();
             let asking = async move {
                 loop {
-                    let report = ask(&hosts[nth], &connections).await;
-                    sink(nth, report);
+                    let said = said(&hosts[nth], &connections, &status(&hosts[nth])).await;
+                    sink(nth, report(&hosts[nth], said));
                     tokio::time::sleep(every).await;
                 }
             };
@@ -85,17 +96,34 @@ impl Asking {
     }
 }
 
-async fn ask(host: &Host, connections: &Connections) -> HostReport {
-    let mut arguments: Vec<_> = ["mesh", "status", "--json"].map(str::to_owned).into();
-    for socket in &host.control {
-        arguments.extend(["--control".to_owned(), socket.to_string_lossy().into_owned()]);
-    }
+/// The words that a host printed, between two times of this machine's day, in seconds since 1970.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) text: Vec<u8>,
+    pub(crate) asked_s: f64,
+    pub(crate) heard_s: f64,
+}
+
+async fn said(host: &Host, connections: &Connections, words: &[String]) -> Result<Said, Unreached> {
     let asked = Clock::wall();
-    let said = connections.run(host, &arguments).await;
-    let heard = Clock::wall();
-    match said.and_then(|said| read(&said)) {
+    let text = connections.run(host, words).await?;
+    Ok(Said { text, asked_s: asked.as_secs_f64(), heard_s: Clock::wall().as_secs_f64() })
+}
+
+/// The words that ask for a report.
+fn status(host: &Host) -> Vec<String> {
+    let mut words: Vec<_> = ["mesh", "status", "--json"].map(str::to_owned).into();
+    for socket in &host.control {
+        words.extend(["--control".to_owned(), socket.to_string_lossy().into_owned()]);
+    }
+    words
+}
+
+fn report(host: &Host, said: Result<Said, Unreached>) -> HostReport {
+    let times = said.as_ref().map(|said| (said.asked_s, said.heard_s)).unwrap_or_default();
+    match said.and_then(|said| read(&said.text)) {
         Ok(report) => {
-            let between = |told| ClockReport::between(asked.as_secs_f64(), told, heard.as_secs_f64());
+            let between = |told| ClockReport::between(times.0, told, times.1);
             // This machine has one clock.
             let clock = report.told_at_s.filter(|_| host.ssh.is_some()).map(between);
             HostReport { host: host.name.clone(), clock, ..report }

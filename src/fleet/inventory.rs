@@ -36,6 +36,11 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// The hosts of a file with one of these names or in one of these groups.
+    pub(crate) fn of(inventory: &Path, limit: &[String]) -> Chosen {
+        Chosen { inventory: Some(inventory.to_owned()), limit: limit.to_vec() }
+    }
+
     /// The hosts that are meant; `None` without an inventory.
     pub(crate) fn hosts(&self) -> Result<Option<Vec<Host>>, Failure> {
         let Some(path) = &self.inventory else { return Ok(None) };

@@ -1,168 +1,136 @@
-//! `hopwise doctor`: the obstacles for a node on this machine, and their remedies.
+//! `hopwise doctor`: the faults of a machine or of a fleet, and their remedies.
+//!
+//! `faults` lists all of them; the other files find them. A check reads files below a root, so that tests give it
+//! recorded ones, or asks the kernel. Its judgement is a function of what was read.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::Args;
-use hopwise_lab::plain;
-use serde::Serialize;
+use hopwise_host::nl80211::StationSource;
+use hopwise_host::{Clock, clock_is_synchronised, firewall::Ruleset};
+use hopwise_lab::{plain, version};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{self, Failure};
 use crate::node::config::{self, NodeConfig};
 
+mod acks;
+mod arguments;
 mod bringup;
+mod captures;
+mod faults;
+mod finding;
 mod firewall;
+mod fleet;
+mod hops;
+mod interfaces;
 mod lent;
 mod links;
 mod machine;
+mod power;
+mod printing;
 mod queues;
+mod radio;
 mod routes;
 mod rules;
 mod stations;
 mod switches;
+mod system;
 
-/// Find problems of this machine that keep a node from working, each with its remedy
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hopwise doctor
-  hopwise doctor --config configs/node.yaml     # also checks its links
-  hopwise doctor --repair                       # restores what a killed daemon left changed
-  hopwise doctor --json | jq '.findings[] | select(.verdict != \"ok\")'
+pub(crate) use arguments::Arguments;
+use finding::{Finding, Verdict};
+use interfaces::{InterfaceFacts, Place};
+use system::System;
 
-Without --repair it changes nothing. Exit status 1 means that a problem would keep a node from working.")]
-pub(crate) struct Arguments {
-    /// Configuration of a node, whose links are checked too
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Undo changes of killed daemons: restore kernel settings and TUN devices that were there before, and remove
-    /// routes to hosts (`hopwise route`), rules of routing and rules of netfilter queues (`hopwise proxy`). Restore
-    /// interfaces that a killed `hopwise mesh up` left
-    #[arg(long)]
-    repair: bool,
-    /// Folder of the daemons' state files
-    #[arg(long, value_name = "FOLDER", default_value = "/run/hopwise")]
-    state: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Ok,
-    /// It works, but worse or otherwise than expected.
-    Warning,
-    /// A node cannot work like this.
-    Failure,
-    /// It could not be examined.
-    Skipped,
-}
-
-impl Verdict {
-    fn name(self) -> &'static str {
-        match self {
-            Verdict::Ok => "ok",
-            Verdict::Warning => "warning",
-            Verdict::Failure => "FAILURE",
-            Verdict::Skipped => "skipped",
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    check: &'static str,
-    verdict: Verdict,
-    found: String,
-    /// Remedy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-}
-
-impl Finding {
-    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
-        Finding { check, verdict: Verdict::Ok, found: found.into(), fix: None }
-    }
-
-    fn skipped(check: &'static str, why: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Skipped, ..Finding::ok(check, why) }
-    }
-
-    fn warning(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Warning, fix: Some(fix.into()), ..Finding::ok(check, found) }
-    }
-
-    fn failure(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Failure, fix: Some(fix.into()), ..Finding::ok(check, found) }
-    }
-}
-
-/// The kernel's file systems; another folder in tests.
-#[derive(Debug)]
-struct System {
-    root: PathBuf,
-}
-
-impl System {
-    fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path)
-    }
-
-    /// A file's text without its newline. Names in it may be any bytes that a user of the machine chooses.
-    fn read(&self, path: &str) -> Option<String> {
-        let bytes = std::fs::read(self.path(path)).ok()?;
-        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
-    }
-
-    fn has(&self, path: &str) -> bool {
-        self.path(path).exists()
-    }
+/// The report of a machine, as `--json` prints it and as it goes over ssh.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    findings: Vec<Finding>,
+    /// The interfaces of the mesh.
+    #[serde(default)]
+    interfaces: Vec<InterfaceFacts>,
+    #[serde(default)]
+    version: String,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.faults {
+        return print(&faults::page::page());
+    }
+    if arguments.tell_time {
+        return print(&printing::json(&fleet::Told { told_at_s: Clock::wall().as_secs_f64() })?);
+    }
+    if let Some(inventory) = &arguments.fleet {
+        return fleet::run(arguments, inventory);
+    }
+    if let Some(at) = arguments.answer_acks {
+        let answered = acks::answer(at, arguments.within.0);
+        return answered.map_err(|error| Failure::failed("answer --acks-to", format_args!("{at}: {error}")));
+    }
+    if let Some(to) = arguments.acks_to {
+        let counted = acks::ask(to, arguments.within.0);
+        let report =
+            Report { findings: vec![acks::finding(&format!("to {to}"), counted)], ..Report::default() };
+        return tell(arguments, &report);
+    }
     let config = arguments.config.as_deref().map(config::load).transpose().map_err(Failure::from)?;
-    let system = System { root: Path::new("/").to_owned() };
-    let mut findings = examine(&system, config.as_ref());
-    findings.extend(switches::examine(&arguments.state, arguments.repair));
-    findings.extend(lent::examine(&arguments.state, arguments.repair));
-    findings.extend(bringup::examine(&arguments.state, arguments.repair));
-    findings.extend(rules::examine(arguments.repair));
-    findings.push(routes::examine(arguments.repair));
-    findings.push(queues::examine(arguments.repair));
-    findings.extend(firewall::examine());
-    findings.extend(stations::examine(&system));
-    let text = if arguments.json {
-        serde_json::json!({ "findings": findings }).to_string() + "\n"
-    } else {
-        findings.iter().map(line).collect()
-    };
-    failure::printed(plain::out().write_all(text.as_bytes()))?;
-    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Failure).count();
+    tell(arguments, &examine(arguments, config.as_ref()))
+}
+
+fn tell(arguments: &Arguments, report: &Report) -> Result<(), Failure> {
+    print(&if arguments.json { printing::json(report)? } else { printing::lines(&report.findings) })?;
+    ended(arguments, &report.findings)
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    failure::printed(plain::out().write_all(text.as_bytes()))
+}
+
+/// Failures are one of the command, unless its status does not count.
+fn ended<'a>(arguments: &Arguments, findings: impl IntoIterator<Item = &'a Finding>) -> Result<(), Failure> {
+    let failures = findings.into_iter().filter(|finding| finding.verdict == Verdict::Failure).count();
     match failures {
         0 => Ok(()),
+        _ if arguments.exit_zero => Ok(()),
         several => {
             Err(Failure::failed("doctor", format_args!("{several} of the findings keep a node from working")))
         }
     }
 }
 
-fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
+fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
+    let system = System::at(&arguments.root);
+    let names = if arguments.interfaces.is_empty() {
+        stations::radios(&system)
+    } else {
+        arguments.interfaces.clone()
+    };
+    let interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
+    let mut findings = of_machine(&system, config);
+    findings.extend(hops::examine(&system, &names, Ruleset::read()));
+    if let Some(folder) = &arguments.captures {
+        findings.extend(captures::examine(folder, arguments.capture_rate.0));
+    }
+    findings.extend(of_interfaces(&system, &interfaces, arguments.look.0));
+    findings.extend(left(arguments));
+    findings.extend(firewall::examine());
+    Report { findings, interfaces, version: version::with_commit().to_owned() }
+}
+
+/// The machine itself, and the links of a node.
+fn of_machine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
     let mut findings = vec![
         machine::tun(system),
-        machine::capability(
-            "net-admin",
-            caps::Capability::CAP_NET_ADMIN,
-            "TUN devices, addresses and routes",
-        ),
+        machine::capability(&faults::NO_NET_ADMIN, caps::Capability::CAP_NET_ADMIN),
         machine::rp_filter(system),
         machine::forwarding(system),
         machine::clock_source(system),
+        machine::clock_is_kept(clock_is_synchronised()),
+        machine::governor(system),
     ];
+    findings.extend(power::examine(system));
     if config.is_none_or(NodeConfig::has_packet_sockets) {
-        let needs = "raw links and live captures";
-        findings.push(machine::capability("net-raw", caps::Capability::CAP_NET_RAW, needs));
+        findings.push(machine::capability(&faults::NO_NET_RAW, caps::Capability::CAP_NET_RAW));
     }
     if config.is_none_or(NodeConfig::has_ipv6) {
         findings.push(machine::forwarding_v6(system));
@@ -174,11 +142,48 @@ fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
     findings
 }
 
-/// Names of files are others' to choose: one begins no line of its own, and turns no text around.
-fn line(finding: &Finding) -> String {
-    let Finding { check, verdict, found, fix } = finding;
-    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {}", "", plain::line(fix)));
-    format!("{:8} {check:12} {}{fix}\n", verdict.name(), plain::line(found))
+/// The interfaces of the mesh: each of them, its radio if it has one, and all beside each other.
+fn of_interfaces(system: &System, all: &[InterfaceFacts], look: Duration) -> Vec<Finding> {
+    let mut findings: Vec<_> = all.iter().flat_map(|facts| interfaces::examine(system, facts)).collect();
+    let places: Vec<_> = all.iter().map(|facts| Place { host: "", facts }).collect();
+    findings.extend(interfaces::same_mtu(&places));
+    let mut radios = 0;
+    for name in all.iter().map(|facts| facts.name.as_str()) {
+        if stations::is_wifi(system, name) || StationSource::open(name).is_ok() {
+            radios += 1;
+            findings.extend(of_radio(system, name, look));
+        }
+    }
+    if radios == 0 {
+        findings.push(Finding::skipped(faults::DRIVER_ODD.check, "no interface is Wi-Fi or of hopwise air"));
+    }
+    findings
+}
+
+fn of_radio(system: &System, name: &str, look: Duration) -> Vec<Finding> {
+    let before = radio::channel_use(name);
+    let mut findings = stations::examine(name, stations::look(name, look));
+    if !stations::is_wifi(system, name) {
+        return findings;
+    }
+    findings.push(radio::busy(name, before, radio::channel_use(name)));
+    match radio::RadioFacts::of(name) {
+        Ok(facts) => findings.extend(radio::examine(name, &facts)),
+        Err(error) => findings.push(Finding::skipped(faults::NO_AD_HOC.check, format!("{name}: {error}"))),
+    }
+    findings
+}
+
+/// Things that killed daemons left.
+fn left(arguments: &Arguments) -> Vec<Finding> {
+    let (state, is_repair) = (&arguments.state, arguments.repair);
+    let mut findings = switches::examine(state, is_repair);
+    findings.extend(lent::examine(state, is_repair));
+    findings.extend(bringup::examine(state, is_repair));
+    findings.extend(rules::examine(is_repair));
+    findings.push(routes::examine(is_repair));
+    findings.push(queues::examine(is_repair));
+    findings
 }
 
 #[cfg(test)]

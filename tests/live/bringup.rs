@@ -219,7 +219,8 @@ fn a_killed_one_is_undone_by_down_by_the_next_up_and_by_repair() {
     };
     leave();
     assert!(text(&machine.mesh(&["confirm"]).stderr).contains("killed half-way"));
-    assert!(machine.doctor(&[]).contains("a killed `hopwise mesh up` left interfaces changed"));
+    let said = machine.doctor(&[]);
+    assert!(said.contains("a killed `hopwise mesh up` left interfaces changed [mesh-up-left]"), "{said}");
     assert!(machine.doctor(&["--repair"]).contains("changes undone"));
     assert_eq!(machine.shown(), before);
     leave();

@@ -44,7 +44,8 @@ fn the_rule_of_a_killed_raw_link_goes_with_it_and_the_next_has_its_own() {
     let doctor = || text(&field.node.output(&[HOPWISE, "doctor", "--config", &path]).stdout);
     let first = start("10.9.0.7");
     fetches_a_page(&field);
-    assert!(doctor().contains("kernel-rst   wire0: a node has it"), "{}", doctor());
+    let said = doctor();
+    assert!(said.contains("kernel-rst   wire0: a node has it") && said.contains("[link-in-use]"), "{said}");
     assert!(rules().contains("ip daddr 10.9.0.7 drop"), "{}", rules());
     kill(first);
     within_patience(until(|| rules().is_empty()));

@@ -74,7 +74,11 @@ fn a_device_that_killed_nodes_changed_comes_back_with_the_next_end_and_by_repair
         assert_eq!(shown(&field), before, "{kind}: {}", field.log());
 
         kill(&format!("kind: {kind}"));
-        assert!(doctor(&[]).contains("hw0: a killed daemon left it changed"), "{}", doctor(&[]));
+        let said = doctor(&[]);
+        assert!(
+            said.contains("hw0: a killed daemon left it changed") && said.contains("[lent-left]"),
+            "{said}"
+        );
         let planted = plant(&field);
         let said = doctor(&["--repair"]);
         assert!(said.contains("hw0: as it was before") && said.contains("wire0 is no TUN device"), "{said}");

@@ -3,6 +3,8 @@
 
 #[path = "wifi/bringup.rs"]
 mod bringup;
+#[path = "wifi/doctor.rs"]
+mod doctor;
 #[path = "wifi/guests.rs"]
 mod guests;
 #[path = "wifi/hwsim.rs"]

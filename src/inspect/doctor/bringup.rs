@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hopwise_host::bringup::{Record, left_bringups};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 
 const CHECK: &str = "mesh-up";
 
@@ -19,10 +20,10 @@ pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
 
 fn found(path: &Path) -> Finding {
     let found = format!("{}: a killed `hopwise mesh up` left interfaces changed", path.display());
-    Finding::warning(CHECK, found, "hopwise doctor --repair, or hopwise mesh down")
+    faults::MESH_UP_LEFT.found(found)
 }
 
-fn repaired(path: &Path) -> Finding {
+pub(super) fn repaired(path: &Path) -> Finding {
     let undone = Record::open(path).map(|mut record| record.undo());
     let problem = match undone {
         Ok(undone) if undone.problems.is_empty() => {
@@ -31,6 +32,5 @@ fn repaired(path: &Path) -> Finding {
         Ok(undone) => undone.problems.join("; "),
         Err(error) => error.to_string(),
     };
-    let found = format!("{}: not all is undone: {problem}", path.display());
-    Finding::failure(CHECK, found, "run it as root, and end the programs that use the interfaces")
+    faults::MESH_UP_STAYS.found(format!("{}: not all is undone: {problem}", path.display()))
 }

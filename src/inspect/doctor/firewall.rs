@@ -5,7 +5,8 @@ use std::io;
 use hopwise_host::firewall::{Between, Ruleset};
 use hopwise_host::netlink::detours;
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 
 const CHECK: &str = "firewall";
 
@@ -28,9 +29,9 @@ pub(super) fn examine() -> Vec<Finding> {
 }
 
 fn without_nft() -> Finding {
-    let found =
+    let said =
         "nft is not there: beside `hopwise route`, what comes in from the mesh is forwarded to all devices";
-    Finding::warning(CHECK, found, "install the package nftables, and start that daemon again")
+    faults::FIREWALL_NO_NFT.found(said)
 }
 
 /// The rules that one proxy takes packets from.
@@ -46,8 +47,7 @@ fn of(rules: &Ruleset, between: &Between) -> Vec<Finding> {
     let warned = |rule: &String| {
         let found =
             format!("TCP between {radio} and {wire} passes `hopwise proxy`, and does not match: {rule}");
-        let fix = format!("name {fixed} wherever that rule names {radio} (docs/base-station.md)");
-        Finding::warning(CHECK, found, fix)
+        faults::FIREWALL_BYPASSED.found(found).with("FIXED", fixed).with("RADIO", radio)
     };
     found.iter().map(warned).collect()
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hopwise_host::netlink::{Repaired, device_of_loan, loans_left, repair_loan};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 use crate::daemon::privileges::Privileges;
 
 const CHECK: &str = "lent";
@@ -20,11 +21,10 @@ pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
 
 fn found(path: &Path) -> Finding {
     let device = device_of_loan(path).unwrap_or_else(|| "a device that is not here".to_owned());
-    let found = format!("{device}: a killed daemon left it changed ({})", path.display());
-    Finding::warning(CHECK, found, "hopwise doctor --repair, or start that daemon again, and end it")
+    faults::LENT_LEFT.found(format!("{device}: a killed daemon left it changed ({})", path.display()))
 }
 
-fn repaired(path: &Path) -> Finding {
+pub(super) fn repaired(path: &Path) -> Finding {
     match repair_loan(path, &Privileges::of_daemons()) {
         Ok(Repaired::Device(device)) => {
             Finding::ok(CHECK, format!("{device}: as it was before a killed daemon changed it"))
@@ -35,10 +35,7 @@ fn repaired(path: &Path) -> Finding {
         Ok(Repaired::Junk) => {
             Finding::ok(CHECK, format!("{}: removed, since it names no device", path.display()))
         }
-        Err(error) => {
-            let found = format!("{}: not put back: {error}", path.display());
-            Finding::failure(CHECK, found, "run it as root, in the network namespace of that daemon")
-        }
+        Err(error) => faults::LENT_STAYS.found(format!("{}: not put back: {error}", path.display())),
     }
 }
 

@@ -5,46 +5,40 @@ use std::io;
 
 use caps::{CapSet, Capability};
 
-use super::{Finding, System, Verdict};
+use super::System;
+use super::faults;
+use super::finding::{Fault, Finding, Verdict};
 
 pub(super) fn tun(system: &System) -> Finding {
-    const CHECK: &str = "tun";
     let device = system.path("dev/net/tun");
     match OpenOptions::new().read(true).write(true).open(&device) {
-        Ok(_) => Finding::ok(CHECK, "/dev/net/tun can be opened"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::failure(
-            CHECK,
-            "there is no /dev/net/tun",
-            "modprobe tun; in a container, pass the device in with --device=/dev/net/tun",
-        ),
-        Err(error) => Finding::failure(
-            CHECK,
-            format!("/dev/net/tun: {error}"),
-            "run as root, or chmod 0666 /dev/net/tun",
-        ),
+        Ok(_) => Finding::ok(faults::TUN_REFUSED.check, "/dev/net/tun can be opened"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            faults::TUN_MISSING.found("there is no /dev/net/tun")
+        }
+        Err(error) => faults::TUN_REFUSED.found(format!("/dev/net/tun: {error}")),
     }
 }
 
-pub(super) fn capability(check: &'static str, capability: Capability, what_for: &str) -> Finding {
+/// The capability whose want is this fault.
+pub(super) fn capability(fault: &Fault, capability: Capability) -> Finding {
     match caps::has_cap(None, CapSet::Effective, capability) {
-        Ok(true) => Finding::ok(check, format!("{capability} is there")),
-        Ok(false) => {
-            let name = capability.to_string().to_lowercase();
-            let fix = format!("run as root, or: setcap {name}+ep $(command -v hopwise)");
-            Finding::failure(check, format!("{capability} is missing, which {what_for} need"), fix)
-        }
-        Err(error) => Finding::skipped(check, error.to_string()),
+        Ok(true) => Finding::ok(fault.check, format!("{capability} is there")),
+        Ok(false) => fault.found(format!("{capability} is missing: {}", fault.spoils)),
+        Err(error) => Finding::skipped(fault.check, error.to_string()),
     }
 }
 
 /// A program in the kernel deals packets to queues.
 pub(super) fn programs(system: &System) -> Finding {
-    let needs = capability("bpf", Capability::CAP_BPF, "several queues");
+    let needs = capability(&faults::NO_BPF, Capability::CAP_BPF);
     let is_anybodys = system.read("proc/sys/kernel/unprivileged_bpf_disabled").as_deref() == Some("0");
     let is_roots = caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false);
     match needs.verdict {
-        Verdict::Failure if is_anybodys => Finding::ok("bpf", "anyone may load a program for sockets"),
-        Verdict::Failure if is_roots => Finding::ok("bpf", "CAP_SYS_ADMIN is there"),
+        Verdict::Failure if is_anybodys => {
+            Finding::ok(faults::NO_BPF.check, "anyone may load a program for sockets")
+        }
+        Verdict::Failure if is_roots => Finding::ok(faults::NO_BPF.check, "CAP_SYS_ADMIN is there"),
         _ => needs,
     }
 }
@@ -52,55 +46,105 @@ pub(super) fn programs(system: &System) -> Finding {
 /// A strict filter drops packets that come in over another interface than the reply would leave by. The greater of the
 /// values for all and for an interface counts. A new TUN begins with the default.
 pub(super) fn rp_filter(system: &System) -> Finding {
-    const CHECK: &str = "rp-filter";
-    let value = |of: &str| system.read(&format!("proc/sys/net/ipv4/conf/{of}/rp_filter"))?.parse::<u8>().ok();
-    match value("all").max(value("default")) {
-        None => Finding::skipped(CHECK, "the kernel does not show it"),
-        Some(1) => Finding::warning(
-            CHECK,
-            "strict: packets from a node's address are dropped unless the way back is the TUN they came from",
-            "sysctl -w net.ipv4.conf.all.rp_filter=2",
-        ),
-        Some(value) => Finding::ok(CHECK, format!("{value}, not strict")),
+    match filter_of(system, "all").max(filter_of(system, "default")) {
+        None => Finding::skipped(faults::RP_FILTER_STRICT.check, "the kernel does not show it"),
+        Some(1) => {
+            let said = "strict: packets from a node's address are dropped unless the way back is the TUN that \
+                        they came from";
+            faults::RP_FILTER_STRICT.found(said).with("OF", "all")
+        }
+        Some(value) => Finding::ok(faults::RP_FILTER_STRICT.check, format!("{value}, not strict")),
     }
+}
+
+/// The same for an interface of a mesh, where the two ways between hosts may differ.
+pub(super) fn rp_filter_of(system: &System, interface: &str) -> Finding {
+    let check = faults::RP_FILTER_STRICT.check;
+    match filter_of(system, interface).map(|own| own.max(filter_of(system, "all").unwrap_or(0))) {
+        None => Finding::skipped(check, format!("{interface}: the kernel does not show it")),
+        Some(1) => {
+            let said = format!(
+                "{interface}: strict: packets are dropped that come in here while their way back is another"
+            );
+            faults::RP_FILTER_STRICT.found(said).with("OF", &interface.replace('.', "/"))
+        }
+        Some(value) => Finding::ok(check, format!("{interface}: {value}, not strict")),
+    }
+}
+
+fn filter_of(system: &System, interface: &str) -> Option<u8> {
+    system.read(&format!("proc/sys/net/ipv4/conf/{interface}/rp_filter"))?.parse().ok()
 }
 
 /// Without forwarding, hosts beyond this machine cannot be reached through a TUN.
 pub(super) fn forwarding(system: &System) -> Finding {
-    let on = "sysctl -w net.ipv4.ip_forward=1";
-    forwarding_of("forwarding", system.read("proc/sys/net/ipv4/ip_forward"), on)
+    forwarding_of(&faults::FORWARDING_OFF, system.read("proc/sys/net/ipv4/ip_forward"))
 }
 
 pub(super) fn forwarding_v6(system: &System) -> Finding {
-    let on = "sysctl -w net.ipv6.conf.all.forwarding=1, and net.ipv6.conf.IF.accept_ra=2 for an interface IF that \
-              learns its address from a router";
-    forwarding_of("forwarding6", system.read("proc/sys/net/ipv6/conf/all/forwarding"), on)
+    forwarding_of(&faults::FORWARDING6_OFF, system.read("proc/sys/net/ipv6/conf/all/forwarding"))
 }
 
-fn forwarding_of(check: &'static str, switch: Option<String>, on: &str) -> Finding {
+fn forwarding_of(fault: &Fault, switch: Option<String>) -> Finding {
     match switch.as_deref() {
-        None => Finding::skipped(check, "the kernel does not show it"),
-        Some("0") => Finding::warning(check, "off: a node on a TUN reaches this machine alone", on),
-        Some(_) => Finding::ok(check, "on"),
+        None => Finding::skipped(fault.check, "the kernel does not show it"),
+        Some("0") => fault.found("off: a node on a TUN reaches this machine alone"),
+        Some(_) => Finding::ok(fault.check, "on"),
     }
 }
 
 /// Some clocks take a system call and a device access for every reading.
 pub(super) fn clock_source(system: &System) -> Finding {
-    const CHECK: &str = "clock";
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let check = faults::CLOCK_SLOW.check;
     let Some(current) = system.read(&format!("{FOLDER}/current_clocksource")) else {
-        return Finding::skipped(CHECK, "the kernel does not show it");
+        return Finding::skipped(check, "the kernel does not show it");
     };
     let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
     if !slow.contains(&current.as_str()) {
-        return Finding::ok(CHECK, current);
+        return Finding::ok(check, current);
     }
     let available = system.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|name| !slow.contains(name));
-    let fix = better.map_or_else(
-        || "none here is quick; timers and rates will be coarse".to_owned(),
-        |better| format!("echo {better} > /{FOLDER}/current_clocksource"),
-    );
-    Finding::warning(CHECK, format!("{current} is slow to read, and it is read for every packet"), fix)
+    let found =
+        faults::CLOCK_SLOW.found(format!("{current} is slow to read, and it is read for every packet"));
+    match better {
+        Some(better) => found.with("CLOCK", better),
+        None => {
+            Finding { fix: Some("none here is quick; timers and rates will be coarse".to_owned()), ..found }
+        }
+    }
+}
+
+/// Returns whether a program keeps the clock with others.
+pub(super) fn clock_is_kept(asked: io::Result<bool>) -> Finding {
+    let check = faults::CLOCK_ALONE.check;
+    match asked {
+        Ok(true) => Finding::ok(check, "a program keeps it with others"),
+        Ok(false) => faults::CLOCK_ALONE.found("no program keeps the clock of this machine with others"),
+        Err(error) => Finding::skipped(check, error.to_string()),
+    }
+}
+
+/// The governors of the CPUs.
+pub(super) fn governor(system: &System) -> Finding {
+    const FOLDER: &str = "sys/devices/system/cpu/cpufreq";
+    const QUICK: &str = "performance";
+    let check = faults::GOVERNOR.check;
+    let of = |name: &String| Some((name.clone(), system.read(&format!("{FOLDER}/{name}/scaling_governor"))?));
+    let all: Vec<_> = system.names(FOLDER).iter().filter_map(of).collect();
+    if all.is_empty() {
+        return Finding::skipped(
+            check,
+            "the kernel shows none: the CPU keeps its frequency, or a host sets it",
+        );
+    }
+    let slow: Vec<_> = all.iter().filter(|(_, governor)| governor != QUICK).collect();
+    match slow.first() {
+        None => Finding::ok(check, QUICK),
+        Some((name, governor)) if slow.len() == all.len() => {
+            faults::GOVERNOR.found(format!("{governor} ({name} and all others)"))
+        }
+        Some((name, governor)) => faults::GOVERNOR.found(format!("{governor} ({name})")),
+    }
 }

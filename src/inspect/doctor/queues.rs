@@ -5,7 +5,8 @@ use std::io;
 
 use hopwise_host::{left_queues, remove_left_queues};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 
 const CHECK: &str = "queues";
 
@@ -21,7 +22,7 @@ pub(super) fn examine(is_repair: bool) -> Finding {
                 "a killed `hopwise proxy` left rules into netfilter queue {} (nft, or iptables): packets go on there",
                 listed(&left)
             );
-            Finding::warning(CHECK, found, "hopwise doctor --repair, or start a proxy there again")
+            faults::QUEUES_LEFT.found(found)
         }
         Err(error) => Finding::skipped(CHECK, format!("nft does not list its tables: {error}")),
     }
@@ -31,16 +32,15 @@ fn listed(queues: &BTreeSet<u16>) -> String {
     queues.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn removed(left: &BTreeSet<u16>, done: io::Result<BTreeSet<u16>>) -> Finding {
-    const WHERE: &str = "run it as root, in the network namespace of that proxy";
+pub(super) fn removed(left: &BTreeSet<u16>, done: io::Result<BTreeSet<u16>>) -> Finding {
     match done {
         Ok(done) if done == *left => {
             Finding::ok(CHECK, format!("rules into netfilter queue {} removed", listed(left)))
         }
         Ok(done) => {
             let rest = left.difference(&done).copied().collect();
-            Finding::failure(CHECK, format!("rules into netfilter queue {} stay", listed(&rest)), WHERE)
+            faults::QUEUES_STAY.found(format!("rules into netfilter queue {} stay", listed(&rest)))
         }
-        Err(error) => Finding::failure(CHECK, format!("not removed: {error}"), WHERE),
+        Err(error) => faults::QUEUES_STAY.found(format!("not removed: {error}")),
     }
 }

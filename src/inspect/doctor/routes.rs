@@ -2,7 +2,8 @@
 
 use hopwise_host::routing::{left_routes, remove_left_routes};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 
 const CHECK: &str = "routes";
 
@@ -12,15 +13,11 @@ pub(super) fn examine(is_repair: bool) -> Finding {
         Ok(0) => Finding::ok(CHECK, "no killed daemon left any route to a host"),
         Ok(_) if is_repair => match remove_left_routes() {
             Ok(count) => Finding::ok(CHECK, format!("{} removed", named(count))),
-            Err(error) => Finding::failure(
-                CHECK,
-                format!("not removed: {error}"),
-                "run it as root, in the network namespace of that daemon",
-            ),
+            Err(error) => faults::ROUTES_STAY.found(format!("not removed: {error}")),
         },
         Ok(count) => {
             let found = format!("a killed `hopwise route` left {} (`ip route show proto 87`)", named(count));
-            Finding::warning(CHECK, found, "hopwise doctor --repair, or start that daemon again")
+            faults::ROUTES_LEFT.found(found)
         }
         Err(error) => Finding::skipped(CHECK, error.to_string()),
     }

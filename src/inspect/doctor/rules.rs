@@ -2,10 +2,10 @@
 
 use hopwise_host::netlink::{left_rules, remove_left_rules};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 
 const CHECK: &str = "rules";
-const WHERE: &str = "run it as root, in the network namespace of that proxy";
 
 /// With `is_repair` the rules of a killed proxy are removed.
 pub(super) fn examine(is_repair: bool) -> Vec<Finding> {
@@ -20,8 +20,7 @@ pub(super) fn examine(is_repair: bool) -> Vec<Finding> {
         _ if is_repair => findings.push(removed()),
         count => {
             let found = format!("a killed `hopwise proxy` left {} of routing (`ip rule`)", named(count));
-            let fix = "hopwise doctor --repair, or start a proxy there again";
-            findings.push(Finding::warning(CHECK, found, fix));
+            findings.push(faults::RULES_LEFT.found(found));
         }
     }
     findings
@@ -36,12 +35,12 @@ fn without_routes(device: &str) -> Finding {
     let found = format!(
         "a `hopwise proxy` runs, but its device {device} is down, or was: packets go on without it; its rules stay"
     );
-    Finding::warning(CHECK, found, format!("ip link set {device} up, and start that proxy again"))
+    faults::PROXY_PASSED.found(found).with("IF", device)
 }
 
 fn removed() -> Finding {
     match remove_left_rules() {
         Ok(count) => Finding::ok(CHECK, format!("{} of routing removed", named(count))),
-        Err(error) => Finding::failure(CHECK, format!("not removed: {error}"), WHERE),
+        Err(error) => faults::RULES_STAY.found(format!("not removed: {error}")),
     }
 }

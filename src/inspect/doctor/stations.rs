@@ -1,70 +1,98 @@
-//! Odd reports of the drivers of Wi-Fi interfaces.
+//! The stations of Wi-Fi interfaces: odd reports of drivers, and rates that the rate control changes.
 
-use std::{fs, io};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
 
 use hopwise_core::StationAddress;
 use hopwise_host::nl80211::{EVERY, SanityCheck, StationSource};
 use hopwise_host::{Clock, wait_for};
 
-use super::{Finding, System};
+use super::finding::Finding;
+use super::{System, faults};
 
-const CHECK: &str = "stations";
-/// The reports of an interface that are read. Rules that compare minutes need a daemon: its status tells those.
-const REPORTS: u32 = 3;
-
-pub(super) fn examine(system: &System) -> Vec<Finding> {
-    let entries = fs::read_dir(system.path("sys/class/net")).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let radio = |name: String| {
-        let source = StationSource::open(&name);
-        // The radio of `hopwise air` is no Wi-Fi for the kernel.
-        let is_radio = source.is_ok() || system.has(&format!("sys/class/net/{name}/phy80211"));
-        is_radio.then_some((name, source))
-    };
-    let radios: Vec<_> = names.filter_map(radio).collect();
-    if radios.is_empty() {
-        return vec![Finding::skipped(CHECK, "no interface is Wi-Fi or of hopwise air")];
-    }
-    radios.into_iter().flat_map(|(name, source)| interface(&name, source)).collect()
+/// The reports of an interface's driver during a look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Looked {
+    pub(super) stations: usize,
+    pub(super) broken: Vec<(SanityCheck, StationAddress)>,
+    /// The rates of frames to each station, in bits a second.
+    pub(super) rates: BTreeMap<StationAddress, BTreeSet<u64>>,
 }
 
-fn interface(name: &str, source: io::Result<StationSource>) -> Vec<Finding> {
-    let mut source = match source {
-        Ok(source) => source,
-        Err(error) => return vec![Finding::skipped(CHECK, format!("{name}: {error}"))],
-    };
-    let clock = Clock::start();
-    for nth in 0..REPORTS {
-        if nth > 0 {
-            let _ = wait_for(&mut [], EVERY);
-        }
+/// The interfaces that have stations, by what is in `/sys` and by who offers them.
+pub(super) fn radios(system: &System) -> Vec<String> {
+    // The radio of `hopwise air` is no Wi-Fi for the kernel.
+    let is_radio = |name: &String| is_wifi(system, name) || StationSource::open(name).is_ok();
+    system.names("sys/class/net").into_iter().filter(is_radio).collect()
+}
+
+/// Returns whether the kernel knows a radio of the interface.
+pub(super) fn is_wifi(system: &System, name: &str) -> bool {
+    system.has(&format!("sys/class/net/{name}/phy80211"))
+}
+
+/// Reads reports for a while. Rules that compare minutes need a daemon: its status tells those.
+pub(super) fn look(name: &str, during: Duration) -> io::Result<Looked> {
+    let mut source = StationSource::open(name)?;
+    let (clock, mut looked) = (Clock::start(), Looked::default());
+    loop {
         source.poll(clock.now(), &mut |_| {});
+        for (station, rate) in
+            source.facts().iter().filter_map(|facts| Some((facts.station, facts.tx_bitrate_bps?)))
+        {
+            looked.rates.entry(station).or_default().insert(rate);
+        }
+        if clock.now().since(hopwise_core::Instant::ZERO) >= during {
+            break;
+        }
+        let _ = wait_for(&mut [], EVERY);
     }
     let report = source.board().read();
-    findings(name, report.facts.len(), &report.broken)
+    (looked.stations, looked.broken) = (report.facts.len(), report.broken);
+    Ok(looked)
 }
 
-pub(super) fn findings(
-    name: &str,
-    stations: usize,
-    broken: &[(SanityCheck, StationAddress)],
-) -> Vec<Finding> {
+pub(super) fn examine(name: &str, looked: io::Result<Looked>) -> Vec<Finding> {
+    match looked {
+        Ok(looked) => {
+            let mut findings = odd(name, looked.stations, &looked.broken);
+            findings.push(rates(name, &looked.rates));
+            findings
+        }
+        Err(error) => vec![Finding::skipped(faults::DRIVER_ODD.check, format!("{name}: {error}"))],
+    }
+}
+
+pub(super) fn odd(name: &str, stations: usize, broken: &[(SanityCheck, StationAddress)]) -> Vec<Finding> {
     if broken.is_empty() {
-        return vec![Finding::ok(
-            CHECK,
-            match stations {
-                1 => format!("{name}: nothing in the reports of 1 station is odd"),
-                _ => format!("{name}: nothing in the reports of {stations} stations is odd"),
-            },
-        )];
+        let said = match stations {
+            1 => format!("{name}: nothing in the reports of 1 station is odd"),
+            _ => format!("{name}: nothing in the reports of {stations} stations is odd"),
+        };
+        return vec![Finding::ok(faults::DRIVER_ODD.check, said)];
     }
     let finding = |(rule, station): &(SanityCheck, StationAddress)| {
         let (rule, drops) = (rule.name(), rule.drops());
-        Finding::warning(
-            CHECK,
-            format!("{name}: its driver's report of {station} is not believed ({rule}): without {drops}"),
-            "another driver or firmware; `route` and `proxy` go on by hellos and by silence",
-        )
+        faults::DRIVER_ODD.found(format!(
+            "{name}: its driver's report of {station} is not believed ({rule}): without {drops}"
+        ))
     };
     broken.iter().map(finding).collect()
+}
+
+fn rates(name: &str, rates: &BTreeMap<StationAddress, BTreeSet<u64>>) -> Finding {
+    let check = faults::RATE_ROAMS.check;
+    let shown = |rates: &BTreeSet<u64>| {
+        let mbit = |bps: &u64| format!("{}.{}", bps / 1_000_000, bps / 100_000 % 10);
+        rates.iter().map(mbit).collect::<Vec<_>>().join(", ")
+    };
+    if let Some((station, several)) = rates.iter().find(|(_, rates)| rates.len() > 1) {
+        let said = format!("{name}: frames to {station} went at {} Mbit/s", shown(several));
+        return faults::RATE_ROAMS.found(said).with("IF", name);
+    }
+    match rates.values().next() {
+        Some(one) => Finding::ok(check, format!("{name}: {} Mbit/s during the look", shown(one))),
+        None => Finding::skipped(check, format!("{name}: its driver tells no rate of a station")),
+    }
 }

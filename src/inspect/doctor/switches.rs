@@ -4,7 +4,8 @@ use std::path::Path;
 
 use hopwise_host::routing::{forget_gone, left_in, repair};
 
-use super::Finding;
+use super::faults;
+use super::finding::Finding;
 use crate::daemon::privileges::Privileges;
 
 const CHECK: &str = "switches";
@@ -28,15 +29,12 @@ pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
 
 fn found(path: &Path) -> Finding {
     let found = format!("{}: a killed `hopwise route` left switches of the kernel changed", path.display());
-    Finding::warning(CHECK, found, "hopwise doctor --repair, or start that daemon again")
+    faults::SWITCHES_LEFT.found(found)
 }
 
-fn repaired(path: &Path) -> Finding {
+pub(super) fn repaired(path: &Path) -> Finding {
     match repair(path, &Privileges::of_daemons()) {
         Ok(count) => Finding::ok(CHECK, format!("{}: {count} switches put back", path.display())),
-        Err(error) => {
-            let found = format!("{}: not put back: {error}", path.display());
-            Finding::failure(CHECK, found, "run it as root, in the network namespace of that daemon")
-        }
+        Err(error) => faults::SWITCHES_STAY.found(format!("{}: not put back: {error}", path.display())),
     }
 }

@@ -1,8 +1,13 @@
 use std::fs;
+use std::path::Path;
 
 use hopwise_host::nl80211::SanityCheck;
 
+use super::printing::line;
 use super::*;
+
+mod injected;
+mod listed;
 
 /// A machine made of files.
 struct Machine(System);
@@ -15,13 +20,13 @@ impl Machine {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, format!("{text}\n")).expect("a file");
         }
-        Machine(System { root })
+        Machine(System::at(&root))
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0.root);
+        let _ = fs::remove_dir_all(self.0.path(""));
     }
 }
 
@@ -45,7 +50,7 @@ fn a_machine_in_order_has_nothing_to_mend() {
             (CLOCK, "tsc"),
         ],
     );
-    let findings = examine(&machine.0, None);
+    let findings = of_machine(&machine.0, None);
     for check in ["tun", "rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Ok, "{check}");
     }
@@ -65,7 +70,7 @@ fn what_is_wrong_is_found_with_its_remedy() {
             (CLOCKS, "tsc acpi_pm"),
         ],
     );
-    let findings = examine(&machine.0, None);
+    let findings = of_machine(&machine.0, None);
     assert_eq!(verdict(&findings, "tun"), Verdict::Failure);
     for check in ["rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Warning, "{check}");
@@ -110,7 +115,7 @@ fn what_a_node_has_no_use_for_is_not_looked_at() {
             format!("node: {{ name: a, address: {address} }}\nlinks: [{{ kind: {kind}, name: hw9 }}]\n");
         let machine = Machine::new(test, &[("node.yaml", &text)]);
         let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
-        examine(&machine.0, Some(&config)).iter().any(|finding| finding.check == check)
+        of_machine(&machine.0, Some(&config)).iter().any(|finding| finding.check == check)
     };
     let (v4, both) = ("10.7.0.2/24", "[10.7.0.2/24, \"fd07::2/64\"]");
     assert!(!of("v4", "forwarding6", v4, "tun") && of("v6", "forwarding6", both, "tun"));
@@ -125,12 +130,6 @@ fn several_queues_take_the_right_to_load_a_program() {
     let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
     let findings = links::examine(&machine.0, &config);
     assert_eq!(verdict(&findings, "bpf"), Verdict::Ok);
-}
-
-#[test]
-fn offloads_are_read_from_what_ethtool_prints() {
-    let text = "Features for eth0:\n\tgeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\n";
-    assert_eq!(links::offloads_in(text), [("generic-receive-offload", "gro")]);
 }
 
 /// A table that a killed node left is distinguished from one in use.
@@ -149,6 +148,7 @@ fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
             "nft delete table inet hopwise_br_2e1",
         ),
         ("held", held, true, Verdict::Warning, "another one is refused", "end the node"),
+        ("bare", held, false, Verdict::Failure, "the kernel answers with RST", "start that node again"),
         (
             "other",
             "0: 1 2 3 4 5 6 @hopwise-raw-br.11",
@@ -160,7 +160,7 @@ fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
     ] {
         let machine = Machine::new(test, &[("proc/net/unix", &unix(claims))]);
         let finding = links::guarded(&machine.0, "br.1", has_table);
-        assert_eq!((finding.verdict, finding.check), (verdict, links::KERNEL_RST), "{finding:?}");
+        assert_eq!((finding.verdict, finding.check.as_str()), (verdict, "kernel-rst"), "{finding:?}");
         assert!(finding.found.contains(said), "{finding:?}");
         assert!(finding.fix.unwrap_or_default().contains(fix), "{}", finding.found);
     }
@@ -180,41 +180,40 @@ fn a_node_is_found_beside_names_that_are_no_text() {
 #[cfg(feature = "pcap")]
 #[test]
 fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {
-    let output = "tx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
-    let of = |test: &str, more: &str, output: &str| {
+    let of = |test: &str, more: &str, computes: bool| {
         let link = format!("{{ kind: pcap, name: eth0{more} }}");
         let text = format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{link}]\n");
         let machine = Machine::new(test, &[("node.yaml", &text)]);
         let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
-        links::checksums(&config.links[0], output)
+        links::checksums(&config.links[0], Ok(computes))
     };
-    let found = of("sums", "", output);
-    assert_eq!(found.verdict, Verdict::Warning);
+    let found = of("sums", "", true);
+    assert_eq!(found.fault.as_deref(), Some("checksums-late"));
     assert!(
         found.found.contains("tcp-checksum") && found.fix.is_some_and(|fix| fix.contains("checksums: trust"))
     );
-    assert_eq!(of("sums-trusted", ", checksums: trust", output).verdict, Verdict::Ok);
-    assert_eq!(of("sums-off", "", "tx-checksumming: off\n").verdict, Verdict::Ok);
+    assert_eq!(of("sums-trusted", ", checksums: trust", true).verdict, Verdict::Ok);
+    assert_eq!(of("sums-off", "", false).verdict, Verdict::Ok);
 }
 
 #[test]
 fn a_name_of_a_file_begins_no_line_and_turns_no_text_around() {
-    let finding = Finding::warning("switches", "a\nok b\u{202e}c\u{1b}[2J", "d\te");
-    assert_eq!(line(&finding), format!("warning  switches     a?ok b?c?[2J\n{:22}fix: d?e\n", ""));
+    let found = faults::SWITCHES_LEFT.found("a\nok b\u{202e}c\u{1b}[2J");
+    let finding = Finding { fix: Some("d\te".to_owned()), ..found };
+    let expected = format!("warning  switches     a?ok b?c?[2J [switches-left]\n{:22}fix: d?e\n", "");
+    assert_eq!(line(&finding), expected);
 }
 
 #[test]
 fn a_driver_whose_reports_are_odd_is_named_with_each_rule() {
     let station = hopwise_core::StationAddress([2, 0, 0, 0, 0, 1]);
-    let sound = stations::findings("wlan0", 3, &[]);
+    let sound = stations::odd("wlan0", 3, &[]);
     assert_eq!((sound.len(), sound[0].verdict), (1, Verdict::Ok));
-    let odd = stations::findings(
-        "wlan0",
-        3,
-        &[(SanityCheck::SignalZero, station), (SanityCheck::NoTxStatus, station)],
-    );
+    let odd =
+        stations::odd("wlan0", 3, &[(SanityCheck::SignalZero, station), (SanityCheck::NoTxStatus, station)]);
     assert!(odd.iter().all(|finding| finding.verdict == Verdict::Warning));
     assert!(odd[0].found.contains("02:00:00:00:00:01 is not believed (signal-zero): without signal"));
+    assert!(odd.iter().all(|finding| finding.fault.as_deref() == Some("driver-odd")));
     let machine = Machine::new("wired", &[("sys/class/net/eth0/address", "")]);
-    assert_eq!(stations::examine(&machine.0)[0].verdict, Verdict::Skipped);
+    assert_eq!(verdict(&of_interfaces(&machine.0, &[], Duration::ZERO), "stations"), Verdict::Skipped);
 }

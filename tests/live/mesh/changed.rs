@@ -133,7 +133,10 @@ fn routes_of_a_killed_daemon_are_found_and_removed_by_doctor_and_those_of_a_runn
     mesh.end(0, Signal::KILL);
     assert!(mesh.routes(0).contains("10.77.0.9"), "nothing removes it");
     let said = doctor(&mesh, &[]);
-    assert!(said.contains("a killed `hopwise route` left 1 route to a host"), "{said}");
+    assert!(
+        said.contains("a killed `hopwise route` left 1 route to a host") && said.contains("[routes-left]"),
+        "{said}"
+    );
     let said = doctor(&mesh, &["--repair"]);
     assert!(said.contains("1 route to a host removed"), "{said}");
     assert_eq!(mesh.routes(0), "");

@@ -49,7 +49,7 @@ fn a_killed_routing_daemon_leaves_no_switch_changed_for_good() {
     assert_ne!(switches(&mesh), before, "a killed daemon puts nothing back");
     let folder = mesh.folder.to_string_lossy().into_owned();
     let look = mesh.nodes[0].output(&[HOPWISE, "doctor", "--state", &folder]);
-    assert!(String::from_utf8_lossy(&look.stdout).contains("--repair"), "{look:?}");
+    assert!(String::from_utf8_lossy(&look.stdout).contains("[switches-left]"), "{look:?}");
     let repair = mesh.nodes[0].output(&[HOPWISE, "doctor", "--repair", "--state", &folder]);
     assert!(String::from_utf8_lossy(&repair.stdout).contains("put back"), "{repair:?}");
     assert_eq!(switches(&mesh), before);

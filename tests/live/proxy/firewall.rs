@@ -51,7 +51,8 @@ fn rules_that_do_not_hold_for_what_passes_the_proxy_are_named_with_what_to_add()
     for rule in [PASSING, TURNED] {
         assert!(log(&network).contains(rule), "{rule}: {}", log(&network));
         assert!(log(&network).contains("name hopf wherever it names radio"), "{}", log(&network));
-        assert!(doctor().contains(rule), "{rule}: {}", doctor());
+        let said = doctor();
+        assert!(said.contains(rule) && said.contains("[firewall-bypassed]"), "{rule}: {said}");
     }
     running.interrupt();
     nft(&network, "delete table inet wall");
