@@ -49,6 +49,7 @@ pub use own::is_own_address;
 pub use queue::{Queued, queued};
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};
+pub use way::{RouteTo, route_to};
 
 /// The maker of our routes and rules. No registered program has this number.
 pub(crate) const OURS: RouteProtocol = RouteProtocol::Other(87);
@@ -261,7 +262,7 @@ pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
 }
 
 /// The current name of the device with that number.
-pub(crate) fn name_of(index: u32) -> Result<String, NetlinkError> {
+pub fn name_of(index: u32) -> Result<String, NetlinkError> {
     let socket = socket()?;
     netdevice::index_to_name(socket.as_fd(), index).map_err(|error| NetlinkError::NoDevice(error.into()))
 }

@@ -14,7 +14,7 @@ pub use crate::journal::forget_gone;
 pub use control::ControlSocket;
 pub use fence::Fence;
 pub use kernel::{HostRoute, KernelRoutes};
-pub use left::{left_routes, remove_left_routes};
+pub use left::{is_claimed, left_routes, remove_left_routes};
 pub use reach::Table;
 pub use resend::{Resender, is_link_lost};
 pub(crate) use switches::known;

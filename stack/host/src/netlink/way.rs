@@ -24,6 +24,28 @@ const GET_NEIGHBOUR: u16 = 30;
 const ADDRESS: u16 = 1;
 const LINK_ADDRESS: u16 = 2;
 
+/// The flag that asks for the route as the table has it, with its subnet (RTM_F_FIB_MATCH).
+const AS_IN_TABLE: u32 = 0x2000;
+/// The place of the flags, and that of the length of the subnet, in a struct rtmsg.
+const FLAGS: std::ops::Range<usize> = 8..12;
+const SUBNET_BITS: usize = 1;
+
+/// A route of the kernel's, as it would take it for one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteTo {
+    /// The number of the interface.
+    pub interface: u32,
+    /// The host that gets the packets first: the destination itself, if it is on the link.
+    pub next_hop: IpAddr,
+    /// The bits of the route's subnet; 0 is the default route.
+    pub bits: u8,
+}
+
+/// The kernel's route to an address; None if it has none. This takes no privileges.
+pub fn route_to(to: IpAddr) -> Option<RouteTo> {
+    Ways::open().ok()?.route(to)
+}
+
 /// A socket for questions about ways. It takes no privileges.
 #[derive(Debug)]
 pub(crate) struct Ways(OwnedFd);
@@ -42,17 +64,29 @@ impl Ways {
 
     /// The first link to an address; None if the kernel knows no way.
     pub(crate) fn first(&self, to: IpAddr) -> Option<First> {
+        self.asked(to, 0, |body| read_route(body, to))
+    }
+
+    fn route(&self, to: IpAddr) -> Option<RouteTo> {
+        self.asked(to, AS_IN_TABLE, |body| {
+            let First { interface, next_hop } = read_route(body, to)?;
+            Some(RouteTo { interface, next_hop, bits: *body.get(SUBNET_BITS)? })
+        })
+    }
+
+    fn asked<T>(&self, to: IpAddr, flags: u32, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let bytes = octets(to);
         let mut header = [0; HEADER];
         (header[0], header[1]) = (family(to), as_u8(bytes.len() * 8));
+        header[FLAGS].copy_from_slice(&flags.to_ne_bytes());
         let question = Message::new(GET_ROUTE, 0, 0).fixed(&header).attribute(DESTINATION, &bytes);
-        let mut first = None;
+        let mut found = None;
         let asked = ask(self.0.as_fd(), question, |heard| {
             if heard.kind == NEW_ROUTE {
-                first = read_route(heard.body, to);
+                found = read(heard.body);
             }
         });
-        asked.ok().and(first)
+        asked.ok().and(found)
     }
 
     /// The Ethernet address of a neighbour, if the kernel has found it.
@@ -145,6 +179,8 @@ mod tests {
         let of_loopback = rustix::fs::stat("/sys/class/net/lo").is_ok();
         let first = ways.first(own);
         assert!(!of_loopback || first == Some(First { interface: 1, next_hop: own }), "{first:?}");
+        let bits = route_to(own).map(|route| route.bits);
+        assert!(!of_loopback || bits == Some(8), "the table has the whole subnet of the loopback: {bits:?}");
         assert_eq!(
             first.and_then(|first| ways.station(First { next_hop: [127, 0, 0, 77].into(), ..first })),
             None

@@ -18,6 +18,11 @@ pub(super) fn claim(source: Ipv4Addr) -> Option<NameLock> {
     claimed.inspect_err(|error| tracing::warn!(%source, %error, "another program has this name")).ok()
 }
 
+/// Returns whether a daemon or a trial here has routes of that source address.
+pub fn is_claimed(source: Ipv4Addr) -> bool {
+    NameLock::of(KIND, &source.to_string()).is_err()
+}
+
 /// The number of routes whose daemon is gone.
 pub fn left_routes() -> Result<usize, NetlinkError> {
     blocking(async |handle| Ok(left(all_of_ours(&handle).await?).count()))
@@ -39,7 +44,7 @@ pub fn remove_left_routes() -> Result<usize, NetlinkError> {
 fn left(routes: Vec<RouteMessage>) -> impl Iterator<Item = RouteMessage> {
     routes.into_iter().filter(|route| {
         let source = source_of(route).filter(|_| route.header.destination_prefix_length == 32);
-        source.is_some_and(|source| NameLock::of(KIND, &source.to_string()).is_ok())
+        source.is_some_and(|source| !is_claimed(source))
     })
 }
 
