@@ -4,6 +4,7 @@ use hopwise_agents::spec::senders_of;
 use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
 
+use crate::live::mesh::MeshRun;
 use crate::programs::{Completions, Probed, Spread};
 use crate::scenario::Prepared;
 use crate::shadow::Shadow;
@@ -65,6 +66,9 @@ pub struct Live {
     /// The release of the nodes' kernel, as `uname -r` prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The hosts of a mesh, and what they saw beside the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshRun>,
 }
 
 /// The result of one direction of a flow.

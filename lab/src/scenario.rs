@@ -216,6 +216,7 @@ impl Scenario {
             node: 0,
             capture: None,
             trace: None,
+            mesh: None,
         }
     }
 

@@ -12,11 +12,13 @@ pub enum World {
     Netns,
     /// The same radios under the Wi-Fi stack of a kernel in a virtual machine, whose clock they share.
     Hwsim,
+    /// Hosts of an inventory, with radios of their own. They are reached by ssh.
+    Mesh,
 }
 
 impl World {
     /// All worlds, in the order of pages.
-    pub const ALL: [World; 3] = [World::Sim, World::Netns, World::Hwsim];
+    pub const ALL: [World; 4] = [World::Sim, World::Netns, World::Hwsim, World::Mesh];
 
     /// The word for it in scenarios and results.
     pub fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl World {
             World::Sim => "sim",
             World::Netns => "netns",
             World::Hwsim => "hwsim",
+            World::Mesh => "mesh",
         }
     }
 
@@ -48,6 +51,12 @@ impl Words for World {
             "hwsim",
             World::Hwsim,
             "The simulated radio under the Wi-Fi stack of a kernel (mac80211_hwsim), in an emulated virtual machine.",
+        ),
+        (
+            "mesh",
+            World::Mesh,
+            "Hosts of an inventory, reached by ssh, with the radios and routes that they have. Agents of ours need \
+             root there.",
         ),
     ];
 }

@@ -96,6 +96,11 @@ impl Asking {
     }
 }
 
+/// The report of one host.
+pub(crate) async fn ask(host: &Host, connections: &Connections) -> HostReport {
+    report(host, said(host, connections, &status(host)).await)
+}
+
 /// The words that a host printed, between two times of this machine's day, in seconds since 1970.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {

@@ -136,6 +136,13 @@ fn neighbours_of(interface: &InterfaceSnapshot) -> Vec<NeighbourReport> {
     interface.stations.iter().map(of).collect()
 }
 
+/// The stations of an interface now, and the use of its channel, as far as its driver tells.
+pub(crate) fn seen_at(name: &str) -> (Vec<NeighbourReport>, Option<AirtimeReport>) {
+    let stations = stations_of(name).as_ref().map(neighbours_of).unwrap_or_default();
+    let used = || Nl80211::open().ok()?.channel_use(netlink::index_of(name).ok()?).ok()?;
+    (stations, used().and_then(|used| airtime(name, &used)))
+}
+
 /// The stations of an interface now; `None` if it has none.
 fn stations_of(name: &str) -> Option<InterfaceSnapshot> {
     let mut source = StationSource::open(name).ok()?;

@@ -1,5 +1,6 @@
 //! A host of a fleet, and the way to it.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub(crate) struct Host {
     /// The words with which its shell starts `hopwise`.
     pub(crate) command: String,
     pub(crate) groups: Vec<String>,
+    /// Its address in the mesh, if the inventory says it.
+    pub(crate) address: Option<Ipv4Addr>,
 }
 
 #[cfg(test)]
@@ -25,7 +28,7 @@ impl Host {
     /// This machine, under a name and with another command.
     pub(crate) fn here(name: &str, command: &str) -> Host {
         let (name, command) = (name.to_owned(), command.to_owned());
-        Host { name, ssh: None, control: Vec::new(), command, groups: Vec::new() }
+        Host { name, ssh: None, control: Vec::new(), command, groups: Vec::new(), address: None }
     }
 }
 

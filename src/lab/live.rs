@@ -11,11 +11,14 @@ mod director;
 mod field;
 mod in_time;
 mod kernel;
+mod listening;
 mod lost;
+mod mesh;
 mod play;
 mod routes;
 pub(crate) mod talk;
 mod traced;
 
 pub(crate) use director::{Director, Unmade, check, check_user};
+pub(crate) use mesh::{Fleet, OfMesh};
 pub(crate) use play::Run;

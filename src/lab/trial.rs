@@ -15,8 +15,10 @@ use hopwise_lab::scenario::Scenario;
 use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
+use hopwise_lab::world::World;
 
 use crate::failure::{self, Failure, printed};
+use crate::fleet::host::Host;
 use crate::lab::live;
 use crate::scenario::Bounds;
 use crate::signals;
@@ -45,15 +47,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::refused("--shard", problem));
     }
     let within = arguments.within.map(|within| within.0);
-    check(&campaign, within)?;
+    let hosts = arguments.mesh.hosts(&[campaign.world])?;
+    check(&campaign, within, hosts.as_deref())?;
     let folder = arguments.of.folder(&scenario);
-    let made = made(arguments, (&scenario, &campaign), &folder, within)?;
+    let made = made(arguments, (&scenario, &campaign), &folder, (within, hosts.as_deref()))?;
     printed(printing::result(&campaign.trial, &made, arguments.json))
 }
 
 /// Refuses a trial before its first run if its world cannot play an arm at a point, or not one block in that time. No
 /// seed changes this.
-fn check(campaign: &Campaign, within: Option<Duration>) -> Result<(), Failure> {
+fn check(campaign: &Campaign, within: Option<Duration>, hosts: Option<&[Host]>) -> Result<(), Failure> {
     if !campaign.world.is_live() {
         return Ok(());
     }
@@ -61,7 +64,7 @@ fn check(campaign: &Campaign, within: Option<Duration>) -> Result<(), Failure> {
     let (mut checked, mut block) = (BTreeSet::new(), Duration::ZERO);
     for run in campaign.runs.iter().filter(|run| checked.insert((run.point, run.arm))) {
         let prepared = campaign.prepare(run).map_err(Failure::Located)?;
-        live::check(campaign.world, &campaign.trial.scenario, &prepared)?;
+        live::check(campaign.world, &campaign.trial.scenario, &prepared, hosts)?;
         if Some(run.block) == first {
             block += prepared.plan.end().since(Instant::ZERO);
         }
@@ -96,7 +99,7 @@ fn made(
     arguments: &Arguments,
     (scenario, campaign): (&Scenario, &Campaign),
     folder: &Path,
-    within: Option<Duration>,
+    (within, hosts): (Option<Duration>, Option<&[Host]>),
 ) -> Result<Made, Failure> {
     for (earlier, arm) in campaign.equal_arms() {
         failure::remark(&format!(
@@ -114,7 +117,7 @@ fn made(
             "{path} is not as it was written: what it says is not believed, and its run is made again"
         ));
     }
-    let (bundle, ended) = bundle(arguments, (scenario, campaign), &store, within)?;
+    let (bundle, ended) = bundle(arguments, (scenario, campaign), &store, (within, hosts))?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
     let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
@@ -133,7 +136,14 @@ pub(crate) fn completed(
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, Mode::Anew)?,
         opened => opened?,
     };
-    let how = runner::How { jobs: cores(), capture: false, bounds: Bounds::NONE, ends: None, within: None };
+    let how = runner::How {
+        jobs: cores(),
+        capture: false,
+        bounds: Bounds::NONE,
+        ends: None,
+        within: None,
+        fleet: None,
+    };
     let mut runs = opened(scenario, &campaign, &store)?;
     runs.run(&how, &mut |_, _| ())?;
     Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
@@ -148,13 +158,15 @@ fn bundle(
     arguments: &Arguments,
     (scenario, campaign): (&Scenario, &Campaign),
     store: &Store,
-    within: Option<Duration>,
+    (within, hosts): (Option<Duration>, Option<&[Host]>),
 ) -> Result<(Bundle, Ended), Failure> {
     let mut runs = opened(scenario, campaign, store)?;
     let ends = campaign.world.is_live().then(signals::watch).transpose();
     let ends = ends.map_err(|error| Failure::failed("watch for signals", error))?;
+    let fleet = fleet((arguments, hosts), campaign, (store, &runs))?;
     let how = runner::How {
         ends,
+        fleet,
         jobs: arguments.jobs.map_or_else(cores, usize::from),
         capture: arguments.capture,
         bounds: arguments.keeps.bounds(),
@@ -174,8 +186,19 @@ fn bundle(
         stopped::tell_of(ends, runs.goodputs().iter().flatten().count(), total);
     }
     ran?;
-    let ended = if runs.is_out_of_time() { Ended::InTime } else { Ended::WithVerdicts };
-    Ok((written(campaign, store, &runs)?, ended))
+    Ok((written(campaign, store, &runs)?, runs.ended()))
+}
+
+/// Reaches the hosts of the world mesh, if a run of it is missing.
+fn fleet(
+    (arguments, hosts): (&Arguments, Option<&[Host]>),
+    campaign: &Campaign,
+    (store, runs): (&Store, &runner::Runs<'_>),
+) -> Result<Option<live::Fleet>, Failure> {
+    if campaign.world != World::Mesh || runs.missing() == 0 {
+        return Ok(None);
+    }
+    live::Fleet::open(&arguments.mesh, hosts.unwrap_or_default().to_vec(), store.folder()).map(Some)
 }
 
 fn opened<'a>(
@@ -203,4 +226,6 @@ fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bu
 enum Ended {
     WithVerdicts,
     InTime,
+    /// A host of a mesh was lost, and did not come back.
+    WithoutHost,
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let text = serde_json::to_string(&hosts).map_err(|error| Failure::failed("write JSON", error))?;
         return say(&text);
     }
-    let columns = ["host", "ssh", "user", "port", "identity", "control", "command", "groups"];
+    let columns = ["host", "ssh", "user", "port", "identity", "control", "command", "groups", "address"];
     say(&table::lines(&columns, &hosts.iter().map(cells).collect::<Vec<_>>()).join("\n"))
 }
 
@@ -51,5 +51,6 @@ fn cells(host: &Host) -> Vec<String> {
         paths(&host.control),
         host.command.clone(),
         known((!host.groups.is_empty()).then(|| host.groups.join(", "))),
+        known(host.address),
     ]
 }

@@ -30,6 +30,8 @@ mod paths;
 mod signed;
 #[path = "mesh/switches.rs"]
 mod switches;
+#[path = "mesh/trial.rs"]
+mod trial;
 #[path = "mesh/watch.rs"]
 mod watch;
 

@@ -120,6 +120,17 @@ impl Namespace {
         !self.output(&["ss", "-Hltn", &format!("sport = :{port}")]).stdout.is_empty()
     }
 
+    /// The processes inside.
+    pub(crate) fn pids(&self) -> Vec<rustix::process::Pid> {
+        let listed =
+            Command::new("ip").args(["netns", "pids", &self.name]).output().expect("ip is installed");
+        let numbers = String::from_utf8_lossy(&listed.stdout).into_owned();
+        numbers
+            .split_whitespace()
+            .filter_map(|word| rustix::process::Pid::from_raw(word.parse().ok()?))
+            .collect()
+    }
+
     /// Sets a key under net/, such as `ipv4/tcp_sack`.
     pub(crate) fn sysctl(&self, key: &str, value: &str) {
         let file = format!("/proc/sys/net/{key}");

@@ -58,7 +58,7 @@ fn options_that_make_no_sense_are_refused() {
         refused(&folder, &["--shard", part], &["expected a part and their number, such as 2/8"]);
     }
     refused(&folder, &["--world", "sim,sim"], &["--world", "sim stands there twice"]);
-    refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns or hwsim"]);
+    refused(&folder, &["--world", "sim,moon"], &["--world", "expected sim or netns or hwsim or mesh"]);
     refused(&folder, &["--world", "sim,netns", "--shard", "1/2"], &["--shard", "expected one world"]);
     refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
     refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:10", "did you mean `hops`?"]);
@@ -66,7 +66,10 @@ fn options_that_make_no_sense_are_refused() {
     let names = ["did you mean `ofdm-12mbps`?", "ofdm-6mbps,", "ofdm-24mbps,", "dsss-5.5mbps-short,"];
     refused(&folder, &["--set", "radio.profile=ofdm-13mbps"], &names);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
-    refused(&folder, &["--world", "mesh"], &["--world", "expected sim or netns or hwsim"]);
+    let inventory = ["--inventory", concat!(env!("CARGO_MANIFEST_DIR"), "/configs/inventory.yaml")];
+    refused(&folder, &inventory, &["--inventory", "no other world has hosts"]);
+    refused(&folder, &["--world", "mesh", inventory[0], inventory[1]], &["--inventory", "no host n0"]);
+    refused(&folder, &["--world", "mesh"], &["--world", "expected --inventory FILE"]);
 }
 
 #[test]

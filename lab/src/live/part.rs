@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::mesh::{OnMesh, Seen};
 use crate::located::Refusal;
 use crate::programs::EndResult;
 use crate::scenario::point::Point;
@@ -35,6 +36,9 @@ pub struct Part {
     /// The file for the trace of the node's endpoint; none asks for no trace.
     #[serde(default)]
     pub trace: Option<PathBuf>,
+    /// The other hosts, for a node that is a host of a mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<OnMesh>,
 }
 
 /// A message of a process on a node.
@@ -43,6 +47,16 @@ pub struct Part {
 pub enum Says {
     /// Its sockets are open. It waits for the beginning.
     Ready,
+    /// The time of day of its clock, in seconds since 1970.
+    Clock {
+        /// The seconds.
+        at_s: f64,
+    },
+    /// So many bytes of a file follow this line: the capture of a host's endpoint.
+    File {
+        /// The number of bytes.
+        bytes: u64,
+    },
     /// The run is over, with these results.
     Ended(Ended),
     /// The same of a routing daemon.
@@ -63,6 +77,9 @@ pub struct Ended {
     pub late_us: u64,
     /// Packets for its programs that they did not take in time; absent where the system does not tell.
     pub lost: Option<u64>,
+    /// What a host of a mesh saw beside the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
 }
 
 /// The counts of a node's routing at the run's end.
@@ -78,6 +95,9 @@ pub struct Routed {
 
 /// The line that begins the run at a node.
 pub const BEGIN: &str = "begin";
+
+/// The line that asks a host of a mesh for its time.
+pub const CLOCK: &str = "clock";
 
 /// The reason why a part cannot be prepared.
 #[derive(Debug)]

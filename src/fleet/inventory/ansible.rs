@@ -15,7 +15,7 @@ pub(super) const ALL: &str = "all";
 const UNGROUPED: &str = "ungrouped";
 
 /// The variables with a meaning here, those with an older name of Ansible last.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 15] = [
     "ansible_host",
     "ansible_user",
     "ansible_port",
@@ -26,6 +26,7 @@ const KNOWN: [&str; 14] = [
     "ansible_ssh_extra_args",
     "hopwise_command",
     "hopwise_control",
+    "hopwise_address",
     "ansible_ssh_host",
     "ansible_ssh_user",
     "ansible_ssh_port",
@@ -181,7 +182,11 @@ impl Reader<'_> {
         let command = if self.becomes_root()? { format!("sudo -n {command}") } else { command };
         let control = self.text(&["hopwise_control"])?.unwrap_or_default();
         let control = control.split([',', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-        Ok(Host { name: self.name.to_owned(), ssh, control, command, groups })
+        let address = self.text(&["hopwise_address"])?.map(|text| {
+            let problem = format_args!("`{text}` is no address of IPv4: expected one such as 10.66.0.1");
+            text.parse().map_err(|_| self.refused(&["hopwise_address"], problem))
+        });
+        Ok(Host { name: self.name.to_owned(), ssh, control, command, groups, address: address.transpose()? })
     }
 
     fn destination(&self) -> Result<Destination, Failure> {

@@ -1,6 +1,7 @@
 //! An inventory of ours: a list of hosts.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -53,6 +54,9 @@ struct Entry {
     /// Groups of hosts that it belongs to, for `--limit` (default: none).
     #[serde(default)]
     groups: Vec<String>,
+    /// Address of this host in the mesh (default: that of its routing daemon).
+    #[schemars(with = "Option<String>")]
+    address: Option<Ipv4Addr>,
 }
 
 fn command() -> String {
@@ -90,7 +94,7 @@ fn checked(document: &Document, folder: &Path) -> Result<Inventory, Box<Refusal>
 }
 
 fn host(file: &File, entry: &Entry, folder: &Path) -> Host {
-    let Entry { name, ssh, port, identity, local, control, command, groups } = entry.clone();
+    let Entry { name, ssh, port, identity, local, control, command, groups, address } = entry.clone();
     let destination = || Destination {
         host: ssh.unwrap_or_else(|| name.clone()),
         port,
@@ -99,7 +103,7 @@ fn host(file: &File, entry: &Entry, folder: &Path) -> Host {
         ..Destination::default()
     };
     let ssh = (!local).then(destination);
-    Host { name, ssh, control, command: command.unwrap_or_else(|| file.command.clone()), groups }
+    Host { name, ssh, control, command: command.unwrap_or_else(|| file.command.clone()), groups, address }
 }
 
 /// A path from the folder; ssh itself knows what `~` means.

@@ -86,6 +86,7 @@ hopwise_command=/opt/hopwise
 [outdoor:vars]
 ansible_user=outdoor
 hopwise_control=/run/a.sock,/run/b.sock
+hopwise_address=10.66.0.9
 
 [all:vars]
 ansible_ssh_common_args='-F ssh.conf -o \"ServerAliveInterval=9\"'
@@ -106,6 +107,7 @@ fn an_inventory_of_ansible_in_ini_gives_hosts_groups_and_their_variables() {
     assert_eq!(ssh(far).identity.as_deref(), Some(Path::new("~/.ssh/a key")));
     assert_eq!(ssh(far).options, ["-F", "ssh.conf", "-o", "ServerAliveInterval=9"]);
     assert_eq!((far.command.as_str(), far.control.len()), ("sudo -n /opt/hopwise", 2));
+    assert_eq!(far.address, Some([10, 66, 0, 9].into()));
     assert_eq!(far.groups, ["outdoor", "mesh"]);
     assert_eq!((ssh(&hosts[5]).host.as_str(), ssh(&hosts[5]).port), ("near", Some(2200)));
     let expected = "hosts: without effect here: `ansible_python_interpreter`, `mesh_channel`";

@@ -3,21 +3,23 @@
 
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hopwise_host::{Namespace, wait_to_read};
-use hopwise_lab::live::part::{BEGIN, Ended, Part, Routed, Says};
+use hopwise_host::{Clock, Namespace, wait_to_read};
+use hopwise_lab::live::part::{BEGIN, CLOCK, Ended, Part, Routed, Says};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::listening::{EARLY, Heard, Place, listen};
 use crate::failure::Failure;
+use crate::fleet::report::ClockReport;
 
 /// The pause between two looks at the user's wish to end.
 const LISTENS_FOR: Duration = Duration::from_millis(100);
@@ -25,10 +27,8 @@ const LISTENS_FOR: Duration = Duration::from_millis(100);
 const STATE: &str = "/run/hopwise";
 /// The folder for the logs of daemons, in that for results.
 const LOGS: &str = "routing";
-const EARLY: &str = "it has ended early";
-
-/// A message of a process, or the end of its output.
-type Heard = (usize, Result<Says, String>);
+/// The messages there and back by which a clock is read; the fastest one counts.
+const EXCHANGES: u32 = 8;
 
 /// The processes of one run.
 #[derive(Debug)]
@@ -38,6 +38,25 @@ pub(super) struct Children {
     out: PathBuf,
     say: Sender<Heard>,
     hear: Receiver<Heard>,
+    /// The process on another host that fell silent.
+    silent: Option<usize>,
+}
+
+/// A process on another host.
+#[derive(Debug)]
+pub(super) struct Far<'a> {
+    /// The node's name.
+    pub(super) name: &'a str,
+    /// The file that gets its capture.
+    pub(super) capture: Option<PathBuf>,
+}
+
+/// A host's clock, by messages there and back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchanged {
+    pub(super) clock: ClockReport,
+    /// Our time of day, in seconds since 1970.
+    pub(super) at_s: f64,
 }
 
 #[derive(Debug)]
@@ -45,10 +64,12 @@ struct Process {
     /// The node's name.
     name: String,
     does: Does,
+    /// On another host, behind ssh.
+    is_far: bool,
     child: Child,
     /// A daemon ends in order when this is closed.
     input: Option<ChildStdin>,
-    /// The standard error of a daemon, in memory.
+    /// The standard error of a daemon or of ssh, in memory.
     log: Option<File>,
 }
 
@@ -61,7 +82,7 @@ enum Does {
 impl Children {
     pub(super) fn new(out: &Path) -> Children {
         let (say, hear) = channel();
-        Children { all: Vec::new(), out: out.to_owned(), say, hear }
+        Children { all: Vec::new(), out: out.to_owned(), say, hear, silent: None }
     }
 
     /// Starts the programs of a node inside its namespace.
@@ -72,9 +93,38 @@ impl Children {
         let spawn = || ourselves().arg("part").spawn();
         let started = namespace.run(spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        let nth = self.add((name, Does::Programs), child, None).map_err(|error| failed(&error))?;
+        let nth =
+            self.add((name, Does::Programs), child, None, Place::Here).map_err(|error| failed(&error))?;
         let line = serde_json::to_string(part).map_err(|error| failed(&error))?;
         self.tell(nth, &line)
+    }
+
+    /// Starts the programs of a node on another host, by a command that reaches it.
+    pub(super) fn start_far(
+        &mut self,
+        mut command: Command,
+        far: Far<'_>,
+        part: &Part,
+    ) -> Result<(), Failure> {
+        let name = far.name;
+        let failed = |error: &dyn Display| {
+            Failure::failed("start the programs of a host", format_args!("{name}: {error}"))
+        };
+        let log = memfd_create("log", MemfdFlags::CLOEXEC).map_err(|error| failed(&error))?;
+        let log = File::from(log);
+        let stderr = log.try_clone().map_err(|error| failed(&error))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
+        let child = command.spawn().map_err(|error| failed(&error))?;
+        let place = Place::Far { capture: far.capture };
+        let nth =
+            self.add((name, Does::Programs), child, Some(log), place).map_err(|error| failed(&error))?;
+        let line = serde_json::to_string(part).map_err(|error| failed(&error))?;
+        self.tell(nth, &line)
+    }
+
+    /// The number of the process on another host that fell silent, if one did.
+    pub(super) fn silent(&self) -> Option<usize> {
+        self.silent
     }
 
     /// Starts the routing daemon of a node inside its namespace. All that it writes there goes with it.
@@ -99,17 +149,23 @@ impl Children {
         };
         let started = namespace.run_with_own(Path::new(STATE), spawn).map_err(|error| failed(&error))?;
         let child = started.map_err(|error| failed(&error))?;
-        self.add((name, Does::Routing), child, Some(log)).map_err(|error| failed(&error))?;
+        self.add((name, Does::Routing), child, Some(log), Place::Here).map_err(|error| failed(&error))?;
         Ok(())
     }
 
     /// Listens to a process. From here on it ends with this.
-    fn add(&mut self, (name, does): (&str, Does), mut child: Child, log: Option<File>) -> io::Result<usize> {
+    fn add(
+        &mut self,
+        (name, does): (&str, Does),
+        mut child: Child,
+        log: Option<File>,
+        place: Place,
+    ) -> io::Result<usize> {
         let (nth, say, output) = (self.all.len(), self.say.clone(), child.stdout.take());
         let input = child.stdin.take();
-        self.all.push(Process { name: name.to_owned(), does, child, input, log });
+        self.all.push(Process { name: name.to_owned(), does, is_far: place.is_far(), child, input, log });
         let output = output.ok_or_else(|| io::Error::other("it has no pipes"))?;
-        thread::Builder::new().name("node".into()).spawn(move || listen(nth, output, &say))?;
+        thread::Builder::new().name("node".into()).spawn(move || listen(nth, output, &say, &place))?;
         Ok(nth)
     }
 
@@ -117,7 +173,35 @@ impl Children {
         let Process { name, input, .. } = &mut self.all[nth];
         let Some(input) = input else { return Ok(()) };
         let told = writeln!(input, "{line}").and_then(|()| input.flush());
-        told.map_err(|error| Failure::failed("talk to a node", format_args!("{name}: {error}")))
+        let failure = |error: io::Error| Failure::failed("talk to a node", format_args!("{name}: {error}"));
+        let failed = told.map_err(failure);
+        if failed.is_err() && self.all[nth].is_far {
+            self.silent = Some(nth);
+        }
+        failed
+    }
+
+    /// The clocks of all hosts, one host after the other.
+    pub(super) fn clocks(&mut self, within: Duration, ends: &OwnedFd) -> Result<Vec<Exchanged>, Failure> {
+        (0..self.all.len()).map(|nth| self.clock(nth, (within, ends))).collect()
+    }
+
+    fn clock(&mut self, nth: usize, (within, ends): (Duration, &OwnedFd)) -> Result<Exchanged, Failure> {
+        let mut best: Option<Exchanged> = None;
+        for _ in 0..EXCHANGES {
+            let asked = Clock::wall().as_secs_f64();
+            self.tell(nth, CLOCK)?;
+            let told = self.collect_of((within, ends), &|of| of == nth, |says| match says {
+                Says::Clock { at_s } => Some(at_s),
+                _ => None,
+            })?;
+            let at_s = Clock::wall().as_secs_f64();
+            let clock = ClockReport::between(asked, told.first().copied().unwrap_or(asked), at_s);
+            best = best
+                .filter(|best| best.clock.within_ms <= clock.within_ms)
+                .or(Some(Exchanged { clock, at_s }));
+        }
+        best.ok_or_else(|| self.failed(nth, "it does not tell its time"))
     }
 
     /// Lets all processes begin, daemons first.
@@ -154,17 +238,27 @@ impl Children {
     }
 
     /// One message of that kind from each process of these kinds.
-    #[expect(clippy::disallowed_methods, reason = "the deadline of processes is in real time")]
     fn collect<T>(
         &mut self,
-        (within, ends): (Duration, &OwnedFd),
+        limits: (Duration, &OwnedFd),
         of: &[Does],
         wanted: impl Fn(Says) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
-        let deadline = Instant::now() + within;
         let asked: Vec<bool> = self.all.iter().map(|process| of.contains(&process.does)).collect();
+        self.collect_of(limits, &|nth| asked[nth], wanted)
+    }
+
+    /// One message of that kind from each process that is asked, and none from another one.
+    #[expect(clippy::disallowed_methods, reason = "the deadline of processes is in real time")]
+    fn collect_of<T>(
+        &mut self,
+        (within, ends): (Duration, &OwnedFd),
+        asked: &dyn Fn(usize) -> bool,
+        wanted: impl Fn(Says) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
+        let deadline = Instant::now() + within;
         let mut all: Vec<Option<T>> = self.all.iter().map(|_| None).collect();
-        while let Some(missing) = (0..all.len()).find(|nth| asked[*nth] && all[*nth].is_none()) {
+        while let Some(missing) = (0..all.len()).find(|nth| asked(*nth) && all[*nth].is_none()) {
             let left = deadline.saturating_duration_since(Instant::now());
             let heard = self.hear.recv_timeout(left.min(LISTENS_FOR));
             // A terminal's signal reaches the processes, too: they end because the user wants no more.
@@ -173,13 +267,14 @@ impl Children {
             }
             match heard {
                 Ok((nth, Ok(Says::Refused { problem }))) => return Err(self.failed(nth, &problem)),
-                Ok((nth, Ok(says))) => match wanted(says).filter(|_| asked[nth]) {
+                Ok((nth, Ok(says))) => match wanted(says).filter(|_| asked(nth)) {
                     Some(wanted) => all[nth] = Some(wanted),
                     None => return Err(self.failed(nth, "it spoke or ended out of turn")),
                 },
                 Ok((nth, Err(problem))) => return Err(self.ended(nth, problem)),
                 Err(RecvTimeoutError::Timeout) if left > LISTENS_FOR => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    self.note_silent(missing);
                     return Err(self.failed(missing, &format!("nothing came from it within {within:?}")));
                 }
             }
@@ -187,8 +282,15 @@ impl Children {
         Ok(all.into_iter().flatten().collect())
     }
 
+    fn note_silent(&mut self, nth: usize) {
+        if self.all[nth].is_far {
+            self.silent = Some(nth);
+        }
+    }
+
     /// The failure of a process whose output has ended.
     fn ended(&mut self, nth: usize, problem: String) -> Failure {
+        self.note_silent(nth);
         let process = &mut self.all[nth];
         if problem != EARLY {
             return self.failed(nth, &problem);
@@ -241,7 +343,7 @@ impl Process {
 
     /// Writes the log of a daemon to the folder.
     fn keep_log(&self, folder: &Path) -> io::Result<Option<PathBuf>> {
-        if self.log.is_none() {
+        if self.log.is_none() || self.is_far {
             return Ok(None);
         }
         let file = folder.join(format!("{}.log", self.name));
@@ -256,18 +358,6 @@ fn ourselves() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("hopwise").stdin(Stdio::piped()).stdout(Stdio::piped());
     command
-}
-
-fn listen(nth: usize, output: ChildStdout, say: &Sender<Heard>) {
-    for line in BufReader::new(output).lines() {
-        let says = line.map_err(|error| error.to_string());
-        let says = says.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()));
-        let is_last = matches!(says, Ok(Says::Ended(_) | Says::Routed(_)) | Err(_));
-        if say.send((nth, says)).is_err() || is_last {
-            return;
-        }
-    }
-    let _ = say.send((nth, Err(EARLY.to_owned())));
 }
 
 impl Drop for Children {

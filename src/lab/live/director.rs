@@ -1,9 +1,11 @@
 //! Directs runs in a live world: makes each where its world is, and again until it keeps its time.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use hopwise_core::narrow::as_u32;
+use hopwise_host::wait_to_read;
 use hopwise_lab::live::guest::{Answer, Order};
 use hopwise_lab::result::{Live, RunResult};
 use hopwise_lab::scenario::Prepared;
@@ -12,8 +14,10 @@ use hopwise_lab::world::World;
 use super::algorithms;
 use super::field::Netns;
 use super::in_time::in_time;
+use super::mesh::{self, Fleet, Lost};
 use super::play::{Run, play};
 use crate::failure::{self, Failure};
+use crate::fleet::host::Host;
 use crate::mesh::air::stations;
 use crate::mesh::world::hwsim::{self, Session};
 use crate::scenario::Bounds;
@@ -24,6 +28,8 @@ pub(crate) enum Unmade {
     Failed(Failure),
     /// The run did not count, and another try would end too late.
     OutOfTime(Failure),
+    /// A host of a mesh was lost in the run, and did not come back.
+    Gone(Failure),
 }
 
 impl From<Failure> for Unmade {
@@ -35,7 +41,7 @@ impl From<Failure> for Unmade {
 impl From<Unmade> for Failure {
     fn from(unmade: Unmade) -> Failure {
         match unmade {
-            Unmade::Failed(failure) | Unmade::OutOfTime(failure) => failure,
+            Unmade::Failed(failure) | Unmade::OutOfTime(failure) | Unmade::Gone(failure) => failure,
         }
     }
 }
@@ -51,16 +57,27 @@ pub(crate) struct Director<'a> {
     /// Each run ends by then, and none is repeated that would end later.
     until: Option<Instant>,
     guest: Option<Session>,
+    /// The hosts of the world mesh.
+    fleet: Option<&'a Fleet>,
 }
 
 /// Runs that are tried until one keeps its time.
-const MOST_TRIES: u32 = 5;
+const MOST_TRIES: usize = 5;
+
+/// The time for the end of processes after a lost run.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// The longest beginning of the names of namespaces.
 const MOST_LETTERS: usize = 60;
 
-/// Refuses a plan that its world cannot play. `scenario` is the scenario's name.
-pub(crate) fn check(world: World, scenario: &str, prepared: &Prepared) -> Result<(), Failure> {
+/// Refuses a plan that its world cannot play. `scenario` is the scenario's name, and `hosts` are those of the world
+/// mesh.
+pub(crate) fn check(
+    world: World,
+    scenario: &str,
+    prepared: &Prepared,
+    hosts: Option<&[Host]>,
+) -> Result<(), Failure> {
     match world {
         World::Sim => Ok(()),
         World::Netns => {
@@ -68,6 +85,7 @@ pub(crate) fn check(world: World, scenario: &str, prepared: &Prepared) -> Result
             prepared.plan.arm.algorithm().map_or(Ok(()), algorithms::check)
         }
         World::Hwsim => hwsim::check(prepared, None),
+        World::Mesh => hosts.map_or(Ok(()), |hosts| mesh::check(prepared, hosts)),
     }
 }
 
@@ -75,7 +93,7 @@ pub(crate) fn check(world: World, scenario: &str, prepared: &Prepared) -> Result
 pub(crate) fn check_user(world: World) -> Result<(), Failure> {
     match world {
         World::Netns => stations::check_user(),
-        World::Sim | World::Hwsim => Ok(()),
+        World::Sim | World::Hwsim | World::Mesh => Ok(()),
     }
 }
 
@@ -90,9 +108,13 @@ fn prefix_of(scenario: &str) -> String {
     scenario.chars().take(MOST_LETTERS).enumerate().map(plain).collect()
 }
 
-impl Director<'_> {
-    pub(crate) fn new(out: PathBuf, bounds: Bounds, ends: &OwnedFd) -> Director<'_> {
-        Director { out, bounds, ends, until: None, guest: None }
+impl<'a> Director<'a> {
+    pub(crate) fn new(out: PathBuf, bounds: Bounds, ends: &'a OwnedFd) -> Director<'a> {
+        Director { out, bounds, ends, until: None, guest: None, fleet: None }
+    }
+
+    pub(crate) fn on(self, fleet: Option<&'a Fleet>) -> Self {
+        Director { fleet, ..self }
     }
 
     pub(crate) fn until(self, until: Option<Instant>) -> Self {
@@ -106,33 +128,67 @@ impl Director<'_> {
         run: &Run<'_>,
         on_spoilt: &mut dyn FnMut(&str) -> Result<(), Failure>,
     ) -> Result<RunResult, Unmade> {
-        check(run.world, &run.part.scenario, run.prepared)?;
-        let mut problem = String::new();
-        for repeated in 0..MOST_TRIES {
+        check(run.world, &run.part.scenario, run.prepared, None)?;
+        let mut again: Vec<String> = Vec::new();
+        while again.len() < MOST_TRIES {
             let began = now();
-            let mut result = in_time((self.ends, self.until), |ends| self.once(run, ends))?;
-            let Some(live) = &mut result.live else { return Ok(result) };
-            live.repeated = run.repeated + repeated;
-            let Some(spoilt) = spoilt(live, self.bounds) else { return Ok(result) };
+            let (spoilt, lost) = match in_time((self.ends, self.until), |ends| self.once(run, ends)) {
+                Ok(mut result) => {
+                    let Some(live) = &mut result.live else { return Ok(result) };
+                    live.repeated = run.repeated + as_u32(again.len());
+                    let Some(spoilt) = spoilt(live, self.bounds) else {
+                        live.mesh.iter_mut().for_each(|mesh| mesh.again.clone_from(&again));
+                        return Ok(result);
+                    };
+                    (spoilt, None)
+                }
+                Err(unmade) => match (unmade, self.fleet.and_then(Fleet::take_lost)) {
+                    (Unmade::Failed(_), Some(lost)) => (lost.to_string(), Some(lost)),
+                    (unmade, _) => return Err(unmade),
+                },
+            };
             failure::remark(&format!(
                 "{}, seed {}: {spoilt}; the run does not count",
                 run.part.arm, run.part.seed
             ));
             on_spoilt(&spoilt)?;
+            lost.map_or(Ok(()), |lost| self.wait_for(&lost, (began, run)))?;
             if !self.has_time_for(began) {
                 let problem = format_args!(
                     "{spoilt}; --for leaves no time to repeat it, and the same command with --resume goes on"
                 );
                 return Err(Unmade::OutOfTime(Failure::failed("keep the time of a run", problem)));
             }
-            problem = spoilt;
+            again.push(spoilt);
         }
         let remedy = match run.world {
             World::Hwsim => "allow more with --late",
+            World::Mesh => "mend the host, or allow more with --late",
             _ => "end other programs, or allow more with --late and --busy",
         };
-        let problem = format_args!("{MOST_TRIES} times: {problem}: {remedy}");
+        let last = again.last().map_or("", String::as_str);
+        let problem = format_args!("{MOST_TRIES} times: {last}: {remedy}");
         Err(Failure::failed("keep the time of a run", problem).into())
+    }
+
+    /// Waits until a lost host answers, and until what the lost run may have left on hosts has ended by itself.
+    fn wait_for(&self, lost: &Lost, (began, run): (Instant, &Run<'_>)) -> Result<(), Unmade> {
+        let is_back = self.fleet.is_some_and(|fleet| fleet.is_back(lost, self.ends));
+        if wait_to_read(self.ends.as_fd(), Duration::ZERO).is_ok() {
+            return Err(Failure::failed("run in real time", "interrupted").into());
+        }
+        if !is_back {
+            let problem = format_args!(
+                "{lost}; --wait is over, and the same command with --resume goes on once the host answers"
+            );
+            return Err(Unmade::Gone(Failure::failed("reach a host", problem)));
+        }
+        failure::remark(&format!("{} answers again", lost.host.name));
+        let over = began + run.prepared.plan.end().since(hopwise_core::Instant::ZERO) + GRACE;
+        match wait_to_read(self.ends.as_fd(), over.saturating_duration_since(now())) {
+            Ok(()) => Err(Failure::failed("run in real time", "interrupted").into()),
+            Err(_) => Ok(()),
+        }
     }
 
     /// True if a try as long as the one that began then ends in time. A guest's seconds may be longer than its host's.
@@ -144,6 +200,14 @@ impl Director<'_> {
     fn once(&mut self, run: &Run<'_>, ends: &OwnedFd) -> Result<RunResult, Failure> {
         match run.world {
             World::Hwsim => self.in_the_guest(run, ends),
+            World::Mesh => match self.fleet {
+                Some(fleet) => mesh::play(fleet, run, (&self.out, ends)),
+                None => {
+                    let problem =
+                        "a run in the world mesh needs hosts, expected `hopwise trial` with --inventory";
+                    Err(Failure::refused("world", problem))
+                }
+            },
             _ => {
                 let prefix = prefix_of(&run.part.scenario);
                 play(&Netns::open(&prefix, run.prepared)?, run, (&self.out, ends))
@@ -198,7 +262,6 @@ fn spoilt(live: &Live, bounds: Bounds) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::Duration;
 
     use hopwise_lab::scenario::Scenario;
 
@@ -211,7 +274,7 @@ mod tests {
         let prepared = first_arm_unless(&scenario, None, 1).expect("it has arms");
         let long = "n".repeat(250);
         for name in ["my chain", ".hidden", "größe", "a/b", "-", long.as_str()] {
-            check(World::Netns, name, &prepared).expect("it has a prefix");
+            check(World::Netns, name, &prepared, None).expect("it has a prefix");
         }
         assert_eq!(prefix_of("my chain"), "my-chain");
         assert_eq!(prefix_of("chain-4_v1.2"), "chain-4_v1.2");

@@ -16,7 +16,7 @@ use hopwise_host::{Clock, Interest, KernelInfo, KernelTcp, Poller};
 use hopwise_lab::live::LOOK_EVERY;
 use hopwise_lab::live::part::Ended;
 use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Sockets, start_of};
-use hopwise_lab::sim::{Plan, address_of};
+use hopwise_lab::sim::Plan;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
 use super::lost;
@@ -92,7 +92,7 @@ impl Kernel {
     pub(super) fn play(
         mut self,
         plan: &Plan,
-        node: u32,
+        (node, address_of): (u32, impl Fn(u32) -> IpAddr),
         begin: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Ended, Failure> {
         let mut programs = Programs::of(plan, node, address_of);
@@ -121,7 +121,7 @@ impl Kernel {
         let ends = programs.flows().iter().map(|flow| flow.result(plan.end(), &self)).collect();
         let late_us = u64::try_from(late.as_micros()).unwrap_or(u64::MAX);
         // Between the kernel's TCP and its devices nothing waits for a program; datagrams do.
-        Ok(Ended { ends, late_us, lost: lost::by_sockets() })
+        Ok(Ended { ends, late_us, lost: lost::by_sockets(), seen: None })
     }
 
     fn add(&mut self, open: Open) -> Number {

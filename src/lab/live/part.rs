@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::process;
 use std::thread;
 
@@ -14,13 +15,14 @@ use hopwise_host::{Clock, Driver, Iteration, Tun, TunConfig, describe, live_by_t
 use hopwise_lab::live::part::{Ended, NoPart, Part, Says};
 use hopwise_lab::live::{LiveNode, address_of_programs};
 use hopwise_lab::scenario::Prepared;
-use hopwise_lab::sim::Plan;
+use hopwise_lab::sim::{Plan, address_of};
 use hopwise_lab::version;
 
 use super::algorithms;
 use super::captured::Captured;
 use super::kernel::Kernel;
 use super::lost;
+use super::mesh::host::{OnHost, forward, is_end};
 use super::talk::{self, say};
 use super::traced::Traced;
 use crate::failure::Failure;
@@ -38,12 +40,22 @@ pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
     let part: Part =
         serde_json::from_str(&talk::line()?).map_err(|error| Failure::failed("read the part", error))?;
     let played = prepare(&part).and_then(|mut prepared| {
-        prepared.plan.trace_events =
-            if part.capture.is_some() || part.trace.is_some() { TRACE_EVENTS } else { 0 };
+        prepared.plan.trace_events = if part.capture.is_some() || part.trace.is_some() || is_captured(&part) {
+            TRACE_EVENTS
+        } else {
+            0
+        };
         play(&prepared, &part)
     });
     match played {
-        Ok(ended) => say(&Says::Ended(ended)),
+        Ok(ended) => {
+            say(&Says::Ended(ended))?;
+            // A host of a mesh tells its time once more. It ends with the trial.
+            while part.mesh.is_some() {
+                thread::park();
+            }
+            Ok(())
+        }
         Err(failure) => say(&Says::Refused { problem: failure.to_string() }),
     }
 }
@@ -60,6 +72,10 @@ pub(super) fn prepare(part: &Part) -> Result<Prepared, Failure> {
     }
 }
 
+fn is_captured(part: &Part) -> bool {
+    part.mesh.as_ref().is_some_and(|mesh| mesh.capture)
+}
+
 /// Waits for the beginning. From then on the process ends with the trial.
 fn wait_for_beginning() -> Result<(), Failure> {
     talk::wait_for_beginning()?;
@@ -67,7 +83,7 @@ fn wait_for_beginning() -> Result<(), Failure> {
         tracing::warn!(%error, "no real-time priority: on a busy machine the programs fall behind");
     }
     let watch = || {
-        while talk::line().is_ok() {}
+        talk::answer();
         process::exit(1);
     };
     thread::Builder::new()
@@ -78,17 +94,61 @@ fn wait_for_beginning() -> Result<(), Failure> {
 }
 
 fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
+    let Some(mesh) = &part.mesh else {
+        let capture = part.capture.as_deref();
+        return programs(prepared, part, (&address_of, capture), &wait_for_beginning);
+    };
+    let host = OnHost::open(&prepared.plan, part.node, mesh)?;
+    let begin = || -> Result<(), Failure> {
+        wait_for_beginning()?;
+        host.begin();
+        Ok(())
+    };
+    let address_of =
+        |node: u32| mesh.addresses.get(node as usize).map_or_else(|| address_of(node), |own| (*own).into());
+    let capture = host.capture();
+    let ended = if is_end(&prepared.plan, part.node) {
+        programs(prepared, part, (&address_of, capture.as_deref()), &begin)?
+    } else {
+        rest(&prepared.plan, &begin)?
+    };
+    let (seen, folder) = host.end();
+    capture.as_deref().map_or(Ok(()), talk::hand_over)?;
+    drop(folder);
+    Ok(Ended { seen: Some(seen), ..ended })
+}
+
+/// A node without programs: its kernel forwards until the end.
+fn rest(plan: &Plan, begin: &dyn Fn() -> Result<(), Failure>) -> Result<Ended, Failure> {
+    begin()?;
+    let clock = Clock::start();
+    while clock.now() < plan.end() {
+        thread::park_timeout(plan.end().since(clock.now()));
+    }
+    Ok(Ended { lost: Some(0), ..Ended::default() })
+}
+
+/// Runs the programs of the node. `address_of` gives the addresses of nodes themselves.
+fn programs(
+    prepared: &Prepared,
+    part: &Part,
+    (address_of, capture): (&dyn Fn(u32) -> IpAddr, Option<&Path>),
+    begin: &dyn Fn() -> Result<(), Failure>,
+) -> Result<Ended, Failure> {
     let (plan, node) = (&prepared.plan, part.node);
     if let Some(algorithm) = plan.arm.algorithm() {
         algorithms::check(algorithm)?;
         let kernel =
             Kernel::new(algorithm).map_err(|error| Failure::failed("use the kernel's TCP", error))?;
-        return kernel.play(plan, node, wait_for_beginning);
+        return kernel.play(plan, (node, address_of), begin);
     }
-    let mut captured = part.capture.as_deref().map(Captured::new);
+    let mut captured = capture.map(Captured::new);
     let traced = part.trace.as_deref().map(Traced::begin).transpose()?;
     let mut driver = open(plan, node, (captured.as_ref(), traced.as_ref()))?;
-    wait_for_beginning()?;
+    if part.mesh.is_some() {
+        forward(DEVICE)?;
+    }
+    begin()?;
     driver = driver.with_clock(Clock::start());
     if let Some(captured) = &mut captured {
         captured.begin(prepared.name_of(node), driver.clock(), peers(plan, node))?;
@@ -100,7 +160,7 @@ fn play(prepared: &Prepared, part: &Part) -> Result<Ended, Failure> {
     }
     traced.map_or(Ok(()), Traced::end)?;
     let lost = lost::by_devices(|name| name == DEVICE);
-    Ok(Ended { ends: driver.machine().results(), late_us, lost })
+    Ok(Ended { ends: driver.machine().results(), late_us, lost, seen: None })
 }
 
 /// The programs at the other ends of the node's flows.

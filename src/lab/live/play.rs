@@ -23,7 +23,7 @@ use super::routes;
 use crate::failure::Failure;
 
 /// The time that processes have to open their sockets, and to tell their results.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A run as a trial directs it.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn captures(&self) -> Option<&Path> {
+    pub(super) fn captures(&self) -> Option<&Path> {
         self.wanted.capture.then_some(self.folder)
     }
 }
@@ -88,6 +88,7 @@ pub(super) fn play(
         repeated: 0,
         deaf: heard.deaf,
         kernel: algorithms::release(),
+        mesh: None,
     };
     let result = RunResult::new(&run.part.scenario, run.world.name(), run.prepared, &results);
     Ok(RunResult { live: Some(live), ..result })
@@ -125,7 +126,7 @@ fn has_endpoints(run: &Run<'_>) -> bool {
 }
 
 /// The folder for captures of endpoints.
-fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn ends_folder(run: &Run<'_>) -> Result<Option<PathBuf>, Failure> {
     let folder = run.captures().filter(|_| has_endpoints(run)).map(|folder| folder.join("ends"));
     let made = folder.as_ref().map_or(Ok(()), fs::create_dir_all);
     made.map_err(|error| Failure::failed("make a folder for captures", error))?;

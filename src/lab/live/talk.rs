@@ -1,8 +1,11 @@
 //! The streams of a program that a trial has started: lines of JSON out, and the word to begin in.
 
-use std::io::{self, BufRead, Write};
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
 
-use hopwise_lab::live::part::{BEGIN, Says};
+use hopwise_host::Clock;
+use hopwise_lab::live::part::{BEGIN, CLOCK, Says};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -28,9 +31,44 @@ pub(crate) fn line() -> Result<String, Failure> {
 /// Says that all is open, and waits for the beginning. The trial's pipe ends with the trial.
 pub(crate) fn wait_for_beginning() -> Result<(), Failure> {
     say(&Says::Ready)?;
-    let line = line()?;
-    match line.trim() {
-        BEGIN => Ok(()),
-        other => Err(Failure::failed("hear the trial", format!("`{other}`, expected `{BEGIN}`"))),
+    loop {
+        match line()?.trim() {
+            BEGIN => return Ok(()),
+            CLOCK => tell_time()?,
+            other => {
+                let problem = format!("`{other}`, expected `{BEGIN}` or `{CLOCK}`");
+                return Err(Failure::failed("hear the trial", problem));
+            }
+        }
+    }
+}
+
+/// Answers the trial while it lives.
+pub(crate) fn answer() {
+    while let Ok(line) = line() {
+        if line.trim() == CLOCK && tell_time().is_err() {
+            return;
+        }
+    }
+}
+
+fn tell_time() -> Result<(), Failure> {
+    say(&Says::Clock { at_s: Clock::wall().as_secs_f64() })
+}
+
+/// Hands a file over: a line with its length, and its bytes.
+pub(crate) fn hand_over(path: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::failed("hand a file over", format_args!("{}: {error}", path.display()))
+    };
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let bytes = file.metadata().map_err(|error| failed(&error))?.len();
+    let line = serde_json::to_string(&Says::File { bytes }).map_err(|error| failed(&error))?;
+    let mut out = io::stdout().lock();
+    let handed = writeln!(out, "{line}").and_then(|()| io::copy(&mut file.take(bytes), &mut out));
+    match handed.and_then(|copied| out.flush().map(|()| copied)) {
+        Ok(copied) if copied == bytes => Ok(()),
+        Ok(_) => Err(failed(&"it became shorter")),
+        Err(error) => Err(failed(&error)),
     }
 }

@@ -7,6 +7,7 @@ use hopwise_lab::record::Shard;
 use hopwise_lab::units::Time;
 use hopwise_lab::world::World;
 
+use crate::lab::live::OfMesh;
 use crate::numbers;
 use crate::scenario::{OfLive, OfScenario, world};
 
@@ -20,6 +21,7 @@ Examples:
   hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
   hopwise trial configs/live/chain4.yaml --world sim,netns --for 10m
+  hopwise trial configs/live/mesh4.yaml --world mesh --inventory configs/inventory.yaml
 
 The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
 and gives the same results to the byte (world sim).
@@ -34,6 +36,8 @@ pub(crate) struct Arguments {
     pub(super) worlds: Vec<World>,
     #[command(flatten)]
     pub(super) keeps: OfLive,
+    #[command(flatten)]
+    pub(super) mesh: OfMesh,
     /// Number of runs of each arm (default: as in the scenario)
     #[arg(long, value_name = "N", value_parser = numbers::whole(1..=MOST_SEEDS))]
     pub(super) seeds: Option<u32>,

@@ -34,7 +34,11 @@ fn verdicts(trial: &Trial, made: &Made) -> io::Result<()> {
     if let Some(shard) = trial.shard {
         writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
     } else if blocks < as_u32(trial.seeds.len()) {
-        let why = if *ended == Ended::InTime { "out of time" } else { "sure" };
+        let why = match ended {
+            Ended::WithVerdicts => "sure",
+            Ended::InTime => "out of time",
+            Ended::WithoutHost => "a host was lost",
+        };
         writeln!(out, "{why} after {blocks} of {} seeds", trial.seeds.len())?;
     }
     writeln!(out)?;

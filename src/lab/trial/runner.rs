@@ -19,8 +19,9 @@ use hopwise_lab::scenario::{Prepared, Scenario};
 use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 
+use super::Ended;
 use crate::failure::Failure;
-use crate::lab::live::{Director, Run, Unmade};
+use crate::lab::live::{Director, Fleet, Run, Unmade};
 use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 use crate::scenario::Bounds;
 
@@ -33,6 +34,8 @@ pub(super) struct How {
     pub(super) ends: Option<OwnedFd>,
     /// No block begins that would probably end after this time.
     pub(super) within: Option<Duration>,
+    /// The hosts of the world mesh.
+    pub(super) fleet: Option<Fleet>,
 }
 
 /// The first block also keeps the series of windows and queue lengths.
@@ -49,7 +52,7 @@ pub(super) struct Runs<'a> {
     figures: Vec<Vec<Option<f64>>>,
     /// The trial ends with this block: it is sure after it, or out of time.
     last: Option<u32>,
-    is_out_of_time: bool,
+    ended: Ended,
     /// Blocks up to this one were examined.
     looked: u32,
 }
@@ -74,7 +77,7 @@ impl<'a> Runs<'a> {
             goodputs: vec![None; campaign.runs.len()],
             figures: vec![Vec::new(); campaign.runs.len()],
             last: None,
-            is_out_of_time: false,
+            ended: Ended::WithVerdicts,
             looked: 1,
         };
         for (nth, run) in campaign.runs.iter().enumerate() {
@@ -139,13 +142,14 @@ impl<'a> Runs<'a> {
 
     /// Ends the trial without a run. The complete blocks count if the time is up; anything else is a failure.
     fn end_without(&mut self, unmade: Unmade) -> Option<Failure> {
-        match (unmade, self.complete()) {
-            (Unmade::OutOfTime(_), Some(block)) => {
-                (self.last, self.is_out_of_time) = (Some(block), true);
-                None
-            }
-            (Unmade::OutOfTime(failure) | Unmade::Failed(failure), _) => Some(failure),
-        }
+        let ended = match unmade {
+            Unmade::OutOfTime(_) => Ended::InTime,
+            Unmade::Gone(_) => Ended::WithoutHost,
+            Unmade::Failed(failure) => return Some(failure),
+        };
+        let Some(block) = self.complete() else { return Some(unmade.into()) };
+        (self.last, self.ended) = (Some(block), ended);
+        None
     }
 
     /// Sets the last block once the time is too short for another one.
@@ -158,13 +162,13 @@ impl<'a> Runs<'a> {
             .zip(&self.goodputs)
             .filter(|(run, goodput)| run.block == block + 1 && goodput.is_none());
         if self.last.is_none() && !budget.has_time_for(left.count()) {
-            (self.last, self.is_out_of_time) = (Some(block), true);
+            (self.last, self.ended) = (Some(block), Ended::InTime);
         }
     }
 
-    /// True if the trial ended before its last block because there was no time for more.
-    pub(super) fn is_out_of_time(&self) -> bool {
-        self.is_out_of_time
+    /// The reason why the trial ended.
+    pub(super) fn ended(&self) -> Ended {
+        self.ended
     }
 
     /// Makes all missing runs, and calls `on_run` with each goodput.
@@ -273,8 +277,10 @@ impl Drop for Alarm<'_> {
 impl Work<'_> {
     fn go_on(&self, say: &Sender<Ran>) {
         let _alarm = Alarm(&self.has_enough);
-        let director =
-            |ends| Director::new(self.store.folder().to_owned(), self.how.bounds, ends).until(self.until);
+        let director = |ends| {
+            let director = Director::new(self.store.folder().to_owned(), self.how.bounds, ends);
+            director.until(self.until).on(self.how.fleet.as_ref())
+        };
         let mut director = self.how.ends.as_ref().map(director);
         while !self.has_enough.load(Ordering::Relaxed) {
             let next = self.left.lock().expect("no thread panics with it").next();

@@ -10,6 +10,7 @@ use hopwise_lab::world::World;
 
 use super::{Arguments, Made, check, made, printing};
 use crate::failure::{self, Failure, printed};
+use crate::fleet::host::Host;
 
 /// The file of the comparison, beside a folder for each world.
 pub(super) const AGREEMENT: &str = "agreement.json";
@@ -27,16 +28,18 @@ pub(super) fn run(arguments: &Arguments, worlds: &[World]) -> Result<(), Failure
     }
     // A scenario that one world refuses is refused before the others have run.
     let scenarios = worlds.iter().map(|world| arguments.of.load_in(*world)).collect::<Result<Vec<_>, _>>()?;
+    let hosts = arguments.mesh.hosts(worlds)?;
     let mut budget = Budget::new(arguments.within.map(|within| within.0), worlds);
     for scenario in &scenarios {
         let (campaign, _) = Campaign::of_this_world(scenario, arguments.seeds).map_err(Failure::Located)?;
-        check(&campaign, budget.share_of_live())?;
+        check(&campaign, budget.share_of_live(), hosts.as_deref())?;
     }
     let folder = arguments.of.folder(&scenarios[0]);
     let mut ran = Vec::new();
     for scenario in &scenarios {
         let world = scenario.world();
-        ran.push(in_world(arguments, scenario, &folder.join(world.name()), budget.share(world))?);
+        let limits = (budget.share(world), hosts.as_deref());
+        ran.push(in_world(arguments, scenario, &folder.join(world.name()), limits)?);
     }
     let agreement = Agreement::of(&ran);
     let json = format!("{}\n", agreement.json());
@@ -49,7 +52,7 @@ fn in_world(
     arguments: &Arguments,
     scenario: &Scenario,
     folder: &Path,
-    within: Option<Duration>,
+    limits: (Option<Duration>, Option<&[Host]>),
 ) -> Result<InWorld, Failure> {
     let world = scenario.world().name();
     let (campaign, left_out) =
@@ -57,7 +60,7 @@ fn in_world(
     if !left_out.is_empty() {
         failure::remark(&format!("{world} has no kernel: without the arms {}", left_out.join(", ")));
     }
-    let made = made(arguments, (scenario, &campaign), folder, within)?;
+    let made = made(arguments, (scenario, &campaign), folder, limits)?;
     if !arguments.json {
         printed(printing::in_world(world, &campaign.trial, &made))?;
     }

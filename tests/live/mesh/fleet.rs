@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +41,7 @@ impl Fleet {
         let deaf = Namespace::new();
         admin.join(&deaf, "adm9", "10.99.9.1/24", "10.99.9.2/24");
         let listener = deaf.run(|| TcpListener::bind("10.99.9.2:22").expect("a free port"));
-        let servers = make_keys(&mesh);
+        let servers = make_keys(&mesh.folder, &mesh.nodes);
         within_patience(until(|| mesh.nodes.iter().all(|node| node.has_listener(22))));
         let fleet = Fleet { mesh, admin, _deaf: (deaf, listener), _servers: servers };
         fleet.write_inventories();
@@ -115,8 +116,8 @@ impl Drop for Traffic {
 }
 
 /// One key for all, and a server of ssh on each node.
-fn make_keys(mesh: &Mesh) -> Vec<Running> {
-    let path = |name: &str| mesh.folder.join(name).to_string_lossy().into_owned();
+pub(super) fn make_keys(folder: &Path, nodes: &[Namespace]) -> Vec<Running> {
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let key = path("key");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
     assert!(made.is_ok_and(|status| status.success()));
@@ -135,9 +136,14 @@ fn make_keys(mesh: &Mesh) -> Vec<Running> {
     );
     fs::write(path("ssh_config"), client).expect("the folder can be written");
     fs::create_dir_all("/run/sshd").expect("sshd wants it");
+    nodes.iter().map(|node| start_server(folder, node)).collect()
+}
+
+/// A server of ssh, with the keys that are there.
+pub(super) fn start_server(folder: &Path, node: &Namespace) -> Running {
     let found = Command::new("sh").args(["-c", "command -v sshd"]).output().expect("sh runs");
     let sshd = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-    mesh.nodes.iter().map(|node| node.start(&[&sshd, "-D", "-f", &path("sshd_config")])).collect()
+    node.start(&[&sshd, "-D", "-f", &folder.join("sshd_config").to_string_lossy()])
 }
 
 fn neighbours(report: &Value) -> Vec<&str> {

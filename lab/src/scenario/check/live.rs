@@ -27,8 +27,12 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
     if let Some((at, problem, accepted)) = not_routed(file) {
         return refuse(&at, problem, accepted);
     }
-    if world == World::Hwsim && file.topology.wired.is_some() {
-        let problem = "a kernel's simulated radios have no wires beside them in the world hwsim";
+    if world == World::Mesh && file.routing.protocol != Protocol::Static {
+        let at = root.key("routing").key("protocol");
+        return refuse(&at, "hosts route by themselves, such as by `hopwise route`,", "static");
+    }
+    if let (World::Hwsim | World::Mesh, Some(_)) = (world, &file.topology.wired) {
+        let problem = format!("radios have no wires beside them in the world {}", world.name());
         let accepted = "a topology without it, or world: netns";
         return Err(document.refuse_key(&root.key("topology").key("wired"), problem, accepted));
     }

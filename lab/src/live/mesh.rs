@@ -1,0 +1,387 @@
+//! The hosts of the world `mesh`: what they are told before a run, what they see beside it, and what the record keeps.
+//!
+//! A host looks at its radio and at its kernel's routes once a second, and tells all looks at the end: no message of a
+//! trial crosses the air during a run. Facts that no driver or kernel tells are absent.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a host is told of the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnMesh {
+    /// The hosts' addresses in the mesh, in the order of nodes.
+    pub addresses: Vec<Ipv4Addr>,
+    /// The host hands the capture of its endpoint over at the end.
+    pub capture: bool,
+}
+
+/// What a host saw beside a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The interface that has its address in the mesh.
+    pub interface: String,
+    /// The address of its radio.
+    pub station: Option<String>,
+    /// The release of its kernel.
+    pub kernel: Option<String>,
+    /// Its looks, in their order.
+    pub looks: Vec<Look>,
+}
+
+/// One look of a host at its radio and at its routes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// Milliseconds since the run began; less than 0 before it.
+    pub at_ms: i64,
+    /// The stations that its radio hears.
+    pub stations: Vec<StationLook>,
+    /// The first hop to each node, in their order; none where the kernel has no route.
+    pub hops: Vec<Option<Ipv4Addr>>,
+    /// The use of its channel.
+    pub channel: Option<ChannelLook>,
+}
+
+/// A station as a driver reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StationLook {
+    /// Its Ethernet address.
+    pub station: String,
+    /// The signal of its frames.
+    pub signal_dbm: Option<i8>,
+    /// The rate of frames to it.
+    pub tx_bitrate_bps: Option<u64>,
+    /// Packets to it since the radio knows it.
+    pub tx_packets: Option<u64>,
+    /// Frames to it that were repeated.
+    pub tx_retries: Option<u64>,
+    /// Packets to it that were given up.
+    pub tx_failed: Option<u64>,
+}
+
+/// The use of a channel since the radio came to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelLook {
+    /// The channel's frequency.
+    pub frequency_mhz: u32,
+    /// The time that the radio listened.
+    pub active_ms: u64,
+    /// The part of it in which the channel was busy.
+    pub busy_ms: u64,
+    /// The noise.
+    pub noise_dbm: Option<i8>,
+}
+
+/// The mesh of a run, as its record has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeshRun {
+    /// The hosts in the order of nodes.
+    pub hosts: Vec<HostRow>,
+    /// The reasons why earlier tries of this run do not count, such as a host that was lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<String>,
+}
+
+/// A host beside one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostRow {
+    /// The scenario's name for it.
+    pub node: String,
+    /// The inventory's name for it.
+    pub host: String,
+    /// Its address in the mesh.
+    pub address: String,
+    /// The interface with this address.
+    pub interface: String,
+    /// Its place in the scenario, in metres.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_m: Option<[f64; 2]>,
+    /// The release of its kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Its clock against that of the trial; absent for the trial's own machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockRow>,
+    /// Its channel; absent where no driver tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelRow>,
+    /// The stations that its radio heard; none where no driver tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRow>,
+    /// Its first hops to the other nodes, and each change of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteRow>,
+}
+
+/// A clock against that of the trial, by messages there and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockRow {
+    /// Milliseconds by which it was ahead before the run.
+    pub ahead_ms: f64,
+    /// The largest error of this.
+    pub within_ms: f64,
+    /// The milliseconds after the run.
+    pub ahead_after_ms: f64,
+    /// The largest error of this.
+    pub within_after_ms: f64,
+    /// Its drift over the run in millionths; it gains if this is more than 0.
+    pub drift_ppm: f64,
+    /// The largest error of the drift.
+    pub drift_within_ppm: f64,
+}
+
+/// The use of a host's channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChannelRow {
+    /// The channel's frequency.
+    pub frequency_mhz: u32,
+    /// The share of the time in which the channel was busy before the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_before: Option<f64>,
+    /// The share during the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_beside: Option<f64>,
+    /// The noise at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_dbm: Option<i8>,
+}
+
+/// The link to a station, over all looks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// The node, or the Ethernet address of a station that is no node.
+    pub to: String,
+    /// The mean of the signal, its lowest value and its highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal_dbm: Option<f64>,
+    /// The lowest signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weakest_dbm: Option<i8>,
+    /// The highest signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strongest_dbm: Option<i8>,
+    /// The rate of frames to it at the end, in Mbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_mbps: Option<f64>,
+    /// Packets to it between the first look and the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_packets: Option<u64>,
+    /// Repeated frames to it in this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_retries: Option<u64>,
+    /// Packets to it that were given up in this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_failed: Option<u64>,
+}
+
+/// A first hop from a look on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RouteRow {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The node at the end.
+    pub to: String,
+    /// The node, or the address of the host, that gets the packets first; absent where there was no route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+}
+
+/// The names by which records call the hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    nodes: Vec<String>,
+    by_address: BTreeMap<Ipv4Addr, String>,
+    by_station: BTreeMap<String, String>,
+}
+
+impl Names {
+    /// `nodes` and `seen` are in the order of nodes, as `addresses` is.
+    pub fn new(nodes: &[String], addresses: &[Ipv4Addr], seen: &[Seen]) -> Names {
+        let by_address = addresses.iter().copied().zip(nodes.iter().cloned()).collect();
+        let stations = seen.iter().map(|seen| seen.station.clone()).zip(nodes.iter().cloned());
+        let by_station = stations.filter_map(|(station, node)| Some((station?, node))).collect();
+        Names { nodes: nodes.to_vec(), by_address, by_station }
+    }
+}
+
+impl Seen {
+    /// Adds what was seen to the row of the node of that number.
+    pub fn add_to(&self, row: &mut HostRow, node: usize, names: &Names) {
+        row.interface.clone_from(&self.interface);
+        row.kernel.clone_from(&self.kernel);
+        row.channel = channel(&self.looks);
+        row.links = links(&self.looks, names);
+        row.routes = routes(&self.looks, node, names);
+    }
+}
+
+/// The shares of the time before the run, and beside it.
+fn channel(looks: &[Look]) -> Option<ChannelRow> {
+    let all: Vec<_> = looks.iter().filter_map(|look| Some((look.at_ms, look.channel?))).collect();
+    let (_, last) = *all.last()?;
+    let first_beside = all.iter().position(|(at_ms, _)| *at_ms >= 0).unwrap_or(all.len());
+    // The last look before the beginning begins the time beside it.
+    let from = first_beside.saturating_sub(1);
+    Some(ChannelRow {
+        frequency_mhz: last.frequency_mhz,
+        busy_before: share(&all[..first_beside]),
+        busy_beside: share(&all[from..]).filter(|_| first_beside < all.len()),
+        noise_dbm: last.noise_dbm,
+    })
+}
+
+/// The share of busy time between the first look and the last, if the radio stayed on its channel.
+fn share(looks: &[(i64, ChannelLook)]) -> Option<f64> {
+    let ((_, first), (_, last)) = (looks.first()?, looks.last()?);
+    let stayed = looks.iter().all(|(_, look)| look.frequency_mhz == first.frequency_mhz);
+    let active_ms = last.active_ms.checked_sub(first.active_ms).filter(|ms| *ms > 0 && stayed)?;
+    let busy_ms = last.busy_ms.checked_sub(first.busy_ms)?;
+    Some((busy_ms as f64 / active_ms as f64).min(1.0))
+}
+
+fn links(looks: &[Look], names: &Names) -> Vec<LinkRow> {
+    let mut by_station: BTreeMap<&str, Vec<&StationLook>> = BTreeMap::new();
+    for station in looks.iter().flat_map(|look| &look.stations) {
+        by_station.entry(&station.station).or_default().push(station);
+    }
+    let row = |(station, all): (&str, Vec<&StationLook>)| {
+        let signals: Vec<i8> = all.iter().filter_map(|look| look.signal_dbm).collect();
+        let sum: f64 = signals.iter().map(|dbm| f64::from(*dbm)).sum();
+        let grown = |of: fn(&StationLook) -> Option<u64>| {
+            let (first, last) = (all.iter().find_map(|look| of(look))?, of(all.last()?)?);
+            // A counter that began anew tells nothing.
+            last.checked_sub(first)
+        };
+        LinkRow {
+            to: names.by_station.get(station).cloned().unwrap_or_else(|| station.to_owned()),
+            signal_dbm: (!signals.is_empty()).then(|| sum / signals.len() as f64),
+            weakest_dbm: signals.iter().min().copied(),
+            strongest_dbm: signals.iter().max().copied(),
+            tx_mbps: all.last().and_then(|look| look.tx_bitrate_bps).map(|bps| bps as f64 / 1e6),
+            tx_packets: grown(|look| look.tx_packets),
+            tx_retries: grown(|look| look.tx_retries),
+            tx_failed: grown(|look| look.tx_failed),
+        }
+    };
+    by_station.into_iter().map(row).collect()
+}
+
+/// The first hop to each other node at the first look, and each change after it.
+fn routes(looks: &[Look], node: usize, names: &Names) -> Vec<RouteRow> {
+    let mut rows = Vec::new();
+    let mut known: BTreeMap<usize, Option<Ipv4Addr>> = BTreeMap::new();
+    for look in looks {
+        for (to, via) in look.hops.iter().enumerate().filter(|(to, _)| *to != node) {
+            if known.insert(to, *via) == Some(*via) {
+                continue;
+            }
+            let name = |address: Ipv4Addr| {
+                names.by_address.get(&address).cloned().unwrap_or_else(|| address.to_string())
+            };
+            rows.push(RouteRow {
+                at_s: look.at_ms as f64 / 1e3,
+                to: names.nodes.get(to).cloned().unwrap_or_default(),
+                via: via.map(name),
+            });
+        }
+    }
+    rows
+}
+
+impl ClockRow {
+    /// From the difference before a run and that after it, each with its largest error, in milliseconds.
+    pub fn of(before: (f64, f64), after: (f64, f64), seconds_between: f64) -> ClockRow {
+        let ppm = |ms: f64| if seconds_between > 0.0 { ms / seconds_between * 1e3 } else { 0.0 };
+        ClockRow {
+            ahead_ms: before.0,
+            within_ms: before.1,
+            ahead_after_ms: after.0,
+            within_after_ms: after.1,
+            drift_ppm: ppm(after.0 - before.0),
+            drift_within_ppm: ppm(before.1 + after.1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let nodes = ["n0", "n1", "n2"].map(str::to_owned);
+        let addresses = [1, 2, 3].map(|last| Ipv4Addr::new(10, 66, 0, last));
+        let seen = ["aa", "bb", "cc"].map(|mac| Seen { station: Some(mac.to_owned()), ..Seen::default() });
+        Names::new(&nodes, &addresses, &seen)
+    }
+
+    fn row_of(looks: Vec<Look>) -> HostRow {
+        let mut row = HostRow::default();
+        Seen { looks, ..Seen::default() }.add_to(&mut row, 0, &names());
+        row
+    }
+
+    #[test]
+    fn a_route_is_told_at_first_and_at_each_change() {
+        let [direct, over, unknown] = [3, 2, 9].map(|last| Some(Ipv4Addr::new(10, 66, 0, last)));
+        let look = |at_ms, via| Look { at_ms, hops: vec![None, over, via], ..Look::default() };
+        let looks = [(-1000, direct), (0, direct), (1000, None), (2000, over), (3000, over), (4000, unknown)];
+        let row = row_of(looks.map(|(at_ms, via)| look(at_ms, via)).into());
+        let told: Vec<_> =
+            row.routes.iter().map(|row| (row.at_s, row.to.as_str(), row.via.as_deref())).collect();
+        let wanted = [
+            (-1.0, "n1", Some("n1")),
+            (-1.0, "n2", Some("n2")),
+            (1.0, "n2", None),
+            (2.0, "n2", Some("n1")),
+            (4.0, "n2", Some("10.66.0.9")),
+        ];
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn a_channel_is_busy_for_a_share_of_the_time_before_the_run_and_of_that_beside_it() {
+        let look = |at_ms, active_ms, busy_ms| Look {
+            at_ms,
+            channel: Some(ChannelLook { frequency_mhz: 2412, active_ms, busy_ms, noise_dbm: Some(-92) }),
+            ..Look::default()
+        };
+        let row = row_of(vec![look(-1000, 500, 100), look(-10, 1500, 200), look(990, 2500, 700)]);
+        let channel = row.channel.expect("the driver tells");
+        assert_eq!((channel.busy_before, channel.busy_beside), (Some(0.1), Some(0.5)));
+        assert_eq!((channel.frequency_mhz, channel.noise_dbm), (2412, Some(-92)));
+        // The radio came to the channel anew, or there was one look alone.
+        let again = row_of(vec![look(-1000, 500, 100), look(-10, 20, 1), look(990, 1020, 2)]);
+        let channel = again.channel.expect("the driver tells");
+        assert_eq!((channel.busy_before, channel.busy_beside), (None, Some(0.001)));
+        assert_eq!(row_of(vec![Look::default()]).channel, None);
+    }
+
+    #[test]
+    fn a_link_has_the_name_of_its_node_the_range_of_its_signal_and_what_its_counters_grew() {
+        let look = |station: &str, signal_dbm, packets| StationLook {
+            station: station.to_owned(),
+            signal_dbm,
+            tx_bitrate_bps: Some(5_500_000),
+            tx_packets: Some(packets),
+            ..StationLook::default()
+        };
+        let first = vec![look("bb", Some(-60), 10), look("zz", None, 9)];
+        let looks = [first, vec![look("bb", Some(-66), 25)], vec![look("zz", None, 1)]];
+        let row = row_of(looks.map(|stations| Look { stations, ..Look::default() }).into());
+        let [n1, other] = &row.links[..] else { panic!("{:?}", row.links) };
+        assert_eq!((n1.to.as_str(), n1.signal_dbm, n1.tx_mbps), ("n1", Some(-63.0), Some(5.5)));
+        assert_eq!((n1.weakest_dbm, n1.strongest_dbm, n1.tx_packets), (Some(-66), Some(-60), Some(15)));
+        assert_eq!((other.to.as_str(), other.signal_dbm, other.tx_packets), ("zz", None, None));
+        assert_eq!(n1.tx_retries, None);
+    }
+
+    #[test]
+    fn a_clock_that_gains_a_millisecond_in_ten_seconds_drifts_by_a_hundred_millionths() {
+        let row = ClockRow::of((5.0, 0.5), (6.0, 0.25), 10.0);
+        assert!(
+            (row.drift_ppm - 100.0).abs() < 1e-9 && (row.drift_within_ppm - 75.0).abs() < 1e-9,
+            "{row:?}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The messages of a process of a live run, and the files that it hands over between them.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::ChildStdout;
+use std::sync::mpsc::Sender;
+
+use hopwise_lab::live::part::Says;
+
+/// The problem of a process whose output has ended too soon.
+pub(super) const EARLY: &str = "it has ended early";
+
+/// A message of a process, or the end of its output.
+pub(super) type Heard = (usize, Result<Says, String>);
+
+/// The place of a process.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Here,
+    /// On another host, with the file that gets its capture.
+    Far {
+        capture: Option<PathBuf>,
+    },
+}
+
+impl Place {
+    pub(super) fn is_far(&self) -> bool {
+        matches!(self, Place::Far { .. })
+    }
+}
+
+/// Hands on the messages of a process until its last one.
+pub(super) fn listen(nth: usize, output: ChildStdout, say: &Sender<Heard>, place: &Place) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = String::new();
+        let says = match output.read_line(&mut line) {
+            Ok(0) => break,
+            Ok(_) => serde_json::from_str(&line).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let says = match (says, place) {
+            (Ok(Says::File { bytes }), Place::Far { capture: Some(path) }) => {
+                match take_file(&mut output, bytes, path) {
+                    Ok(()) => continue,
+                    Err(error) => Err(format!("{}: {error}", path.display())),
+                }
+            }
+            (says, _) => says,
+        };
+        // A process on another host tells its time after its results.
+        let is_last = match &says {
+            Ok(says) => matches!(says, Says::Ended(_) | Says::Routed(_)) && !place.is_far(),
+            Err(_) => true,
+        };
+        if say.send((nth, says)).is_err() || is_last {
+            return;
+        }
+    }
+    let _ = say.send((nth, Err(EARLY.to_owned())));
+}
+
+/// Takes the bytes that follow a line. Only a whole file gets its name.
+fn take_file(output: &mut impl Read, bytes: u64, path: &Path) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let copied = io::copy(&mut output.take(bytes), &mut File::create(&part)?)?;
+    if copied < bytes {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    fs::rename(&part, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_ends_early_gets_no_name() {
+        let path = std::env::temp_dir().join(format!("hopwise-taken-{}.pcapng", std::process::id()));
+        assert!(take_file(&mut &b"abc"[..], 4, &path).is_err());
+        assert!(!path.exists());
+        let mut output = &b"abcd rest"[..];
+        take_file(&mut output, 4, &path).expect("it is whole");
+        assert_eq!((fs::read(&path).expect("it is there"), output), (b"abcd".to_vec(), &b" rest"[..]));
+        fs::remove_file(&path).expect("it is there");
+        let _ = fs::remove_file(path.with_extension("part"));
+    }
+}

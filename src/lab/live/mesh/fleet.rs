@@ -1,0 +1,198 @@
+//! The hosts of a trial: the way to each, and the node that it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use hopwise_host::wait_to_read;
+use hopwise_lab::scenario::Prepared;
+use parking_lot::Mutex;
+use tokio::runtime::Runtime;
+
+use super::arguments::OfMesh;
+use super::preflight::{self, Examined};
+use crate::failure::{Failure, remark};
+use crate::fleet::ask::ask;
+use crate::fleet::host::Host;
+use crate::fleet::ssh::Connections;
+
+/// The bound of a question to a host.
+const WITHIN: Duration = Duration::from_secs(20);
+/// The pause between two questions to a host that does not answer.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// The file of a trial with what was found on its hosts before the first run.
+const PREFLIGHT: &str = "preflight.json";
+
+/// A host that was reached.
+#[derive(Clone, Debug)]
+pub(super) struct Reached {
+    pub(super) host: Host,
+    pub(super) address: Ipv4Addr,
+}
+
+/// A host that fell silent in a run.
+#[derive(Clone, Debug)]
+pub(in crate::lab::live) struct Lost {
+    /// The scenario's name for it.
+    pub(super) node: String,
+    pub(in crate::lab::live) host: Host,
+    pub(super) why: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the host {} ({}) was lost: {}", self.host.name, self.node, self.why)
+    }
+}
+
+/// The hosts of a trial, over connections that stay open.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(super) hosts: Vec<Reached>,
+    connections: Connections,
+    runtime: Runtime,
+    wait: Duration,
+    lost: Mutex<Option<Lost>>,
+}
+
+impl Fleet {
+    /// Reaches all hosts that some node is, and examines them. What was found is kept in the folder of the trial.
+    pub(crate) fn open(of: &OfMesh, hosts: Vec<Host>, out: &Path) -> Result<Fleet, Failure> {
+        let connections = Connections::new(WITHIN)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+        let examined = runtime.block_on(preflight::examine(&hosts, &connections));
+        preflight::keep(&out.join(PREFLIGHT), &examined)?;
+        for line in preflight::warnings(&examined) {
+            remark(&line);
+        }
+        preflight::judge(&examined, of.despite_doctor)?;
+        let reached = hosts.into_iter().zip(&examined).map(reached).collect::<Result<Vec<_>, _>>()?;
+        let mut by_address: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+        for Reached { host, address } in &reached {
+            if let Some(other) = by_address.insert(*address, &host.name) {
+                let problem = format_args!(
+                    "{other} and {} have one address in the mesh, {address}: expected one of its own for each",
+                    host.name
+                );
+                return Err(Failure::refused("--inventory", problem));
+            }
+        }
+        Ok(Fleet { hosts: reached, connections, runtime, wait: of.wait.0, lost: Mutex::default() })
+    }
+
+    /// The hosts that are the nodes of a plan, in the order of nodes.
+    pub(super) fn nodes(&self, prepared: &Prepared) -> Result<Vec<&Reached>, Failure> {
+        let names: Vec<_> = self.hosts.iter().map(|reached| reached.host.name.as_str()).collect();
+        Ok(places(&prepared.names, &names)?.into_iter().map(|nth| &self.hosts[nth]).collect())
+    }
+
+    /// `hopwise` with these arguments on a host.
+    pub(super) fn command(&self, host: &Host, arguments: &[&str]) -> Command {
+        let arguments: Vec<_> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        self.connections.command(host, &arguments)
+    }
+
+    pub(super) fn lose(&self, lost: Lost) {
+        *self.lost.lock() = Some(lost);
+    }
+
+    /// The host that fell silent in the last run, if one did.
+    pub(in crate::lab::live) fn take_lost(&self) -> Option<Lost> {
+        self.lost.lock().take()
+    }
+
+    /// Waits until a lost host answers. False if it does not in time, or `ends` is readable.
+    pub(in crate::lab::live) fn is_back(&self, lost: &Lost, ends: &OwnedFd) -> bool {
+        let mut waited = Duration::ZERO;
+        loop {
+            let report = self.runtime.block_on(ask(&lost.host, &self.connections));
+            if report.problem.is_none() {
+                return true;
+            }
+            if waited >= self.wait || wait_to_read(ends.as_fd(), ASK_EVERY).is_ok() {
+                return false;
+            }
+            waited += ASK_EVERY;
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        let hosts: Vec<_> = self.hosts.iter().map(|reached| reached.host.clone()).collect();
+        self.runtime.block_on(self.connections.end(&hosts));
+    }
+}
+
+fn reached((host, examined): (Host, &Examined)) -> Result<Reached, Failure> {
+    match host.address.or(examined.address) {
+        Some(address) => Ok(Reached { host, address }),
+        None => {
+            let problem = format_args!(
+                "no routing daemon answers on {}, and the file does not say its address in the mesh: expected \
+                 `address:` there, or `hopwise_address` in an inventory of Ansible",
+                host.name
+            );
+            Err(Failure::refused("--inventory", problem))
+        }
+    }
+}
+
+/// Refuses a plan that these hosts cannot play.
+pub(in crate::lab::live) fn check(prepared: &Prepared, hosts: &[Host]) -> Result<(), Failure> {
+    let names: Vec<_> = hosts.iter().map(|host| host.name.as_str()).collect();
+    places(&prepared.names, &names).map(drop)
+}
+
+/// The place of each node among the hosts: that of its name. If no host has the name of a node, hosts are nodes in
+/// their order.
+fn places(nodes: &[String], hosts: &[&str]) -> Result<Vec<usize>, Failure> {
+    let named: Vec<_> = nodes.iter().map(|node| hosts.iter().position(|host| host == node)).collect();
+    if named.iter().all(Option::is_none) && hosts.len() >= nodes.len() {
+        return Ok((0..nodes.len()).collect());
+    }
+    let missing: Vec<_> = nodes
+        .iter()
+        .zip(&named)
+        .filter(|(_, place)| place.is_none())
+        .map(|(node, _)| node.as_str())
+        .collect();
+    if missing.is_empty() {
+        return Ok(named.into_iter().flatten().collect());
+    }
+    let problem = if missing.len() == nodes.len() {
+        format!("{} hosts for {} nodes: expected as many or more", hosts.len(), nodes.len())
+    } else {
+        format!(
+            "it has no host {}, and others have the names of nodes: expected all of {}, or none of these names",
+            missing.join(", "),
+            nodes.join(", ")
+        )
+    };
+    Err(Failure::refused("--inventory", problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(nodes: &[&str], hosts: &[&str]) -> Result<Vec<usize>, String> {
+        let nodes: Vec<_> = nodes.iter().map(|node| (*node).to_owned()).collect();
+        places(&nodes, hosts).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_node_is_the_host_of_its_name_and_without_such_names_hosts_are_nodes_in_their_order() {
+        assert_eq!(of(&["n0", "n1"], &["n1", "admin", "n0"]), Ok(vec![2, 0]));
+        assert_eq!(of(&["n0", "n1"], &["roof", "cellar", "attic"]), Ok(vec![0, 1]));
+        let some = of(&["n0", "n1"], &["n1", "roof"]).expect_err("n0 is missing");
+        assert!(some.contains("no host n0") && some.contains("expected all of n0, n1"), "{some}");
+        let few = of(&["n0", "n1"], &["roof"]).expect_err("one is missing");
+        assert!(few.contains("1 hosts for 2 nodes"), "{few}");
+    }
+}

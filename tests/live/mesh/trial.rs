@@ -1,0 +1,304 @@
+//! A trial on a fleet: hosts in a line behind real ssh, with a host that is lost and comes back.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::HOPWISE;
+use super::fleet::{make_keys, start_server};
+use crate::namespace::{Namespace, Running, can_run, prefix};
+use crate::world::{until, within_patience};
+
+const TEXT: &str = "\
+world: mesh\n\
+topology: { kind: chain, hops: 2 }\n\
+traffic: [{ from: first, to: last, kind: bulk }]\n\
+arms:\n\
+\x20 delayed: { receiver: delayed }\n\
+\x20 kernel: { receiver: kernel, sender: kernel:reno }\n\
+run: { duration: 3s, warmup: 1s, seeds: 1, stop: all-seeds }\n";
+
+/// Three hosts on one wire, each of which reaches its neighbours alone, and a machine that reaches them by ssh.
+struct Hosts {
+    nodes: Vec<Namespace>,
+    admin: Namespace,
+    _air: Namespace,
+    servers: Vec<Running>,
+    folder: PathBuf,
+}
+
+impl Hosts {
+    fn new(test: &str) -> Hosts {
+        let folder = std::env::temp_dir().join(prefix(test));
+        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let (air, admin) = (Namespace::new(), Namespace::new());
+        air.ip(&["link", "add", "wire", "type", "bridge"]);
+        air.ip(&["link", "set", "wire", "up"]);
+        let nodes: Vec<_> = (0..3_usize).map(|_| Namespace::new()).collect();
+        for (nth, node) in nodes.iter().enumerate() {
+            let own = format!("10.66.0.{}/24", nth + 1);
+            node.join(&air, &format!("air{nth}"), &own, "169.254.66.1/32");
+            air.ip(&["addr", "flush", "dev", &format!("air{nth}")]);
+            air.ip(&["link", "set", &format!("air{nth}"), "master", "wire"]);
+            node.sysctl(&format!("ipv4/conf/air{nth}/forwarding"), "1");
+            for scope in ["all", &format!("air{nth}")] {
+                node.sysctl(&format!("ipv4/conf/{scope}/rp_filter"), "0");
+                node.sysctl(&format!("ipv4/conf/{scope}/send_redirects"), "0");
+            }
+            admin.join(
+                node,
+                &format!("adm{nth}"),
+                &format!("10.99.{nth}.1/24"),
+                &format!("10.99.{nth}.2/24"),
+            );
+        }
+        nodes[0].ip(&["route", "add", "10.66.0.3/32", "via", "10.66.0.2"]);
+        nodes[2].ip(&["route", "add", "10.66.0.1/32", "via", "10.66.0.2"]);
+        let servers = make_keys(&folder, &nodes);
+        within_patience(until(|| nodes.iter().all(|node| node.has_listener(22))));
+        let hosts = Hosts { nodes, admin, _air: air, servers, folder };
+        hosts.write("hosts.yaml", &hosts.inventory(|nth| format!(", address: 10.66.0.{}", nth + 1)));
+        hosts.write("line.yaml", TEXT);
+        hosts
+    }
+
+    fn inventory(&self, more: impl Fn(usize) -> String) -> String {
+        let line = |nth: usize| {
+            // No daemon of this machine answers there.
+            let socket = self.path("no.sock");
+            format!("  - {{ name: n{nth}, ssh: 10.99.{nth}.2, control: [{socket}]{} }}\n", more(nth))
+        };
+        let hosts: String = (0..self.nodes.len()).map(line).collect();
+        format!("ssh_config: ssh_config\ncommand: {HOPWISE}\nhosts:\n{hosts}")
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("the folder can be written");
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let (file, hosts, out) = (self.path("line.yaml"), self.path("hosts.yaml"), self.path("out"));
+        let given = [
+            HOPWISE,
+            "trial",
+            &file,
+            "--inventory",
+            &hosts,
+            "--out",
+            &out,
+            "--late",
+            "10s",
+            "--despite-doctor",
+        ];
+        let mut command = self.admin.command(&[&given[..], words].concat());
+        command.env("TMPDIR", self.path("tmp"));
+        command
+    }
+
+    fn trial(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("ip netns exec runs")
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.path("out/records.jsonl")).expect("a trial has records");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// The processes of a host with this word in their command lines, or all of them.
+    fn processes(&self, node: usize, word: &str) -> Vec<Pid> {
+        let listed = self.nodes[node].pids();
+        let has = |pid: &Pid| {
+            let words = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            word.is_empty() || words.split(|byte| *byte == 0).any(|found| found == word.as_bytes())
+        };
+        listed.into_iter().filter(has).collect()
+    }
+
+    /// Ends all that runs on a host, at once.
+    fn cut_power(&self, node: usize) {
+        for pid in self.processes(node, "") {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
+    fn left_on(&self, node: usize) -> String {
+        let routes = self.nodes[node].output(&["ip", "route", "show", "proto", "87"]).stdout;
+        let devices = self.nodes[node].output(&["ip", "-o", "link", "show", "type", "tun"]).stdout;
+        String::from_utf8_lossy(&[routes, devices].concat()).into_owned()
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.servers.clear();
+        (0..self.nodes.len()).for_each(|node| self.cut_power(node));
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What the record of a run says of its hosts.
+fn assert_hosts(record: &Value) {
+    let hosts = record["result"]["live"]["mesh"]["hosts"].as_array().expect("a list");
+    assert_eq!(hosts.len(), 3, "{record}");
+    for (nth, host) in hosts.iter().enumerate() {
+        assert_eq!(host["host"], format!("n{nth}"));
+        assert_eq!(host["address"], format!("10.66.0.{}", nth + 1));
+        assert_eq!(host["interface"], format!("air{nth}"));
+        // All of them have the clock of one machine.
+        let clock = |key: &str| host["clock"][key].as_f64().expect("a clock");
+        assert!(clock("ahead_ms").abs() <= clock("within_ms") && clock("within_ms") > 0.0, "{host}");
+        assert!(clock("drift_ppm").abs() <= clock("drift_within_ppm"), "{host}");
+    }
+    let via = |nth: usize, to: &str| {
+        let routes = hosts[nth]["routes"].as_array().expect("a list").iter();
+        let hops: Vec<_> =
+            routes.filter(|route| route["to"] == to).filter_map(|route| route["via"].as_str()).collect();
+        hops.join(" ")
+    };
+    assert_eq!([via(0, "n2"), via(2, "n0"), via(1, "n0")], ["n1", "n1", "n0"]);
+}
+
+#[test]
+fn a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothing_there() {
+    let test = "a_trial_on_hosts_behind_ssh_has_records_of_clocks_and_routes_and_leaves_nothing_there";
+    if !can_run(test, &["ip", "ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    let hosts = Hosts::new("meshtrial");
+    let output = hosts.trial(&["--capture"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let records = hosts.records();
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let result = &record["result"];
+        assert_eq!(result["world"], "mesh");
+        assert!(result["total"]["goodput_kbps"].as_f64() > Some(1000.0), "{result}");
+        assert!(result["air"]["frames_sent"].is_null() && result["routing"]["discoveries"].is_null());
+        assert_hosts(record);
+    }
+    let found: Value =
+        serde_json::from_str(&fs::read_to_string(hosts.path("out/preflight.json")).expect("it is kept"))
+            .expect("JSON");
+    let examined = found["hosts"].as_array().expect("a list");
+    let has_findings = |host: &Value| host["findings"].as_array().is_some_and(|found| !found.is_empty());
+    assert!(examined.len() == 3 && examined.iter().all(has_findings), "{found}");
+    let report = fs::read_to_string(hosts.path("out/report.html")).expect("a report");
+    assert!(report.contains("fig-mesh") && report.contains("10.66.0.2 (air1)"));
+    within_patience(until(|| (0..3).all(|node| hosts.processes(node, "part").is_empty())));
+    for node in 0..3 {
+        assert_eq!(hosts.left_on(node), "", "n{node}");
+    }
+    assert_captures(&hosts, &records);
+    let left: Vec<_> = fs::read_dir(hosts.path("tmp")).expect("a folder").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// The captures of both ends are there, and become one in which no packet comes before it was sent.
+fn assert_captures(hosts: &Hosts, records: &[Value]) {
+    let run = records.iter().find(|record| record["arm"] == "delayed").expect("a run of ours");
+    let folder = hosts.path(&format!("out/captures/{}/ends", run["id"].as_str().expect("an id")));
+    let file = |name: &str| format!("{folder}/{name}.pcapng");
+    let merged = hosts.path("merged.pcapng");
+    let done = Command::new(HOPWISE)
+        .args(["capture", "merge", &file("n0"), &file("n2"), "--json", "--out", &merged])
+        .output()
+        .expect("it starts");
+    assert!(done.status.success(), "{}", said(&done));
+    let told: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(told["too_early"], 0, "{told}");
+    let names: Vec<_> =
+        [0, 1].map(|nth| told["files"][nth]["interfaces"][0].as_str().unwrap_or_default()).into();
+    assert_eq!(names, ["n0", "n2"]);
+}
+
+#[test]
+fn a_host_that_dies_in_a_run_is_noticed_and_its_run_is_repeated_once_it_is_back() {
+    let test = "a_host_that_dies_in_a_run_is_noticed_and_its_run_is_repeated_once_it_is_back";
+    if !can_run(test, &["ip", "ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    let mut hosts = Hosts::new("meshlost");
+    let mut trial = hosts.command(&["--set", "run.duration=6s"]);
+    let log = fs::File::create(hosts.path("log")).expect("the folder can be written");
+    let mut trial = trial.stderr(log).stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    within_patience(until(|| !hosts.processes(1, "part").is_empty()));
+    hosts.cut_power(1);
+    let log = || fs::read_to_string(hosts.path("log")).unwrap_or_default();
+    within_patience(until(|| log().contains("the host n1 (n1) was lost")));
+    hosts.servers[1] = start_server(&hosts.folder, &hosts.nodes[1]);
+    let status = trial.wait().expect("it ends");
+    let told = fs::read_to_string(hosts.path("log")).unwrap_or_default();
+    assert!(status.success() && told.contains("n1 answers again"), "{told}");
+    let records = hosts.records();
+    assert_eq!(records.len(), 2);
+    let again: Vec<_> = records
+        .iter()
+        .flat_map(|record| record["result"]["live"]["mesh"]["again"].as_array().cloned().unwrap_or_default())
+        .collect();
+    assert_eq!(again.len(), 1, "{again:?}");
+    let report = fs::read_to_string(hosts.path("out/report.html")).expect("a report");
+    assert!(report.contains("Runs that were repeated"));
+}
+
+#[test]
+fn a_host_that_stays_away_ends_the_trial_with_the_blocks_that_are_complete() {
+    let test = "a_host_that_stays_away_ends_the_trial_with_the_blocks_that_are_complete";
+    if !can_run(test, &["ip", "ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    let hosts = Hosts::new("meshgone");
+    let out = hosts.path("out.txt");
+    let printed = fs::File::create(&out).expect("the folder can be written");
+    let words = ["--seeds", "3", "--wait", "1s"];
+    let mut trial = hosts.command(&words).stdout(printed).spawn().expect("it starts");
+    let done = || fs::read_dir(hosts.path("out/runs")).map_or(0, |entries| entries.flatten().count());
+    within_patience(until(|| done() >= 2));
+    within_patience(until(|| !hosts.processes(2, "part").is_empty()));
+    hosts.cut_power(2);
+    let status = trial.wait().expect("it ends");
+    let printed = fs::read_to_string(&out).unwrap_or_default();
+    assert!(status.success() && printed.contains("a host was lost after "), "{printed}");
+    assert!(hosts.records().len() >= 2);
+}
+
+#[test]
+fn hosts_that_a_trial_cannot_use_are_refused_before_the_first_run() {
+    let test = "hosts_that_a_trial_cannot_use_are_refused_before_the_first_run";
+    if !can_run(test, &["ip", "ssh", "sshd", "ssh-keygen"]) {
+        return;
+    }
+    let hosts = Hosts::new("meshrefused");
+    let refused = |words: &[&str], wanted: &str| {
+        let output = hosts.trial(words);
+        assert!(!output.status.success() && said(&output).contains(wanted), "{wanted}: {}", said(&output));
+    };
+    refused(&["--set", "topology.hops=3"], "it has no host n3");
+    refused(&["--set", "routing.protocol=aodv"], "hosts route by themselves");
+    refused(&["--world", "netns"], "no other world has hosts");
+    hosts.nodes[1].sysctl("ipv4/conf/air1/forwarding", "0");
+    refused(&[], "air1 forwards no packets");
+    hosts.nodes[1].sysctl("ipv4/conf/air1/forwarding", "1");
+    hosts.nodes[0].ip(&["route", "del", "10.66.0.3/32"]);
+    hosts.nodes[0].ip(&["route", "add", "unreachable", "10.66.0.3/32"]);
+    refused(&[], "there is no route to 10.66.0.3");
+    hosts.write(
+        "hosts.yaml",
+        &hosts.inventory(
+            |nth| if nth == 1 { String::new() } else { format!(", address: 10.66.0.{}", nth + 1) },
+        ),
+    );
+    refused(&[], "expected `address:` there");
+    hosts.write("hosts.yaml", &hosts.inventory(|nth| format!(", address: 10.66.0.{}", nth + 7)));
+    refused(&[], "no interface here has the address 10.66.0.");
+}
