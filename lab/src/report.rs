@@ -7,6 +7,7 @@ mod bundle;
 mod chart;
 mod claimed;
 mod figures;
+mod mesh;
 mod page;
 mod premise;
 mod queues;

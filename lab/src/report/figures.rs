@@ -10,7 +10,7 @@ mod topology;
 
 use super::View;
 
-pub(super) use map::data as map_data;
+pub(super) use map::{Places, WIDTH as MAP_WIDTH, data as map_data, link as map_link};
 pub(super) use topology::figure_of as topology;
 
 /// The figures of the whole trial.

@@ -417,3 +417,42 @@ fn waits_in_queues_stand_node_by_node_where_runs_know_them() {
     assert!(html.contains("<tr><th>n0</th><td>400.0 (800.0)</td><td></td></tr>"), "data alone");
     assert!(html.contains("<tr><th>n1</th><td>40.00 (80.00)</td><td>0.400 (0.800)</td></tr>"));
 }
+
+#[test]
+fn a_trial_on_hosts_shows_its_map_its_links_its_routes_over_time_and_what_was_repeated() {
+    let host = |node: &str, x: f64, to: &str, hops: &[(f64, Option<&str>)]| {
+        let routes: Vec<_> =
+            hops.iter().map(|(at_s, via)| json!({ "at_s": at_s, "to": to, "via": via })).collect();
+        json!({
+            "node": node, "host": format!("{node}.lan"), "address": "10.66.0.1", "interface": "wlan0",
+            "at_m": [x, 0.0], "routes": routes,
+            "clock": { "ahead_ms": 12.5, "within_ms": 0.25, "ahead_after_ms": 12.5, "within_after_ms": 0.25,
+                       "drift_ppm": 31.0, "drift_within_ppm": 4.0 },
+            "channel": { "frequency_mhz": 2412, "busy_before": 0.25, "busy_beside": 0.75 },
+            "links": [{ "to": to, "signal_dbm": -61.5, "weakest_dbm": -70, "strongest_dbm": -58, "tx_packets": 77 }]
+        })
+    };
+    let mut bundle = bundle();
+    assert!(!html(&bundle).contains("id=\"mesh\""));
+    let mesh = json!({
+        "hosts": [host("n0", 0.0, "n4", &[(-1.0, Some("n4")), (7.0, None)]), host("n4", 300.0, "n0", &[])],
+        "again": ["the host <n4> was lost"]
+    });
+    let live = json!({ "air_late_ms": 0.0, "programs_late_ms": 1.0, "repeated": 1, "mesh": mesh });
+    bundle.records[0].result.live = Some(serde_json::from_value(live).expect("a row"));
+    let html = html(&bundle);
+    let from = html.find("id=\"mesh\"").expect("a section");
+    let section = html[from..].split("</section>").next().unwrap_or_default();
+    for word in [
+        "fig-mesh",
+        "class=\"link\"",
+        "<td>n4.lan</td>",
+        "<td>-70 to -58</td>",
+        "<td>25 %</td><td>75 %</td>",
+        "<td>n0</td><td>n4</td><td>no route</td>",
+        "the host &lt;n4&gt; was lost",
+        "2412 MHz",
+    ] {
+        assert!(section.contains(word), "{word} is missing in {section}");
+    }
+}

@@ -12,7 +12,7 @@ use super::super::{Series, View, figure};
 use super::time;
 use crate::record::Record;
 
-pub(super) const WIDTH: f64 = 300.0;
+pub(in super::super) const WIDTH: f64 = 300.0;
 /// The width of maps of flat scenes, such as chains. They stand below each other.
 const WIDE: f64 = 900.0;
 const ROOM: f64 = 28.0;
@@ -25,11 +25,11 @@ type Runs<'a> = [(&'a str, &'a Record, &'a Series)];
 const STEPS: usize = 100;
 
 /// The nodes' places in the picture, which are the same in every arm's.
-pub(super) struct Places {
+pub(in super::super) struct Places {
     pub(super) width: f64,
-    pub(super) height: f64,
+    pub(in super::super) height: f64,
     /// The places at the end.
-    pub(super) at: BTreeMap<String, (f64, f64)>,
+    pub(in super::super) at: BTreeMap<String, (f64, f64)>,
     /// From metres to the picture: the length of a metre, and the place of 0, 0.
     scale: f64,
     origin: (f64, f64),
@@ -61,7 +61,7 @@ impl Places {
         self.width > WIDTH
     }
 
-    pub(super) fn within(
+    pub(in super::super) fn within(
         width: f64,
         metres: Vec<(String, f64, f64)>,
         (ways_x, ways_y): (Vec<f64>, Vec<f64>),
@@ -200,7 +200,13 @@ pub(super) fn numbers(places: &Places, series: &Series) -> String {
     format!("data-numbers=\"{text}\"")
 }
 
-pub(super) fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, width: f64) {
+pub(in super::super) fn link(
+    svg: &mut String,
+    places: &Places,
+    (a, b): (&str, &str),
+    class: &str,
+    width: f64,
+) {
     let (Some(from), Some(to)) = (places.at.get(a), places.at.get(b)) else { return };
     let _ = write!(
         svg,
