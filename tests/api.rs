@@ -33,3 +33,5 @@ mod refusals;
 mod turns;
 #[path = "api/wires.rs"]
 mod wires;
+#[path = "api/withheld.rs"]
+mod withheld;

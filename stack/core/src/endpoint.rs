@@ -25,6 +25,7 @@ mod rules;
 mod swept;
 mod table;
 mod udp;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -32,11 +33,11 @@ use std::fmt;
 use std::net::IpAddr;
 
 pub use bounds::{Bounds, Held, Memory};
-pub use config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
+pub use config::{AnswersFor, EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
 pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};
 pub use ids::{ConnId, ListenerId};
-pub use options::{ConnectOptions, Cookies, ListenOptions};
+pub use options::{ConnectOptions, Cookies, ListenOptions, SynAck};
 pub use path_seam::PathSeam;
 pub use rules::{AgentChoice, Direction, Match, Rule};
 pub use udp::UdpSendError;
@@ -179,7 +180,7 @@ impl Endpoint {
         self.take_turns(now, slot);
         self.account.file(now, &mut self.table, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let has_something_to_say = !entry.conn.falls_silent(now);
+        let has_something_to_say = !entry.conn.falls_silent(now) && !entry.is_silenced();
         self.timers.set(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());

@@ -9,7 +9,7 @@ use super::ids::{ConnId, ListenerId};
 use super::options::{ConnectOptions, ListenOptions};
 use super::rules::{Choice, Chosen, Direction};
 use super::table::{Entry, Owner};
-use super::{Endpoint, listen::Listener};
+use super::{Endpoint, listen::EVERY_PORT};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
 use crate::secrets::PortUse;
@@ -65,6 +65,7 @@ impl Endpoint {
             listener: None,
             owner: Owner::Application,
             is_half_open: false,
+            is_withheld: false,
             is_queued: false,
             is_reported: false,
             place: ListNode::new(now),
@@ -149,20 +150,10 @@ impl Endpoint {
         port: u16,
         options: ListenOptions,
     ) -> Result<ListenerId, ListenError> {
-        if port == 0 {
+        if port == EVERY_PORT {
             return Err(ListenError::PortZero);
         }
-        if let Some(address) = local.filter(|address| !self.links.is_ours(*address)) {
-            return Err(ListenError::NotOurs(address));
-        }
-        if self.listeners.contains_key(&(port, local)) {
-            return Err(ListenError::PortInUse(port));
-        }
-        let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ListenError::Agents)?;
-        let id = ListenerId(self.next_listener);
-        self.next_listener += 1;
-        self.listeners.insert((port, local), Listener::new(id, choice, options));
-        Ok(id)
+        self.listen_at(local, port, options)
     }
 
     /// Hands the next waiting connection over to the application.
@@ -304,8 +295,11 @@ impl Endpoint {
         act: impl FnOnce(&mut Connection, &mut Cx<'_>),
     ) -> Result<(), AbortError> {
         let slot = self.held(id).ok_or(AbortError::NoConnection)?;
-        if let Some(entry) = self.table.get_mut(slot) {
-            entry.owner = Owner::Nobody;
+        let entry = self.table.get_mut(slot).ok_or(AbortError::NoConnection)?;
+        entry.owner = Owner::Nobody;
+        if entry.is_withheld {
+            // It has promised nothing that could still be delivered.
+            return self.with(now, slot, Connection::abort).ok_or(AbortError::NoConnection);
         }
         self.with(now, slot, act).ok_or(AbortError::NoConnection)
     }
@@ -369,7 +363,7 @@ impl Endpoint {
         self.table.resolve(id).and_then(|slot| self.table.get(slot)).map(|entry| &entry.conn)
     }
 
-    fn with_id(
+    pub(super) fn with_id(
         &mut self,
         now: Instant,
         id: ConnId,
@@ -380,7 +374,7 @@ impl Endpoint {
     }
 
     /// The slot of a connection that the application still holds.
-    fn held(&self, id: ConnId) -> Option<u32> {
+    pub(super) fn held(&self, id: ConnId) -> Option<u32> {
         let slot = self.table.resolve(id)?;
         self.table.get(slot).filter(|entry| entry.owner == Owner::Application).map(|_| slot)
     }

@@ -69,6 +69,18 @@ pub struct LinkConfig {
     pub crossings: u8,
     /// The rule for ACKs of packets that were read in a row: see [`EndpointConfig::ack_merge`].
     pub ack_merge: AckMerge,
+    /// The addresses at which the endpoint answers TCP that comes over the link.
+    pub answers_for: AnswersFor,
+}
+
+/// The destinations of TCP that an endpoint takes from a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswersFor {
+    /// Its own addresses.
+    #[default]
+    Itself,
+    /// Each address of one host. The endpoint stands for all hosts behind it, as a transparent proxy does.
+    Everyone,
 }
 
 /// The link's help with TCP segments.
@@ -127,6 +139,7 @@ impl LinkConfig {
             checksums: Checksums::Verify,
             crossings: 0,
             ack_merge: AckMerge::Off,
+            answers_for: AnswersFor::Itself,
         }
     }
 

@@ -148,7 +148,7 @@ impl Endpoint {
         }
     }
 
-    fn emit_error(
+    pub(super) fn emit_error(
         &mut self,
         now: Instant,
         link: usize,

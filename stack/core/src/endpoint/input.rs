@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Endpoint;
-use super::config::SourceRoutes;
+use super::config::{AnswersFor, SourceRoutes};
 use super::links::Enqueued;
 use crate::ip::{FragmentKey, Loopback, is_unicast_destination, is_valid_source};
 use crate::tcp::Flow;
@@ -69,7 +69,9 @@ impl Endpoint {
         if !is_valid_source(view.src, loopback) || comes_back || self.links.is_broadcast(view.src) {
             return Err(DropReason::BadSource);
         }
-        let is_for_us = self.links.is_ours(view.dst) || self.is_group_address(view.dst);
+        let stands_for_all =
+            view.protocol == protocol::TCP && self.links.config(link).answers_for == AnswersFor::Everyone;
+        let is_for_us = stands_for_all || self.links.is_ours(view.dst) || self.is_group_address(view.dst);
         if is_for_us { Ok(()) } else { Err(DropReason::NotOurs) }
     }
 
@@ -172,6 +174,8 @@ impl Endpoint {
     fn dispose(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
         match disposition {
             Disposition::Done => self.touch(now, slot),
+            // A program that holds it hears of its end first.
+            Disposition::Forget if self.is_of_program(slot) => self.touch(now, slot),
             Disposition::Forget => self.forget(now, slot),
             Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {
                 self.forget(now, slot);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bounds::ListNode;
 use super::events::News;
 use super::ids::{ConnId, ListenerId};
-use super::options::{Cookies, ListenOptions};
+use super::options::{Cookies, ListenOptions, SynAck};
 use super::rules::{Choice, Direction};
 use super::swept::Swept;
 use super::table::{Entry, Owner, Table};
@@ -25,6 +25,9 @@ const BEYOND: u32 = 1 << 17;
 
 /// By then the SYN-ACK has been sent twice, and the answer has had two seconds.
 const MAY_BE_ANSWERED_MS: u32 = 3000;
+
+/// Stands for all ports that have no listener of their own.
+pub(super) const EVERY_PORT: u16 = 0;
 
 pub(super) struct Listener {
     id: ListenerId,
@@ -82,7 +85,8 @@ impl Endpoint {
     /// The listener for a segment: a listener at that address comes before one at all addresses.
     pub(super) fn listener_for(&self, local: SocketAddr) -> Option<&Listener> {
         let at_address = self.listeners.get(&(local.port(), Some(local.ip())));
-        at_address.or_else(|| self.listeners.get(&(local.port(), None)))
+        let at_port = at_address.or_else(|| self.listeners.get(&(local.port(), None)));
+        at_port.or_else(|| self.listeners.get(&(EVERY_PORT, None)))
     }
 
     /// The handshakes of each listener, and the most that it may have.
@@ -134,7 +138,8 @@ impl Endpoint {
         if listener.waiting >= listener.options.backlog {
             return Err(DropReason::AcceptQueueFull);
         }
-        let cookies = listener.options.cookies;
+        let on_demand = listener.options.syn_ack == SynAck::OnDemand;
+        let cookies = if on_demand { Cookies::Never } else { listener.options.cookies };
         let has_no_place = listener.half_open >= listener.options.half_open;
         let peer = incoming.flow.remote.ip();
         if self.account.is_overdrawn() {
@@ -173,6 +178,11 @@ impl Endpoint {
         let slot = self.insert_incoming(now, incoming, id, iss, |cx, setup| {
             setup.open_passive(cx, incoming.arrived.segment)
         })?;
+        let waits =
+            self.listener_mut(id).is_some_and(|listener| listener.options.syn_ack == SynAck::OnDemand);
+        if waits {
+            self.withhold(slot);
+        }
         self.touch(now, slot);
         Ok(())
     }
@@ -210,6 +220,7 @@ impl Endpoint {
             listener: Some(id),
             owner: Owner::Listener,
             is_half_open: true,
+            is_withheld: false,
             is_queued: false,
             is_reported: false,
             place: ListNode::of_incoming(now),
@@ -246,9 +257,14 @@ impl Endpoint {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let is_done =
             entry.owner == Owner::Listener && entry.is_half_open && entry.conn.state().is_synchronized();
-        if !is_done {
-            return;
+        if is_done {
+            self.offer(slot);
         }
+    }
+
+    /// Moves a connection to those that wait for `accept`.
+    pub(super) fn offer(&mut self, slot: u32) {
+        let Some(entry) = self.table.get_mut(slot) else { return };
         entry.is_half_open = false;
         let Some(id) = entry.listener else { return };
         let conn = ConnId { slot, generation: entry.generation };

@@ -35,6 +35,18 @@ pub struct ListenOptions {
     pub agents: AgentChoice,
     /// None takes [`EndpointConfig::tcp`](super::EndpointConfig::tcp).
     pub tcp: Option<Arc<TcpConfig>>,
+    /// The time of the SYN-ACK. The program may decide on each SYN.
+    pub syn_ack: SynAck,
+}
+
+/// The time at which a listener's SYN-ACK leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SynAck {
+    /// At once: the program accepts established connections.
+    #[default]
+    AtOnce,
+    /// With [`Endpoint::answer`](super::Endpoint::answer): the program accepts SYNs, and no cookie is sent.
+    OnDemand,
 }
 
 impl Default for ListenOptions {
@@ -45,6 +57,7 @@ impl Default for ListenOptions {
             cookies: Cookies::WhenFull,
             agents: AgentChoice::default(),
             tcp: None,
+            syn_ack: SynAck::AtOnce,
         }
     }
 }

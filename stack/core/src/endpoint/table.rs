@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) owner: Owner,
     /// The handshake is unfinished and counts against the listener's queue.
     pub(super) is_half_open: bool,
+    /// The SYN waits for the program's answer: nothing leaves before.
+    pub(super) is_withheld: bool,
     /// The connection is in its link's queue.
     pub(super) is_queued: bool,
     /// The connection is in the queue of news for the application.
@@ -35,6 +37,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Returns whether it may send nothing yet. Once it is over, it may send a RST.
+    pub(super) fn is_silenced(&self) -> bool {
+        self.is_withheld && self.conn.close_reason().is_none()
+    }
+
     /// Returns whether it has news that the queue does not hold yet; from now on it counts as queued.
     pub(super) fn begins_to_report(&mut self) -> bool {
         let has_news = self.owner == Owner::Application && self.conn.events.any();
