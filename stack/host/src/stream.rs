@@ -77,6 +77,18 @@ impl TcpStream {
         let _ = self.held.stack.with(|now, endpoint| endpoint.abort(now, self.held.id));
     }
 
+    /// Lets the SYN-ACK of a SYN leave that the listener has left to the program
+    /// ([`OnDemand`](hopwise_core::endpoint::SynAck)). A drop or an abort refuses it instead.
+    pub fn answer(&self) {
+        // A forgotten connection needs no answer.
+        let _ = self.held.stack.with(|now, endpoint| endpoint.answer(now, self.held.id));
+    }
+
+    /// Tells the peer of an unanswered SYN that its destination cannot be reached, with this code of ICMP or ICMPv6.
+    pub fn tell_unreachable(self, code: u8) {
+        let _ = self.held.stack.with(|now, endpoint| endpoint.tell_unreachable(now, self.held.id, code));
+    }
+
     /// Two halves for two tasks. The connection closes when both are dropped. A drop of the write half ends this side.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         (OwnedReadHalf { held: Arc::clone(&self.held) }, OwnedWriteHalf { held: self.held })

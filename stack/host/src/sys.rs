@@ -86,13 +86,45 @@ pub(crate) fn option(
 
 /// Registers a descriptor with tokio's runtime, inside which it must be called. It fails with `Unsupported` if the
 /// runtime has no I/O.
-pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
     let register = || unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
     // A runtime does not reveal whether it has I/O. Without it, the registration panics before it changes anything. A
     // program built with `panic = "abort"` ends here instead.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
+}
+
+/// The descriptor with that number, which a process has inherited; an error if there is none.
+pub(crate) fn inherited(number: std::os::fd::RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers. A process that is told a number by its parent has no other owner for it.
+    unsafe {
+        if libc::fcntl(number, libc::F_GETFD) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
+/// Moves this process, which has one thread, into a user, a network and a mount namespace of its own.
+pub(crate) fn enter_own_namespaces() -> io::Result<()> {
+    // SAFETY: it takes flags alone, and the kernel refuses it to a process with several threads.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Shows one file in place of another in the mount namespace of this process, which is its own.
+pub(crate) fn cover_file(from: &CStr, over: &CStr) -> io::Result<()> {
+    let (nothing, no_data) = (std::ptr::null::<libc::c_char>(), std::ptr::null());
+    let follows = libc::MS_REC | libc::MS_SLAVE;
+    // SAFETY: the strings end with a zero and outlive the calls, and the kernel takes null where it wants no string.
+    let result = unsafe {
+        match libc::mount(nothing, c"/".as_ptr(), nothing, follows, no_data) {
+            0 => libc::mount(from.as_ptr(), over.as_ptr(), nothing, libc::MS_BIND, no_data),
+            failed => failed,
+        }
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Gives this thread, and the processes that it starts, an empty folder in memory in place of that one. Others keep

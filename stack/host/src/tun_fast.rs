@@ -128,6 +128,11 @@ impl TunFast {
     }
 }
 
+/// A device with offload that has no settings yet, in the namespace of this thread. It goes with its last descriptor.
+pub(crate) fn with_offload(name: &str) -> Result<OwnedFd, LinkError> {
+    open_first(name, Queues::One).map(sys::owned)
+}
+
 fn open_first(name: &str, queues: Queues) -> Result<SyncDevice, LinkError> {
     let device = DeviceBuilder::new().name(name).offload(true).with(|builder| {
         builder.packet_information(false).multi_queue(queues != Queues::One);

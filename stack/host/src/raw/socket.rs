@@ -101,6 +101,10 @@ impl PacketSocket {
         Ok((socket, about))
     }
 
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.fd
+    }
+
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -29,6 +29,13 @@ impl Stack {
         let id = self.with(|_, endpoint| endpoint.listen(address, port, options))?;
         Ok(TcpListener::new(self.clone(), id, port))
     }
+
+    /// Waits for connections to all ports that have no listener of their own, at all addresses that the links answer
+    /// for.
+    pub fn listen_everywhere(&self, options: ListenOptions) -> Result<TcpListener, ListenError> {
+        let id = self.with(|_, endpoint| endpoint.listen_everywhere(options))?;
+        Ok(TcpListener::new(self.clone(), id, 0))
+    }
 }
 
 impl TcpListener {

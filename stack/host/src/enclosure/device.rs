@@ -1,0 +1,76 @@
+//! The command's device and its settings, made inside the namespace.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rtnetlink::{LinkUnspec, LinkVeth};
+
+use super::{DEVICE, EnclosureError, FAR_END, Kind, MTU, everywhere, inner_addresses};
+use crate::link::LinkError;
+use crate::namespace::set_switch;
+use crate::netlink::{self, DeviceSettings, NetlinkError};
+use crate::raw::socket::PacketSocket;
+use crate::tun_fast;
+
+/// The Ethernet address of the command's end of a pair. The kernel sends all frames of a device without ARP to the
+/// device's own address.
+pub(super) const NEAR_MAC: [u8; 6] = [0x02, b'h', b'o', b'p', 0, 0];
+
+/// The bytes of a socket's data that wait to leave: least, at first and most. By default they would grow to megabytes,
+/// for segments are 64 KiB long. A slow path outside would then carry for minutes what the command has sent.
+const SEND_BUFFER: &str = "4096 131072 524288";
+
+/// The kernel's queue for the outer side. A packet may have 64 KiB.
+const QUEUE_PACKETS: u32 = 8192;
+
+/// Makes the device, and takes it and the loopback up.
+pub(super) fn make() -> Result<(OwnedFd, Kind), EnclosureError> {
+    netlink::set_up("lo", true).map_err(EnclosureError::Device)?;
+    set_switch("ipv4/tcp_wmem", SEND_BUFFER)
+        .map_err(EnclosureError::step("bound the command's send buffers"))?;
+    let made = match tun_fast::with_offload(DEVICE) {
+        Ok(fd) => (fd, Kind::Tun),
+        // A closed /dev/net/tun, or none at all.
+        Err(LinkError::System { .. }) => (make_pair()?, Kind::Pair),
+        Err(error) => return Err(EnclosureError::Said(error.to_string())),
+    };
+    let mac = (made.1 == Kind::Pair).then_some(NEAR_MAC);
+    let settings = DeviceSettings {
+        mtu: Some(MTU),
+        mac,
+        queue_packets: Some(QUEUE_PACKETS),
+        addresses: inner_addresses(),
+        routes: everywhere(),
+    };
+    netlink::configure(DEVICE, &settings).map_err(EnclosureError::Device)?;
+    let nonblocking = rustix::io::ioctl_fionbio(made.0.as_fd(), true);
+    nonblocking
+        .map_err(|error| EnclosureError::Step { doing: "make it non-blocking", error: error.into() })?;
+    Ok(made)
+}
+
+/// A pair whose near end resolves no addresses: all its packets cross, whatever their next hop is.
+fn make_pair() -> Result<OwnedFd, EnclosureError> {
+    netlink::blocking(async |handle| {
+        let pair = LinkVeth::new(DEVICE, FAR_END).build();
+        let made = handle.link().add(pair).execute().await;
+        made.map_err(|error| netlink::kernel("make a pair of devices", error))
+    })
+    .map_err(EnclosureError::Device)?;
+    // The far end is a wire: its kernel has nothing to say there.
+    set_switch(&format!("ipv6/conf/{FAR_END}/disable_ipv6"), "1")
+        .map_err(EnclosureError::step("silence the far end of the pair"))?;
+    let far = DeviceSettings { mtu: Some(MTU), ..DeviceSettings::default() };
+    netlink::configure(FAR_END, &far).map_err(EnclosureError::Device)?;
+    resolve_nothing().map_err(EnclosureError::Device)?;
+    let (socket, _) = PacketSocket::open(FAR_END).map_err(|error| EnclosureError::Said(error.to_string()))?;
+    Ok(socket.into_descriptor())
+}
+
+fn resolve_nothing() -> Result<(), NetlinkError> {
+    let index = netlink::index_of(DEVICE)?;
+    netlink::blocking(async move |handle| {
+        let link = LinkUnspec::new_with_index(index).arp(false).build();
+        let set = handle.link().set(link).execute().await;
+        set.map_err(|error| netlink::kernel("turn ARP off", error))
+    })
+}
