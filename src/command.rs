@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{daemon, inspect, keys, lab, manual, measure, mesh, node, proxy};
+use crate::{daemon, exec, inspect, keys, lab, manual, measure, mesh, node, proxy};
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
@@ -27,6 +27,7 @@ enum Sub {
     Certify(lab::certify::Arguments),
     Claims(lab::claims::Arguments),
     Node(node::Arguments),
+    Exec(exec::Arguments),
     Status(node::status::Arguments),
     Top(node::top::Arguments),
     Capture(inspect::capture::Arguments),
@@ -49,6 +50,8 @@ enum Sub {
     Part(lab::live::part::Arguments),
     #[command(hide = true)]
     Reread(daemon::reader::Arguments),
+    #[command(hide = true)]
+    Enclosed(exec::within::Arguments),
 }
 
 /// Does what the command line asks for.
@@ -72,6 +75,8 @@ pub(crate) fn run() -> ExitCode {
         Sub::Certify(arguments) => lab::certify::run(&arguments),
         Sub::Claims(arguments) => lab::claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
+        Sub::Exec(arguments) => return exec::run(&arguments),
+        Sub::Enclosed(arguments) => return exec::within::run(&arguments),
         Sub::Status(arguments) => node::status::run(&arguments),
         Sub::Top(arguments) => node::top::run(&arguments),
         Sub::Capture(arguments) => inspect::capture::run(&arguments),

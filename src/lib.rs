@@ -25,6 +25,7 @@ use agent::Descriptor;
 mod book;
 mod command;
 mod daemon;
+mod exec;
 mod failure;
 mod fleet;
 #[doc(hidden)]

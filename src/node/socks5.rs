@@ -3,6 +3,7 @@
 //! Written by hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
 
 mod access;
+pub(crate) mod client;
 mod own;
 mod protocol;
 mod translated;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hopwise_core::endpoint::{ConnectError as CoreConnectError, ConnectOptions};
+use hopwise_core::endpoint::{AgentChoice, ConnectError as CoreConnectError, ConnectOptions};
 use hopwise_core::tcp::CloseReason;
 use hopwise_host::{ConnectError, Shards, TcpStream as MeshStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -34,7 +35,7 @@ use super::users::Users;
 
 pub(super) use access::Access;
 pub(super) use own::Own;
-use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
+use protocol::{LONGEST_MESSAGE, Login, Method, Read, Refused, Reply, Target};
 
 /// The largest number of clients that have not sent their request yet.
 pub(super) const MOST_HANDSHAKES: usize = 256;
@@ -78,7 +79,14 @@ pub(super) struct Server {
 }
 
 /// A client that has named its target.
-type Asked = Result<(TcpStream, Target), Missed>;
+type Asked = Result<(TcpStream, Request), Missed>;
+
+/// A target, and the agents of the connection there.
+#[derive(Debug, PartialEq, Eq)]
+struct Request {
+    target: Target,
+    agents: AgentChoice,
+}
 
 /// Why there is no such client.
 #[derive(Debug)]
@@ -120,7 +128,7 @@ pub(super) async fn serve(
                 }
             },
             Some(asked) = handshakes.join_next() => match asked {
-                Ok(Ok((client, target))) => seat(&server, &mut relays, client, target),
+                Ok(Ok((client, request))) => seat(&server, &mut relays, client, request),
                 Ok(Err(Missed::Refused)) => count(&server.counts.refused),
                 Ok(Err(Missed::NotAllowed)) => count(&server.counts.not_allowed),
                 Ok(Err(Missed::TooSlow)) | Err(_) => count(&server.counts.too_slow),
@@ -139,18 +147,18 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, target: Target) {
+fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, request: Request) {
     let server = Arc::clone(server);
-    relays.spawn(async move { serve_one(&server, client, target).await });
+    relays.spawn(async move { serve_one(&server, client, request).await });
 }
 
-async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
+async fn serve_one(server: &Server, mut client: TcpStream, request: Request) {
     let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
     let from = Origin::of(&server.users, &client, from);
     let seat = server.seats.take(from).await;
     let connected = match &seat {
         Some(seat) => tokio::select! {
-            connected = connect(server, from, &target) => connected,
+            connected = connect(server, from, request) => connected,
             () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(Reply::Failure),
             () = seat.sitter().told_to_go() => Err(Reply::Failure),
         },
@@ -195,31 +203,58 @@ async fn hear<S: AsyncRead + AsyncWrite + Unpin>(
     client: S,
     access: &Access,
     within: Duration,
-) -> Result<(S, Target), Missed> {
+) -> Result<(S, Request), Missed> {
     timeout(within, handshake(client, access)).await.map_err(|_| Missed::TooSlow)?
 }
 
 async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
     mut client: S,
     access: &Access,
-) -> Result<(S, Target), Missed> {
+) -> Result<(S, Request), Missed> {
     let mut bytes = Vec::with_capacity(LONGEST_MESSAGE);
-    let method = access.method();
-    let heard = read_message(&mut client, &mut bytes, |bytes| protocol::greeting(bytes, method)).await;
-    answered(&mut client, heard).await?;
+    let wanted = access.method();
+    let heard = read_message(&mut client, &mut bytes, |bytes| protocol::greeting(bytes, wanted)).await;
+    let method = answered(&mut client, heard).await?;
     client.write_all(&protocol::greeted(method)).await.map_err(|_| Missed::Refused)?;
-    if method == protocol::Method::Password {
-        let heard = read_message(&mut client, &mut bytes, protocol::login).await;
-        let login = answered(&mut client, heard).await?;
-        let knows = access.knows(&login);
-        client.write_all(&protocol::logged_in(knows)).await.map_err(|_| Missed::Refused)?;
-        if !knows {
-            return Err(Missed::NotAllowed);
+    let agents = match method {
+        Method::None => AgentChoice::default(),
+        Method::Password => {
+            let heard = read_message(&mut client, &mut bytes, protocol::login).await;
+            let login = answered(&mut client, heard).await?;
+            let knows = access.knows(&login);
+            let told = tell(&mut client, protocol::logged_in(knows), knows).await;
+            told.map(|()| AgentChoice::default())?
         }
-    }
+        Method::Agents => {
+            let heard = read_message(&mut client, &mut bytes, protocol::wished).await;
+            let wished = answered(&mut client, heard).await?;
+            let status = status_of(access, wanted, &wished.login, &wished.agents);
+            let told = tell(&mut client, protocol::granted(status), status == protocol::GRANTED).await;
+            told.map(|()| wished.agents)?
+        }
+    };
     let heard = read_message(&mut client, &mut bytes, protocol::request).await;
     let target = answered(&mut client, heard).await?;
-    if bytes.is_empty() { Ok((client, target)) } else { Err(Missed::Refused) }
+    if bytes.is_empty() { Ok((client, Request { target, agents })) } else { Err(Missed::Refused) }
+}
+
+/// Tells a client whether it may go on.
+async fn tell<S: AsyncWrite + Unpin>(client: &mut S, answer: [u8; 2], may: bool) -> Result<(), Missed> {
+    client.write_all(&answer).await.map_err(|_| Missed::Refused)?;
+    if may { Ok(()) } else { Err(Missed::NotAllowed) }
+}
+
+/// The status in answer to a client's wishes. A login counts where the file has users.
+fn status_of(access: &Access, wanted: Method, login: &Login, agents: &AgentChoice) -> u8 {
+    let receiver = agents.receiver.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_receiver);
+    let senders = agents.senders.as_deref().map_or(Ok(String::new()), hopwise_agents::validate_senders);
+    if wanted == Method::Password && !access.knows(login) {
+        protocol::LOGIN_WRONG
+    } else if receiver.is_err() || senders.is_err() {
+        protocol::AGENTS_UNKNOWN
+    } else {
+        protocol::GRANTED
+    }
 }
 
 /// Reads byte by byte, if only parsing finds the end of a message: later bytes are data, and stay in the socket.
@@ -256,11 +291,12 @@ async fn answered<S: AsyncWrite + Unpin, T>(
     }
 }
 
-async fn connect(server: &Server, from: Origin, target: &Target) -> Result<MeshStream, Reply> {
-    let addresses = match target {
-        Target::Address(address) => vec![*address],
+async fn connect(server: &Server, from: Origin, request: Request) -> Result<MeshStream, Reply> {
+    let options = ConnectOptions { agents: request.agents, ..ConnectOptions::default() };
+    let addresses = match request.target {
+        Target::Address(address) => vec![address],
         Target::Name(name, port) => {
-            server.names.resolve(from, name, *port).await.map_err(|error| reply_to_lookup(&error))?
+            server.names.resolve(from, &name, port).await.map_err(|error| reply_to_lookup(&error))?
         }
     };
     let mut last = Reply::HostUnreachable;
@@ -270,7 +306,7 @@ async fn connect(server: &Server, from: Origin, target: &Target) -> Result<MeshS
             last = Reply::NotAllowed;
             continue;
         }
-        match connect_one(&server.shards, address).await {
+        match connect_one(&server.shards, address, &options).await {
             Ok(stream) => return Ok(stream),
             Err(reply) => last = reply,
         }
@@ -286,9 +322,12 @@ fn reply_to_lookup(error: &io::Error) -> Reply {
     }
 }
 
-async fn connect_one(shards: &Shards, address: SocketAddr) -> Result<MeshStream, Reply> {
-    let options = ConnectOptions::default();
-    let connecting = timeout(CONNECT_WITHIN, shards.connect(address, &options)).await;
+async fn connect_one(
+    shards: &Shards,
+    address: SocketAddr,
+    options: &ConnectOptions,
+) -> Result<MeshStream, Reply> {
+    let connecting = timeout(CONNECT_WITHIN, shards.connect(address, options)).await;
     connecting.map_err(|_| Reply::TimedOut)?.map_err(|error| reply_to(&error))
 }
 
@@ -315,15 +354,44 @@ mod tests {
         let (mut client, server) = duplex(1024);
         let said = [&[5, 2, 2, 0][..], &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80], b"data"].concat();
         client.write_all(&said).await.expect("open");
-        let (mut server, target) =
+        let (mut server, request) =
             hear(server, &Access::default(), CONNECT_WITHIN).await.expect("it is served");
-        assert_eq!(target, Target::Address("10.7.0.2:80".parse().expect("an address")));
+        assert_eq!(request.target, Target::Address("10.7.0.2:80".parse().expect("an address")));
         let mut rest = [0; 4];
         server.read_exact(&mut rest).await.expect("the data is there");
         assert_eq!(&rest, b"data");
         let mut answer = [0; 2];
         client.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(answer, [5, 0]);
+    }
+
+    /// Returns what a client of ours hears from a server with these users, and what the server has heard.
+    async fn talk(access: Access, wishes: client::Wishes) -> (Result<(), client::Problem>, Option<Request>) {
+        let (mut ours, server) = duplex(1024);
+        let asks = async {
+            client::greet(&mut ours, &wishes).await?;
+            let to = "10.7.0.2:80".parse().expect("an address");
+            ours.write_all(&protocol::ask(to)).await.map_err(client::Problem::Broken)
+        };
+        let (asked, heard) = tokio::join!(asks, hear(server, &access, CONNECT_WITHIN));
+        (asked, heard.ok().map(|(_, request)| request))
+    }
+
+    #[tokio::test]
+    async fn a_client_of_ours_gets_the_agents_that_it_asks_for_if_it_may_log_in() {
+        let agents = AgentChoice { senders: Some("[newreno, limit:4]".to_owned()), ..AgentChoice::default() };
+        let wishes = client::Wishes { login: None, agents: agents.clone() };
+        let (asked, heard) = talk(Access::default(), wishes.clone()).await;
+        assert!(asked.is_ok());
+        assert_eq!(heard.expect("it is heard").agents, agents);
+        let (asked, heard) = talk(with_users(), wishes.clone()).await;
+        assert!(matches!(asked, Err(client::Problem::Login)) && heard.is_none(), "{asked:?}");
+        let login = Some(("ada".to_owned(), "secret".to_owned()));
+        let (asked, heard) = talk(with_users(), client::Wishes { login, ..wishes }).await;
+        assert!(asked.is_ok() && heard.is_some(), "{asked:?}");
+        let unknown = AgentChoice { receiver: Some("nosuch".to_owned()), ..AgentChoice::default() };
+        let (asked, heard) = talk(Access::default(), client::Wishes { login: None, agents: unknown }).await;
+        assert!(matches!(asked, Err(client::Problem::Agents)) && heard.is_none(), "{asked:?}");
     }
 
     fn with_users() -> Access {
@@ -336,8 +404,8 @@ mod tests {
         let said = [&[5, 2, 0, 2][..], b"\x01\x03ada\x06secret", &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80]].concat();
         client.write_all(&said).await.expect("open");
         let heard = hear(server, &with_users(), CONNECT_WITHIN).await;
-        let (_server, target) = heard.expect("it is allowed");
-        assert_eq!(target, Target::Address("10.7.0.2:80".parse().expect("an address")));
+        let (_server, request) = heard.expect("it is allowed");
+        assert_eq!(request.target, Target::Address("10.7.0.2:80".parse().expect("an address")));
         let mut answer = [0; 4];
         client.read_exact(&mut answer).await.expect("two answers");
         assert_eq!(answer, [5, 2, 1, 0]);

@@ -1,8 +1,14 @@
 //! SOCKS version 5 (RFC 1928) for a server with CONNECT, without authentication or with a password (RFC 1929). It turns
 //! bytes into requests, and replies into bytes.
+//!
+//! A method of our own (RFC 1928 §3 leaves 0x80 to 0xFE to private ones) carries a login and the agents that a client
+//! asks for. Its message is a version, 1, and four words behind their counts: name, password, receiver agent and sender
+//! agents. An absent word is empty. The answer is the version and a status.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hopwise_core::endpoint::AgentChoice;
 
 pub(super) const VERSION: u8 = 5;
 /// The version of the login, which has a number of its own.
@@ -11,10 +17,16 @@ const NOTHING_ACCEPTABLE: u8 = 0xff;
 const CONNECT: u8 = 1;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
-const IPV6: u8 = 4;
+pub(super) const IPV6: u8 = 4;
+/// The version of the message with agents.
+const AGENTS_VERSION: u8 = 1;
+/// The statuses in answer to it.
+pub(super) const GRANTED: u8 = 0;
+pub(super) const LOGIN_WRONG: u8 = 1;
+pub(super) const AGENTS_UNKNOWN: u8 = 2;
 
-/// The longest message that a client may send before data flows: a login, name and password of 255 bytes each.
-pub(super) const LONGEST_MESSAGE: usize = 1 + 1 + 255 + 1 + 255;
+/// The longest message that a client may send before data flows: four words of 255 bytes each.
+pub(super) const LONGEST_MESSAGE: usize = 1 + 4 * (1 + 255);
 
 /// Authentication method of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +34,8 @@ pub(super) const LONGEST_MESSAGE: usize = 1 + 1 + 255 + 1 + 255;
 pub(super) enum Method {
     None = 0,
     Password = 2,
+    /// Our own: a login, where the node has users, and agents.
+    Agents = 0xa0,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -34,6 +48,13 @@ impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// A client's login and agents, by our own method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wished {
+    pub(super) login: Login,
+    pub(super) agents: AgentChoice,
 }
 
 /// Target of a client.
@@ -67,6 +88,8 @@ pub(super) enum Refused {
     Method,
     /// Its login is wrong.
     Login,
+    /// Its agents are unknown here.
+    Agents,
     Request(Reply),
 }
 
@@ -76,6 +99,7 @@ impl Refused {
             Refused::NotSocks5 => Vec::new(),
             Refused::Method => vec![VERSION, NOTHING_ACCEPTABLE],
             Refused::Login => logged_in(false).to_vec(),
+            Refused::Agents => granted(AGENTS_UNKNOWN).to_vec(),
             Refused::Request(reply) => answer(reply, None),
         }
     }
@@ -90,14 +114,17 @@ pub(super) enum Read<T> {
     Done(T, usize),
 }
 
-/// The client's first message: its authentication methods.
-pub(super) fn greeting(bytes: &[u8], wanted: Method) -> Result<Read<()>, Refused> {
+/// The client's first message: its authentication methods. Our own comes before the wanted one.
+pub(super) fn greeting(bytes: &[u8], wanted: Method) -> Result<Read<Method>, Refused> {
     match bytes {
         [version, ..] if *version != VERSION => Err(Refused::NotSocks5),
         [_, count, rest @ ..] => match rest.get(..usize::from(*count)) {
             None => Ok(Read::More),
-            Some(methods) if methods.contains(&(wanted as u8)) => Ok(Read::Done((), 2 + methods.len())),
-            Some(_) => Err(Refused::Method),
+            Some(methods) => {
+                let chosen =
+                    [Method::Agents, wanted].into_iter().find(|method| methods.contains(&(*method as u8)));
+                chosen.map(|chosen| Read::Done(chosen, 2 + methods.len())).ok_or(Refused::Method)
+            }
         },
         _ => Ok(Read::More),
     }
@@ -118,6 +145,58 @@ pub(super) fn login(bytes: &[u8]) -> Result<Read<Login>, Refused> {
     let Some((password, _)) = counted(rest) else { return Ok(Read::More) };
     let taken = 3 + name.len() + password.len();
     Ok(Read::Done(Login { name: name.to_vec(), password: password.to_vec() }, taken))
+}
+
+/// The client's second message by our own method.
+pub(super) fn wished(bytes: &[u8]) -> Result<Read<Wished>, Refused> {
+    let Some((version, mut rest)) = bytes.split_first() else { return Ok(Read::More) };
+    if *version != AGENTS_VERSION {
+        return Err(Refused::Login);
+    }
+    let mut words = [&[][..]; 4];
+    for word in &mut words {
+        let Some((found, after)) = counted(rest) else { return Ok(Read::More) };
+        (*word, rest) = (found, after);
+    }
+    let [name, password, receiver, senders] = words;
+    let spec = |word: &[u8]| match std::str::from_utf8(word) {
+        Ok("") => Ok(None),
+        Ok(spec) => Ok(Some(spec.to_owned())),
+        Err(_) => Err(Refused::Agents),
+    };
+    let agents = AgentChoice { receiver: spec(receiver)?, senders: spec(senders)?, shadows: None };
+    let login = Login { name: name.to_vec(), password: password.to_vec() };
+    Ok(Read::Done(Wished { login, agents }, bytes.len() - rest.len()))
+}
+
+/// The answer to it.
+pub(super) fn granted(status: u8) -> [u8; 2] {
+    [AGENTS_VERSION, status]
+}
+
+/// A client's first message, with one method.
+pub(super) fn offer(method: Method) -> [u8; 3] {
+    [VERSION, 1, method as u8]
+}
+
+/// A client's second message by our own method. Words are at most 255 bytes long.
+pub(super) fn wish(login: Option<&(String, String)>, agents: &AgentChoice) -> Vec<u8> {
+    let (name, password) = login.map_or(("", ""), |(name, password)| (name, password));
+    let specs = [&agents.receiver, &agents.senders].map(|spec| spec.as_deref().unwrap_or_default());
+    let mut bytes = vec![AGENTS_VERSION];
+    for word in [name, password, specs[0], specs[1]] {
+        let word = &word.as_bytes()[..word.len().min(u8::MAX.into())];
+        bytes.push(u8::try_from(word.len()).unwrap_or(u8::MAX));
+        bytes.extend_from_slice(word);
+    }
+    bytes
+}
+
+/// A client's request for a connection to an address.
+pub(super) fn ask(to: SocketAddr) -> Vec<u8> {
+    let mut bytes = vec![VERSION, CONNECT, 0];
+    append(to, &mut bytes);
+    bytes
 }
 
 /// Bytes behind their count, and the rest.
@@ -176,7 +255,13 @@ fn target(host: &[u8], kind: u8, port: u16) -> Option<Target> {
 pub(super) fn answer(reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
     let bound = bound.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     let mut bytes = vec![VERSION, reply as u8, 0];
-    match bound.ip() {
+    append(bound, &mut bytes);
+    bytes
+}
+
+/// Appends an address by its kind.
+fn append(address: SocketAddr, bytes: &mut Vec<u8>) {
+    match address.ip() {
         IpAddr::V4(v4) => {
             bytes.push(IPV4);
             bytes.extend(v4.octets());
@@ -186,8 +271,7 @@ pub(super) fn answer(reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
             bytes.extend(v6.octets());
         }
     }
-    bytes.extend(bound.port().to_be_bytes());
-    bytes
+    bytes.extend(address.port().to_be_bytes());
 }
 
 #[cfg(test)]
@@ -226,7 +310,7 @@ mod tests {
         for cut in 0..4 {
             assert_eq!(greeting(&[5, 2, 2, 0][..cut], Method::None), Ok(Read::More));
         }
-        assert_eq!(greeting(&[5, 2, 2, 0], Method::None), Ok(Read::Done((), 4)));
+        assert_eq!(greeting(&[5, 2, 2, 0], Method::None), Ok(Read::Done(Method::None, 4)));
     }
 
     #[test]
@@ -238,8 +322,28 @@ mod tests {
         let known = Login { name: b"ada".to_vec(), password: b"pw".to_vec() };
         assert_eq!(login(&[whole, &b"more"[..]].concat()), Ok(Read::Done(known, whole.len())));
         assert_eq!(login(&[5, 1]), Err(Refused::Login));
-        assert_eq!(greeting(&[5, 2, 0, 2], Method::Password), Ok(Read::Done((), 4)));
+        assert_eq!(greeting(&[5, 2, 0, 2], Method::Password), Ok(Read::Done(Method::Password, 4)));
         assert_eq!(greeting(&[5, 1, 0], Method::Password), Err(Refused::Method));
+    }
+
+    #[test]
+    fn wishes_are_read_as_they_are_written_and_one_in_pieces_is_waited_for() {
+        let agents = AgentChoice { senders: Some("[train]".to_owned()), ..AgentChoice::default() };
+        let login = ("ada".to_owned(), "pw".to_owned());
+        let whole = wish(Some(&login), &agents);
+        for cut in 0..whole.len() {
+            assert_eq!(wished(&whole[..cut]), Ok(Read::More), "{cut} bytes");
+        }
+        let known = Login { name: b"ada".to_vec(), password: b"pw".to_vec() };
+        let read = Wished { login: known, agents };
+        assert_eq!(wished(&[&whole[..], b"more"].concat()), Ok(Read::Done(read, whole.len())));
+        assert_eq!(wished(&[2]), Err(Refused::Login));
+        assert_eq!(wished(&[1, 0, 0, 1, 0xff, 0]).map_err(Refused::answer), Err(vec![1, AGENTS_UNKNOWN]));
+        let offered = [5, 2, 0, 0xa0];
+        assert_eq!(greeting(&offered, Method::Password), Ok(Read::Done(Method::Agents, 4)));
+        let asked = ask("[fd07::2]:80".parse().expect("an address"));
+        let at = Target::Address("[fd07::2]:80".parse().expect("an address"));
+        assert_eq!(request(&asked), Ok(Read::Done(at, asked.len())));
     }
 
     #[test]

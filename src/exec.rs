@@ -1,0 +1,57 @@
+//! `hopwise exec`: a command whose TCP goes out by Hopwise, as it is and without privileges.
+//!
+//! The command runs in a network namespace of its own (`host/enclosure`), whose default route is a device that this
+//! process serves. A stack of ours ends the command's TCP there, at any address and port. It holds each SYN back until
+//! the connection outside stands (`outward`), and answers or refuses it as the destination did. A relay of the node's
+//! joins the two. Datagrams go out by sockets of the kernel (`datagrams`). The outer side is never a stack of this
+//! process: a mesh is reached by the node that owns its address, or by the kernel.
+
+mod arguments;
+mod datagrams;
+mod outside;
+mod outward;
+mod resolver;
+mod running;
+mod serve;
+pub(crate) mod within;
+
+use std::process::ExitCode;
+
+pub(crate) use arguments::Arguments;
+
+use crate::failure::Failure;
+use outside::Outside;
+
+/// The status if no command was run, as of `env` and `timeout`.
+const NOT_RUN: u8 = 125;
+
+/// Runs the command, and returns its status.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match run_command(arguments) {
+        Ok(status) => status,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(NOT_RUN)
+        }
+    }
+}
+
+fn run_command(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let outward = arguments.outward()?;
+    let resolver = resolver::Resolver::of_machine()?;
+    let outside = Outside::new(resolver.server());
+    let started = running::Started::new(&arguments.command, resolver.path())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let ended = runtime.block_on(async {
+        outward.check().await?;
+        let (given, running) = started.take_device()?;
+        let served = serve::Served::start(given, outward, outside)?;
+        let ended = running.until_its_end().await;
+        served.finish().await;
+        ended
+    })?;
+    drop(runtime);
+    drop(resolver);
+    Ok(ended.pass_on())
+}

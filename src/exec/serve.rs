@@ -1,0 +1,134 @@
+//! Serves the command's device: a stack that ends its TCP, a relay for each connection, and its datagrams.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::LinkId;
+use hopwise_core::endpoint::{AnswersFor, EndpointConfig, LinkConfig, ListenOptions, SynAck};
+use hopwise_core::tcp::{BufferLimits, TcpConfig};
+use hopwise_core::trace::StateName;
+use hopwise_host::enclosure::{self, Enclosed, Given};
+use hopwise_host::{Drives, Stack, StackConfig, TcpListener, TcpStream as InnerStream, describe, random_key};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use super::datagrams::Datagrams;
+use super::outside::Outside;
+use super::outward::Outward;
+use crate::failure::Failure;
+use crate::node::relay::{self, Relayed, Sits};
+use crate::node::seats::Seats;
+use crate::node::unfinished::Unfinished;
+
+/// Connections at a time. Descriptors usually end before.
+const MOST: usize = 100_000;
+/// Data that waits for the way out waits in the command's socket, and not here as well. The path inside the machine is
+/// so short that this fills it.
+const RECEIVE_BUFFER: BufferLimits = BufferLimits { initial: 256 << 10, max: 256 << 10 };
+/// A connection may be quiet for ever.
+const FOR_EVER: Duration = Duration::from_secs(3600 * 24 * 365);
+/// After the command's end, data that it has sent still goes out while some of it moves within this time.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub(super) struct Served {
+    stack: Stack,
+    relayed: Arc<Relayed>,
+    accepting: JoinHandle<()>,
+    _datagrams: Datagrams,
+}
+
+#[derive(Debug)]
+struct Context {
+    outward: Outward,
+    outside: Outside,
+    seats: Seats,
+    relayed: Arc<Relayed>,
+}
+
+impl Served {
+    /// Starts the stack inside the runtime.
+    pub(super) fn start(given: Given, outward: Outward, outside: Outside) -> Result<Served, Failure> {
+        let failed = |doing: &'static str| move |error: &dyn std::fmt::Display| Failure::failed(doing, error);
+        let (sink, datagrams) = Datagrams::channel();
+        let (link, writer) = Enclosed::new(given, sink);
+        let datagrams = datagrams.serve(writer, outside);
+        let described = describe(&link, LinkId(0), enclosure::outer_addresses());
+        let described = LinkConfig { answers_for: AnswersFor::Everyone, ..described };
+        let key = random_key().map_err(|error| failed("draw a key")(&error))?;
+        let tcp = TcpConfig { recv_buffer: RECEIVE_BUFFER, ..TcpConfig::modern() };
+        let endpoint = EndpointConfig { tcp: Arc::new(tcp), ..EndpointConfig::new(described, key) };
+        let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(endpoint) };
+        let stack = Stack::start(config, vec![Box::new(link)], Box::new(StandardAgents::default()))
+            .map_err(|error| failed("start the stack")(&error))?;
+        let options = ListenOptions { syn_ack: SynAck::OnDemand, ..ListenOptions::default() };
+        let listener = stack.listen_everywhere(options).map_err(|error| failed("listen")(&error))?;
+        let relayed = Arc::new(Relayed::default());
+        let seats = Seats::new(MOST, FOR_EVER, Some(MOST));
+        let context = Context { outward, outside, seats, relayed: Arc::clone(&relayed) };
+        let accepting = tokio::spawn(accept(listener, Arc::new(context)));
+        Ok(Served { stack, relayed, accepting, _datagrams: datagrams })
+    }
+
+    /// Waits, after the command's end, for the data of connections that it has closed.
+    pub(super) async fn finish(self) {
+        let (mut moved, mut since) = (self.moved(), Instant::now());
+        while self.owes_data() && since.elapsed() < LAST_WORDS_WITHIN {
+            sleep(LOOK_EVERY).await;
+            if self.moved() != moved {
+                (moved, since) = (self.moved(), Instant::now());
+            }
+        }
+        self.accepting.abort();
+    }
+
+    fn moved(&self) -> u64 {
+        self.relayed.from_mesh.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the command has closed a connection whose end has not been passed on yet.
+    fn owes_data(&self) -> bool {
+        self.stack.with(|_, endpoint| {
+            let mut states =
+                endpoint.ids().filter_map(|id| Some((endpoint.state(id)?.0, endpoint.readable(id))));
+            states.any(|(state, readable)| {
+                matches!(state, StateName::CloseWait | StateName::LastAck | StateName::Closing)
+                    || readable > 0
+            })
+        })
+    }
+}
+
+async fn accept(listener: TcpListener, context: Arc<Context>) {
+    let mut relays = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(inner) => drop(relays.spawn(serve_one(inner, Arc::clone(&context)))),
+                Err(_) => return,
+            },
+            Some(_) = relays.join_next() => {}
+        }
+    }
+}
+
+/// Connects outside, answers the SYN as the destination did, and carries data until both sides have ended.
+async fn serve_one(inner: InnerStream, context: Arc<Context>) {
+    let to = inner.local_addr();
+    let outer = match context.outward.connect(to, context.outside).await {
+        Ok(outer) => outer,
+        Err(not_reached) => {
+            return match not_reached.code(to.ip()) {
+                Some(code) => inner.tell_unreachable(code),
+                None => inner.abort(),
+            };
+        }
+    };
+    let Some(seat) = context.seats.take(inner.peer_addr().ip()).await else { return inner.abort() };
+    inner.answer();
+    let (outer, inner) = (Unfinished::new(outer), Unfinished::new(inner));
+    relay::carry(outer, inner, &context.relayed, Sits::Mesh(seat.sitter()), FOR_EVER).await;
+}
