@@ -1,5 +1,6 @@
 //! Agents that decide how much data may be in flight, and from when on segments may leave.
 
+mod hystart;
 mod seldom;
 mod window;
 

@@ -1,16 +1,17 @@
 //! `cubic`: the window as a cubic function of the time since the last loss.
 //!
-//! Source: RFC 9438.
+//! Source: RFC 9438, with RFC 9406 (HyStart++) for the end of slow start.
 //!
 //! Rule: after a loss the window is β of what it was. It then rises steeply, flattens after K seconds where the loss
 //! happened (W_max), and steepens again beyond. W(t) = C·(t − K)³ + W_max segments, with K = ∛((W_max − cwnd)/C). If a
 //! standard sender with the same β would have a larger window (W_est), the window follows that one. A loss below the
-//! last W_max lowers W_max further, which leaves room for new flows (fast convergence).
+//! last W_max lowers W_max further, which leaves room for new flows (fast convergence). With `hystart` the first slow
+//! start ends when round trips grow (`hystart.rs`), and the curve begins at its plateau.
 //!
 //! Deviations: (target − cwnd)/cwnd is added for each acknowledged segment, not for each ACK, since receiver agents
 //! thin out ACKs. A loss leaves β of the most data in flight during the last two rounds, at most cwnd. RFC 9438 §4.6
-//! takes the flight size, but the current flight lacks what duplicate ACKs took off. HyStart++ (RFC 9406) is left out.
-//! Time in which the window is not filled does not count (§5.8).
+//! takes the flight size, but the current flight lacks what duplicate ACKs took off. Time in which the window is not
+//! filled does not count (§5.8).
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::ignores;
 
+use super::hystart::HYSTART;
 use super::seldom::Seldom;
 use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
@@ -28,9 +30,9 @@ use crate::truncate;
 
 params! {
     /// segments per second cubed
-    c: f64 = Form::ratio(1, 10_000).is(400),
+    c: u32 = Form::ratio(1, 10_000).is(400),
     /// part of the window that is left after a loss
-    beta: f64 = Form::ratio(100, 950).is(700),
+    beta: u32 = Form::ratio(100, 950).is(700),
     /// lower W_max when a loss comes below the last one
     fast_convergence as "fast-convergence": Switch = Form::Switch.is(ON),
     /// slow start counts acknowledged bytes, at most two segments an ACK
@@ -38,12 +40,13 @@ params! {
     iw: u32 = IW,
     ssthresh: Option<u32> = SSTHRESH,
     validate: Switch = VALIDATE,
+    hystart: Switch = HYSTART,
 }
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",
     rule: "grows as a cubic function of the time since the last loss, which leaves β of the window",
-    source: "RFC 9438",
+    source: "RFC 9438, RFC 9406",
     params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(Cubic::new(args))),
@@ -58,8 +61,9 @@ const _: () = assert!(size_of::<Cubic>() <= 200);
 #[derive(Debug)]
 pub(crate) struct Cubic {
     window: Window,
-    c: f64,
-    beta: f64,
+    /// In thousandths, as β.
+    c: u32,
+    beta: u32,
     fast_convergence: Switch,
     curve: Curve,
     /// The curve before the last loss, in case that turns out to be no loss.
@@ -94,7 +98,7 @@ impl Cubic {
         let set = Params::of(args);
         let curve = Curve { at_plateau: true, ..Curve::default() };
         Cubic {
-            window: Window::new(set.iw, set.ssthresh, set.abc, set.validate),
+            window: Window::new(set.iw, set.ssthresh, set.abc, set.validate).with_hystart(set.hystart),
             c: set.c,
             beta: set.beta,
             fast_convergence: set.fast_convergence,
@@ -103,16 +107,25 @@ impl Cubic {
         }
     }
 
+    fn c(&self) -> f64 {
+        f64::from(self.c) / 1_000.0
+    }
+
+    fn beta(&self) -> f64 {
+        f64::from(self.beta) / 1_000.0
+    }
+
     /// The stage for an ACK at `now`; a new stage begins if there is none (§4.2, and §4.8 at a plateau).
     fn stage(&mut self, now: Instant, cwnd: f64) -> Stage {
         if let Some(stage) = self.curve.stage {
             return stage;
         }
+        let c = self.c();
         let curve = &mut self.curve;
         if std::mem::take(&mut curve.at_plateau) || curve.w_max < cwnd {
             curve.w_max = cwnd;
         }
-        let k_s = cube_root((curve.w_max - cwnd) / self.c);
+        let k_s = cube_root((curve.w_max - cwnd) / c);
         Stage { began: now, heard: now, k_s, w_est: cwnd, left_over_bytes: 0.0 }
     }
 
@@ -124,7 +137,7 @@ impl Cubic {
         let mut stage = self.stage(acked.now, cwnd);
         stage.heard = acked.now;
 
-        let reno = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        let reno = 3.0 * (1.0 - self.beta()) / (1.0 + self.beta());
         stage.w_est += newly / cwnd * if stage.w_est < self.curve.w_prior { reno } else { 1.0 };
 
         let t_s = seconds(acked.now.since(stage.began));
@@ -145,7 +158,7 @@ impl Cubic {
 
     fn w_cubic(&self, stage: &Stage, t_s: f64) -> f64 {
         let x = t_s - stage.k_s;
-        self.c * x * x * x + self.curve.w_max
+        self.c() * x * x * x + self.curve.w_max
     }
 
     /// §5.8: the curve stands still while the window is not filled.
@@ -163,12 +176,12 @@ impl Cubic {
         let lower = self.fast_convergence == Switch::On && lost_at < self.curve.w_max;
         self.curve_before.set((loss.kind != LossKind::Marked).then_some(self.curve));
         self.curve = Curve {
-            w_max: if lower { lost_at * (1.0 + self.beta) / 2.0 } else { lost_at },
+            w_max: if lower { lost_at * (1.0 + self.beta()) / 2.0 } else { lost_at },
             w_prior: lost_at,
             at_plateau: matches!(loss.kind, LossKind::Timeout { .. }),
             stage: None,
         };
-        truncate::to_u64(filled as f64 * self.beta)
+        truncate::to_u64(filled as f64 * self.beta())
     }
 }
 
@@ -358,6 +371,18 @@ mod tests {
         bench.fill();
         bench.ack(2);
         assert_eq!(bench.allowed_segments(), 12);
+    }
+
+    #[test]
+    fn after_growing_round_trips_the_curve_begins_at_its_plateau() {
+        let mut bench = Bench::new("cubic").with_rtt(Duration::from_millis(50));
+        (0..2).for_each(|_| bench.round(2));
+        bench.path.rtt.smoothed = Some(Duration::from_millis(60));
+        (0..8).for_each(|_| bench.round(2));
+        let ssthresh = bench.gauge("ssthresh_bytes").expect("an owner has a threshold");
+        assert!((100_000..300_000).contains(&ssthresh), "{ssthresh}");
+        let w_max = bench.gauge("w_max_milli_segments").expect("a gauge");
+        assert!(w_max.abs_diff(ssthresh) <= 1_000, "{w_max} and {ssthresh}");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `newreno`: the window of standard TCP.
 //!
-//! Source: RFC 5681 for the window, RFC 6582 for the recovery that it serves, RFC 3465 for counting bytes.
+//! Source: RFC 5681 for the window, RFC 6582 for the recovery that it serves, RFC 3465 for counting bytes, RFC 9406 for
+//! the end of slow start.
 //!
 //! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs adds one. A loss halves what was in flight,
 //! and a timeout begins again with one segment. The connection decides which segment is sent again, and how many leave
-//! in fast recovery. `window.rs` has the rules that all owners share.
+//! in fast recovery. `window.rs` has the rules that all owners share. With `hystart` the first slow start ends when round
+//! trips grow (`hystart.rs`).
 //!
 //! Deviations: `half=window` is ns-2's rule. It halves the least of cwnd, the receiver's window and what other agents
 //! let into the network, in whole segments. Every timeout of a series halves it. RFC 5681 keeps ssthresh after the
@@ -17,6 +19,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::ignores;
 
+use super::hystart::HYSTART;
 use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, OFF, Switch, choices, params};
@@ -33,12 +36,13 @@ params! {
     /// quantity that a loss halves: bytes in flight, or the window
     half: Half = Half::FORM.is(0).ns2(1),
     validate: Switch = VALIDATE,
+    hystart: Switch = HYSTART,
 }
 
 pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
     name: "newreno",
     rule: "adds a segment per window, halves on a loss, begins again with one segment after a timeout",
-    source: "RFC 5681, RFC 6582, RFC 3465",
+    source: "RFC 5681, RFC 6582, RFC 3465, RFC 9406",
     params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(NewReno::new(args))),
@@ -54,7 +58,7 @@ pub(crate) struct NewReno {
 impl NewReno {
     fn new(args: &Args) -> NewReno {
         let set = Params::of(args);
-        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
+        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate).with_hystart(set.hystart);
         NewReno { window, half: set.half, growth: Linear::default() }
     }
 
@@ -151,6 +155,44 @@ mod tests {
         assert_eq!(bench.allowed_segments(), 11);
         bench.ack(4);
         assert_eq!(bench.allowed_segments(), 13);
+    }
+
+    #[test]
+    fn growing_round_trips_slow_the_first_slow_start_down_and_end_it() {
+        let grown = |spec: &str, profile| {
+            let mut bench = Bench::with_profile(spec, profile).with_rtt(RTT);
+            (0..2).for_each(|_| bench.round(1));
+            let before = cwnd(&bench);
+            bench.path.rtt.smoothed = Some(RTT + RTT / 8);
+            (0..8).for_each(|_| bench.round(1));
+            (before, cwnd(&bench), bench.gauge("ssthresh_bytes") < Some(u64::MAX))
+        };
+        let (before, after, is_over) = grown("newreno", Profile::Modern);
+        assert_eq!(before, 40_000);
+        // The round after the one in which they grew shows it: 80 segments and eight, then five rounds of a quarter.
+        let quarters = 88_000.0 * 1.25_f64.powi(5);
+        let after = f64::from(u32::try_from(after).expect("a small window"));
+        assert!(is_over && (0.8 * quarters..1.1 * quarters).contains(&after), "{after}, about {quarters}");
+        let old = [("newreno:hystart=off", Profile::Modern), ("newreno:iw=10,ssthresh=99999,validate=on", Profile::Ns2)];
+        for (spec, profile) in old {
+            assert_eq!(grown(spec, profile).1, 40_000 << 8, "{spec}");
+        }
+    }
+
+    #[test]
+    fn round_trips_that_grow_after_a_loss_leave_slow_start_as_it_is() {
+        let mut bench = Bench::new("newreno").with_rtt(RTT);
+        (0..4).for_each(|_| bench.round(1));
+        bench.lose(LossKind::Timeout { nth: 1 });
+        bench.recover(Recovered::Full);
+        let sizes: Vec<_> = (0..5_u32)
+            .map(|nth| {
+                bench.path.rtt.smoothed = Some(RTT * (nth + 1));
+                bench.round(1);
+                cwnd(&bench)
+            })
+            .collect();
+        assert_eq!(sizes, [2_000, 4_000, 8_000, 16_000, 32_000]);
     }
 
     #[test]

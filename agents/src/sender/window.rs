@@ -5,6 +5,8 @@
 //!   below two segments.
 //! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK. Byte counting (RFC 3465) adds the acknowledged bytes: at
 //!   most two segments, or one after a timeout.
+//! - HyStart++ (`hystart.rs`): as long as ssthresh has its first value, growing round trips slow slow start down, and
+//!   end it.
 //! - Validation (RFC 7661 in spirit): the window does not grow while the application is the limit. It does not grow
 //!   while less than half of cwnd was in flight during the last two rounds, either. After an idle time longer than an
 //!   RTO, cwnd falls back to the initial window (RFC 5681 §4.1). Then ssthresh remembers three quarters of the old
@@ -20,6 +22,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq};
 
+use super::hystart::{HyStart, SLOWER, Verdict};
 use super::seldom::Seldom;
 use crate::param::{Form, OFF, ON, Param, Switch};
 
@@ -70,6 +73,7 @@ struct WindowSettings {
     ssthresh_segments: Option<u32>,
     counting: Counting,
     validate: Switch,
+    hystart: Switch,
 }
 
 /// cwnd and ssthresh, in bytes.
@@ -84,6 +88,7 @@ pub(super) struct Window {
     before: Seldom<Open>,
     recovery: Recovery,
     used: Used,
+    hystart: HyStart,
     last_sent: Option<Instant>,
     /// RFC 5681 §3.1: a lost SYN leaves one segment to begin with.
     syn_was_lost: bool,
@@ -143,19 +148,30 @@ pub(super) enum Growth {
 
 impl Window {
     pub(super) fn new(iw: u32, ssthresh: Option<u32>, abc: Switch, validate: Switch) -> Window {
-        let counting = abc.into();
-        let settings =
-            WindowSettings { initial_segments: iw, ssthresh_segments: ssthresh, counting, validate };
+        let settings = WindowSettings {
+            initial_segments: iw,
+            ssthresh_segments: ssthresh,
+            counting: abc.into(),
+            validate,
+            hystart: Switch::Off,
+        };
         Window {
             settings,
             open: None,
             before: Seldom::NONE,
             recovery: Recovery::None,
             used: Used::default(),
+            hystart: HyStart::NEW,
             last_sent: None,
             syn_was_lost: false,
             newest_mss: 0,
         }
+    }
+
+    /// The same window, whose first slow start ends as RFC 9406 says.
+    pub(super) fn with_hystart(mut self, hystart: Switch) -> Window {
+        self.settings.hystart = hystart;
+        self
     }
 
     pub(super) fn cwnd(&self, mss: u64) -> u64 {
@@ -193,23 +209,46 @@ impl Window {
         let mss = mss_of(view);
         self.used.take(acked.flight_before.bytes);
         let filled = self.is_filled(view);
-        self.used.end_round(view);
+        let ends_round = self.used.end_round(view);
+        let growth = self.growth(acked, view, filled);
+        if growth == Growth::SlowStart {
+            let counted = self.counted(acked, view);
+            self.grow(counted, mss);
+        }
+        if self.is_first_slow_start(mss) && self.hystart.hear(acked.rtt, ends_round) == Verdict::Over {
+            let open = self.open_mut(mss);
+            open.ssthresh = open.cwnd;
+        }
+        growth
+    }
+
+    fn growth(&self, acked: &Acked, view: &SendView<'_>, filled: bool) -> Growth {
         // RFC 3168 §6.1.2: an ACK that echoes a mark does not open the window.
         let fast = matches!(view.recovering, Some(Recovering::Fast { .. }));
         if fast || !filled || acked.ece || acked.newly.bytes == 0 {
             return Growth::None;
         }
-        let open = self.opened(mss);
-        if open.cwnd >= open.ssthresh {
-            return Growth::Avoidance;
-        }
-        let counted = match (self.settings.counting, view.recovering) {
+        let open = self.opened(mss_of(view));
+        if open.cwnd < open.ssthresh { Growth::SlowStart } else { Growth::Avoidance }
+    }
+
+    /// The bytes that an ACK adds in slow start.
+    fn counted(&self, acked: &Acked, view: &SendView<'_>) -> u64 {
+        let mss = mss_of(view);
+        let most = match (self.settings.counting, view.recovering) {
             (Counting::Bytes, None) => MOST_COUNTED_SEGMENTS * mss,
             // RFC 3465 §2.3: data that one ACK covers after a timeout may have arrived long before.
             (Counting::Bytes, Some(_)) | (Counting::Acks, _) => mss,
         };
-        self.grow(acked.newly.bytes.min(counted), mss);
-        Growth::SlowStart
+        acked.newly.bytes.min(most) / if self.hystart.is_slow() { SLOWER } else { 1 }
+    }
+
+    /// RFC 9406 §4.3: HyStart++ is for the slow start before the first loss.
+    fn is_first_slow_start(&self, mss: u64) -> bool {
+        let open = self.opened(mss);
+        self.settings.hystart == Switch::On
+            && open.cwnd < open.ssthresh
+            && open.ssthresh == self.first_ssthresh(mss)
     }
 
     /// `reduced` is the new ssthresh by the owner's own rule.
@@ -220,6 +259,7 @@ impl Window {
             self.syn_was_lost = true;
             return Reduction { ssthresh: self.ssthresh(mss).max(2 * mss) };
         }
+        self.hystart = HyStart::NEW;
         let open = *self.open_mut(mss);
         let mut after = Open { cwnd: open.cwnd, ssthresh: reduced.max(2 * mss) };
         match loss.kind {
@@ -308,21 +348,30 @@ impl Window {
     }
 
     fn initial(&self, mss: u64) -> u64 {
-        let segments = u64::from(self.settings.initial_segments);
-        (segments * mss).min((2 * mss).max(segments * INITIAL_SEGMENT_BYTES)).max(mss)
+        initial_window(self.settings.initial_segments, mss)
     }
 
     fn opened(&self, mss: u64) -> Open {
         self.open.unwrap_or_else(|| Open {
             cwnd: if self.syn_was_lost { mss } else { self.initial(mss) },
-            ssthresh: self.settings.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss),
+            ssthresh: self.first_ssthresh(mss),
         })
+    }
+
+    fn first_ssthresh(&self, mss: u64) -> u64 {
+        self.settings.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss)
     }
 
     fn open_mut(&mut self, mss: u64) -> &mut Open {
         let opened = self.opened(mss);
         self.open.insert(opened)
     }
+}
+
+/// The initial window of RFC 6928 in bytes.
+pub(super) fn initial_window(segments: u32, mss: u64) -> u64 {
+    let segments = u64::from(segments);
+    (segments * mss).min((2 * mss).max(segments * INITIAL_SEGMENT_BYTES)).max(mss)
 }
 
 /// The MSS for arithmetic: at least 1.
@@ -340,11 +389,11 @@ fn expected_rto(rtt: &Rtt) -> Duration {
 }
 
 /// The most data in flight in this round and in the one before. It shows the real worth of a window that the
-/// application, the receiver or another agent did not let fill.
+/// application, the receiver or another agent did not let fill. Counts are in bytes, and below 4 GiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
-    this_round: u64,
-    last_round: u64,
+    this_round: u32,
+    last_round: u32,
     /// The round ends when this is acknowledged.
     until: Option<Seq>,
 }
@@ -356,17 +405,24 @@ impl Used {
     }
 
     fn take(&mut self, flight_bytes: u64) {
-        self.this_round = self.this_round.max(flight_bytes);
+        self.this_round = self.this_round.max(in_32_bits(flight_bytes));
     }
 
-    fn end_round(&mut self, view: &SendView<'_>) {
-        if self.until.is_some_and(|until| until <= view.snd_una) {
-            self.last_round = std::mem::replace(&mut self.this_round, view.flight.bytes);
+    /// Returns whether this ACK ends the round.
+    fn end_round(&mut self, view: &SendView<'_>) -> bool {
+        let is_over = self.until.is_some_and(|until| until <= view.snd_una);
+        if is_over {
+            self.last_round = std::mem::replace(&mut self.this_round, in_32_bits(view.flight.bytes));
             self.until = Some(view.snd_nxt);
         }
+        is_over
     }
 
     fn most(&self) -> u64 {
-        self.this_round.max(self.last_round)
+        self.this_round.max(self.last_round).into()
     }
+}
+
+fn in_32_bits(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -195,6 +195,7 @@ fn parameters_are_all_in_force_whatever_was_given() {
             "newreno ssthresh=unlimited",
             "newreno half=flight",
             "newreno validate=on",
+            "newreno hystart=on",
             "limit n=4"
         ]
     );
@@ -206,6 +207,7 @@ fn parameters_are_all_in_force_whatever_was_given() {
             "newreno ssthresh=2000",
             "newreno half=window",
             "newreno validate=off",
+            "newreno hystart=off",
             "limit n=4"
         ]
     );
