@@ -5,6 +5,8 @@
 mod answers;
 #[path = "rules/attacks.rs"]
 mod attacks;
+#[path = "rules/bbr.rs"]
+mod bbr;
 #[path = "rules/bundles.rs"]
 mod bundles;
 #[path = "rules/flow.rs"]

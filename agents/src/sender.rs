@@ -10,6 +10,7 @@ agents! { "sender":
     pub mod newreno;
     pub mod cubic;
     pub mod westwood;
+    pub mod bbr;
     pub mod train;
     pub mod limit;
     pub mod cwl;

@@ -1,6 +1,7 @@
 //! Sender lists on a bulk transfer over five hops: each segment is allowed, noted, sent and acknowledged, one RTT
 //! sample for each.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -51,6 +52,8 @@ struct Sending {
     agents: SenderAgents,
     now: Instant,
     snd_una: Seq,
+    /// The departures of the segments in flight.
+    left: VecDeque<Instant>,
     path: Path,
 }
 
@@ -65,6 +68,7 @@ impl Sending {
             agents: StandardAgents::default().senders(list).expect("a list")(BETWEEN),
             now: Instant::ZERO,
             snd_una: Seq(0),
+            left: VecDeque::new(),
             path,
         }
     }
@@ -80,6 +84,9 @@ impl Sending {
         let rtt = Duration::from_micros(60_000 + u64::from(self.snd_una.0 % 7_919));
         let mut acked = Acked::new(now, one, FLIGHT);
         acked.rtt = Some(rtt);
+        self.left.push_back(now);
+        acked.newest_sent_at =
+            (self.left.len() > FLIGHT.segments as usize).then(|| self.left.pop_front()).flatten();
         self.agents.all_mut().for_each(|agent| agent.on_acked(black_box(&acked), &view));
         let allowed = self
             .agents

@@ -189,6 +189,12 @@ impl Flow {
         }
     }
 
+    /// A further connection to the same port, once its handshake is over.
+    pub(crate) fn accept_another(&mut self) -> Option<ConnId> {
+        self.server?;
+        self.hosts.b.accept(self.hosts.now(), self.listener)
+    }
+
     /// A writes this much more as soon as there is room.
     pub(crate) fn offer(&mut self, bytes: u64) {
         self.setup.bytes = self.written + bytes;

@@ -173,7 +173,10 @@ mod tests {
         let quarters = 88_000.0 * 1.25_f64.powi(5);
         let after = f64::from(u32::try_from(after).expect("a small window"));
         assert!(is_over && (0.8 * quarters..1.1 * quarters).contains(&after), "{after}, about {quarters}");
-        let old = [("newreno:hystart=off", Profile::Modern), ("newreno:iw=10,ssthresh=99999,validate=on", Profile::Ns2)];
+        let old = [
+            ("newreno:hystart=off", Profile::Modern),
+            ("newreno:iw=10,ssthresh=99999,validate=on", Profile::Ns2),
+        ];
         for (spec, profile) in old {
             assert_eq!(grown(spec, profile).1, 40_000 << 8, "{spec}");
         }

@@ -1,6 +1,7 @@
 //! A miniature of a connection's sending side. It keeps the state that the view shows. Its path loses only what a test
 //! declares lost.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use hopwise_core::agent::{
@@ -26,6 +27,9 @@ pub(crate) struct Bench {
     /// The number to which routing has raised it, as far as an agent believed routing.
     highest_ack: Seq,
     pub(crate) flight: Count,
+    /// The departures of the segments in flight.
+    left: VecDeque<Instant>,
+    lost_bytes: u32,
     pub(crate) unsent_bytes: u64,
     pub(crate) snd_wnd: u32,
     pub(crate) path: Path,
@@ -60,6 +64,8 @@ impl Bench {
             snd_una,
             highest_ack: snd_una,
             flight: Count::default(),
+            left: VecDeque::new(),
+            lost_bytes: 0,
             unsent_bytes: u64::from(MSS),
             snd_wnd: 10_000_000,
             path: Path::default(),
@@ -86,6 +92,7 @@ impl Bench {
         let carried = self.count(segments);
         self.flight.segments += carried.segments;
         self.flight.bytes += carried.bytes;
+        self.left.extend((0..segments).map(|_| self.now));
         self.sent(carried, SentKind::New);
     }
 
@@ -117,6 +124,7 @@ impl Bench {
         let newly = Count { segments: flight_before.segments.saturating_sub(self.flight.segments), bytes };
         let mut acked = Acked::new(self.now, newly, flight_before);
         (acked.rtt, acked.ece) = (self.path.rtt.smoothed, self.ece);
+        acked.newest_sent_at = self.left.drain(..self.left.len().min(newly.segments as usize)).next_back();
         self.each(|agent, view| agent.on_acked(&acked, view));
     }
 
@@ -146,8 +154,14 @@ impl Bench {
         let [Some(reduction), others @ ..] = answers.as_slice() else { panic!("the owner did not answer") };
         assert!(others.iter().all(Option::is_none), "only the owner answers");
         match kind {
-            LossKind::Fast => self.recovering = Some(Recovering::Fast { ssthresh: reduction.ssthresh }),
+            LossKind::Fast => {
+                self.lost_bytes = self.lost_bytes.wrapping_add(self.mss);
+                self.recovering = Some(Recovering::Fast { ssthresh: reduction.ssthresh });
+            }
             LossKind::Timeout { .. } => {
+                let lost_bytes = u32::try_from(self.flight.bytes).expect("a small flight");
+                self.lost_bytes = self.lost_bytes.wrapping_add(lost_bytes);
+                self.left.clear();
                 self.recovering = Some(Recovering::AfterTimeout);
                 self.flight = Count::default();
                 self.highest_ack = self.snd_una;
@@ -259,7 +273,7 @@ impl Bench {
         view.unsent = Count { segments: 1, bytes: self.unsent_bytes };
         (view.snd_wnd, view.recovering) = (self.snd_wnd, self.recovering);
         (view.ack_requests, view.turn) = (self.ack_requests, self.turn);
-        view.app_limited = self.app_limited;
+        (view.app_limited, view.lost_bytes) = (self.app_limited, self.lost_bytes);
         view
     }
 }

@@ -139,6 +139,9 @@ pub struct SendView<'a> {
     pub ack_requests: Option<AckRequestForm>,
     /// [`Turn::Free`] also if the owner knows no turns.
     pub turn: Turn,
+    /// The bytes found lost so far, a count that wraps. Data that is lost again counts again, and so does data that was
+    /// not lost after all.
+    pub lost_bytes: u32,
     /// The application or the peer's window limits the flight, and not cwnd: growing cwnd now would prove nothing.
     pub app_limited: bool,
 }
@@ -159,6 +162,7 @@ impl<'a> SendView<'a> {
             recovering: None,
             ack_requests: None,
             turn: Turn::Free,
+            lost_bytes: 0,
             app_limited: false,
         }
     }
@@ -252,6 +256,9 @@ pub struct Acked {
     pub sacked: Count,
     /// The round trip of the newest segment that it delivered; None if a retransmission makes it ambiguous (Karn).
     pub rtt: Option<Duration>,
+    /// The time at which the newest segment that it delivered last left, also as a retransmission. An agent that notes
+    /// its state at each [`SenderAgent::on_sent`] finds that of this segment, and from it the delivery rate.
+    pub newest_sent_at: Option<Instant>,
     /// True if it echoes a mark of the network (RFC 3168).
     pub ece: bool,
     /// RFC 6675's pipe before it came.
@@ -261,7 +268,8 @@ pub struct Acked {
 impl Acked {
     /// An ACK without SACK blocks, round trip and mark.
     pub const fn new(now: Instant, newly: Count, flight_before: Count) -> Acked {
-        Acked { now, newly, sacked: Count { segments: 0, bytes: 0 }, rtt: None, ece: false, flight_before }
+        let sacked = Count { segments: 0, bytes: 0 };
+        Acked { now, newly, sacked, rtt: None, newest_sent_at: None, ece: false, flight_before }
     }
 }
 

@@ -328,6 +328,7 @@ fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a>
         },
         ack_requests: sending.ack_requests(),
         turn: sending.turn().unwrap_or_default(),
+        lost_bytes: loss.board().lost_ever(),
         app_limited: sending.is_app_limited(),
     }
 }

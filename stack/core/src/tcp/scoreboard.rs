@@ -63,7 +63,9 @@ pub(crate) struct Scoreboard {
     flight: Sum,
     lost: Sum,
     sacked: Sum,
-    first_lost: usize,
+    first_lost: u32,
+    /// The bytes that were ever marked as lost; the count wraps.
+    lost_ever: u32,
 }
 
 /// A compact [`Count`]: `snd_una` to `snd_nxt` is less than 2 GiB.
@@ -80,6 +82,10 @@ impl Scoreboard {
 
     pub(crate) fn lost(&self) -> Count {
         self.lost.count()
+    }
+
+    pub(crate) fn lost_ever(&self) -> u32 {
+        self.lost_ever
     }
 
     pub(crate) fn sacked(&self) -> Count {
@@ -123,7 +129,7 @@ impl Scoreboard {
     pub(crate) fn unsend_last(&mut self) -> Option<SentSegment> {
         let last = self.segments.pop_back()?;
         self.counter(last.state).take(last.len);
-        self.first_lost = self.first_lost.min(self.segments.len());
+        self.first_lost = self.first_lost.min(as_u32(self.segments.len()));
         Some(last)
     }
 
@@ -172,7 +178,7 @@ impl Scoreboard {
         let first = self.segments[0];
         let of_all = Sum { segments: as_u32(count), bytes: last.end().bytes_since(first.seq) };
         self.segments.drain(..count);
-        self.first_lost = self.first_lost.saturating_sub(count);
+        self.first_lost = self.first_lost.saturating_sub(as_u32(count));
         self.flight.segments -= of_all.segments;
         self.flight.bytes -= of_all.bytes;
         delivered.acked.segments += of_all.segments;
@@ -206,7 +212,8 @@ impl Scoreboard {
         self.counter(old).take(len);
         self.counter(state).add(len);
         if state == SegmentState::Lost {
-            self.first_lost = self.first_lost.min(index);
+            self.lost_ever = self.lost_ever.wrapping_add(len);
+            self.first_lost = self.first_lost.min(as_u32(index));
         }
     }
 
@@ -264,7 +271,7 @@ impl Scoreboard {
                 self.set_state(index, SegmentState::Flight);
             }
         }
-        self.first_lost = self.segments.len();
+        self.first_lost = as_u32(self.segments.len());
     }
 
     /// RFC 6675 `IsLost`: marks a segment with enough SACKed data above it. Enough is `dup_threshold` segments, or more
@@ -334,7 +341,7 @@ impl Scoreboard {
         if self.lost.segments == 0 {
             return None;
         }
-        (self.first_lost..self.segments.len()).find(|index| {
+        (self.first_lost as usize..self.segments.len()).find(|index| {
             self.segments[*index].state == SegmentState::Lost && self.segments[*index].end() > floor
         })
     }
@@ -358,9 +365,9 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         segment.sent_at = now;
         segment.resent = segment.resent.saturating_add(1);
-        if index == self.first_lost {
+        if index == self.first_lost as usize {
             let next = (index..self.segments.len()).find(|i| self.segments[*i].state == SegmentState::Lost);
-            self.first_lost = next.unwrap_or(self.segments.len());
+            self.first_lost = as_u32(next.unwrap_or(self.segments.len()));
         }
     }
 
@@ -373,13 +380,13 @@ impl Scoreboard {
         self.segments[index].fin = false;
         self.segments.insert(index + 1, rest);
         self.counter(segment.state).segments += 1;
-        if self.first_lost > index {
+        if self.first_lost as usize > index {
             self.first_lost += 1;
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Scoreboard::default();
+        *self = Scoreboard { lost_ever: self.lost_ever, ..Scoreboard::default() };
     }
 
     /// Frees the heap while nothing is in flight.
@@ -404,7 +411,7 @@ impl Scoreboard {
             match segment.state {
                 SegmentState::Flight => flight.add(segment.len),
                 SegmentState::Lost => {
-                    assert!(index >= self.first_lost, "S3");
+                    assert!(index >= self.first_lost as usize, "S3");
                     lost.add(segment.len);
                 }
                 SegmentState::Sacked => sacked.add(segment.len),

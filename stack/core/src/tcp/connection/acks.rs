@@ -163,6 +163,7 @@ impl Feedback<'_> {
                 newly: news.delivered.acked,
                 sacked: news.delivered.sacked,
                 rtt: news.rtt,
+                newest_sent_at: news.delivered.newest.map(|newest| newest.sent_at),
                 ece: news.ece,
                 flight_before: news.before.pipe,
             };
