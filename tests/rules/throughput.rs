@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{Instant, Seq};
 use hopwise_testing::memory::End;
@@ -34,6 +35,25 @@ fn a_clean_path_is_filled() {
         setup.senders = senders;
         let percent = utilisation(&setup, rate);
         assert!(percent >= least, "{senders} over {queue_packets} packets: {percent} %");
+    }
+}
+
+/// RFC 9406: growing round trips end slow start before the queue of 300 packets overflows. A loss ends it otherwise, and
+/// takes a good part of the last window.
+#[test]
+fn slow_start_ends_before_the_queue_overflows() {
+    for (senders, lost) in [
+        ("[newreno]", 0..=3),
+        ("[cubic]", 0..=3),
+        ("[newreno:hystart=off]", 100..=1_000),
+        ("[cubic:hystart=off]", 100..=1_000),
+    ] {
+        let mut setup = Setup::over(ms(20)).rate(10_000_000, 300);
+        let tcp = TcpConfig { sack: true, ..TcpConfig::ns2(1000) };
+        (setup.senders, setup.tcp, setup.bytes) = (senders, [tcp.clone(), tcp], 2_000_000);
+        let flow = setup.run(Instant::from_secs(60));
+        let found = flow.hosts.lost_from(End::A);
+        assert!(flow.ended.is_some() && lost.contains(&found), "{senders}: {found}");
     }
 }
 

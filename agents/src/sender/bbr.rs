@@ -2,18 +2,19 @@
 //!
 //! Source: draft-ietf-ccwg-bbr-06 (BBRv3); section numbers are the draft's.
 //!
-//! Rule: the highest delivery rate of two cycles and the shortest round trip of ten seconds are a model of the path.
-//! Startup doubles the rate until it brings no more, Drain empties the queue. Then a cycle goes on. It sends slower
-//! (DOWN), as quickly as the path delivers (CRUISE), fills the pipe (REFILL) and tries a quarter more (UP). Every five
-//! seconds, unless a shorter round trip came by itself, ProbeRTT halves the flight for 200 ms. A loss alone changes
-//! nothing. More than 2 % of a flight lost while it probes bounds the flight for a long time. Losses at other times
-//! bound rate and flight until the next probe, at 0.7 or what was delivered last.
+//! Rule: the highest delivery rate of two cycles and the shortest round trip of ten seconds model the path. Startup
+//! doubles the rate until it brings no more, Drain empties the queue. Then a cycle goes on. It sends slower (DOWN), as
+//! quickly as the path delivers (CRUISE), fills the pipe (REFILL) and tries a quarter more (UP). Every five seconds,
+//! unless a shorter round trip came by itself, ProbeRTT halves the flight for 200 ms.
+//! More than 2 % of a flight lost while it probes bounds the flight for a long time. Losses at other times bound rate
+//! and flight until the next probe, at 0.7 of them or at what was delivered last.
 //!
 //! Deviations: the handshake's round trip is left out of the shortest, since slow radios carry its short packets
-//! quicker than data. Losses are judged with the next ACK, by the flight of the newest segment that it delivers, and not
-//! one by one. They are judged by their share without SACK, too. ECN's marks count as losses. The draft leaves marks
-//! open, and asks for the flight of the lost segment. In fast recovery PRR narrows the window further. Choices that the
-//! draft wants at random follow from the connection's first sequence number, so that the same run gives the same bytes.
+//! quicker than data. Losses are judged with the next ACK, by the flight of the newest segment that it delivers, and
+//! not one by one. They are judged by their share without SACK, too. ECN's marks, which the draft leaves open, count as
+//! losses. The least bundle is one segment, and not two: slow radios gain nothing by bursts. In fast recovery PRR
+//! narrows the window further. Choices that the draft wants at random follow from the connection's first sequence
+//! number, so that the same run gives the same bytes.
 
 mod cycle;
 mod filter;
@@ -57,7 +58,7 @@ pub(crate) static DESCRIPTOR: Descriptor = Descriptor {
 
 /// The share of lost data that is too much (`LossThresh`).
 const LOSS_THRESHOLD: f64 = 0.02;
-/// What a loss leaves at least (`Beta`).
+/// The part that a loss leaves at least (`Beta`).
 const BETA: f64 = 0.7;
 /// The part of the long-term bound that is left to others (`Headroom`).
 const HEADROOM: f64 = 0.15;
@@ -176,7 +177,7 @@ impl Bbr {
 
     /// §5.6.3, in bytes.
     fn send_quantum(&self, mss: u64) -> u64 {
-        truncate::to_u64(self.pacing.unwrap_or(0.0) / 1_000.0).min(MOST_QUANTUM).max(2 * mss)
+        truncate::to_u64(self.pacing.unwrap_or(0.0) / 1_000.0).min(MOST_QUANTUM).max(mss)
     }
 
     /// §5.6.4.6.

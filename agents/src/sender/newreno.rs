@@ -5,8 +5,8 @@
 //!
 //! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs adds one. A loss halves what was in flight,
 //! and a timeout begins again with one segment. The connection decides which segment is sent again, and how many leave
-//! in fast recovery. `window.rs` has the rules that all owners share. With `hystart` the first slow start ends when round
-//! trips grow (`hystart.rs`).
+//! in fast recovery. `window.rs` has the rules that all owners share. With `hystart` the first slow start ends when
+//! round trips grow (`hystart.rs`).
 //!
 //! Deviations: `half=window` is ns-2's rule. It halves the least of cwnd, the receiver's window and what other agents
 //! let into the network, in whole segments. Every timeout of a series halves it. RFC 5681 keeps ssthresh after the

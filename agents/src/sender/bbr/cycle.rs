@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// What the ACKs that come now were sent in.
+/// The part of the cycle in which the data of these ACKs was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
     Init,

@@ -21,7 +21,7 @@ struct Record {
     app_limited: bool,
 }
 
-/// What an ACK tells of the path.
+/// The news of an ACK about the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     /// The bytes that this ACK delivered.
