@@ -12,9 +12,10 @@
 //! Deviations: the handshake's round trip is left out of the shortest, since slow radios carry its short packets
 //! quicker than data. Losses are judged with the next ACK, by the flight of the newest segment that it delivers, and
 //! not one by one. They are judged by their share without SACK, too. ECN's marks, which the draft leaves open, count as
-//! losses. The least bundle is one segment, and not two: slow radios gain nothing by bursts. In fast recovery PRR
-//! narrows the window further. Choices that the draft wants at random follow from the connection's first sequence
-//! number, so that the same run gives the same bytes.
+//! losses. The least bundle is one segment, and not two: slow radios gain nothing by bursts. Bursts of ACKs add at most
+//! what the rate delivers in 100 ms to the window, as in Linux: over slow hops it would feed on its own queue. In fast
+//! recovery PRR narrows the window further. Choices that the draft wants at random follow from the connection's first
+//! sequence number, so that the same run gives the same bytes.
 
 mod cycle;
 mod filter;
@@ -68,6 +69,8 @@ const LEAST_SEGMENTS: u64 = 4;
 const MARGIN: f64 = 0.99;
 /// The most that leaves as one bundle.
 const MOST_QUANTUM: u64 = 65_536;
+/// The time whose bytes the window gets at most for ACKs that come in bursts.
+const MOST_EXTRA: Duration = Duration::from_millis(100);
 /// The round trip that the first pacing rate assumes without a sample.
 const FIRST_RTT: Duration = Duration::from_millis(1);
 

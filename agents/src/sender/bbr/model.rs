@@ -7,7 +7,7 @@ use hopwise_core::agent::Loss;
 
 use super::cycle::State;
 use super::rate::Sample;
-use super::{Ack, BETA, Bbr, HEADROOM, LEAST_SEGMENTS, LOSS_THRESHOLD};
+use super::{Ack, BETA, Bbr, HEADROOM, LEAST_SEGMENTS, LOSS_THRESHOLD, MOST_EXTRA};
 use crate::sender::window::initial_window;
 use crate::truncate;
 
@@ -145,7 +145,8 @@ impl Bbr {
             self.extra.end_round(!self.full.ever);
         }
         let expected = |time: Duration| truncate::to_u64(bw * time.as_secs_f64());
-        self.extra.take(ack.now, sample.newly_acked, expected, cwnd);
+        let most = expected(MOST_EXTRA).min(cwnd);
+        self.extra.take(ack.now, sample.newly_acked, expected, most);
         if self.round.has_begun {
             self.full.end_round(sample);
         }
