@@ -15,6 +15,7 @@ mod link_facts;
 mod machine;
 mod named;
 pub mod narrow;
+pub mod queue;
 pub mod random;
 pub mod secrets;
 mod seq;

@@ -110,7 +110,7 @@ pub struct Transmit {
 }
 
 /// The receiver of a frame on its link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NextHop {
     /// The link decides itself (TUN, a wire).
     Link,

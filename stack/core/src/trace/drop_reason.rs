@@ -93,6 +93,10 @@ crate::named! {
         HopLimit = "hop-limit",
         /// The interface queue is full.
         QueueFull = "queue-full",
+        /// The interface queue's memory is spent, and its longest flow gives way.
+        QueueMemory = "queue-memory",
+        /// CoDel drops from a flow whose packets have waited too long.
+        Codel = "codel",
         /// Removed from the interface queue, since the next hop is gone.
         Purged = "purged",
         /// The link gave the packet up: the next hop does not answer.

@@ -1,9 +1,11 @@
 //! IPv4 and IPv6 in one form: the facts that upper layers need about a packet of either version.
 
+mod mark;
 mod source_route;
 mod v4;
 pub(super) mod v6;
 
+pub use mark::mark_congestion;
 pub use source_route::{RouteKind, SourceRoute};
 pub(super) use v4::final_destination as final_destination_v4;
 pub use v6::Fault;

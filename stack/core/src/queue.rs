@@ -1,0 +1,96 @@
+//! Queues of an interface as Linux has them in mac80211, for worlds and links.
+//!
+//! [`FqCodel`] holds the packets of all stations and TIDs, and the device's queue below them. Packets for a station and
+//! a TID are divided into flows. The flows take turns by bytes (RFC 8290), and CoDel watches each (RFC 8289). A station
+//! may have so much airtime in the device ([`AirtimeLimits`], Linux's AQL), and stations take turns by airtime.
+//!
+//! These rules are mac80211's where it differs from the RFCs:
+//!
+//! - The target is 20 ms, and packets of flows with ECN are marked.
+//! - All stations share one table of flows. A flow whose place belongs to another station at the moment shares one flow
+//!   with others of its kind.
+//! - CoDel lets the last packet of a flow pass, and not the last MTU of bytes.
+//! - Beyond a limit of packets or of memory the first packet of the longest flow is dropped.
+//!
+//! The target that mac80211 has for slow stations needs a driver that reports a throughput: here is none.
+
+mod airtime;
+mod codel;
+mod flows;
+mod fq_codel;
+mod labels;
+
+use std::time::Duration;
+
+pub use airtime::{AirtimeEstimate, AirtimeLimits, Spent};
+pub use fq_codel::FqCodel;
+
+use crate::{Instant, NextHop, QueueClass};
+
+/// A packet that waits for its link.
+#[derive(Debug)]
+pub struct Queued {
+    /// The next hop on the link.
+    pub to: NextHop,
+    /// Data, or a message of routing. Queues of drop-tail send the latter first.
+    pub class: QueueClass,
+    /// The number by which the link reports its fate.
+    pub id: u64,
+    /// When it came here.
+    pub at: Instant,
+    /// The whole packet.
+    pub packet: Vec<u8>,
+}
+
+/// The settings of a queue as mac80211 has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    /// The time that packets of a flow may wait for longer than `interval`.
+    pub target: Duration,
+    /// The time for which a flow's packets must wait too long before one is dropped.
+    pub interval: Duration,
+    /// Packets of flows with ECN are marked, and not dropped.
+    pub ecn: bool,
+    /// The bytes of a flow's turn.
+    pub quantum: u32,
+    /// The places in the table of flows.
+    pub flows: u32,
+    /// The most packets above the device.
+    pub packets: usize,
+    /// The most memory above the device, in bytes.
+    pub memory: usize,
+    /// The most airtime in the device; `None` has no limit.
+    pub airtime: Option<AirtimeLimits>,
+    /// Stations take turns by airtime.
+    pub is_fair: bool,
+    /// The most packets that the device holds and has not begun to send.
+    pub device_packets: usize,
+    /// The bytes of a packet before its IP header.
+    pub header: usize,
+    /// The expected airtime of a packet, until the radio has told of one.
+    pub estimate: AirtimeEstimate,
+    /// The key of the hash that gives packets to flows.
+    pub key: u64,
+}
+
+impl FqCodelConfig {
+    /// Linux's settings for a device of 802.11n.
+    pub const LINUX: FqCodelConfig = FqCodelConfig {
+        target: Duration::from_millis(20),
+        interval: Duration::from_millis(100),
+        ecn: true,
+        quantum: 300,
+        flows: 4_096,
+        packets: 8_192,
+        memory: 4 << 20,
+        airtime: Some(AirtimeLimits::LINUX),
+        is_fair: true,
+        device_packets: 128,
+        header: 0,
+        estimate: AirtimeEstimate::NONE,
+        key: 0,
+    };
+}
+
+#[cfg(test)]
+mod tests;
