@@ -70,6 +70,7 @@ fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiv
         tracks: Vec::new(),
         mac: MacConfig { rules: MacRules::Ns2, ..MacConfig::default() },
         arp: Arp::Known,
+        linux_queue: None,
         queue_packets: 50,
         when_full: WhenFull::Drop,
         profile: Profile::Ns2,

@@ -74,6 +74,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         tracks: Vec::new(),
         mac: MacConfig::default(),
         arp: Arp::Known,
+        linux_queue: None,
         queue_packets: 50,
         when_full: WhenFull::Drop,
         routing: RoutingPlan::Static,

@@ -46,7 +46,7 @@ impl Metric {
 const UNITS: [(&str, &str); 3] = [("_kbps", "kbit/s"), ("_ms", "ms"), ("_s", "s")];
 
 /// The first one is compared between arms, unless a trial names others.
-pub const METRICS: [Metric; 36] = [
+pub const METRICS: [Metric; 38] = [
     more("goodput_kbps", "bytes in order to the programs, in kbit/s of counted time", |run| {
         Some(run.total.goodput_kbps)
     }),
@@ -118,7 +118,9 @@ pub const METRICS: [Metric; 36] = [
     }),
     less("collisions", "frames that a receiver lost to another frame", |run| count(run.air.collisions)),
     less("retry_drops", "packets that a radio gave up after its last try", |run| count(run.air.retry_drops)),
-    less("queue_drops", "packets lost to full interface queues", |run| count(run.air.queue_drops)),
+    less("queue_drops", "packets that interface queues dropped", |run| count(run.air.queue_drops)),
+    metric("codel_drops", "the part of queue_drops that is CoDel's", |run| count(run.air.codel_drops)),
+    metric("ce_marks", "packets that CoDel marked and did not drop", |run| count(run.air.ce_marks)),
     less(
         "queue_wait_ms",
         "mean time of a data segment at a hop, from the interface queue to its first frame, in ms; over all hops",

@@ -1,5 +1,7 @@
 //! The result of one run, as programs read it.
 
+mod rates;
+
 use hopwise_agents::spec::senders_of;
 use hopwise_air::airtime::Load;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use crate::shadow::Shadow;
 use crate::sim::{
     AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad, certificate_hash,
 };
+pub use rates::RateRow;
 
 /// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere: two runs of one seed
 /// are the same to the byte.
@@ -37,6 +40,9 @@ pub struct RunResult {
     /// The waits at each node that sent TCP's packets. Live worlds and older records have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueRow>,
+    /// The load that each rate carried over each link; none at a fixed rate, in live worlds and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<RateRow>,
     /// The hash of the results of the radio world's probes.
     pub certificate: String,
     /// Lateness of a run in real time (only in live worlds).
@@ -242,9 +248,15 @@ pub struct Air {
     /// Packets that a radio gave up after its last try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_drops: Option<u64>,
-    /// Packets that found an interface queue full.
+    /// Packets that interface queues dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_drops: Option<u64>,
+    /// CoDel's part of them, as their flow had waited too long. Absent where no queue has CoDel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codel_drops: Option<u64>,
+    /// Packets that CoDel marked in place of dropping them. Absent where no queue has CoDel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ce_marks: Option<u64>,
     /// The sum of all frames' durations, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub airtime_s: Option<f64>,
@@ -303,7 +315,9 @@ impl From<&AirTotals> for Air {
             frames_sent: Some(air.frames_sent),
             collisions: Some(air.collisions),
             retry_drops: Some(air.retry_drops),
-            queue_drops: air.queue_drops,
+            queue_drops: air.queues.drops,
+            codel_drops: air.queues.codel_drops,
+            ce_marks: air.queues.marks,
             airtime_s: Some(air.airtime_s),
             data_airtime_s: of(Load::TcpData),
             ack_airtime_s: of(Load::TcpAck),
@@ -333,6 +347,8 @@ impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
         let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));
+        let rates = (0..).zip(&results.nodes);
+        let rates = rates.flat_map(|(nth, node)| RateRow::of(prepared, nth, &node.rates));
         let queues = (0..).zip(&results.nodes);
         let queues = queues.filter_map(|(nth, node)| QueueRow::new(prepared.name_of(nth), node));
         RunResult {
@@ -353,6 +369,7 @@ impl RunResult {
                 route_failures: Some(results.route_failures),
             },
             queues: queues.collect(),
+            rates: rates.collect(),
             certificate: certificate_hash(),
             live: None,
         }

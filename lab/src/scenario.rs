@@ -9,6 +9,7 @@ mod matrix;
 mod motion;
 mod nodes;
 pub mod point;
+mod queue;
 mod radio;
 mod reach;
 mod routing;

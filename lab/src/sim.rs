@@ -19,7 +19,9 @@ pub use host::Host;
 pub use names::address_of;
 pub use plan::{Arm, Directions, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, WirePlan};
 pub use reach::Reach;
-pub use results::{AirTotals, Direction, FlowResult, NodeResult, QueueWait, Results, WaitsByLoad};
+pub use results::{
+    AirTotals, Direction, FlowResult, NodeResult, QueueTotals, QueueWait, Results, WaitsByLoad,
+};
 
 use hopwise_air::RadioWorld;
 use hopwise_core::Instant;

@@ -19,7 +19,7 @@ impl FileKind {
                 "configs/base-station.yaml" "configs/routing/walkers.yaml" "configs/keys/scenario.yaml"
                 "configs/keys/aodv.yaml" "configs/keys/dymo.yaml" "configs/keys/dsr.yaml" "configs/keys/gpsr.yaml"
                 "configs/keys/grid.yaml" "configs/keys/random.yaml" "configs/keys/cross.yaml"
-                "configs/keys/positions.yaml" "configs/today.yaml"
+                "configs/keys/positions.yaml" "configs/today.yaml" "configs/keys/fq-codel.yaml"
             },
             FileKind::Node => {
                 files! { "configs/node.yaml" "configs/keys/node.yaml" "configs/keys/raw.yaml" "configs/keys/pcap.yaml" }

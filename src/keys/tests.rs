@@ -182,7 +182,14 @@ fn a_default_in_words_is_that_of_the_code() {
 #[test]
 fn every_default_of_the_radio_and_of_the_gateway_is_compared_with_the_code() {
     let keys = FileKind::Scenario.keys();
-    let elsewhere = ["gateway.node", "radio.guard_interval", "radio.band", "radio.ampdu", "radio.lifetime"];
+    let elsewhere = [
+        "gateway.node",
+        "radio.guard_interval",
+        "radio.band",
+        "radio.ampdu",
+        "radio.lifetime",
+        "radio.queue",
+    ];
     for block in ["radio.", "gateway."] {
         let is_here = |key: &&Key| key.path.starts_with(block) && !elsewhere.contains(&key.path.as_str());
         let of_block = keys.iter().filter(is_here);

@@ -14,7 +14,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
-use hopwise_mesh::{Hop, Interface, Node, NodeConfig, OWN_LINK, StaticRoutes, WhenFull};
+use hopwise_mesh::{Hop, Interface, Node, NodeConfig, OWN_LINK, QueueConfig, StaticRoutes, WhenFull};
 
 use super::{receivers, sender_lists};
 
@@ -45,7 +45,12 @@ fn node(number: u32, hops: u32) -> Node {
         (address(to), Hop { link: RADIO, via: NextHop::Neighbour(address(next)), hops })
     };
     let routes: Vec<_> = (0..=hops).filter(|to| *to != number).map(hop).collect();
-    let radio = Interface { link: RADIO, queue_packets: 50, when_full: WhenFull::Drop, is_shared: true };
+    let radio = Interface {
+        link: RADIO,
+        queue: QueueConfig::DropTail { packets: 50 },
+        when_full: WhenFull::Drop,
+        is_shared: true,
+    };
     let config = NodeConfig {
         interfaces: vec![radio],
         addresses: vec![address(number)],

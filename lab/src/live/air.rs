@@ -6,10 +6,10 @@ use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Arp, Live, Outside, RadioWorld, Whole, name_of};
 use hopwise_core::narrow::as_u32;
 use hopwise_core::{LinkId, Machine, NextHop};
-use hopwise_mesh::{Interface, towards};
+use hopwise_mesh::{Interface, QueueConfig, towards};
 
 use crate::sim::build::{self, interfaces};
-use crate::sim::{AirTotals, Plan, address_of, loads, results};
+use crate::sim::{AirTotals, Plan, QueueTotals, address_of, loads, results};
 
 /// A node as programs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,26 +29,40 @@ pub struct Device {
     pub link: LinkId,
     /// A radio; otherwise an end of a wire.
     pub is_radio: bool,
-    /// The packets that may wait, with the one that the radio or the wire has.
-    pub queue_packets: usize,
+    /// The packets that may wait, in the kernel and in the world.
+    pub queue: QueueConfig,
 }
 
 /// The longest queue of a TAP that holds as many packets as it says. Linux frees the places of a longer one sixteen at
 /// a time (`__ptr_ring_discard_one`), so that a queue of 48 packets holds between 33 and 48.
 pub const LONGEST_EXACT_QUEUE: usize = 31;
 
+/// The packets that a TAP holds until they are read, where no more wait there than that.
+const UNREAD: usize = 1_000;
+
 /// The shortest queue: one packet for the kernel, one for the world, and the one that the radio has.
 pub(crate) const SHORTEST_QUEUE: u32 = 3;
 
 impl Device {
-    /// The part of the queue that is the kernel's.
+    /// The part of the queue that is the kernel's. Linux's queue is wholly the world's: the kernel's part then has room
+    /// for what comes until the world reads it.
     pub fn queued_in_kernel(&self) -> usize {
-        self.queue_packets.saturating_sub(2).clamp(1, LONGEST_EXACT_QUEUE)
+        match self.queue {
+            QueueConfig::DropTail { packets } => packets.saturating_sub(2).clamp(1, LONGEST_EXACT_QUEUE),
+            QueueConfig::FqCodel(_) => UNREAD,
+        }
     }
 
-    /// The part of the queue that is the world's.
-    fn queued_in_world(&self) -> usize {
-        self.queue_packets.saturating_sub(1 + self.queued_in_kernel()).max(1)
+    /// This device beside others, with the part of the queue that is the world's.
+    fn in_world(&self, outside: Outside) -> Outside {
+        match self.queue {
+            QueueConfig::DropTail { packets } => {
+                let most = packets.saturating_sub(1 + self.queued_in_kernel()).max(1);
+                let with = if self.is_radio { Outside::with_radio } else { Outside::with_wire };
+                with(outside, self.link, most)
+            }
+            QueueConfig::FqCodel(queue) => outside.with_radio_of_linux(self.link, queue),
+        }
     }
 }
 
@@ -71,7 +85,7 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
         let device = |interface: Interface| Device {
             link: interface.link,
             is_radio: interface.is_shared,
-            queue_packets: interface.queue_packets,
+            queue: interface.queue,
         };
         Station {
             mac: mac_of(node),
@@ -85,18 +99,15 @@ pub fn stations(plan: &Plan) -> Vec<Station> {
 /// The world without any program in it.
 pub fn world(plan: &Plan) -> Live<Outside> {
     let outside = |station: Station| {
-        station.devices.iter().fold(Outside::new(station.mac), |outside, device| {
-            let most = device.queued_in_world();
-            if device.is_radio {
-                outside.with_radio(device.link, most)
-            } else {
-                outside.with_wire(device.link, most)
-            }
-        })
+        let outside = Outside::new(station.mac);
+        station.devices.iter().fold(outside, |outside, device| device.in_world(outside))
     };
     let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
     let mut world = RadioWorld::new(config, stations(plan).into_iter().map(outside).collect());
     world.set_more(Outside::poll_beside);
+    if plan.linux_queue.is_some() {
+        world.set_spent(Outside::on_spent);
+    }
     world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
@@ -104,10 +115,9 @@ pub fn world(plan: &Plan) -> Live<Outside> {
     Live::new(world)
 }
 
-/// The counters of all radios together; the kernels' queues have dropped that many packets, if they
-/// tell.
-pub fn totals<M: Machine>(world: &RadioWorld<M>, queue_drops: Option<u64>) -> AirTotals {
-    results::air(world, queue_drops)
+/// The counters of all radios together, beside those of the queues.
+pub fn totals<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTotals {
+    results::air(world, queues)
 }
 
 /// The same world for kernels that hand over whole frames of 802.11. With `overhear` each station also receives what
@@ -149,14 +159,23 @@ pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
 
 #[cfg(test)]
 mod tests {
+    use hopwise_core::Instant;
+
     use super::*;
 
     #[test]
     fn the_parts_of_a_queue_hold_as_much_as_the_whole() {
-        for queue_packets in SHORTEST_QUEUE as usize..200 {
-            let device = Device { link: LinkId(0), is_radio: true, queue_packets };
-            let (in_kernel, in_world) = (device.queued_in_kernel(), device.queued_in_world());
-            assert_eq!(in_kernel + in_world + 1, queue_packets);
+        for packets in SHORTEST_QUEUE as usize..200 {
+            let queue = QueueConfig::DropTail { packets };
+            let device = Device { link: LinkId(0), is_radio: true, queue };
+            let mac = mac_of(0);
+            let mut outside = device.in_world(Outside::new(mac));
+            let mut frame = vec![0; 100];
+            frame[6..12].copy_from_slice(&mac);
+            let in_world =
+                (0..).take_while(|_| outside.put(Instant::ZERO, device.link, &frame).is_ok()).count();
+            let in_kernel = device.queued_in_kernel();
+            assert_eq!(in_kernel + in_world + 1, packets);
             assert!(in_kernel <= LONGEST_EXACT_QUEUE && in_world > 0);
         }
     }

@@ -67,6 +67,7 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         },
         routing: Routing { discoveries: Some(0), route_failures: Some(0) },
         queues: Vec::new(),
+        rates: Vec::new(),
         live: None,
     }
 }

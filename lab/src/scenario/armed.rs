@@ -11,7 +11,8 @@ use super::check::Agents;
 use super::nodes::Nodes;
 use super::schema::RunConfig;
 use super::{
-    Prepared, Read, channel, check, flows, gateway, made_by, nodes, radio, reach, routing, rules, settings,
+    Prepared, Read, channel, check, flows, gateway, made_by, nodes, queue, radio, reach, routing, rules,
+    settings,
 };
 use crate::located::{Refusal, YamlPath};
 use crate::routing::RoutingConfig;
@@ -85,7 +86,9 @@ impl Armed {
         let slowest = match file.radio.rate.0 {
             RateControl::Fixed => phy.data,
             RateControl::Arf => phy.rates().next().unwrap_or(phy.basic),
+            RateControl::Minstrel => phy.rate_groups().concat().first().copied().unwrap_or(phy.basic),
         };
+        let mac = radio::mac(&phy, file);
         Ok(Plan {
             positions: nodes.positions.clone(),
             tracks: nodes.tracks.clone(),
@@ -93,7 +96,8 @@ impl Armed {
             phy,
             radio: channel.noise_w.map_or(powers, |noise_w| powers.over_noise(noise_w, slowest)),
             channel,
-            mac: radio::mac(&phy, file),
+            linux_queue: queue::read(document, file, (&phy, &mac))?,
+            mac,
             arp: if file.radio.arp { Arp::Asked } else { Arp::Known },
             queue_packets: file.radio.queue_packets as usize,
             when_full: file.radio.when_full.0,

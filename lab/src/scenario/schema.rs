@@ -3,6 +3,7 @@
 
 mod arms;
 mod claims;
+mod queue;
 mod radio;
 mod run;
 mod traffic;

@@ -1,5 +1,6 @@
 mod matrix;
 mod movement;
+mod queue;
 mod schema;
 mod traffic;
 

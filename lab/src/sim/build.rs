@@ -14,11 +14,12 @@ use hopwise_air::{RadioWorld, StationConfig, WireConfig, WorldConfig};
 use hopwise_core::endpoint::{AgentChoice, EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::narrow::as_u32;
+use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
-    Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, Routing,
+    Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, QueueConfig, Routing,
     StaticRoutes, Trust, aodv, aodvv2, dsr, gpsr,
 };
 
@@ -66,6 +67,9 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
     world.set_loads(loads::of);
     world.set_queued_at(|host| host.node().queued_at());
     world.set_more(Host::poll_beside);
+    if plan.linux_queue.is_some() {
+        world.set_spent(Host::on_spent);
+    }
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }
@@ -123,15 +127,15 @@ fn wires(plan: &Plan) -> Vec<WireConfig> {
 }
 
 pub(crate) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
-    let interface = |link, queue_packets, is_shared| Interface {
-        link,
-        queue_packets,
-        when_full: plan.when_full,
-        is_shared,
-    };
-    let radio = plan.positions[node as usize].map(|_| interface(RADIO, plan.queue_packets, true));
+    let drop_tail = |packets| QueueConfig::DropTail { packets };
+    let key = plan.seed.rotate_left(32) ^ u64::from(node);
+    let linux = plan.linux_queue.map(|queue| QueueConfig::FqCodel(FqCodelConfig { key, ..queue }));
+    let interface = |link, queue, is_shared| Interface { link, queue, when_full: plan.when_full, is_shared };
+    let radio = plan.positions[node as usize]
+        .map(|_| interface(RADIO, linux.unwrap_or(drop_tail(plan.queue_packets)), true));
     let wires = wire_links(plan, node).map(|(wire, link)| {
-        interface(link, plan.wires[wire].queue_packets.unwrap_or(plan.queue_packets), false)
+        let packets = plan.wires[wire].queue_packets.unwrap_or(plan.queue_packets);
+        interface(link, drop_tail(packets), false)
     });
     radio.into_iter().chain(wires).collect()
 }

@@ -227,6 +227,7 @@ impl Cell {
                 ..MacConfig::default()
             },
             arp: Arp::Known,
+            linux_queue: None,
             queue_packets: 50,
             when_full: WhenFull::Drop,
             routing: self.routing.clone(),

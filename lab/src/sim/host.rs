@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hopwise_air::More;
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::ConnId;
+use hopwise_core::queue::Spent;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
@@ -75,6 +76,11 @@ impl Host {
         let id = self.node.poll_beside(now, link, (more.to, more.bytes, more.held), out)?;
         self.refill(now);
         Some(id)
+    }
+
+    /// The radio tells how much time a packet has taken.
+    pub(super) fn on_spent(&mut self, link: LinkId, spent: &Spent) {
+        self.node.on_spent(link, spent);
     }
 
     /// A packet has left the queue.

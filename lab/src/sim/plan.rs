@@ -13,6 +13,7 @@ use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
 use hopwise_core::ip::UdpOptions;
+use hopwise_core::queue::FqCodelConfig;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
 use schemars::JsonSchema;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub mac: MacConfig,
     /// The source of neighbours' addresses.
     pub arp: Arp,
+    /// Linux's queue above each radio, in place of `queue_packets`.
+    pub linux_queue: Option<FqCodelConfig>,
     /// The length of a radio's queue, with the packet that the radio has.
     pub queue_packets: usize,
     /// The fate of a node's own packets when a queue is full.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use hopwise_air::RadioWorld;
 use hopwise_air::airtime::{Airtime, Load};
-use hopwise_air::dcf::StationStats;
+use hopwise_air::dcf::{RateUse, StationStats};
 use hopwise_air::waits::Waits;
 use hopwise_core::Machine;
 use hopwise_core::narrow::as_u32;
+use hopwise_core::trace::DropReason;
+use hopwise_mesh::Node;
 use serde::{Deserialize, Serialize};
 
 use super::host::Host;
@@ -34,7 +36,7 @@ pub struct Results {
 }
 
 /// The measurements at one node.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NodeResult {
     /// The counters of its radio.
     pub stats: StationStats,
@@ -44,6 +46,8 @@ pub struct NodeResult {
     pub airtime: Option<Airtime>,
     /// The waits of packets in its queues.
     pub waits: WaitsByLoad,
+    /// The load that each rate has carried, under rate control.
+    pub rates: Vec<RateUse>,
 }
 
 /// Times from the interface queue to the first frame, with its backoff. The mean is exact, the quantile within 1/64.
@@ -135,6 +139,17 @@ pub enum Direction {
     Back,
 }
 
+/// The packets that interface queues have dropped or marked, over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// All drops; absent where a world's kernels do not tell.
+    pub drops: Option<u64>,
+    /// CoDel's part of them; absent where no queue has CoDel.
+    pub codel_drops: Option<u64>,
+    /// The packets that CoDel has marked.
+    pub marks: Option<u64>,
+}
+
 /// The counters of all radios together, over the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AirTotals {
@@ -144,8 +159,8 @@ pub struct AirTotals {
     pub collisions: u64,
     /// Packets that a radio gave up after its last try.
     pub retry_drops: u64,
-    /// Absent where a world's kernels do not tell.
-    pub queue_drops: Option<u64>,
+    /// The packets that interface queues have dropped.
+    pub queues: QueueTotals,
     /// The sum of all frames' durations, in seconds.
     pub airtime_s: f64,
     /// The parts of `airtime_s` by what the frames carried, in the order of [`Load::ALL`], each with its RTS, CTS
@@ -253,11 +268,12 @@ pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>) -> Results {
         queue_drops: host.node().queue_drops(),
         airtime: world.airtime(station),
         waits: WaitsByLoad::at(world, station..station + 1),
+        rates: world.rate_uses(station).to_vec(),
     };
     Results {
         counted_s: plan.counted_s(),
         flows: plan.flow_results(&end),
-        air: air(world, Some(world.machines().iter().map(|host| host.node().queue_drops()).sum())),
+        air: air(world, queue_totals(world)),
         nodes: world.machines().iter().zip(0..).map(node).collect(),
         discoveries,
         route_failures,
@@ -305,10 +321,21 @@ impl FlowResult {
     }
 }
 
+fn queue_totals(world: &RadioWorld<Host>) -> QueueTotals {
+    let nodes = || world.machines().iter().map(Host::node);
+    let marks = nodes().filter_map(Node::queue_marks).reduce(|sum, more| sum + more);
+    let by_codel = || nodes().map(|node| node.drops(DropReason::Codel)).sum();
+    QueueTotals {
+        drops: Some(nodes().map(Node::queue_drops).sum()),
+        codel_drops: marks.map(|_| by_codel()),
+        marks,
+    }
+}
+
 /// The counters of all radios together.
-pub(crate) fn air<M: Machine>(world: &RadioWorld<M>, queue_drops: Option<u64>) -> AirTotals {
+pub(crate) fn air<M: Machine>(world: &RadioWorld<M>, queues: QueueTotals) -> AirTotals {
     let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
-    totals.queue_drops = queue_drops;
+    totals.queues = queues;
     for station in 0..as_u32(world.machines().len()) {
         let stats = world.stats(station);
         totals.frames_sent += stats.frames_sent.total();

@@ -1,5 +1,11 @@
 //! The results of short runs: waits, probes, fairness, bursts.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use hopwise_core::trace::{DropReason, TraceKind};
+
 use super::{NodeResult, QueueWait, Results};
 use crate::metric;
 use crate::result::RunResult;
@@ -134,4 +140,85 @@ fn segments_above_a_hole_are_a_share_of_all_that_arrived() {
     };
     let (clean, lossy) = (share(&["topology.hops=1"]), share(&["radio.queue_packets=5"]));
     assert!(lossy > clean && lossy < 0.5, "{clean} {lossy}");
+}
+
+/// Four flows over one hop of 802.11n with this queue, and a probe beside them.
+fn queued(queue: &str, sets: &[&str]) -> RunResult {
+    let radio =
+        format!("radio={{ profile: ht20-mcs7, rts_threshold: off, queue_packets: 1000, queue: {queue} }}");
+    let tcp = "tcp={ ecn: false, send_buffer: 4MiB, recv_buffer: 4MiB }";
+    let flow = "{ from: first, to: last, kind: bulk }";
+    let probe = "{ from: first, to: last, kind: probe, every: 50ms }";
+    let traffic = format!("traffic=[{flow}, {flow}, {flow}, {flow}, {probe}]");
+    let all = ["run.duration=10s", "topology.hops=1", &radio, tcp, &traffic];
+    ran(&[&all, sets].concat()).1
+}
+
+fn of(name: &str, run: &RunResult) -> Option<f64> {
+    (metric::named(name).expect("a metric").of)(run)
+}
+
+/// Drops are counted with their cause, and a probe does not wait behind the load.
+#[test]
+fn queues_of_linux_keep_the_delay_down_and_the_goodput_up() {
+    let (papers, linux) = (queued("{ kind: drop-tail }", &[]), queued("{ kind: fq-codel }", &[]));
+    let [papers_ms, linux_ms] = [&papers, &linux].map(|run| of("probe_p95_ms", run).expect("it is known"));
+    assert!(papers_ms > 3.0 * linux_ms, "{linux_ms} ms, {papers_ms} ms with drop-tail");
+    let (before, after) = (papers.total.goodput_kbps, linux.total.goodput_kbps);
+    assert!(after > 0.9 * before, "{after} kbit/s, {before} with drop-tail");
+    assert_eq!([of("codel_drops", &papers), of("ce_marks", &papers)], [None, None]);
+    let dropped = of("codel_drops", &linux).expect("it has CoDel");
+    assert!(dropped > 0.0 && of("queue_drops", &linux) == Some(dropped), "{dropped}");
+    assert_eq!(of("ce_marks", &linux), Some(0.0));
+    let marked = queued("{ kind: fq-codel }", &["tcp.ecn=true"]);
+    assert_eq!(of("codel_drops", &marked), Some(0.0));
+    assert!(of("ce_marks", &marked).is_some_and(|marks| marks > 0.0));
+}
+
+#[test]
+fn without_limits_of_airtime_the_device_is_the_queue() {
+    let ms = |queue: &str| of("probe_p95_ms", &queued(queue, &[])).expect("it is known");
+    let (with, without) =
+        (ms("{ kind: fq-codel }"), ms("{ kind: fq-codel, aql: false, device_packets: 1000 }"));
+    assert!(without > 2.0 * with, "{without} ms, {with} ms with limits");
+}
+
+#[test]
+fn packets_that_codel_drops_are_traced_with_their_reason() {
+    let queue = "radio.queue={ kind: fq-codel, packets: 6, interval: 20ms }";
+    let sets = ["run.duration=5s", "topology.hops=2", "tcp.ecn=false", queue];
+    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
+    let mut plan = scenario.plan(None, 1).expect("a plan").plan;
+    plan.trace_events = 1_000;
+    let mut world = super::build::world(&plan).expect("it is built");
+    let counts = Rc::new(RefCell::new(BTreeMap::<_, u64>::new()));
+    let sink = Rc::clone(&counts);
+    world.set_trace(Box::new(move |_, event| {
+        if let TraceKind::Dropped(reason) = event.kind {
+            *sink.borrow_mut().entry(reason).or_default() += 1;
+        }
+    }));
+    world.run_until(plan.end());
+    for reason in [DropReason::Codel, DropReason::QueueFull] {
+        let counted: u64 = world.machines().iter().map(|host| host.node().drops(reason)).sum();
+        assert!(counted > 0 && counts.borrow().get(&reason) == Some(&counted), "{reason:?}: {counted}");
+    }
+}
+
+/// A run tells the load of each rate: slower ones over a long link than over a short one. A fixed rate has none.
+#[test]
+fn minstrel_finds_each_links_rates_and_a_run_says_what_they_carried() {
+    let radio = "radio={ profile: ht20-mcs7, rts_threshold: off, rate: minstrel }";
+    let noise = "channel={ noise_dbm: -75 }";
+    let run = ran(&["topology.hops=1", "run.duration=10s", radio, noise]).1;
+    let link: Vec<_> = run.rates.iter().filter(|row| row.node == "n0" && row.to == "n1").collect();
+    let packets: u64 = link.iter().map(|row| row.packets).sum();
+    let best = link.iter().max_by_key(|row| row.packets).expect("it has sent");
+    assert!(best.packets * 2 > packets && best.acknowledged * 10 > best.packets * 8, "{link:?}");
+    assert!(link.len() > 2 && link.windows(2).all(|two| two[0].mbps > two[1].mbps), "{link:?}");
+    let near = ran(&["topology.hops=1", "topology.spacing_m=50", "run.duration=10s", radio, noise]).1;
+    let fastest = near.rates.iter().max_by_key(|row| row.packets).expect("it has sent");
+    assert!(fastest.mbps > best.mbps, "{fastest:?} {best:?}");
+    assert!(ran(&["run.duration=2s"]).1.rates.is_empty());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use hopwise_air::Lateness;
 use hopwise_host::Namespace;
 use hopwise_lab::live::air;
-use hopwise_lab::sim::AirTotals;
+use hopwise_lab::sim::{AirTotals, QueueTotals};
 
 use crate::failure::Failure;
 use crate::mesh::world::hwsim::{Carried, Network};
@@ -53,8 +53,8 @@ impl Field for Network<'_> {
     ) -> Result<(T, Heard), Failure> {
         let (done, carried) = self.on_the_air(capture, ends, work)?;
         let Carried { mut live, dropped, refusals, deaf } = carried;
-        let queue_drops = Some(dropped.by_queue.iter().sum());
-        let (air, lateness) = (air::totals(live.world(), queue_drops), live.lateness());
+        let queues = QueueTotals { drops: Some(dropped.by_queue.iter().sum()), ..QueueTotals::default() };
+        let (air, lateness) = (air::totals(live.world(), queues), live.lateness());
         Ok((done, Heard { air, lateness, lost: refusals.overruns, deaf }))
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hopwise_lab::cost::Cost;
-use hopwise_lab::result::{FlowRow, RunResult};
+use hopwise_lab::result::{FlowRow, RateRow, RunResult};
 use serde::Serialize;
 
 use crate::table::known;
@@ -45,12 +45,31 @@ fn text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
         known(air.frames_sent),
         known(air.collisions),
         known(air.retry_drops),
-        known(air.queue_drops)
+        known(air.queue_drops.map(|drops| drops - air.codel_drops.unwrap_or(0)))
     )?;
+    if let (Some(dropped), Some(marked)) = (air.codel_drops, air.ce_marks) {
+        writeln!(out, "      {dropped} packets that CoDel dropped, {marked} that it marked")?;
+    }
+    write_rates(&mut out, &result.rates)?;
     let seconds = |seconds: Option<f64>| known(seconds.map(|seconds| format!("{seconds:.1}")));
     let [all, data, acks] = [air.airtime_s, air.data_airtime_s, air.ack_airtime_s].map(seconds);
     writeln!(out, "      {all} s of airtime: {data} s for data, {acks} s for TCP's ACKs")?;
     writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
+}
+
+/// The load that rates carried, if a rate control chose them.
+fn write_rates(out: &mut impl Write, rates: &[RateRow]) -> io::Result<()> {
+    for link in rates.chunk_by(|a, b| (&a.node, &a.to) == (&b.node, &b.to)) {
+        let packets: u64 = link.iter().map(|row| row.packets).sum();
+        let share = |part: u64, whole: u64| 100.0 * part as f64 / (whole as f64).max(1.0);
+        let of = |row: &RateRow| {
+            let (sent, came) = (share(row.packets, packets), share(row.acknowledged, row.packets));
+            format!("{} {sent:.1} % ({came:.0} % came)", row.rate)
+        };
+        let said: Vec<_> = link.iter().map(of).collect();
+        writeln!(out, "rates {} → {}: {}", link[0].node, link[0].to, said.join(", "))?;
+    }
+    Ok(())
 }
 
 fn write_flows(out: &mut impl Write, flows: &[FlowRow]) -> io::Result<()> {

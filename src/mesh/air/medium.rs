@@ -119,7 +119,7 @@ impl Medium<'_> {
             let read = device.read(&mut self.buffer).map_err(|error| self.stations.gone(index, &error))?;
             let Some(bytes) = read else { return self.set_full(index, false) };
             let frame = &self.buffer[..bytes];
-            let put = self.live.world().with(*node, |_, outside| outside.put(*link, frame));
+            let put = self.live.world().with(*node, |now, outside| outside.put(now, *link, frame));
             match put {
                 Err(Refused::InAnothersName) => self.dropped.in_anothers_name[*node as usize] += 1,
                 Err(Refused::TooLong) => self.dropped.too_long[*node as usize] += 1,

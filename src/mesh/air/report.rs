@@ -30,6 +30,11 @@ struct Row {
     airtime_s: f64,
     collisions: u64,
     retry_drops: u64,
+    /// Frames that its queue dropped; the kernel's own drops are in its counters.
+    queue_drops: u64,
+    /// Packets that CoDel has marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ce_marks: Option<u64>,
     /// Frames that the device sent with the source address of another node.
     in_anothers_name: u64,
     /// Frames of the device that no frame of the radio or the wire can carry.
@@ -65,6 +70,8 @@ pub(super) fn of(scenario: &str, prepared: &Prepared, live: &mut Live<Outside>, 
             airtime_s: stats.airtime_ns as f64 / 1e9,
             collisions: stats.collisions,
             retry_drops: stats.retry_drops,
+            queue_drops: world.machines()[node as usize].queue_drops(),
+            ce_marks: world.machines()[node as usize].queue_marks(),
             in_anothers_name: dropped.in_anothers_name[node as usize],
             too_long: dropped.too_long[node as usize],
             not_taken: dropped.not_taken[node as usize],
@@ -110,12 +117,15 @@ impl Report {
             "airtime s",
             "collisions",
             "given up",
+            "queue drops",
             "in another's name",
             "too long",
             "not taken",
         ];
         let cells = |row: &Row| {
-            let counts = [row.collisions, row.retry_drops, row.in_anothers_name, row.too_long, row.not_taken];
+            let Row { collisions, retry_drops, queue_drops, in_anothers_name, too_long, not_taken, .. } =
+                *row;
+            let counts = [collisions, retry_drops, queue_drops, in_anothers_name, too_long, not_taken];
             let first = [row.node.clone(), row.frames_sent.to_string(), format!("{:.3}", row.airtime_s)];
             first.into_iter().chain(counts.iter().map(u64::to_string)).collect()
         };

@@ -59,20 +59,20 @@ impl Table {
     }
 
     /// Keeps a packet until its neighbour has replied, `most` of them at a time. The oldest are lost if there are more
-    /// (RFC 1122 §2.3.2.2); the second value returned counts these.
-    pub(crate) fn hold(&mut self, now: u64, who: IpAddr, packet: Waiting, most: usize) -> (Found, u64) {
+    /// (RFC 1122 §2.3.2.2); the second value returned has their ids.
+    pub(crate) fn hold(&mut self, now: u64, who: IpAddr, packet: Waiting, most: usize) -> (Found, Vec<u64>) {
         let sought = Neighbour::Sought { questions: 0, due: now, waiting: VecDeque::new() };
         let Neighbour::Sought { questions, due, waiting } = self.0.entry(who).or_insert(sought) else {
-            return (Found::Known, 0);
+            return (Found::Known, Vec::new());
         };
         waiting.push_back(packet);
         let too_many = waiting.len().saturating_sub(most);
-        waiting.drain(..too_many);
+        let lost = waiting.drain(..too_many).map(|waiting| waiting.id).collect();
         let found = if *questions == 0 { Found::Ask } else { Found::Waits };
         if found == Found::Ask {
             (*questions, *due) = (1, now + ASK_EVERY_NS);
         }
-        (found, too_many as u64)
+        (found, lost)
     }
 
     /// Takes a neighbour's address and returns the packets that waited for it. An unknown neighbour is stored only if
@@ -165,13 +165,13 @@ mod tests {
     #[test]
     fn packets_wait_for_one_question_and_the_oldest_give_way() {
         let mut table = Table::default();
-        assert_eq!(table.hold(0, who(), packet(1), 2), (Found::Ask, 0));
-        assert_eq!(table.hold(5, who(), packet(2), 2), (Found::Waits, 0));
-        assert_eq!(table.hold(6, who(), packet(3), 2), (Found::Waits, 1));
+        assert_eq!(table.hold(0, who(), packet(1), 2), (Found::Ask, vec![]));
+        assert_eq!(table.hold(5, who(), packet(2), 2), (Found::Waits, vec![]));
+        assert_eq!(table.hold(6, who(), packet(3), 2), (Found::Waits, vec![1]));
         assert!(!table.knows(who()));
         assert_eq!(ids(&table.learn(who(), false)), [2, 3]);
         assert!(table.knows(who()));
-        assert_eq!(table.hold(7, who(), packet(4), 2), (Found::Known, 0));
+        assert_eq!(table.hold(7, who(), packet(4), 2), (Found::Known, vec![]));
     }
 
     #[test]

@@ -19,7 +19,9 @@ mod exchange;
 mod facts;
 mod fates;
 mod interference;
+mod minstrel;
 mod mpdu;
+mod rates;
 mod reception;
 mod recipient;
 mod station;
@@ -30,13 +32,14 @@ mod written;
 pub use crate::frame::{EVERYONE, Frame, FrameKind};
 pub use crate::rules::MacRules;
 pub(crate) use aggregate::Room;
-pub use arf::RateControl;
+pub use rates::{RateControl, RateUse};
 pub use stats::{FrameCounts, StationStats};
 
 use std::collections::VecDeque;
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
+use hopwise_core::queue::AirtimeEstimate;
 
 use crate::airtime::{Airtime, Load};
 use crate::channel::Channel;
@@ -46,6 +49,7 @@ use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
 use crate::phy::{ACK_BYTES, Form, Phy, Rate};
 use crate::waits::QueueWaits;
+use rates::Choice;
 use station::{Service, Station, Wait};
 
 /// The MAC's settings, the same at all stations.
@@ -78,6 +82,13 @@ impl Default for MacConfig {
             ampdu: None,
             lifetime_ns: Some(LIFETIME_NS),
         }
+    }
+}
+
+impl MacConfig {
+    /// Returns whether an RTS announces this many bytes.
+    fn announces(&self, bytes: u32) -> bool {
+        self.rts_threshold.is_some_and(|least| bytes >= least)
     }
 }
 
@@ -164,6 +175,11 @@ pub(crate) struct Dcf {
     /// The same: how parts of each station's last aggregate were lost, of which other parts came through.
     spoilers: Vec<Loss>,
     endings: Vec<Ending>,
+    /// The load that each station's rates have carried, under rate control.
+    rate_uses: Vec<Vec<RateUse>>,
+    /// The instant of the event at hand.
+    now: u64,
+    seed: u64,
     /// The numbers that a frame lets go up, for a moment.
     released: Vec<u32>,
 }
@@ -206,6 +222,9 @@ impl Dcf {
             losses: vec![None; medium.stations()],
             spoilers: vec![Loss::Channel; medium.stations()],
             endings: Vec::new(),
+            rate_uses: vec![Vec::new(); medium.stations()],
+            now: 0,
+            seed,
             released: Vec::new(),
             phy,
             mac,
@@ -254,10 +273,15 @@ impl Dcf {
         let n = station as usize;
         let is_aggregated = self.mac.ampdu.is_some() && to != EVERYONE;
         assert!(self.stations[n].service.is_none(), "one frame in service");
-        let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
+        self.now = now;
         let number =
             if is_aggregated { self.add_mpdu(now, n, &offered) } else { self.stations[n].next_number() };
-        let rate = if to == EVERYONE { self.phy.slowest } else { self.rate_to(n, to) };
+        let choice = match to {
+            EVERYONE => Choice { rate: self.phy.slowest, is_protected: false, longest: 0 },
+            _ => self.first_rate(n, to),
+        };
+        let Choice { rate, is_protected, longest } = choice;
+        let is_announced = to != EVERYONE && (is_protected || self.mac.announces(bytes));
         self.stations[n].service = Some(Service {
             to,
             bytes,
@@ -266,6 +290,9 @@ impl Dcf {
             rate,
             load,
             is_announced,
+            is_protected,
+            longest,
+            chain: 0,
             is_cleared: false,
             has_left: false,
             queued_at: queued_at.filter(|_| !is_aggregated).unwrap_or(NEVER),
@@ -287,6 +314,7 @@ impl Dcf {
     pub(crate) fn fire(&mut self) {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
+        self.now = now;
         match std::mem::replace(&mut self.stations[n].wait, Wait::Nothing) {
             Wait::Nothing => panic!("a deadline is waited for"),
             Wait::Backoff => self.on_backoff_over(now, n),
@@ -345,6 +373,11 @@ impl Dcf {
     /// The waits of a station's packets whose beginning was told.
     pub(crate) fn waits(&self, station: u32) -> &QueueWaits {
         &self.waits[station as usize]
+    }
+
+    /// The airtime of packets at a rate, as a driver expects it.
+    pub(crate) fn estimate(&self, rate: Rate) -> AirtimeEstimate {
+        self.phy.estimate(rate, self.mac.ampdu.is_some())
     }
 
     /// The profile's own rate.

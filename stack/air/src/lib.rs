@@ -35,6 +35,6 @@ pub use outside::{Outside, Refused, name_of};
 pub use whole::Whole;
 pub use wire::WireConfig;
 pub use world::{
-    EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, StationConfig, TraceSink,
+    EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf, StationConfig, TraceSink,
     WorldConfig,
 };

@@ -3,11 +3,13 @@
 //! A neighbour's name is the link-local address that its MAC makes (RFC 4291 appendix A), as the contract needs an
 //! address. Some frames of each device wait here. The reader of the device checks for room first. Further frames wait
 //! in the device's own queue and are dropped there, as with a radio's. Routing packets do not overtake others there.
+//! With Linux's queue all frames wait here.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
-use hopwise_core::trace::TraceEvent;
+use hopwise_core::queue::{FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
@@ -43,15 +45,30 @@ pub fn name_of(mac: Mac) -> IpAddr {
 struct Device {
     link: LinkId,
     is_radio: bool,
-    waiting: VecDeque<Vec<u8>>,
-    most: usize,
-    /// The frames that the radio holds beside the first of an aggregate.
-    beside: usize,
+    waiting: Waiting,
+}
+
+/// The frames that wait for a device.
+#[derive(Debug)]
+enum Waiting {
+    /// Some, as further ones wait in the kernel's own queue of the device.
+    Some {
+        frames: VecDeque<Vec<u8>>,
+        most: usize,
+        /// The frames that the radio holds beside the first of an aggregate.
+        beside: usize,
+    },
+    /// All of them.
+    All(Box<FqCodel>),
 }
 
 impl Device {
     fn has_room(&self) -> bool {
-        self.waiting.len() + self.beside < self.most
+        match &self.waiting {
+            Waiting::Some { frames, most, beside } => frames.len() + beside < *most,
+            // A frame may cost another one its place.
+            Waiting::All(_) => true,
+        }
     }
 }
 
@@ -71,10 +88,19 @@ pub struct Outside {
     came: VecDeque<(LinkId, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     undelivered: u64,
+    /// The last id of a frame in a queue of Linux.
+    last_id: u64,
+    queue_drops: u64,
+    codel_drops: u64,
 }
 
 /// Buffers that are kept.
 const SPARE: usize = 8;
+
+/// Room for some frames.
+fn some(most: usize) -> Waiting {
+    Waiting::Some { frames: VecDeque::new(), most, beside: 0 }
+}
 
 /// An empty buffer.
 fn spare(spares: &mut Vec<Vec<u8>>) -> Vec<u8> {
@@ -92,23 +118,39 @@ fn give_back(spares: &mut Vec<Vec<u8>>, buffer: Vec<u8>) {
 impl Outside {
     /// A machine with this address and no device yet.
     pub fn new(mac: Mac) -> Outside {
-        Outside { mac, devices: Vec::new(), came: VecDeque::new(), spare: Vec::new(), undelivered: 0 }
+        Outside {
+            mac,
+            devices: Vec::new(),
+            came: VecDeque::new(),
+            spare: Vec::new(),
+            undelivered: 0,
+            last_id: 0,
+            queue_drops: 0,
+            codel_drops: 0,
+        }
     }
 
     /// Adds a radio for which at most so many frames wait here.
     #[must_use]
     pub fn with_radio(self, link: LinkId, most: usize) -> Outside {
-        self.with(link, true, most)
+        self.with(link, true, some(most))
+    }
+
+    /// Adds a radio whose frames wait here as in Linux's mac80211.
+    #[must_use]
+    pub fn with_radio_of_linux(self, link: LinkId, queue: FqCodelConfig) -> Outside {
+        let queue = FqCodel::new(FqCodelConfig { header: ETHERNET_BYTES, ..queue });
+        self.with(link, true, Waiting::All(Box::new(queue)))
     }
 
     /// Adds an end of a wire for which at most so many frames wait here.
     #[must_use]
     pub fn with_wire(self, link: LinkId, most: usize) -> Outside {
-        self.with(link, false, most)
+        self.with(link, false, some(most))
     }
 
-    fn with(mut self, link: LinkId, is_radio: bool, most: usize) -> Outside {
-        self.devices.push(Device { link, is_radio, waiting: VecDeque::new(), most, beside: 0 });
+    fn with(mut self, link: LinkId, is_radio: bool, waiting: Waiting) -> Outside {
+        self.devices.push(Device { link, is_radio, waiting });
         self
     }
 
@@ -118,7 +160,7 @@ impl Outside {
     }
 
     /// A frame that the device sends.
-    pub fn put(&mut self, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
+    pub fn put(&mut self, now: Instant, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
         let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else {
             return Err(Refused::NoRoom);
         };
@@ -136,23 +178,80 @@ impl Outside {
         }
         let mut kept = spare(&mut self.spare);
         kept.extend_from_slice(frame);
-        device.waiting.push_back(kept);
+        match &mut device.waiting {
+            Waiting::Some { frames, .. } => frames.push_back(kept),
+            Waiting::All(queue) => {
+                self.last_id += 1;
+                let (to, id, class) = (receiver(frame), self.last_id, QueueClass::Data);
+                queue.push(now, Queued { to, class, id, at: now, packet: kept });
+            }
+        }
+        self.count_lost(link);
         Ok(())
     }
 
-    /// Takes the next frame for a neighbour, for an aggregate.
-    pub fn poll_beside(&mut self, _: Instant, link: LinkId, more: &More, out: &mut Vec<u8>) -> Option<u64> {
-        let device = self.devices.iter_mut().find(|device| device.link == link)?;
-        let to = NextHop::Neighbour(more.to);
-        let next = device.waiting.iter().position(|frame| receiver(frame) == to)?;
-        if device.waiting[next].len() > more.bytes {
-            return None;
+    /// Counts what a queue of Linux has dropped.
+    fn count_lost(&mut self, link: LinkId) {
+        let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else { return };
+        let Waiting::All(queue) = &mut device.waiting else { return };
+        while let Some((queued, reason)) = queue.poll_lost() {
+            self.queue_drops += 1;
+            self.codel_drops += u64::from(reason == DropReason::Codel);
+            give_back(&mut self.spare, queued.packet);
         }
-        let frame = device.waiting.remove(next)?;
-        device.beside = more.held;
+    }
+
+    /// The frames that queues of Linux have dropped.
+    pub fn queue_drops(&self) -> u64 {
+        self.queue_drops
+    }
+
+    /// CoDel's part of them.
+    pub fn codel_drops(&self) -> u64 {
+        self.codel_drops
+    }
+
+    /// The packets that CoDel has marked; none where no queue has CoDel.
+    pub fn queue_marks(&self) -> Option<u64> {
+        let of = |device: &Device| match &device.waiting {
+            Waiting::Some { .. } => None,
+            Waiting::All(queue) => Some(queue.marks()),
+        };
+        self.devices.iter().filter_map(of).reduce(|sum, more| sum + more)
+    }
+
+    /// The radio tells how much time a frame has taken.
+    pub fn on_spent(&mut self, link: LinkId, spent: &Spent) {
+        if let Some(Waiting::All(queue)) = self.waiting(link) {
+            queue.on_spent(spent);
+        }
+    }
+
+    fn waiting(&mut self, link: LinkId) -> Option<&mut Waiting> {
+        self.devices.iter_mut().find(|device| device.link == link).map(|device| &mut device.waiting)
+    }
+
+    /// Takes the next frame for a neighbour, for an aggregate.
+    pub fn poll_beside(&mut self, now: Instant, link: LinkId, more: &More, out: &mut Vec<u8>) -> Option<u64> {
+        let (id, frame) = match self.waiting(link)? {
+            Waiting::Some { frames, beside, .. } => {
+                let to = NextHop::Neighbour(more.to);
+                let next = frames.iter().position(|frame| receiver(frame) == to)?;
+                if frames[next].len() > more.bytes {
+                    return None;
+                }
+                *beside = more.held;
+                (0, frames.remove(next))
+            }
+            Waiting::All(queue) => queue
+                .pop_beside(now, more.to, more.bytes)
+                .map_or((0, None), |queued| (queued.id, Some(queued.packet))),
+        };
+        self.count_lost(link);
+        let frame = frame?;
         out.extend_from_slice(&frame);
         give_back(&mut self.spare, frame);
-        Some(0)
+        Some(id)
     }
 
     /// Returns whether a frame has come.
@@ -179,14 +278,22 @@ impl Machine for Outside {
         if rx.cast == Cast::Overheard {
             return;
         }
+        if let (Cast::ToUs, Some(from), Some(Waiting::All(queue))) = (rx.cast, rx.from, self.waiting(rx.link))
+        {
+            queue.on_heard(from, rx.packet.len());
+        }
         let mut frame = spare(&mut self.spare);
         frame.extend_from_slice(rx.packet);
         self.came.push_back((rx.link, frame));
     }
 
     fn handle_link_event(&mut self, _now: Instant, link: LinkId, event: &LinkEvent<'_>) {
-        if let Some(device) = self.devices.iter_mut().find(|device| device.link == link) {
-            device.beside = device.beside.saturating_sub(1);
+        match (self.waiting(link), *event) {
+            (Some(Waiting::Some { beside, .. }), _) => *beside = beside.saturating_sub(1),
+            (Some(Waiting::All(queue)), LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id }) => {
+                queue.on_gone(id);
+            }
+            _ => {}
         }
         self.undelivered += u64::from(matches!(event, LinkEvent::NotDelivered { .. }));
     }
@@ -195,17 +302,25 @@ impl Machine for Outside {
 
     fn poll_transmit(
         &mut self,
-        _now: Instant,
+        now: Instant,
         link: LinkId,
         _: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
-        let frame = device.waiting.pop_front()?;
-        let to = if device.is_radio { receiver(&frame) } else { NextHop::Link };
+        let (id, frame) = match &mut device.waiting {
+            Waiting::Some { frames, .. } => (0, frames.pop_front()),
+            Waiting::All(queue) => {
+                queue.pop(now).map_or((0, None), |queued| (queued.id, Some(queued.packet)))
+            }
+        };
+        let is_radio = device.is_radio;
+        self.count_lost(link);
+        let frame = frame?;
+        let to = if is_radio { receiver(&frame) } else { NextHop::Link };
         out.extend_from_slice(&frame);
         give_back(&mut self.spare, frame);
-        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id: 0 })
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {

@@ -9,6 +9,8 @@ pub(crate) use ht::{Ht, Width};
 #[cfg(test)]
 pub(crate) use profiles::NON_HT;
 
+use hopwise_core::queue::AirtimeEstimate;
+
 use crate::rules::MacRules;
 use profiles::{CCK_5, CCK_11, DSSS_1, DSSS_2, LONG_NS, OFDM, PROFILES};
 
@@ -164,6 +166,15 @@ impl Phy {
         legacy.chain(ht.into_iter().flatten())
     }
 
+    /// The rates among which a control chooses freely, by groups. Those of 802.11n are grouped by width, guard interval
+    /// and streams, none wider, shorter or finer than the profile's.
+    pub fn rate_groups(&self) -> Vec<Vec<Rate>> {
+        match self.data.form {
+            Form::Ht(ht) => ht.groups(),
+            Form::Legacy | Form::NonHt => vec![self.rates().collect()],
+        }
+    }
+
     /// The gap before a frame that answers no other, in nanoseconds: DIFS, or AIFS of best effort.
     pub(crate) fn difs_ns(&self) -> u64 {
         self.sifs_ns + u64::from(self.aifsn) * self.slot_ns
@@ -218,6 +229,14 @@ impl Phy {
 
     pub(crate) fn data_at_ns(&self, bytes: u32, rate: Rate) -> u64 {
         self.airtime_ns(bytes + self.data_overhead, rate)
+    }
+
+    /// The airtime of packets in data frames at a rate, as a driver expects it.
+    pub fn estimate(&self, rate: Rate, is_aggregated: bool) -> AirtimeEstimate {
+        const USUAL: u32 = 1_024;
+        let frame_ns = self.airtime_ns(0, rate);
+        let usual_ns = self.data_at_ns(USUAL, rate).saturating_sub(frame_ns);
+        AirtimeEstimate { frame_ns, usual_ns, is_aggregated }
     }
 
     /// The airtime of an RTS, in nanoseconds.

@@ -35,6 +35,8 @@ pub enum Purpose {
     Interference,
     /// When outages begin.
     Outage,
+    /// The order in which rates are tried.
+    Rates,
 }
 
 /// The numbers of one seed, station and purpose.

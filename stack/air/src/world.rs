@@ -26,7 +26,7 @@ use crate::motion::Track;
 use crate::wire::Wire;
 pub use config::{StationConfig, WorldConfig};
 use hands::{Hands, Held};
-pub use offers::{More, MoreOf};
+pub use offers::{More, MoreOf, SpentOf};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 
@@ -79,6 +79,7 @@ pub struct RadioWorld<M: Machine> {
     loads: fn(&[u8]) -> Load,
     queued_at: fn(&M) -> Option<Instant>,
     more: MoreOf<M>,
+    spent: Option<SpentOf<M>>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -132,6 +133,7 @@ impl<M: Machine> RadioWorld<M> {
             loads: |_| Load::Other,
             queued_at: |_| None,
             more: |_, _, _, _, _| None,
+            spent: None,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -255,7 +257,8 @@ impl<M: Machine> RadioWorld<M> {
                 self.machines[n].handle_packet(now, &rx);
                 self.serve(n);
             }
-            News::Done { station, number, outcome, .. } => {
+            News::Done { station, number, outcome, rate, tries } => {
+                self.tell_spent((station as usize, number), rate, tries);
                 self.on_done((station as usize, number), outcome);
             }
         }

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::{Event, PathSeam};
+use hopwise_core::queue::Queued;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
 use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{
@@ -21,7 +22,7 @@ use hopwise_core::{
 };
 
 use crate::forward::take_one_hop;
-use crate::queue::{InterfaceQueue, Queued, WhenFull};
+use crate::queue::{InterfaceQueue, WhenFull};
 use crate::routing::{Control, Cx, Routed, Routing, Undelivered, Verdict};
 pub use config::{Interface, NodeConfig};
 pub use observe::EndpointObserver;
@@ -52,7 +53,7 @@ pub struct Node {
 impl Node {
     /// `endpoint` has one link, [`OWN_LINK`], that delivers by itself.
     pub fn new(config: NodeConfig, endpoint: Endpoint) -> Node {
-        let queue = |interface: Interface| (interface, InterfaceQueue::new(interface.queue_packets));
+        let queue = |interface: Interface| (interface, InterfaceQueue::new(interface.queue));
         Node {
             endpoint,
             addresses: config.addresses,
@@ -198,9 +199,12 @@ impl Node {
             self.dropped(now, queued.id, DropReason::NoRoute);
             return;
         };
-        if let Some(lost) = queue.push(queued) {
-            self.dropped(now, lost.id, DropReason::QueueFull);
-            self.keep_buffer(lost.packet);
+        match queue.push(now, queued) {
+            Some(lost) => {
+                self.dropped(now, lost.id, DropReason::QueueFull);
+                self.keep_buffer(lost.packet);
+            }
+            None => self.tell_lost(now, link),
         }
     }
 
@@ -284,6 +288,7 @@ fn is_unicast(address: IpAddr) -> bool {
 
 impl Machine for Node {
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.note_heard(rx);
         if rx.cast == Cast::Overheard {
             self.routing.on_overheard(now, rx);
         } else if let Err(reason) = self.take_packet(now, rx) {
@@ -293,10 +298,10 @@ impl Machine for Node {
     }
 
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
-        if matches!(event, LinkEvent::NotDelivered { .. } | LinkEvent::Delivered { .. })
+        if let LinkEvent::NotDelivered { id, .. } | LinkEvent::Delivered { id } = *event
             && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
         {
-            queue.on_gone();
+            queue.on_gone(id);
         }
         match *event {
             LinkEvent::NotDelivered { to, id, packet } => self.on_undelivered(now, link, to, id, packet),
@@ -321,8 +326,9 @@ impl Machine for Node {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop()?;
-        Some(self.hand_over(now, link, queued, out))
+        let queued = queue.pop(now);
+        self.tell_lost(now, link);
+        Some(self.hand_over(now, link, queued?, out))
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {

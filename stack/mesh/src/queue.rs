@@ -1,11 +1,15 @@
-//! The interface queue: drop-tail, routing packets at the head, purged by next hop.
+//! The queue of an interface: drop-tail as in ns-2, or as Linux's mac80211 has it.
 
-use std::collections::VecDeque;
+mod drop_tail;
+
 use std::net::IpAddr;
 
+use hopwise_core::queue::{FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass};
 
 use crate::routing::Purged;
+use drop_tail::DropTail;
 
 /// The fate of the node's own packets when the queue is full. Forwarded ones are dropped in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,112 +21,154 @@ pub enum WhenFull {
     Hold,
 }
 
-/// A packet that waits for its link.
-#[derive(Debug)]
-pub struct Queued {
-    /// The next hop on the link.
-    pub to: NextHop,
-    /// Data, or a message of routing, which goes first.
-    pub class: QueueClass,
-    /// The number by which the link reports its fate.
-    pub id: u64,
-    /// When it came here.
-    pub at: Instant,
-    /// The whole IP packet.
-    pub packet: Vec<u8>,
+/// The kind of a queue, with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueConfig {
+    /// At most this many packets, those that the link holds included. The next one is lost.
+    DropTail {
+        /// The length.
+        packets: usize,
+    },
+    /// Linux's.
+    FqCodel(FqCodelConfig),
 }
 
 /// The packets that wait for one link.
 #[derive(Debug)]
 pub struct InterfaceQueue {
-    waiting: VecDeque<Queued>,
-    most: usize,
-    /// The packets that the link holds, of those that it has reported to hold beside others.
-    held: usize,
-    /// Packets that found no room.
-    pub drops: u64,
+    kind: Kind,
+    /// Packets that were dropped under FQ-CoDel.
+    fq_drops: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    DropTail(DropTail),
+    FqCodel(Box<FqCodel>),
 }
 
 impl InterfaceQueue {
-    /// A queue of `packets`, of which the link itself holds one or more.
-    pub fn new(packets: usize) -> InterfaceQueue {
-        let most = packets.max(2);
-        InterfaceQueue { waiting: VecDeque::with_capacity(most.min(64)), most, held: 1, drops: 0 }
+    /// An empty queue.
+    pub fn new(config: QueueConfig) -> InterfaceQueue {
+        let kind = match config {
+            QueueConfig::DropTail { packets } => Kind::DropTail(DropTail::new(packets)),
+            QueueConfig::FqCodel(config) => Kind::FqCodel(Box::new(FqCodel::new(config))),
+        };
+        InterfaceQueue { kind, fq_drops: 0 }
     }
 
-    /// Returns whether the next data packet finds no room.
+    /// Returns whether the next data packet finds no room, or costs another one its place.
     pub fn is_full(&self) -> bool {
-        self.waiting.len() + self.held >= self.most
+        match &self.kind {
+            Kind::DropTail(queue) => queue.is_full(),
+            Kind::FqCodel(queue) => queue.is_full(),
+        }
     }
 
     /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
     }
 
-    /// The packets that wait, without the one that the link holds.
+    /// The packets that wait, without those that the link holds.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        match &self.kind {
+            Kind::DropTail(queue) => queue.len(),
+            Kind::FqCodel(queue) => queue.len(),
+        }
+    }
+
+    /// The packets that the queue has dropped.
+    pub fn drops(&self) -> u64 {
+        match &self.kind {
+            Kind::DropTail(queue) => queue.drops,
+            Kind::FqCodel(_) => self.fq_drops,
+        }
+    }
+
+    /// The packets that CoDel has marked; none under drop-tail.
+    pub fn marks(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::DropTail(_) => None,
+            Kind::FqCodel(queue) => Some(queue.marks()),
+        }
     }
 
     /// Returns the packet that found no room: a data packet itself, or the last in the queue for a routing packet.
+    /// The drops of FQ-CoDel come by [`poll_lost`](Self::poll_lost).
     #[must_use]
-    pub fn push(&mut self, queued: Queued) -> Option<Queued> {
-        let is_full = self.is_full();
-        self.drops += u64::from(is_full);
-        if queued.class == QueueClass::Data {
-            if is_full {
-                return Some(queued);
+    pub fn push(&mut self, now: Instant, queued: Queued) -> Option<Queued> {
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.push(queued),
+            Kind::FqCodel(queue) => {
+                queue.push(now, queued);
+                None
             }
-            self.waiting.push_back(queued);
-            return None;
         }
-        let lost = if is_full { self.waiting.pop_back() } else { None };
-        let behind = self.waiting.iter().take_while(|other| other.class == QueueClass::Routing).count();
-        self.waiting.insert(behind, queued);
-        lost
     }
 
-    /// Takes the packet that leaves next. The link holds it alone.
-    pub fn pop(&mut self) -> Option<Queued> {
-        self.held = 1;
-        self.waiting.pop_front()
+    /// Takes the packet that leaves next.
+    pub fn pop(&mut self, now: Instant) -> Option<Queued> {
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.pop(),
+            Kind::FqCodel(queue) => queue.pop(now),
+        }
     }
 
     /// Takes the next packet for this neighbour, if it is no longer than `bytes`. It leaves beside the packets that the
-    /// link holds; as a link may send several at once, they count with those that wait.
-    pub fn pop_beside(&mut self, to: IpAddr, bytes: usize, held: usize) -> Option<Queued> {
-        let next = self.waiting.iter().position(|queued| queued.to == NextHop::Neighbour(to))?;
-        if self.waiting[next].packet.len() > bytes {
-            return None;
+    /// link holds.
+    pub fn pop_beside(&mut self, now: Instant, to: IpAddr, bytes: usize, held: usize) -> Option<Queued> {
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.pop_beside(to, bytes, held),
+            Kind::FqCodel(queue) => queue.pop_beside(now, to, bytes),
         }
-        self.held = held + 1;
-        self.waiting.remove(next)
+    }
+
+    /// A packet that FQ-CoDel has dropped, and the reason.
+    pub fn poll_lost(&mut self) -> Option<(Queued, DropReason)> {
+        let Kind::FqCodel(queue) = &mut self.kind else { return None };
+        let lost = queue.poll_lost()?;
+        self.fq_drops += 1;
+        Some(lost)
     }
 
     /// The link has reported the fate of a packet that it held.
-    pub fn on_gone(&mut self) {
-        self.held = self.held.saturating_sub(1).max(1);
+    pub fn on_gone(&mut self, id: u64) {
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.on_gone(),
+            Kind::FqCodel(queue) => queue.on_gone(id),
+        }
     }
 
-    /// Removes every packet for this next hop that `unwanted` picks.
+    /// The link tells how much time a packet has taken. Its fate may follow.
+    pub fn on_spent(&mut self, spent: &Spent) {
+        if let Kind::FqCodel(queue) = &mut self.kind {
+            queue.on_spent(spent);
+        }
+    }
+
+    /// A packet has come over the link.
+    pub fn on_heard(&mut self, from: IpAddr, bytes: usize) {
+        if let Kind::FqCodel(queue) = &mut self.kind {
+            queue.on_heard(from, bytes);
+        }
+    }
+
+    /// Removes every packet for this next hop that `unwanted` picks. A device below keeps those that it has.
     pub fn purge(
         &mut self,
         via: IpAddr,
         what: Purged,
         mut unwanted: impl FnMut(&[u8]) -> bool,
     ) -> Vec<Queued> {
-        let (mut gone, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
-        for queued in self.waiting.drain(..) {
+        let is_meant = |queued: &Queued| {
             let is_meant = what == Purged::All || queued.class == QueueClass::Data;
-            if is_meant && queued.to == NextHop::Neighbour(via) && unwanted(&queued.packet) {
-                gone.push(queued);
-            } else {
-                kept.push_back(queued);
-            }
+            is_meant && queued.to == NextHop::Neighbour(via) && unwanted(&queued.packet)
+        };
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.purge(is_meant),
+            Kind::FqCodel(queue) => queue.purge(is_meant),
         }
-        self.waiting = kept;
-        gone
     }
 }
 
@@ -134,65 +180,22 @@ mod tests {
         Queued { to: NextHop::Neighbour(via.into()), class, id, at: Instant::ZERO, packet: vec![id as u8] }
     }
 
-    fn data(id: u64) -> Queued {
-        queued(id, QueueClass::Data, [10, 0, 0, 1])
-    }
-
-    fn ids(queue: &mut InterfaceQueue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.pop()).map(|queued| queued.id).collect()
-    }
-
-    #[test]
-    fn a_queue_of_50_lets_49_wait_and_drops_the_next() {
-        let mut queue = InterfaceQueue::new(50);
-        let lost: Vec<_> = (0..51).filter_map(|id| queue.push(data(id))).map(|lost| lost.id).collect();
-        assert_eq!((lost, queue.len(), queue.drops), (vec![49, 50], 49, 2));
-    }
-
-    #[test]
-    fn packets_that_leave_beside_others_are_for_the_same_neighbour_and_count_until_they_are_gone() {
-        let mut queue = InterfaceQueue::new(5);
-        for (id, last) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
-            assert!(queue.push(queued(id, QueueClass::Data, [10, 0, 0, last])).is_none());
-        }
-        let to = IpAddr::from([10, 0, 0, 1]);
-        assert_eq!(queue.pop().map(|queued| queued.id), Some(1));
-        assert!(queue.pop_beside(to, 0, 1).is_none(), "it does not fit");
-        assert_eq!(queue.pop_beside(to, 1, 1).map(|queued| queued.id), Some(3));
-        assert_eq!(queue.pop_beside(to, 1, 2).map(|queued| queued.id), Some(4));
-        // Three in the radio and one that waits: one finds room.
-        assert!(queue.push(data(5)).is_none() && queue.push(data(6)).is_some());
-        queue.on_gone();
-        assert!(queue.push(data(7)).is_none() && queue.push(data(8)).is_some());
-        (0..9).for_each(|_| queue.on_gone());
-        assert_eq!((queue.len(), queue.is_full()), (3, false));
-    }
-
-    #[test]
-    fn routing_packets_go_before_data_in_their_own_order_and_push_the_last_out() {
-        let mut queue = InterfaceQueue::new(4);
-        (0..3).for_each(|id| assert!(queue.push(data(id)).is_none()));
-        let routing = |id| queued(id, QueueClass::Routing, [10, 0, 0, 2]);
-        assert_eq!(queue.push(routing(7)).map(|lost| lost.id), Some(2));
-        assert_eq!(queue.push(routing(8)).map(|lost| lost.id), Some(1));
-        assert_eq!(ids(&mut queue), [7, 8, 0]);
-    }
-
     #[test]
     fn purging_takes_data_for_that_next_hop_alone() {
-        let mut queue = InterfaceQueue::new(9);
+        let mut queue = InterfaceQueue::new(QueueConfig::DropTail { packets: 9 });
         for (id, class, last) in [
             (1, QueueClass::Data, 1),
             (2, QueueClass::Data, 2),
             (3, QueueClass::Routing, 1),
             (4, QueueClass::Data, 1),
         ] {
-            assert!(queue.push(queued(id, class, [10, 0, 0, last])).is_none());
+            assert!(queue.push(Instant::ZERO, queued(id, class, [10, 0, 0, last])).is_none());
         }
         let gone = queue.purge(IpAddr::from([10, 0, 0, 1]), Purged::Data, |packet| packet[0] != 4);
         assert_eq!(gone.iter().map(|queued| queued.id).collect::<Vec<_>>(), [1]);
         let all = queue.purge(IpAddr::from([10, 0, 0, 1]), Purged::All, |_| true);
         assert_eq!(all.iter().map(|queued| queued.id).collect::<Vec<_>>(), [3, 4]);
-        assert_eq!(ids(&mut queue), [2]);
+        assert_eq!(queue.pop(Instant::ZERO).map(|queued| queued.id), Some(2));
+        assert!(queue.is_empty());
     }
 }

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::queue::QueueKeys;
 use crate::units::Time;
 use crate::words::{Word, Words};
 
@@ -33,8 +34,11 @@ pub(in crate::scenario) struct RadioConfig {
     /// Age at which a packet that an aggregate failed to deliver is given up. off: never (default 512ms).
     #[schemars(extend("x-range" = "1ms or more"))]
     pub(in crate::scenario) lifetime: Option<OrOff<Time>>,
-    /// Largest number of packets in the interface queue, including those that the radio has to send (default 50).
-    /// World netns needs at least 3.
+    /// Queue between the node and its radio (default: drop-tail of `queue_packets`).
+    #[serde(skip_serializing_if = "QueueKeys::is_drop_tail")]
+    pub(in crate::scenario) queue: QueueKeys,
+    /// Largest number of packets in the interface queue, including those that the radio has to send (default 50). Under
+    /// fq-codel only wires have it. World netns needs at least 3.
     #[schemars(extend("x-range" = "2 or more"))]
     pub(in crate::scenario) queue_packets: u32,
     /// RTS/CTS precedes each unicast IP packet of at least this size. 0: all packets, off: none (default 0).
@@ -57,6 +61,7 @@ impl Default for RadioConfig {
             band: None,
             ampdu: None,
             lifetime: None,
+            queue: QueueKeys::default(),
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),
             when_full: Word(WhenFull::Drop),
@@ -165,6 +170,12 @@ impl Words for RateControl {
             "arf",
             RateControl::Arf,
             "ARF: the profile's data rate or a lower one, chosen by the outcome of earlier frames.",
+        ),
+        (
+            "minstrel",
+            RateControl::Minstrel,
+            "Minstrel-HT of Linux: any rate of the profile's kind that is no faster, for each receiver by what came \
+             through lately. Other rates are tried now and then, and RTS precedes the later tries of a frame.",
         ),
     ];
 }

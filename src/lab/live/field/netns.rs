@@ -5,9 +5,11 @@ use std::path::Path;
 use std::thread;
 
 use hopwise_air::frames::Framing;
+use hopwise_air::{Live, Outside};
 use hopwise_host::{Clock, Namespace};
 use hopwise_lab::live::air;
 use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::QueueTotals;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Field, Heard};
@@ -80,13 +82,26 @@ fn carry(
     watch.end()?;
     let dropped = served.map_err(|error| Failure::failed("carry frames", error))?;
     let not_taken = dropped.not_taken.iter().sum();
-    let queue_drops = stations.namespaces().iter().map(queue_drops).sum();
+    let queues = queue_totals(stations, &live);
     Ok(Heard {
-        air: air::totals(live.world(), queue_drops),
+        air: air::totals(live.world(), queues),
         lateness: live.lateness(),
         lost: not_taken,
         deaf: Vec::new(),
     })
+}
+
+/// The packets that the kernels' queues and the world's have dropped.
+fn queue_totals(stations: &Stations, live: &Live<Outside>) -> QueueTotals {
+    let outside = || live.machines().iter();
+    let of_kernels: Option<u64> = stations.namespaces().iter().map(queue_drops).sum();
+    let of_world: u64 = outside().map(Outside::queue_drops).sum();
+    let marks = outside().filter_map(Outside::queue_marks).reduce(|sum, more| sum + more);
+    QueueTotals {
+        drops: of_kernels.map(|drops| drops + of_world),
+        codel_drops: marks.map(|_| outside().map(Outside::codel_drops).sum()),
+        marks,
+    }
 }
 
 /// Packets that the kernel dropped because a radio's or a wire's queue was full, if it tells.

@@ -9,14 +9,14 @@
 
 use hopwise_core::narrow::{as_u8, as_u32};
 
-use super::mpdu::{DELIMITER, Length, Mpdu, longest_ampdu};
+use super::mpdu::{DELIMITER, Length, Mpdu};
 use super::recipient::WINDOW;
 use super::station::{Phase, Service, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Offered, Outcome};
 use crate::deadlines::NEVER;
 use crate::frames::Fate;
-use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES, Rate};
+use crate::phy::{BLOCK_ACK_BYTES, BLOCK_ACK_REQ_BYTES};
 
 /// Room in the aggregate that a station prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +43,8 @@ impl Dcf {
             .mpdus
             .iter()
             .fold(Length::default(), |length, mpdu| length.with(mpdu.bytes + self.phy.data_overhead));
-        let longest = self.longest_ampdu(service.rate);
-        let bytes = longest.checked_sub(length.padded + DELIMITER + self.phy.data_overhead)?;
+        let bytes = service.longest.checked_sub(length.padded + DELIMITER + self.phy.data_overhead)?;
         (bytes > 0).then_some(Room { to: service.to, bytes })
-    }
-
-    /// The longest A-MPDU at this rate.
-    fn longest_ampdu(&self, rate: Rate) -> u32 {
-        if rate == self.phy.data {
-            return self.times.longest_ampdu;
-        }
-        longest_ampdu(&self.phy, rate)
     }
 
     /// Gives a station a further packet, for which [`room_for_more`](Self::room_for_more) has room. Returns its number.
@@ -83,7 +74,7 @@ impl Dcf {
     pub(super) fn fix_aggregate(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
         let (most, overhead) = (usize::from(self.mac.ampdu.unwrap_or(1)), self.phy.data_overhead);
-        let longest = self.longest_ampdu(service.rate);
+        let longest = service.longest;
         let st = &mut self.stations[n];
         let Some(first) = st.mpdus.first().copied() else { return };
         let (mut length, mut bytes, mut count) = (Length::default(), 0, 0);
@@ -109,7 +100,7 @@ impl Dcf {
             load: first.load,
             mpdus: as_u8(count),
             airtime_ns: self.phy.airtime_ns(psdu, service.rate),
-            is_announced: self.mac.rts_threshold.is_some_and(|least| announced >= least),
+            is_announced: service.is_protected || self.mac.announces(announced),
             ..service
         });
     }
@@ -185,16 +176,19 @@ impl Dcf {
             let ahead = mpdu.number.checked_sub(first);
             mpdu.has_left && ahead.is_some_and(|ahead| ahead < WINDOW && bitmap >> ahead & 1 != 0)
         };
-        let is_any = st.mpdus.iter().any(has);
         let was_data = st.frame.kind == FrameKind::Data;
         // A capture closes the newest frame first.
         let fates: Vec<bool> = st.mpdus.iter().take(usize::from(st.frame.mpdus)).rev().map(has).collect();
+        let came = as_u32(fates.iter().filter(|has_come| **has_come).count());
         for has_come in fates {
             let fate = if has_come { Fate::Answered } else { Fate::Lost(self.spoilers[n]) };
             self.note_ending(n, fate, false);
         }
         if was_data {
-            self.learn_rate(n, is_any);
+            self.learn_rate(n, came);
+            if let Some(service) = &mut self.stations[n].service {
+                service.chain = 0;
+            }
         } else {
             self.note_answered(n);
         }

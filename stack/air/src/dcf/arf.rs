@@ -2,32 +2,17 @@
 //! since the last change. It falls after two unacknowledged frames in a row, or when the first one at a higher rate
 //! fails.
 
-use hopwise_core::narrow::as_u8;
-
-use super::Dcf;
-use crate::phy::Rate;
-
 const ENOUGH_GOOD: u8 = 10;
 /// The paper's timer, counted in frames.
 const ENOUGH_SENT: u8 = 15;
 const ENOUGH_BAD: u8 = 2;
-
-/// The choice of a data frame's rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateControl {
-    /// The profile's rate, always.
-    #[default]
-    Fixed,
-    /// A rate between the profile's and the basic one, for each receiver by the fate of the frames before.
-    Arf,
-}
 
 /// The state of one receiver's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ladder {
     to: u32,
     /// Steps below the profile's rate.
-    below: u8,
+    pub(super) below: u8,
     good: u8,
     bad: u8,
     sent: u8,
@@ -39,7 +24,7 @@ impl Ladder {
         Ladder { to, below: 0, good: 0, bad: 0, sent: 0, is_on_trial: false }
     }
 
-    fn on_acknowledged(&mut self) {
+    pub(super) fn on_acknowledged(&mut self) {
         self.bad = 0;
         self.is_on_trial = false;
         self.good += 1;
@@ -52,7 +37,7 @@ impl Ladder {
         self.sent = self.sent.min(ENOUGH_SENT);
     }
 
-    fn on_unanswered(&mut self, lowest: u8) {
+    pub(super) fn on_unanswered(&mut self, lowest: u8) {
         self.good = 0;
         self.bad += 1;
         self.sent = (self.sent + 1).min(ENOUGH_SENT);
@@ -66,51 +51,12 @@ impl Ladder {
     }
 }
 
-impl Dcf {
-    /// The rate of the next data frame to this receiver.
-    pub(super) fn rate_to(&self, n: usize, to: u32) -> Rate {
-        match self.mac.rate {
-            RateControl::Fixed => self.phy.data,
-            RateControl::Arf => {
-                let below = self.stations[n].ladder(to).map_or(0, |ladder| ladder.below);
-                self.phy.rates().rev().nth(usize::from(below)).unwrap_or(self.phy.basic)
-            }
-        }
-    }
-
-    /// The packet in service is sent again, maybe at another rate.
-    pub(super) fn renew_rate(&mut self, n: usize) {
-        if self.mac.rate == RateControl::Fixed {
-            return;
-        }
-        let Some(service) = self.stations[n].service else { return };
-        let rate = self.rate_to(n, service.to);
-        let airtime_ns = self.phy.data_at_ns(service.bytes, rate);
-        self.stations[n].service = Some(super::Service { rate, airtime_ns, ..service });
-    }
-
-    /// Notes whether the data in service was acknowledged.
-    pub(super) fn learn_rate(&mut self, n: usize, is_acknowledged: bool) {
-        if self.mac.rate == RateControl::Fixed {
-            return;
-        }
-        let lowest = as_u8(self.phy.rates().count() - 1);
-        let Some(to) = self.stations[n].service.map(|service| service.to) else { return };
-        let ladder = self.stations[n].ladder_mut(to);
-        if is_acknowledged {
-            ladder.on_acknowledged();
-        } else {
-            ladder.on_unanswered(lowest);
-        }
-    }
-}
-
 impl super::Station {
-    fn ladder(&self, to: u32) -> Option<&Ladder> {
+    pub(super) fn ladder(&self, to: u32) -> Option<&Ladder> {
         self.ladders.iter().find(|ladder| ladder.to == to)
     }
 
-    fn ladder_mut(&mut self, to: u32) -> &mut Ladder {
+    pub(super) fn ladder_mut(&mut self, to: u32) -> &mut Ladder {
         let known = self.ladders.iter().position(|ladder| ladder.to == to);
         let index = known.unwrap_or_else(|| {
             self.ladders.push(Ladder::new(to));

@@ -104,7 +104,7 @@ impl Dcf {
     fn take_ack(&mut self, n: usize) {
         let st = &mut self.stations[n];
         let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
-        self.learn_rate(n, true);
+        self.learn_rate(n, 1);
         self.note_answered(n);
         let st = &mut self.stations[n];
         *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
@@ -201,7 +201,7 @@ impl Dcf {
         // Waiting counts as busy.
         st.busy_until = st.busy_until.max(now);
         if st.phase == Phase::AwaitsAck && st.frame.kind == FrameKind::Data {
-            self.learn_rate(n, false);
+            self.learn_rate(n, 0);
         }
         if self.stations[n].phase == Phase::AwaitsAck && self.wants_block_ack(n) {
             self.stations[n].phase = Phase::Idle;
@@ -213,7 +213,7 @@ impl Dcf {
         let st = &mut self.stations[n];
         let phase = std::mem::replace(&mut st.phase, Phase::Idle);
         match phase {
-            Phase::AwaitsCts => self.try_again(n, Tries::Short),
+            Phase::AwaitsCts => self.try_again(n, Tries::Rts),
             Phase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
                 self.try_again(n, Tries::Long);
             }
@@ -227,18 +227,23 @@ impl Dcf {
         self.proceed(n);
     }
 
-    fn try_again(&mut self, n: usize, tries: Tries) {
+    fn try_again(&mut self, n: usize, kind: Tries) {
         let st = &mut self.stations[n];
         if let Some(service) = &mut st.service {
             service.unanswered += 1;
         }
-        let (tries, most) = match tries {
-            Tries::Short => (&mut st.short_tries, self.mac.short_retries),
+        let is_over = match kind {
+            Tries::Rts => None,
+            Tries::Short | Tries::Long => self.is_chain_over(n),
+        };
+        let st = &mut self.stations[n];
+        let (tries, most) = match kind {
+            Tries::Rts | Tries::Short => (&mut st.short_tries, self.mac.short_retries),
             Tries::Long => (&mut st.long_tries, self.mac.long_retries),
         };
         let is_aggregated = st.service.is_some_and(|service| service.mpdus > 0);
-        *tries += 1;
-        if *tries >= most {
+        *tries = tries.saturating_add(1);
+        if is_over.unwrap_or(*tries >= most) {
             *tries = 0;
             self.finish(n, Outcome::GivenUp);
         } else {
@@ -288,6 +293,8 @@ impl Dcf {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tries {
+    /// An RTS was sent. It counts as a short one.
+    Rts,
     Short,
     Long,
 }

@@ -2,6 +2,7 @@
 
 use super::MacRules;
 use super::arf::Ladder;
+use super::minstrel::Minstrel;
 use super::mpdu::Mpdu;
 use super::recipient::Peer;
 use crate::deadlines::NEVER;
@@ -100,6 +101,12 @@ pub(super) struct Service {
     pub(super) rate: Rate,
     pub(super) load: crate::airtime::Load,
     pub(super) is_announced: bool,
+    /// The rate control wants an RTS first.
+    pub(super) is_protected: bool,
+    /// The bytes of the longest aggregate at the rate.
+    pub(super) longest: u32,
+    /// The frames without an answer since the rate control began with the best rate.
+    pub(super) chain: u8,
     /// The CTS was received: data is next.
     pub(super) is_cleared: bool,
     /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
@@ -164,6 +171,8 @@ pub(super) struct Station {
     pub(super) hears_all: bool,
     /// The rate ladders, one for each receiver of earlier frames (auto rate fallback).
     pub(super) ladders: Vec<Ladder>,
+    /// The same of Minstrel.
+    pub(super) minstrels: Vec<Minstrel>,
     number: u32,
     /// The slots of its backoffs.
     stream: Stream,
@@ -224,6 +233,7 @@ impl Station {
             overlapping: Vec::new(),
             hears_all: false,
             ladders: Vec::new(),
+            minstrels: Vec::new(),
             number: 0,
             stream: Stream::new(seed, n, Purpose::Backoff),
             luck: Stream::new(seed, n, Purpose::Interference),

@@ -1,7 +1,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise_core::{LinkId, Payload};
+use hopwise_core::queue::FqCodelConfig;
+use hopwise_core::wire::{Ecn, IpHeader};
+use hopwise_core::{LinkEvent, LinkId, NextHop, Payload};
 
 use super::*;
 use crate::arp::Arp;
@@ -62,7 +64,7 @@ fn came(live: &mut Live<Outside>, until: Instant) -> Vec<(u32, LinkId, usize)> {
 }
 
 fn put(live: &mut Live<Outside>, from: u32, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
-    live.world().with(from, |_, outside| outside.put(link, frame))
+    live.world().with(from, |now, outside| outside.put(now, link, frame))
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
     let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO, 3);
     let mut outside = machine(0);
     let sent = |length| frame(mac_of(1), mac_of(0), length);
-    let puts = [100, 200, 300, 400].map(|length| outside.put(RADIO, &sent(length)).is_ok());
+    let puts = [100, 200, 300, 400].map(|length| outside.put(Instant::ZERO, RADIO, &sent(length)).is_ok());
     assert_eq!((puts, outside.has_room(RADIO)), ([true, true, true, false], false));
     let mut next = || {
         let mut out = Vec::new();
@@ -131,6 +133,46 @@ fn as_many_frames_wait_as_a_device_has_places_and_leave_in_order() {
         [Some(sent(100).len()), Some(sent(200).len()), Some(sent(300).len()), None]
     );
     assert!(outside.has_room(RADIO));
+}
+
+#[test]
+fn with_linuxs_queue_all_frames_wait_here_and_short_flows_do_not_wait_behind_long_ones() {
+    let config = FqCodelConfig { device_packets: 1, packets: 100, ..FqCodelConfig::LINUX };
+    let mut outside = Outside::new(mac_of(0)).with_radio_of_linux(RADIO, config);
+    let ip = |port: u16, bytes: usize| {
+        let header = IpHeader {
+            src: [10, 0, 0, 1].into(),
+            dst: [10, 0, 0, 2].into(),
+            protocol: 17,
+            hop_limit: 64,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            dont_fragment: true,
+            id: 0,
+            source_route: None,
+        };
+        let mut packet = frame(mac_of(1), mac_of(0), 0);
+        header.emit(bytes - 20, &mut packet);
+        packet.extend_from_slice(&port.to_be_bytes());
+        packet.resize(14 + bytes, 0);
+        packet
+    };
+    for _ in 0..150 {
+        assert!(outside.has_room(RADIO) && outside.put(Instant::ZERO, RADIO, &ip(1, 1_000)).is_ok());
+    }
+    assert_eq!((outside.queue_drops(), outside.codel_drops(), outside.queue_marks()), (49, 0, Some(0)));
+    outside.put(Instant::ZERO, RADIO, &ip(2, 100)).expect("there is room");
+    let mut ids = Vec::new();
+    for wanted in [1_014, 114, 1_014] {
+        let mut out = Vec::new();
+        let sent =
+            outside.poll_transmit(Instant::ZERO, RADIO, Payload::Inline, &mut out).expect("it has some");
+        assert_eq!((sent.to, out.len()), (NextHop::Neighbour(name_of(mac_of(1))), wanted));
+        outside.handle_link_event(Instant::ZERO, RADIO, &LinkEvent::Delivered { id: sent.id });
+        ids.push(sent.id);
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "each frame has a name of its own");
 }
 
 /// All frames on the air for input at fixed instants, if the clock is read at this step.

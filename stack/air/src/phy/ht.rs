@@ -1,6 +1,8 @@
 //! The rates of 802.11n (HT), in frames of the mixed format (IEEE 802.11-2016 §19): one and two streams, 20 and 40 MHz,
 //! long and short guard interval.
 
+use std::fmt;
+
 use super::profiles::NON_HT;
 use super::{Form, Rate};
 
@@ -91,6 +93,25 @@ impl Ht {
         self.preamble_ns() + data_ns
     }
 
+    /// All rates that are no wider, of no shorter guard interval, of no more streams and of no finer MCS. Each group
+    /// has one width, one guard interval and one number of streams.
+    pub(super) fn groups(self) -> Vec<Vec<Rate>> {
+        let up_to = |all: &[Width]| all.iter().position(|width| *width == self.width).unwrap_or(0);
+        let widths = [Width::Mhz20, Width::Mhz40];
+        let guards =
+            if self.guard == Guard::Short { &[Guard::Long, Guard::Short][..] } else { &[Guard::Long] };
+        let mut groups = Vec::new();
+        for width in widths[..=up_to(&widths)].iter().copied() {
+            for (guard, stream) in
+                guards.iter().flat_map(|guard| (0..=self.mcs / OF_A_STREAM).map(move |s| (*guard, s)))
+            {
+                let of = |mcs| Ht { mcs: stream * OF_A_STREAM + mcs, width, guard }.rate();
+                groups.push((0..=self.of_stream()).map(of).collect());
+            }
+        }
+        groups
+    }
+
     /// The slower rates of as many streams, and this one.
     pub(super) fn up_to_this(self) -> impl DoubleEndedIterator<Item = Rate> {
         (self.mcs - self.of_stream()..=self.mcs).map(move |mcs| Ht { mcs, ..self }.rate())
@@ -98,6 +119,14 @@ impl Ht {
 }
 
 impl Rate {
+    /// The spatial streams; one without 802.11n.
+    pub(crate) const fn streams(self) -> u32 {
+        match self.form {
+            Form::Ht(ht) => ht.streams(),
+            Form::Legacy | Form::NonHt => 1,
+        }
+    }
+
     /// The rate of an answer: the highest mandatory rate of OFDM whose constellation and code are no finer (IEEE
     /// 802.11-2016 §10.7.6.5.2). Without HT all answers go at the basic rate, which the profile gives.
     pub(crate) const fn answer(self) -> Rate {
@@ -109,6 +138,22 @@ impl Rate {
             },
             Form::Legacy | Form::NonHt => self,
         }
+    }
+}
+
+/// `5.5 Mbit/s`, or `MCS 7 of 40 MHz, short` with a short guard interval.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Form::Ht(Ht { mcs, width, guard }) = self.form else {
+            let tenths = self.bits_per_second / 100_000;
+            return match tenths % 10 {
+                0 => write!(f, "{} Mbit/s", tenths / 10),
+                rest => write!(f, "{}.{rest} Mbit/s", tenths / 10),
+            };
+        };
+        let width = if width == Width::Mhz40 { " of 40 MHz" } else { "" };
+        let guard = if guard == Guard::Short { ", short" } else { "" };
+        write!(f, "MCS {mcs}{width}{guard}")
     }
 }
 

@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 
 use hopwise_core::narrow::as_u32;
+use hopwise_core::queue::Spent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload};
 
 use super::hands::Held;
 use super::{RadioNews, RadioWorld};
 use crate::airtime::Load;
 use crate::dcf::{EVERYONE, Offered, Outcome, Room};
+use crate::phy::Rate;
 
 /// A further packet for a neighbour, for which a machine's radio has one already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,29 @@ pub struct More {
 /// Appends a further packet to a buffer, and returns its id.
 pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &More, &mut Vec<u8>) -> Option<u64>;
 
+/// Tells a machine how much time a packet has taken that it gave to a link.
+pub type SpentOf<M> = fn(&mut M, LinkId, &Spent);
+
 impl<M: Machine> RadioWorld<M> {
+    /// Tells the machine of a packet what it has cost.
+    pub(super) fn tell_spent(&mut self, (n, number): (usize, u32), rate: Rate, tries: u32) {
+        let Some(tell) = self.spent else { return };
+        let held = self.hands[n].of(number);
+        if !held.is_arp && held.to.is_some() {
+            let spent = Spent { id: held.id, tries, estimate: self.dcf.estimate(rate) };
+            tell(&mut self.machines[n], self.stations[n].radio, &spent);
+        }
+    }
+
+    /// Tells a machine of packets that were lost before any frame carried them.
+    pub(super) fn tell_lost(&mut self, n: usize, ids: &[u64]) {
+        let Some(tell) = self.spent else { return };
+        for id in ids {
+            let spent = Spent { id: *id, tries: 0, estimate: self.dcf.estimate(self.dcf.rate()) };
+            tell(&mut self.machines[n], self.stations[n].radio, &spent);
+        }
+    }
+
     pub(super) fn serve_radio(&mut self, n: usize) {
         while self.dcf.has_room(as_u32(n)) {
             let asked = self.resolver.as_mut().and_then(|resolver| resolver.next(n));

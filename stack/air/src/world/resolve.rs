@@ -56,7 +56,8 @@ impl<M: Machine> RadioWorld<M> {
         let Held { packet, id, queued_at, .. } = held;
         let packet = Waiting { id, queued_at, packet };
         let (found, lost) = resolver.tables[n].hold(now, who, packet, resolver.most_held);
-        resolver.lost += lost;
+        resolver.lost += lost.len() as u64;
+        self.tell_lost(n, &lost);
         if found == Found::Ask {
             self.say(n, Operation::Request, who, None);
             self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: as_u32(n) });

@@ -3,9 +3,9 @@
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, Machine};
 
-use super::{MoreOf, RadioWorld};
+use super::{MoreOf, RadioWorld, SpentOf};
 use crate::airtime::{Airtime, Load};
-use crate::dcf::{FrameKind, News, Outcome};
+use crate::dcf::{FrameKind, News, Outcome, RateUse};
 use crate::frames::{Ending, FrameEvent};
 use crate::phy::Rate;
 use crate::waits::QueueWaits;
@@ -99,6 +99,12 @@ impl<M: Machine> RadioWorld<M> {
         self.more = more;
     }
 
+    /// Sets the function that tells a machine how much time its packet has taken, before its fate. It changes nothing
+    /// in the world by itself.
+    pub fn set_spent(&mut self, spent: SpentOf<M>) {
+        self.spent = Some(spent);
+    }
+
     /// Books where the time of every station goes. Call it before anything has happened.
     pub fn keep_ledgers(&mut self) {
         self.dcf.keep_ledgers();
@@ -112,6 +118,11 @@ impl<M: Machine> RadioWorld<M> {
     /// The waits of a station's packets before their first frames, where machines know when packets came.
     pub fn waits(&self, station: u32) -> &QueueWaits {
         self.dcf.waits(station)
+    }
+
+    /// The load that each rate has carried from a station; nothing at a fixed rate.
+    pub fn rate_uses(&self, station: u32) -> &[RateUse] {
+        self.dcf.rate_uses(station)
     }
 
     /// Sets the receiver of frames, and watches them from now on.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hopwise_core::LinkId;
 
-use crate::queue::WhenFull;
+use crate::queue::{QueueConfig, WhenFull};
 use crate::routing::Routing;
 
 /// One of the node's links.
@@ -12,8 +12,8 @@ use crate::routing::Routing;
 pub struct Interface {
     /// The node's name for the link.
     pub link: LinkId,
-    /// Length of the queue, including the packet that the link holds.
-    pub queue_packets: usize,
+    /// The packets that wait for the link.
+    pub queue: QueueConfig,
     /// The fate of the node's own packets when the queue is full.
     pub when_full: WhenFull,
     /// Broadcast and multicast packets of the node leave here.

@@ -1,11 +1,12 @@
-//! Packets leave their queue for a link.
+//! Packets leave their queue, for a link or for good.
 
 use std::net::IpAddr;
 
-use hopwise_core::{Instant, LinkId, Transmit};
+use hopwise_core::queue::{Queued, Spent};
+use hopwise_core::{Cast, Instant, LinkId, Rx, Transmit};
 
 use super::Node;
-use crate::queue::{Queued, WhenFull};
+use crate::queue::WhenFull;
 
 impl Node {
     /// Appends the next packet for a neighbour, of at most `bytes`, to `out`, and returns its id. It leaves in one
@@ -18,8 +19,37 @@ impl Node {
         out: &mut Vec<u8>,
     ) -> Option<u64> {
         let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop_beside(to, bytes, held)?;
-        Some(self.hand_over(now, link, queued, out).id)
+        let queued = queue.pop_beside(now, to, bytes, held);
+        self.tell_lost(now, link);
+        Some(self.hand_over(now, link, queued?, out).id)
+    }
+
+    /// The link tells how much time a packet has taken. A link that tells it before a packet's fate makes queues of
+    /// Linux share time in place of packets.
+    pub fn on_spent(&mut self, link: LinkId, spent: &Spent) {
+        if let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link) {
+            queue.on_spent(spent);
+        }
+    }
+
+    /// A packet that has come takes time of the station that sent it.
+    pub(super) fn note_heard(&mut self, rx: &Rx<'_>) {
+        if let (Cast::ToUs, Some(from)) = (rx.cast, rx.from)
+            && let Some((_, queue)) =
+                self.interfaces.iter_mut().find(|(interface, _)| interface.link == rx.link)
+        {
+            queue.on_heard(from, rx.packet.len());
+        }
+    }
+
+    /// Traces what a queue has dropped.
+    pub(super) fn tell_lost(&mut self, now: Instant, link: LinkId) {
+        while let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+            && let Some((lost, reason)) = queue.poll_lost()
+        {
+            self.dropped(now, lost.id, reason);
+            self.keep_buffer(lost.packet);
+        }
     }
 
     /// A packet leaves its queue for the link.

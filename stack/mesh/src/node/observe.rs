@@ -35,9 +35,14 @@ impl Node {
         self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
     }
 
-    /// Packets that found an interface queue full.
+    /// Packets that interface queues have dropped.
     pub fn queue_drops(&self) -> u64 {
-        self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
+        self.interfaces.iter().map(|(_, queue)| queue.drops()).sum()
+    }
+
+    /// Packets that CoDel has marked in interface queues; none where no queue has CoDel.
+    pub fn queue_marks(&self) -> Option<u64> {
+        self.interfaces.iter().filter_map(|(_, queue)| queue.marks()).reduce(|sum, more| sum + more)
     }
 
     /// The packets that were dropped for this reason, by the node and by its endpoint.

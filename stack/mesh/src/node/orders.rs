@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use hopwise_core::endpoint::PathSeam;
+use hopwise_core::queue::Queued;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::IpView;
 use hopwise_core::{Instant, LinkId};
 
 use super::{Ends, FORWARDED, Node};
-use crate::queue::Queued;
 use crate::routing::{Order, Purged};
 
 impl Node {

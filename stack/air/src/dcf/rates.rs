@@ -1,0 +1,157 @@
+//! The rate of a data frame: the profile's own, or that of a control, for each receiver by what came through before.
+
+use hopwise_core::narrow::{as_u8, as_u32};
+
+use super::mpdu::longest_ampdu;
+use super::{Dcf, FrameKind, Service};
+use crate::dcf::minstrel::Minstrel;
+use crate::phy::Rate;
+use crate::random::{Purpose, Stream};
+
+/// The choice of a data frame's rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateControl {
+    /// The profile's rate, always.
+    #[default]
+    Fixed,
+    /// A rate between the profile's and the basic one, for each receiver by the fate of the frames before.
+    Arf,
+    /// Minstrel-HT of Linux: any rate of the profile's kind that is no faster.
+    Minstrel,
+}
+
+/// The load that a rate has carried to a receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateUse {
+    /// The receiver.
+    pub to: u32,
+    /// The rate.
+    pub rate: Rate,
+    /// The data frames at this rate.
+    pub frames: u64,
+    /// The packets in them.
+    pub packets: u64,
+    /// Those of them that were acknowledged.
+    pub came: u64,
+    /// The airtime of the frames.
+    pub airtime_ns: u64,
+}
+
+/// A rate, and what follows from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub(super) rate: Rate,
+    /// An RTS goes first, however short the frame is.
+    pub(super) is_protected: bool,
+    /// The bytes of the longest aggregate.
+    pub(super) longest: u32,
+}
+
+impl Dcf {
+    /// The rate of the first frame with a packet for this receiver.
+    pub(super) fn first_rate(&mut self, n: usize, to: u32) -> Choice {
+        match self.mac.rate {
+            RateControl::Fixed => {
+                let longest = self.times.longest_ampdu;
+                Choice { rate: self.phy.data, is_protected: false, longest }
+            }
+            RateControl::Arf => {
+                let below = self.stations[n].ladder(to).map_or(0, |ladder| ladder.below);
+                let rate = self.phy.rates().rev().nth(usize::from(below)).unwrap_or(self.phy.basic);
+                let longest = if self.mac.ampdu.is_some() { longest_ampdu(&self.phy, rate) } else { 0 };
+                Choice { rate, is_protected: false, longest }
+            }
+            RateControl::Minstrel => {
+                let now = self.now;
+                let control = self.minstrel(n, to);
+                control.begin(now);
+                control.after(0).expect("a chain has a rate")
+            }
+        }
+    }
+
+    fn minstrel(&mut self, n: usize, to: u32) -> &mut Minstrel {
+        let st = &mut self.stations[n];
+        let known = st.minstrels.iter().position(|minstrel| minstrel.to == to);
+        let index = known.unwrap_or_else(|| {
+            let stream = Stream::new(self.seed ^ u64::from(to) << 32, as_u32(n), Purpose::Rates);
+            st.minstrels.push(Minstrel::new(to, &self.phy, self.now, stream));
+            st.minstrels.len() - 1
+        });
+        &mut st.minstrels[index]
+    }
+
+    /// The packets in service are sent again or are others, maybe at another rate.
+    pub(super) fn renew_rate(&mut self, n: usize) {
+        if self.mac.rate == RateControl::Fixed {
+            return;
+        }
+        let Some(service) = self.stations[n].service else { return };
+        let next = match self.mac.rate {
+            RateControl::Minstrel if service.chain > 0 => self.minstrel(n, service.to).after(service.chain),
+            _ => None,
+        };
+        let chain = if next.is_some() { service.chain } else { 0 };
+        let Choice { rate, is_protected, longest } = next.unwrap_or_else(|| self.first_rate(n, service.to));
+        let airtime_ns = self.phy.data_at_ns(service.bytes, rate);
+        let is_announced = is_protected || self.mac.announces(service.bytes);
+        self.stations[n].service =
+            Some(Service { rate, airtime_ns, is_protected, is_announced, longest, chain, ..service });
+    }
+
+    /// Notes how many packets of the station's data frame were acknowledged. Without any its chain goes on.
+    pub(super) fn learn_rate(&mut self, n: usize, came: u32) {
+        if self.mac.rate == RateControl::Fixed {
+            return;
+        }
+        let st = &mut self.stations[n];
+        let frame = st.frame;
+        debug_assert_eq!(frame.kind, FrameKind::Data, "others have no rate of their own");
+        let sent = u32::from(frame.mpdus.max(1));
+        if let Some(service) = &mut st.service {
+            service.chain = if came > 0 { 0 } else { service.chain.saturating_add(1) };
+        }
+        self.tally(n, came);
+        match self.mac.rate {
+            RateControl::Fixed => {}
+            RateControl::Arf => {
+                let lowest = as_u8(self.phy.rates().count() - 1);
+                let ladder = self.stations[n].ladder_mut(frame.to);
+                if came > 0 { ladder.on_acknowledged() } else { ladder.on_unanswered(lowest) }
+            }
+            RateControl::Minstrel => {
+                let now = self.now;
+                self.minstrel(n, frame.to).learn(now, frame.rate, (sent, came));
+            }
+        }
+    }
+
+    fn tally(&mut self, n: usize, came: u32) {
+        let super::Frame { to, rate, airtime_ns, mpdus, .. } = self.stations[n].frame;
+        let uses = &mut self.rate_uses[n];
+        let known = uses.iter().position(|used| used.to == to && used.rate == rate);
+        let index = known.unwrap_or_else(|| {
+            uses.push(RateUse { to, rate, frames: 0, packets: 0, came: 0, airtime_ns: 0 });
+            uses.len() - 1
+        });
+        let used = &mut uses[index];
+        used.frames += 1;
+        used.packets += u64::from(mpdus.max(1));
+        used.came += u64::from(came);
+        used.airtime_ns += airtime_ns;
+    }
+
+    /// The load that each rate has carried from a station; nothing at a fixed rate.
+    pub(crate) fn rate_uses(&self, station: u32) -> &[RateUse] {
+        &self.rate_uses[station as usize]
+    }
+
+    /// Returns whether the rate control has no further try for the data in service; none where the MAC's limits hold.
+    pub(super) fn is_chain_over(&mut self, n: usize) -> Option<bool> {
+        if self.mac.rate != RateControl::Minstrel {
+            return None;
+        }
+        let service = self.stations[n].service?;
+        Some(self.minstrel(n, service.to).after(service.chain).is_none())
+    }
+}
