@@ -1,7 +1,7 @@
 //! Live worlds: the nodes of a plan are processes in real time, and its programs run over real sockets.
 //!
 //! This room holds the parts without a device: the plan's radios in real time ([`air`]), an end node's machine, and the
-//! messages between a trial and its nodes ([`part`]) or its guest ([`guest`]). Hosts of a mesh have radios of their own,
+//! messages between a trial and its nodes ([`part`]) or its guest ([`guest`]). Hosts of a mesh have their own radios,
 //! and tell what they see of them ([`mesh`]). The command runs the processes.
 
 pub mod air;

@@ -66,6 +66,11 @@ fn options_that_make_no_sense_are_refused() {
     let names = ["did you mean `ofdm-12mbps`?", "ofdm-6mbps,", "ofdm-24mbps,", "dsss-5.5mbps-short,"];
     refused(&folder, &["--set", "radio.profile=ofdm-13mbps"], &names);
     refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
+}
+
+#[test]
+fn an_inventory_belongs_to_a_mesh_and_names_its_nodes() {
+    let folder = Folder::new("inventory");
     let inventory = ["--inventory", concat!(env!("CARGO_MANIFEST_DIR"), "/configs/inventory.yaml")];
     refused(&folder, &inventory, &["--inventory", "no other world has hosts"]);
     refused(&folder, &["--world", "mesh", inventory[0], inventory[1]], &["--inventory", "no host n0"]);

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a host is told of the others.
+/// The words that a host gets about the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnMesh {
     /// The hosts' addresses in the mesh, in the order of nodes.
@@ -17,7 +17,7 @@ pub struct OnMesh {
     pub capture: bool,
 }
 
-/// What a host saw beside a run.
+/// The observations of a host beside a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// The interface that has its address in the mesh.

@@ -52,7 +52,7 @@ pub enum Says {
         /// The seconds.
         at_s: f64,
     },
-    /// So many bytes of a file follow this line: the capture of a host's endpoint.
+    /// The length in bytes of a file that follows this line: the capture of a host's endpoint.
     File {
         /// The number of bytes.
         bytes: u64,
@@ -77,7 +77,7 @@ pub struct Ended {
     pub late_us: u64,
     /// Packets for its programs that they did not take in time; absent where the system does not tell.
     pub lost: Option<u64>,
-    /// What a host of a mesh saw beside the run.
+    /// The observations of a host of a mesh beside the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
 }

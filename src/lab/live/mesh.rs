@@ -2,8 +2,8 @@
 //!
 //! [`fleet`] reaches the hosts over ssh and looks before the first run at what could spoil one (`preflight`). A run is
 //! a process on each host (`play`), which the trial tells to begin and which ends with it. On the host (`host`) it runs
-//! the node's programs, and looks at radio and routes meanwhile (`looks`). Nothing of a trial crosses the air during a
-//! run but its flows, unless ssh itself does. A host that falls silent spoils the run and not the trial: the director
+//! the node's programs, and looks at radio and routes meanwhile (`looks`). During a run only its flows cross the air,
+//! unless ssh itself does. A host that falls silent spoils the run and not the trial: the director
 //! repeats the run once the host answers again.
 
 mod arguments;

@@ -147,7 +147,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What the record of a run says of its hosts.
+/// The words of a run's record about its hosts.
 fn assert_hosts(record: &Value) {
     let hosts = record["result"]["live"]["mesh"]["hosts"].as_array().expect("a list");
     assert_eq!(hosts.len(), 3, "{record}");

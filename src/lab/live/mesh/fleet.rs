@@ -60,7 +60,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Reaches all hosts that some node is, and examines them. What was found is kept in the folder of the trial.
+    /// Reaches all hosts that some node is, and examines them. The findings are kept in the folder of the trial.
     pub(crate) fn open(of: &OfMesh, hosts: Vec<Host>, out: &Path) -> Result<Fleet, Failure> {
         let connections = Connections::new(WITHIN)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -70,7 +70,7 @@ impl OnHost {
         self.kept.as_ref().map(|folder| folder.path().join("packets.pcapng"))
     }
 
-    /// What was seen, and the folder of the capture.
+    /// The observations, and the folder of the capture.
     pub(in crate::lab::live) fn end(self) -> (Seen, Option<OwnFolder>) {
         let began = self.began.get().copied().unwrap_or_else(|| self.clock.now());
         let station = fs::read_to_string(format!("/sys/class/net/{}/address", self.interface)).ok();

@@ -1,4 +1,4 @@
-//! What is found on each host before the first run: its report, and the findings of its `hopwise doctor`.
+//! The state of each host before the first run: its report, and the findings of its `hopwise doctor`.
 
 use std::fs;
 use std::net::Ipv4Addr;

@@ -5,8 +5,8 @@ use crate::Seq;
 use crate::agent::{Arrival, Class};
 
 impl AckLedger {
-    /// [`on_arrival`](AckLedger::on_arrival) for each of them; `whole` is the read as one segment. Returns the number of
-    /// the last decision, if there was one.
+    /// [`on_arrival`](AckLedger::on_arrival) for each of them; `whole` is the read as one segment. Returns the number
+    /// of the last decision, if there was one.
     pub(super) fn on_segments(
         &mut self,
         cx: &mut Cx<'_>,
