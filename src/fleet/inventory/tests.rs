@@ -122,7 +122,7 @@ all:
     lone: { ansible_connection: local }
   children:
     outdoor:
-      vars: { ansible_user: outdoor, hopwise_control: [/run/a.sock, /run/b.sock] }
+      vars: { ansible_user: outdoor, hopwise_control: [/run/a.sock, /run/b.sock], hopwise_address: 10.66.0.9 }
       children:
         mesh:
           hosts:
