@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{
     AnswersFor, ConnId, ConnectOptions, EventKind, ListenError, ListenOptions, ListenerId, SynAck,
 };
@@ -64,14 +65,13 @@ fn a_syn_to_any_address_and_port_waits_for_the_programs_answer() {
 
 #[test]
 fn a_program_that_does_not_want_a_connection_refuses_it_like_a_port_without_a_listener() {
-    let abort = |net: &mut Net, id| net.hosts.b.abort(net.hosts.now(), id);
-    let close = |net: &mut Net, id| net.hosts.b.close(net.hosts.now(), id);
-    for act in [abort, close] {
+    for act in [Endpoint::abort, Endpoint::close] {
         let (mut net, listener) = between();
         let client = connect(&mut net, ELSEWHERE);
         net.settle();
         let server = net.accept(listener);
-        act(&mut net, server).expect("it waits");
+        let now = net.now();
+        act(&mut net.hosts.b, now, server).expect("it waits");
         net.settle();
         assert_eq!(kinds(&mut net, client, server), [EventKind::Closed(CloseReason::Refused)]);
         let sent = net.sent_by(End::B);

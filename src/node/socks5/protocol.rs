@@ -371,8 +371,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn any_bytes_are_decided_within_the_longest_message(bytes in prop::collection::vec(0..7_u8, 0..300)) {
-            let _ = greeting(&bytes, Method::None);
+        fn any_bytes_are_decided_within_the_longest_message(bytes in prop::collection::vec(0..7_u8, 0..1100)) {
+            let _ = (greeting(&bytes, Method::None), wished(&bytes));
             if let Ok(Read::Done(_, taken)) = request(&bytes) {
                 prop_assert!(taken <= bytes.len() && taken <= LONGEST_MESSAGE);
             }
