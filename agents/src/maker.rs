@@ -34,8 +34,8 @@ impl StandardAgents {
 
 impl AgentMaker for StandardAgents {
     fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec> {
-        let (spec, profile) = (spec::parse_receiver(spec)?, self.profile);
-        Ok(Arc::new(move || spec.make(profile)))
+        let agent = spec::parse_receiver(spec)?.settle(self.profile);
+        Ok(Arc::new(move || agent.make()))
     }
 
     fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec> {
@@ -44,9 +44,9 @@ impl AgentMaker for StandardAgents {
     }
 
     fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec> {
-        let (list, profile) = (spec::parse_senders(list)?, self.profile);
+        let agents = spec::parse_senders(list)?.settle(self.profile);
         let shared = Arc::clone(&self.shared);
-        Ok(Arc::new(move |between| list.make(profile, || shared.between(between))))
+        Ok(Arc::new(move |between| agents.make(|| shared.between(between))))
     }
 
     fn default_specs(&self) -> AgentSpecs {
@@ -60,8 +60,8 @@ impl AgentMaker for StandardAgents {
 
 impl BaseStationMaker for StandardAgents {
     fn base_station(&self, spec: &str) -> Result<MakeServes, BadSpec> {
-        let (spec, profile) = (spec::parse_base_station(spec)?, self.profile);
-        Ok(Arc::new(move || spec.make(profile)))
+        let agent = spec::parse_base_station(spec)?.settle(self.profile);
+        Ok(Arc::new(move || agent.make()))
     }
 }
 

@@ -16,9 +16,13 @@ use crate::sender::train::SharedPath;
 pub(crate) struct AgentSpec<R> {
     agent: &'static Descriptor,
     given: Vec<Option<Value>>,
-    /// The values in force under each profile: they are looked up once, and not for each connection.
-    modern: Args,
-    ns2: Args,
+    role: R,
+}
+
+/// The constructor of an agent with its values under one profile. They are looked up once, and not for each connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Settled<R> {
+    args: Args,
     role: R,
 }
 
@@ -41,9 +45,7 @@ impl<R: Role> AgentSpec<R> {
         inner: Option<AgentSpec<R>>,
     ) -> Option<AgentSpec<R>> {
         let role = R::of(agent.make, inner)?;
-        let [modern, ns2] =
-            [Profile::Modern, Profile::Ns2].map(|profile| Args::resolve(agent.params, &given, profile));
-        Some(AgentSpec { agent, given, modern, ns2, role })
+        Some(AgentSpec { agent, given, role })
     }
 
     /// The same agent at another place, if it can fill that one.
@@ -65,11 +67,13 @@ impl<R: Role> AgentSpec<R> {
         all
     }
 
-    fn args(&self, profile: Profile) -> &Args {
-        match profile {
-            Profile::Modern => &self.modern,
-            Profile::Ns2 => &self.ns2,
-        }
+    fn args(&self, profile: Profile) -> Args {
+        Args::resolve(self.agent.params, &self.given, profile)
+    }
+
+    /// For makers of many agents under one profile.
+    pub(super) fn settle(self, profile: Profile) -> Settled<R> {
+        Settled { args: self.args(profile), role: self.role }
     }
 
     /// The given parameters that print: those that differ from their default, or whose default depends on the profile.
@@ -84,33 +88,49 @@ impl<R: Role> AgentSpec<R> {
 
 impl AgentSpec<Receiver> {
     pub(super) fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
-        let args = self.args(profile);
-        match &self.role {
-            Receiver::Alone(make) => make(args),
-            Receiver::Around(make, inner) => make(args, inner.make(profile)),
-        }
+        self.role.make(&self.args(profile))
     }
 }
 
 impl AgentSpec<First> {
     pub(super) fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
-        let args = self.args(profile);
-        match self.role {
-            First::Alone(make) => Owner::Alone(make(args)),
-            First::Member(make) => Owner::Member(make(args, shared())),
-        }
+        self.role.make(&self.args(profile), shared)
     }
 }
 
 impl AgentSpec<Narrower> {
     pub(super) fn make(&self, profile: Profile) -> Box<dyn SenderAgent> {
-        (self.role.0)(self.args(profile))
+        (self.role.0)(&self.args(profile))
     }
 }
 
 impl AgentSpec<AtBaseStation> {
     pub(super) fn make(&self, profile: Profile) -> Serves {
-        (self.role.0)(self.args(profile))
+        (self.role.0)(&self.args(profile))
+    }
+}
+
+impl Settled<Receiver> {
+    pub(crate) fn make(&self) -> Box<dyn ReceiverAgent> {
+        self.role.make(&self.args)
+    }
+}
+
+impl Settled<First> {
+    pub(super) fn make(&self, shared: impl FnOnce() -> SharedPath) -> Owner {
+        self.role.make(&self.args, shared)
+    }
+}
+
+impl Settled<Narrower> {
+    pub(super) fn make(&self) -> Box<dyn SenderAgent> {
+        (self.role.0)(&self.args)
+    }
+}
+
+impl Settled<AtBaseStation> {
+    pub(crate) fn make(&self) -> Serves {
+        (self.role.0)(&self.args)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, iter};
 
 use hopwise_core::agent::{ReceiverAgent, SenderAgents};
 
-use super::accepted::{AgentSpec, InForce};
+use super::accepted::{AgentSpec, InForce, Settled};
 use super::error::{Problem, SpecError};
 use super::parse::spec_in;
 use super::role::{First, Narrower, Receiver, Role, Unplaced};
@@ -103,6 +103,29 @@ impl SenderList {
         SenderAgents {
             owner: self.owner.make(profile, shared),
             others: self.others.iter().map(|spec| spec.make(profile)).collect(),
+        }
+    }
+
+    pub(crate) fn settle(self, profile: Profile) -> SettledSenders {
+        SettledSenders {
+            owner: self.owner.settle(profile),
+            others: self.others.into_iter().map(|spec| spec.settle(profile)).collect(),
+        }
+    }
+}
+
+/// The constructors of a list's agents under one profile.
+#[derive(Clone, Debug)]
+pub(crate) struct SettledSenders {
+    owner: Settled<First>,
+    others: Box<[Settled<Narrower>]>,
+}
+
+impl SettledSenders {
+    pub(crate) fn make(&self, shared: impl FnOnce() -> SharedPath) -> SenderAgents {
+        SenderAgents {
+            owner: self.owner.make(shared),
+            others: self.others.iter().map(Settled::<Narrower>::make).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use hopwise_core::agent::{ReceiverAgent, Serves};
 
-use super::accepted::{AgentSpec, InForce};
+use super::accepted::{AgentSpec, InForce, Settled};
 use super::error::SpecError;
 use super::parse::spec_in;
 use super::role::{AtBaseStation, Receiver};
@@ -35,6 +35,10 @@ impl ReceiverSpec {
     pub fn make(&self, profile: Profile) -> Box<dyn ReceiverAgent> {
         self.0.make(profile)
     }
+
+    pub(crate) fn settle(self, profile: Profile) -> Settled<Receiver> {
+        self.0.settle(profile)
+    }
 }
 
 impl fmt::Display for ReceiverSpec {
@@ -61,6 +65,10 @@ impl BaseStationSpec {
     /// A new agent for one flow. For `split` the makers of its two connections' agents.
     pub fn make(&self, profile: Profile) -> Serves {
         self.0.make(profile)
+    }
+
+    pub(crate) fn settle(self, profile: Profile) -> Settled<AtBaseStation> {
+        self.0.settle(profile)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The places in specs that agents fill. A spec that was read for a place has the constructor that this place calls.
 
-use hopwise_core::agent::{EnsembleMember, ReceiverAgent, SenderAgent, Serves};
+use hopwise_core::agent::{EnsembleMember, Owner, ReceiverAgent, SenderAgent, Serves};
 
 use super::accepted::AgentSpec;
 use crate::descriptor::{Kind, Make};
@@ -47,6 +47,15 @@ impl Role for Receiver {
     }
 }
 
+impl Receiver {
+    pub(super) fn make(&self, args: &Args) -> Box<dyn ReceiverAgent> {
+        match self {
+            Receiver::Alone(make) => make(args),
+            Receiver::Around(make, inner) => make(args, inner.make(args.profile())),
+        }
+    }
+}
+
 /// A sender of a list, before its place in the list is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Unplaced;
@@ -74,6 +83,15 @@ impl Role for First {
             Make::Owner(make) => Some(First::Alone(make)),
             Make::Member(make) => Some(First::Member(make)),
             _ => None,
+        }
+    }
+}
+
+impl First {
+    pub(super) fn make(&self, args: &Args, shared: impl FnOnce() -> SharedPath) -> Owner {
+        match self {
+            First::Alone(make) => Owner::Alone(make(args)),
+            First::Member(make) => Owner::Member(make(args, shared())),
         }
     }
 }
