@@ -55,10 +55,10 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "fleet")]
     pub(super) acks: bool,
     /// Count ACKs alone: send data there, and compare the ACKs that come with those that were sent
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["fleet", "answer_acks"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["fleet", "answer_acks"], value_parser = address)]
     pub(super) acks_to: Option<SocketAddr>,
     /// Answer one `--acks-to` at this address and port, and end
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "fleet")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "fleet", value_parser = address)]
     pub(super) answer_acks: Option<SocketAddr>,
     /// Longest time to wait for a host
     #[arg(long, value_name = "TIME", default_value = "60s")]
@@ -78,4 +78,8 @@ pub(crate) struct Arguments {
     /// Folder with the files of a machine in place of `/`, as they were recorded
     #[arg(long, value_name = "FOLDER", default_value = "/", hide = true)]
     pub(super) root: PathBuf,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address and a port, such as 10.0.0.2:4715".to_owned())
 }
