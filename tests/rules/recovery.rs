@@ -83,7 +83,7 @@ fn what_arrives_between_many_holes_is_kept() {
     for sack in [true, false] {
         let mut setup = Setup::over(ms(20)).rate(10_000_000, 300);
         let tcp = TcpConfig { sack, ..TcpConfig::ns2(1000) };
-        (setup.senders, setup.tcp) = ("[newreno:hystart=off]", [tcp.clone(), tcp]);
+        (setup.senders, setup.tcp) = ("[newreno]", [tcp.clone(), tcp]);
         setup.bytes = 4_000_000;
         let mut flow = setup.run(Instant::from_secs(60));
         let lost = flow.hosts.lost_from(End::A);

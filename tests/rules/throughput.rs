@@ -43,10 +43,10 @@ fn a_clean_path_is_filled() {
 #[test]
 fn slow_start_ends_before_the_queue_overflows() {
     for (senders, lost) in [
-        ("[newreno]", 0..=3),
-        ("[cubic]", 0..=3),
-        ("[newreno:hystart=off]", 100..=1_000),
-        ("[cubic:hystart=off]", 100..=1_000),
+        ("[newreno:hystart=on]", 0..=3),
+        ("[cubic:hystart=on]", 0..=3),
+        ("[newreno]", 100..=1_000),
+        ("[cubic]", 100..=1_000),
     ] {
         let mut setup = Setup::over(ms(20)).rate(10_000_000, 300);
         let tcp = TcpConfig { sack: true, ..TcpConfig::ns2(1000) };

@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn after_growing_round_trips_the_curve_begins_at_its_plateau() {
-        let mut bench = Bench::new("cubic").with_rtt(Duration::from_millis(50));
+        let mut bench = Bench::new("cubic:hystart=on").with_rtt(Duration::from_millis(50));
         (0..2).for_each(|_| bench.round(2));
         bench.path.rtt.smoothed = Some(Duration::from_millis(60));
         (0..8).for_each(|_| bench.round(2));

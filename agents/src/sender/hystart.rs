@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::param::{Form, OFF, ON, Param};
+use crate::param::{Form, OFF, Param};
 
 /// The samples of a round that may decide (`N_RTT_SAMPLE`).
 const SAMPLES: u8 = 8;
@@ -29,7 +29,7 @@ pub(super) const SLOWER: u64 = 4;
 const ROUNDS: u8 = 5;
 
 pub(super) const HYSTART: Param =
-    Form::Switch.is(ON).ns2(OFF).means("end the first slow start when round trips grow (RFC 9406)");
+    Form::Switch.is(OFF).means("end the first slow start when round trips grow (RFC 9406)");
 
 /// Longer than every round trip.
 const NONE: u32 = u32::MAX;

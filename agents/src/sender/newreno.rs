@@ -167,16 +167,13 @@ mod tests {
             (0..8).for_each(|_| bench.round(1));
             (before, cwnd(&bench), bench.gauge("ssthresh_bytes") < Some(u64::MAX))
         };
-        let (before, after, is_over) = grown("newreno", Profile::Modern);
+        let (before, after, is_over) = grown("newreno:hystart=on", Profile::Modern);
         assert_eq!(before, 40_000);
         // The round after the one in which they grew shows it: 80 segments and eight, then five rounds of a quarter.
         let quarters = 88_000.0 * 1.25_f64.powi(5);
         let after = f64::from(u32::try_from(after).expect("a small window"));
         assert!(is_over && (0.8 * quarters..1.1 * quarters).contains(&after), "{after}, about {quarters}");
-        let old = [
-            ("newreno:hystart=off", Profile::Modern),
-            ("newreno:iw=10,ssthresh=99999,validate=on", Profile::Ns2),
-        ];
+        let old = [("newreno", Profile::Modern), ("newreno:iw=10,ssthresh=99999,validate=on", Profile::Ns2)];
         for (spec, profile) in old {
             assert_eq!(grown(spec, profile).1, 40_000 << 8, "{spec}");
         }
@@ -184,7 +181,7 @@ mod tests {
 
     #[test]
     fn round_trips_that_grow_after_a_loss_leave_slow_start_as_it_is() {
-        let mut bench = Bench::new("newreno").with_rtt(RTT);
+        let mut bench = Bench::new("newreno:hystart=on").with_rtt(RTT);
         (0..4).for_each(|_| bench.round(1));
         bench.lose(LossKind::Timeout { nth: 1 });
         bench.recover(Recovered::Full);

@@ -20,7 +20,7 @@ use hopwise_core::agent::{
     Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Recovering, Reduction, Rtt, SSTHRESH_GAUGE,
     SendView, Sent,
 };
-use hopwise_core::{Instant, Seq};
+use hopwise_core::{Instant, Moment, Seq};
 
 use super::hystart::{HyStart, SLOWER, Verdict};
 use super::seldom::Seldom;
@@ -89,7 +89,7 @@ pub(super) struct Window {
     recovery: Recovery,
     used: Used,
     hystart: HyStart,
-    last_sent: Option<Instant>,
+    last_sent: Moment,
     /// RFC 5681 §3.1: a lost SYN leaves one segment to begin with.
     syn_was_lost: bool,
     /// The size of a segment, for gauges; 0 before one was sent.
@@ -162,7 +162,7 @@ impl Window {
             recovery: Recovery::None,
             used: Used::default(),
             hystart: HyStart::NEW,
-            last_sent: None,
+            last_sent: Moment::NEVER,
             syn_was_lost: false,
             newest_mss: 0,
         }
@@ -200,7 +200,7 @@ impl Window {
             open.ssthresh = open.ssthresh.max(open.cwnd / 4 * 3);
             open.cwnd = open.cwnd.min(restart);
         }
-        self.last_sent = Some(sent.now);
+        self.last_sent = Moment::at(sent.now);
         self.used.on_sent(sent, view);
     }
 
@@ -338,7 +338,7 @@ impl Window {
     }
 
     fn is_idle(&self, now: Instant, flight_bytes: u64, view: &SendView<'_>) -> bool {
-        let Some(last_sent) = self.last_sent else { return false };
+        let Some(last_sent) = self.last_sent.get() else { return false };
         if self.settings.validate == Switch::Off || flight_bytes > 0 {
             return false;
         }

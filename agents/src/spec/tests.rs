@@ -195,7 +195,7 @@ fn parameters_are_all_in_force_whatever_was_given() {
             "newreno ssthresh=unlimited",
             "newreno half=flight",
             "newreno validate=on",
-            "newreno hystart=on",
+            "newreno hystart=off",
             "limit n=4"
         ]
     );

@@ -45,19 +45,21 @@ impl Instant {
     }
 }
 
-/// An instant or never, as small as an instant: connections hold many of them.
+/// An instant or never, as small as an instant: connections and their agents hold many of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Moment(u64);
+pub struct Moment(u64);
 
 impl Moment {
     /// Before every instant, like `None`.
-    pub(crate) const NEVER: Moment = Moment(0);
+    pub const NEVER: Moment = Moment(0);
 
-    pub(crate) const fn at(instant: Instant) -> Moment {
+    /// This instant.
+    pub const fn at(instant: Instant) -> Moment {
         Moment(instant.0.saturating_add(1))
     }
 
-    pub(crate) const fn get(self) -> Option<Instant> {
+    /// The instant, if there is one.
+    pub const fn get(self) -> Option<Instant> {
         if self.0 == 0 { None } else { Some(Instant(self.0 - 1)) }
     }
 }
