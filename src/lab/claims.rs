@@ -195,11 +195,8 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Fa
     fs::create_dir_all(&folder).map_err(failed)?;
     fs::write(folder.join("claims.csv"), table::csv(rows)).map_err(failed)?;
     let pictures = [("claims.svg", picture_of_claims(rows)), ("premise.svg", picture_of_premises(rows))];
-    let drawn = pictures.iter().filter(|(_, picture)| !picture.is_empty());
-    drawn
-        .map(|(name, picture)| fs::write(folder.join(name), picture))
-        .collect::<io::Result<()>>()
-        .map_err(failed)
+    let mut drawn = pictures.iter().filter(|(_, picture)| !picture.is_empty());
+    drawn.try_for_each(|(name, picture)| fs::write(folder.join(name), picture)).map_err(failed)
 }
 
 fn empty_row(paper: &str, title: &str, claim: &Claim) -> Row {

@@ -101,9 +101,9 @@ impl Pipe {
             }
             self.now = next;
             if ack_at == Some(next) {
-                self.ack()
+                self.ack();
             } else {
-                self.send()
+                self.send();
             }
             if self.states.last().is_none_or(|(_, state)| *state != self.agent.state) {
                 self.states.push((self.now, self.agent.state));

@@ -170,7 +170,7 @@ impl Link for Enclosed {
         Some(self.device.fd.as_fd())
     }
 
-    fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received {
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
         if let Some(bytes) = self.incoming.next(into) {
             return self.sort(&into[..bytes], None);
         }
@@ -193,7 +193,10 @@ impl Link for Enclosed {
         match finish(&header, &mut into[..bytes], &mut self.incoming) {
             Ok(Some(whole)) => self.sort(&into[..bytes], whole.get()),
             // The bundle was cut, and its datagrams come one by one.
-            Ok(None) => self.receive(now, into),
+            Ok(None) => match self.incoming.next(into) {
+                Some(bytes) => self.sort(&into[..bytes], None),
+                None => Received::Dropped,
+            },
             Err(reason) => {
                 self.tally.dropped(reason);
                 Received::Dropped
