@@ -32,7 +32,8 @@ def test_runs_are_the_cells_of_records_csv_and_an_empty_one_is_nan(mixed: Path) 
             else:
                 assert float(run[name]) == float(cell), name
     no_probe = {"probe_median_ms", "probe_p95_ms", "probe_loss"}
-    assert empty == {"rtt_ms"} | no_probe, "no flow is a probe, and the world sim does not know rtt_ms"
+    no_fq_codel = {"codel_drops", "ce_marks"}
+    assert empty == {"rtt_ms"} | no_probe | no_fq_codel, "no probe, a queue that is a FIFO, and a sim without rtt_ms"
 
 
 def test_a_figure_that_no_run_knows_is_nan_and_never_zero(chain: Path) -> None:
