@@ -138,11 +138,25 @@ pub(crate) fn is_left_behind(path: &Path) -> bool {
 
 /// The files in this folder with that end of their names that killed daemons left.
 pub(crate) fn left_in(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut left = files_in(folder, end);
+    left.retain(|path| is_left_behind(path));
+    left
+}
+
+/// The files in this folder with that end of their names.
+fn files_in(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_one = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes());
-    let mut left: Vec<_> = entries.filter(is_one).filter(|path| is_left_behind(path)).collect();
-    left.sort();
-    left
+    let mut files: Vec<_> = entries.filter(is_one).collect();
+    files.sort();
+    files
+}
+
+/// Removes a file that is empty and that no daemon holds, and returns whether it did.
+fn remove_empty(path: &Path) -> bool {
+    let opened = open(path, OpenOptions::new().read(true));
+    let is_unused = |file: File| lock(&file).is_ok() && file.metadata().is_ok_and(|facts| facts.len() == 0);
+    opened.is_ok_and(is_unused) && fs::remove_file(path).is_ok()
 }
 
 /// The place in the file, and its other lines.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Journal, OF_BRINGUP, OF_LOAN, OF_SWITCHES, left_in};
+use super::{Journal, OF_BRINGUP, OF_LOAN, OF_SWITCHES, files_in, is_left_behind, remove_empty};
 use crate::namespace::in_namespace;
 use crate::sys::namespace_cookie;
 
@@ -16,11 +16,16 @@ const FIRST: u64 = 0xEFFF_FFFC;
 /// Removes files that no daemon can use any more, and returns their number. A file stays if a process that is invisible
 /// here may be in its namespace.
 pub fn forget_gone(folder: &Path) -> usize {
-    let left = [OF_SWITCHES, OF_LOAN, OF_BRINGUP].map(|end| left_in(folder, end)).concat();
-    if left.is_empty() {
+    let files = [OF_SWITCHES, OF_LOAN, OF_BRINGUP].map(|end| files_in(folder, end)).concat();
+    if files.is_empty() {
         return 0;
     }
     let (Ok(own), Some(held)) = (process_namespace(), network_namespaces()) else { return 0 };
+    // The name alone tells the place of an empty file, so it stays if a process may be invisible here.
+    let is_unused = |path: &&PathBuf| {
+        own == FIRST && network_in_name(path).is_some_and(|network| !held.contains_key(&network))
+    };
+    let removed = files.iter().filter(is_unused).filter(|path| remove_empty(path)).count();
     let is_gone = |journal: &Journal| {
         let place = journal.written_at();
         let sees_all = own == FIRST || place.processes == Some(own);
@@ -30,8 +35,15 @@ pub fn forget_gone(folder: &Path) -> usize {
         };
         !journal.is_of_this_boot() || (sees_all && !held.get(&place.network).is_some_and(is_held))
     };
-    let opened = left.iter().filter_map(|path| Journal::look(path).ok());
-    opened.filter(is_gone).map(|mut journal| journal.end()).count()
+    let left = files.iter().filter(|path| is_left_behind(path));
+    let opened = left.filter_map(|path| Journal::look(path).ok());
+    removed + opened.filter(is_gone).map(|mut journal| journal.end()).count()
+}
+
+/// The network namespace in the name of such a file.
+fn network_in_name(path: &Path) -> Option<u64> {
+    let (_, place) = path.file_stem()?.to_str()?.rsplit_once('.')?;
+    place.split_once('-')?.1.parse().ok()
 }
 
 /// The PID namespace of this process.
@@ -147,15 +159,20 @@ mod tests {
             let text = format!("{place}\nipv4/conf/wlan0/rp_filter 2 0\n");
             fs::write(folder.join(format!("{name}.switches")), text).expect("a file");
         }
+        // Daemons that ended in order were not allowed to remove these.
+        for name in ["ended.4-7", &format!("waits.4-{own}")] {
+            fs::write(folder.join(format!("{name}.switches")), "").expect("a file");
+        }
         // From the first PID namespace everything can be seen.
         let is_first = processes == FIRST;
         let has_cookies = namespace_cookie().is_some();
-        let expected = 2 + usize::from(is_first) + usize::from(has_cookies);
+        let expected = 2 + 2 * usize::from(is_first) + usize::from(has_cookies);
         assert_eq!(forget_gone(&folder), expected);
         assert_eq!(folder.join("number.switches").exists(), !has_cookies);
         let is_there = |name: &str| folder.join(format!("{name}.switches")).exists();
         assert!(is_there("here") && !is_there("gone") && !is_there("boot"));
-        assert_eq!(is_there("elsewhere"), !is_first);
+        assert_eq!([is_there("elsewhere"), is_there("ended.4-7")], [!is_first; 2]);
+        assert!(is_there(&format!("waits.4-{own}")), "a daemon of this namespace may open it");
         fs::remove_dir_all(folder).expect("it is there");
     }
 }
