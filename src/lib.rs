@@ -8,8 +8,8 @@
 //! }
 //! ```
 //!
-//! `docs/own-agent.md` has a whole agent, and `examples/own-agent` is its crate. Programs that use the stack without
-//! the command build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and `hopwise-lab`.
+//! `docs/own-agent.md` has a whole agent, and `examples/own-agent` is its crate. Programs whose
+//! own TCP should be this one depend on `hopwise-sockets`, which has none of the command's dependencies.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

@@ -24,7 +24,7 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// The allowed dependencies of each crate; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
         "stack/host/Cargo.toml",
@@ -53,6 +53,8 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("agents/Cargo.toml", &["hopwise-core", "proptest"]),
     // As a crate outside would be.
     ("examples/own-agent/Cargo.toml", &["hopwise"]),
+    // One crate for programs: neither the command nor the laboratory.
+    ("stack/sockets/Cargo.toml", &["hopwise-agents", "hopwise-core", "hopwise-host"]),
     ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
     (
         "lab/Cargo.toml",

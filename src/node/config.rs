@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
+pub(crate) use hopwise_host::TUN_CROSSINGS;
 use hopwise_host::{CapturedLink, Framing};
 use hopwise_lab::keys;
 use hopwise_lab::located::{Document, LoadError, Refusal};
@@ -217,8 +218,6 @@ pub(crate) enum ChecksumsName {
     Trust,
 }
 
-/// The default for a TUN: the kernels here and at the peer forward.
-pub(crate) const TUN_CROSSINGS: u8 = 2;
 /// The default for a TUN.
 pub(crate) const MTU: u16 = 1500;
 

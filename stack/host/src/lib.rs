@@ -52,6 +52,7 @@ mod tun_fast;
 mod undo;
 mod vnet;
 mod way;
+mod wire;
 
 pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{
@@ -78,9 +79,10 @@ pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use sys::{clock_is_synchronised, readable};
 pub use tap::{TapConfig, TapDevice};
-pub use tun::{Tun, TunConfig};
+pub use tun::{TUN_CROSSINGS, Tun, TunConfig};
 pub use tun_fast::TunFast;
 pub use way::FirstLinks;
+pub use wire::Wire;
 
 /// Random bytes for a key, from the kernel.
 pub fn random_key() -> std::io::Result<[u8; 32]> {

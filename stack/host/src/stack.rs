@@ -26,8 +26,8 @@ use hopwise_core::narrow::as_u16;
 use hopwise_core::tcp::{AckMerge, Info};
 use hopwise_core::{Endpoint, Instant};
 
-pub(crate) use errors::kind_of;
 pub use errors::{ConnectError, StackError};
+pub(crate) use errors::{kind_of, kind_of_no_listener};
 pub(crate) use shared::Shared;
 pub(crate) use waiting::{Side, Waiting};
 
@@ -106,6 +106,12 @@ struct Alive {
 pub struct Stopped {
     /// Connections that had not ended by the deadline, and were reset.
     pub reset: usize,
+}
+
+impl AsRef<Stack> for Stack {
+    fn as_ref(&self) -> &Stack {
+        self
+    }
 }
 
 impl Stack {

@@ -3,6 +3,7 @@
 mod connecting;
 mod halves;
 mod listener;
+mod ready;
 
 use std::fmt;
 use std::io;
@@ -119,21 +120,25 @@ impl Held {
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let budget = ready!(poll_proceed(cx));
+        taken(self.recv_or(into, |waiting| waiting.join(self.id, Side::Reader, cx)), &budget)
+    }
+
+    /// Reads, or calls `wait` where nothing has come.
+    fn recv_or(&self, into: &mut [u8], wait: impl FnOnce(&mut Waiting)) -> Poll<io::Result<usize>> {
         let shared = self.shared();
         let recv = |now, endpoint: &mut Endpoint, waiting: &mut Waiting| match endpoint
             .recv(now, self.id, into)
         {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
-                waiting.join(self.id, Side::Reader, cx);
+                wait(waiting);
                 Poll::Pending
             }
             Ok(read) => Poll::Ready(Ok(read)),
             Err(RecvError::Finished) => Poll::Ready(Ok(0)),
             Err(RecvError::Over | RecvError::NoConnection) => Poll::Ready(end_of(closed(endpoint, self.id))),
         };
-        let read = shared.read(recv, |read| matches!(read, Poll::Ready(Ok(1..))));
-        taken(read, &budget)
+        shared.read(recv, |read| matches!(read, Poll::Ready(Ok(1..))))
     }
 
     fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
@@ -141,11 +146,16 @@ impl Held {
             return Poll::Ready(Ok(0));
         }
         let budget = ready!(poll_proceed(cx));
+        taken(self.write_or(data, |waiting| waiting.join(self.id, Side::Writer, cx)), &budget)
+    }
+
+    /// Writes, or calls `wait` where there is no room.
+    fn write_or(&self, data: &[u8], wait: impl FnOnce(&mut Waiting)) -> Poll<io::Result<usize>> {
         let shared = self.shared();
-        let written = shared.write(self.id, data, |taken, endpoint, waiting| match taken {
+        shared.write(self.id, data, |taken, endpoint, waiting| match taken {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
-                waiting.join(self.id, Side::Writer, cx);
+                wait(waiting);
                 Poll::Pending
             }
             Ok(written) => Poll::Ready(Ok(written)),
@@ -153,8 +163,7 @@ impl Held {
                 let reason = closed(endpoint, self.id).unwrap_or(CloseReason::Finished);
                 Poll::Ready(Err(kind_of(reason).into()))
             }
-        });
-        taken(written, &budget)
+        })
     }
 
     fn shutdown(&self) -> Poll<io::Result<()>> {

@@ -23,6 +23,10 @@ const QUEUE_PACKETS: u32 = 8192;
 /// processor time at 1500 bytes. Larger ones save no more.
 const BUNDLE_BYTES: u32 = 20_000;
 
+/// The usual [`crossings`](hopwise_core::endpoint::LinkConfig::crossings) of a TUN: the kernels here and at the peer
+/// forward.
+pub const TUN_CROSSINGS: u8 = 2;
+
 /// The settings of a TUN device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunConfig {

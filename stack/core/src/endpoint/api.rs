@@ -201,18 +201,26 @@ impl Endpoint {
         self.with_id(now, id, |conn, _| conn.push())
     }
 
-    fn take_data(
+    /// Returns whether a [`send`](Endpoint::send) would take data. If not, [`EventKind::Writable`] tells of room, as
+    /// after a send that did not fit.
+    ///
+    /// [`EventKind::Writable`]: super::EventKind::Writable
+    pub fn ask_for_room(&mut self, now: Instant, id: ConnId) -> Result<bool, SendError> {
+        self.take_data(now, id, |conn, cx| conn.ask_for_room(cx))
+    }
+
+    fn take_data<R: Default>(
         &mut self,
         now: Instant,
         id: ConnId,
-        take: impl FnOnce(&mut Connection, &mut Cx<'_>) -> usize,
-    ) -> Result<usize, SendError> {
+        take: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
+    ) -> Result<R, SendError> {
         let slot = self.held(id).ok_or(SendError::NoConnection)?;
         let entry = self.table.get(slot).ok_or(SendError::NoConnection)?;
         if !entry.conn.may_write() {
             return Err(SendError::NotOpen);
         }
-        Ok(self.with(now, slot, take).unwrap_or(0))
+        Ok(self.with(now, slot, take).unwrap_or_default())
     }
 
     /// Sends data whose end the peer learns before it reads that far (RFC 9293 §3.8.5; new programs should not use it).

@@ -22,6 +22,18 @@ pub struct ConnectOptions {
     pub source_route: Option<SourceRoute>,
 }
 
+impl From<AgentChoice> for ConnectOptions {
+    fn from(agents: AgentChoice) -> ConnectOptions {
+        ConnectOptions { agents, ..ConnectOptions::default() }
+    }
+}
+
+impl From<AgentChoice> for ListenOptions {
+    fn from(agents: AgentChoice) -> ListenOptions {
+        ListenOptions { agents, ..ListenOptions::default() }
+    }
+}
+
 /// Options of a listener. Agents and TCP settings hold for each of its connections.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {

@@ -67,6 +67,18 @@ pub struct AgentChoice {
 }
 
 impl AgentChoice {
+    /// The same choice with this receiver agent, such as `dca:w=3`.
+    #[must_use]
+    pub fn with_receiver(self, spec: &str) -> AgentChoice {
+        AgentChoice { receiver: Some(spec.to_owned()), ..self }
+    }
+
+    /// The same choice with these sender agents, such as `[newreno, limit:4]`.
+    #[must_use]
+    pub fn with_senders(self, list: &str) -> AgentChoice {
+        AgentChoice { senders: Some(list.to_owned()), ..self }
+    }
+
     /// The choice, completed from specs where it is open.
     fn over(&self, specs: AgentSpecs) -> AgentSpecs {
         AgentSpecs {

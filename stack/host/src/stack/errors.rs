@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use hopwise_core::LinkId;
+use hopwise_core::endpoint::ListenError;
 use hopwise_core::tcp::CloseReason;
 
 /// The reason why a stack did not start.
@@ -81,10 +82,33 @@ impl From<ConnectError> for io::Error {
     fn from(error: ConnectError) -> io::Error {
         let kind = match &error {
             ConnectError::Failed(reason) => kind_of(*reason),
-            ConnectError::Refused(_) => io::ErrorKind::AddrNotAvailable,
+            ConnectError::Refused(refused) => kind_of_refusal(refused),
             ConnectError::Stopped => io::ErrorKind::NotConnected,
         };
         io::Error::new(kind, error)
+    }
+}
+
+/// The error of a socket that refuses to connect.
+fn kind_of_refusal(refused: &hopwise_core::endpoint::ConnectError) -> io::ErrorKind {
+    use hopwise_core::endpoint::ConnectError as Refused;
+    match refused {
+        Refused::NoRoute(_) => io::ErrorKind::NetworkUnreachable,
+        Refused::InUse(_) => io::ErrorKind::AddrInUse,
+        Refused::NoLocalAddress | Refused::NoFreePort => io::ErrorKind::AddrNotAvailable,
+        Refused::TableFull { .. } => io::ErrorKind::OutOfMemory,
+        Refused::NotUnicast(_) | Refused::SourceRouteNeedsIpv4 | Refused::Agents(_) => {
+            io::ErrorKind::InvalidInput
+        }
+    }
+}
+
+/// The error of a socket that refuses to listen.
+pub(crate) fn kind_of_no_listener(error: &ListenError) -> io::ErrorKind {
+    match error {
+        ListenError::PortInUse(_) => io::ErrorKind::AddrInUse,
+        ListenError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
+        ListenError::PortZero | ListenError::Agents(_) => io::ErrorKind::InvalidInput,
     }
 }
 

@@ -1,9 +1,12 @@
 //! A connection that is being opened.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+
+use tokio::net::{ToSocketAddrs, lookup_host};
 
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_core::tcp::CloseReason;
@@ -42,6 +45,30 @@ impl Stack {
         options: &ConnectOptions,
     ) -> Result<TcpStream, ConnectError> {
         connecting(self.clone(), remote, options)?.await
+    }
+}
+
+impl TcpStream {
+    /// Opens a connection on a stack, to the first of the addresses that answers. Names are looked up by the system.
+    pub async fn connect(on: &impl AsRef<Stack>, to: impl ToSocketAddrs) -> io::Result<TcpStream> {
+        TcpStream::connect_with(on, to, &ConnectOptions::default()).await
+    }
+
+    /// The same, with options such as agents of its own.
+    pub async fn connect_with(
+        on: &impl AsRef<Stack>,
+        to: impl ToSocketAddrs,
+        options: &ConnectOptions,
+    ) -> io::Result<TcpStream> {
+        let stack = on.as_ref().clone();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in lookup_host(to).await? {
+            match stack.connect(address, options).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error.into(),
+            }
+        }
+        Err(last)
     }
 }
 

@@ -2,19 +2,25 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::task::{Context, Poll};
+
+use tokio::net::{ToSocketAddrs, lookup_host};
 
 use hopwise_core::endpoint::{ListenError, ListenOptions, ListenerId};
 
 use super::{TcpStream, stopped};
-use crate::stack::Stack;
+use crate::stack::{Stack, kind_of_no_listener};
+
+/// The ports that a listener on port 0 gets one of (RFC 6335 §6).
+const DYNAMIC: std::ops::RangeInclusive<u16> = 49_152..=u16::MAX;
 
 /// A port that accepts connections. Its drop stops that, and resets connections that were not accepted.
 #[derive(Debug)]
 pub struct TcpListener {
     stack: Stack,
     id: ListenerId,
+    address: Option<IpAddr>,
     port: u16,
 }
 
@@ -27,20 +33,62 @@ impl Stack {
         options: ListenOptions,
     ) -> Result<TcpListener, ListenError> {
         let id = self.with(|_, endpoint| endpoint.listen(address, port, options))?;
-        Ok(TcpListener::new(self.clone(), id, port))
+        Ok(TcpListener { stack: self.clone(), id, address, port })
+    }
+
+    /// The same for the address of a socket: an unspecified one is all of ours, and port 0 is any that is free.
+    pub fn listen_at(&self, at: SocketAddr, options: &ListenOptions) -> io::Result<TcpListener> {
+        let address = Some(at.ip()).filter(|address| !address.is_unspecified());
+        let refused = |error| io::Error::new(kind_of_no_listener(&error), error);
+        if at.port() != 0 {
+            return self.listen(address, at.port(), options.clone()).map_err(refused);
+        }
+        let [first, second, ..] = crate::random_key()?;
+        let begin = u16::from_be_bytes([first, second]) | DYNAMIC.start();
+        for port in (begin..=*DYNAMIC.end()).chain(*DYNAMIC.start()..begin) {
+            match self.listen(address, port, options.clone()) {
+                Err(ListenError::PortInUse(_)) => {}
+                done => return done.map_err(refused),
+            }
+        }
+        Err(refused(ListenError::PortInUse(0)))
     }
 
     /// Waits for connections to all ports that have no listener of their own, at all addresses that the links answer
     /// for.
     pub fn listen_everywhere(&self, options: ListenOptions) -> Result<TcpListener, ListenError> {
         let id = self.with(|_, endpoint| endpoint.listen_everywhere(options))?;
-        Ok(TcpListener::new(self.clone(), id, 0))
+        Ok(TcpListener { stack: self.clone(), id, address: None, port: 0 })
     }
 }
 
 impl TcpListener {
-    fn new(stack: Stack, id: ListenerId, port: u16) -> TcpListener {
-        TcpListener { stack, id, port }
+    /// Waits for connections to an address of a stack; to all of its addresses with `0.0.0.0` or `[::]`. Port 0 takes
+    /// any port that is free.
+    pub async fn bind(on: &impl AsRef<Stack>, at: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        TcpListener::bind_with(on, at, ListenOptions::default()).await
+    }
+
+    /// The same, with options such as agents for its connections.
+    pub async fn bind_with(
+        on: &impl AsRef<Stack>,
+        at: impl ToSocketAddrs,
+        options: ListenOptions,
+    ) -> io::Result<TcpListener> {
+        let stack = on.as_ref().clone();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for at in lookup_host(at).await? {
+            match stack.listen_at(at, &options) {
+                Ok(listener) => return Ok(listener),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Address and port on which it listens; the address is unspecified if it listens on all.
+    pub fn local_addr(&self) -> SocketAddr {
+        (self.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), self.port).into()
     }
 
     /// The port on which it listens.

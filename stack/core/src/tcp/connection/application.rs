@@ -43,12 +43,23 @@ impl Connection {
         is_open && !self.sending.is_fin_wanted()
     }
 
+    /// The room for a write now. Buffers do not grow while the endpoint's memory is spent.
+    fn room_now(&self, cx: &Cx<'_>) -> u32 {
+        let grows = cx.memory != Memory::Spent;
+        self.send_room().min(if grows { u32::MAX } else { self.sending.buffer().free_as_it_is() })
+    }
+
+    /// Returns whether a write would take data. If not, the application is told when there is room.
+    pub(crate) fn ask_for_room(&mut self, cx: &Cx<'_>) -> bool {
+        let has_room = self.room_now(cx) > 0;
+        self.events.wants_room |= !has_room;
+        has_room
+    }
+
     /// Takes as many bytes as fit.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         self.sending.set_more_comes(false);
-        let grows = cx.memory != Memory::Spent;
-        let room = self.send_room().min(if grows { u32::MAX } else { self.sending.buffer().free_as_it_is() });
-        let fits = data.len().min(room as usize);
+        let fits = data.len().min(self.room_now(cx) as usize);
         let taken = self.sending.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
