@@ -16,7 +16,8 @@ use super::packets::{Air, layers};
 use super::source::{Interface, Packet, each};
 use super::why::{joined, said};
 use page::Followed;
-use segment::{Bases, Segment, Target, Wanted};
+pub(super) use segment::{Bases, Flow, Segment};
+use segment::{Target, Wanted};
 use track::{OnAir, Seen, Track};
 
 /// Show the way of a segment hop by hop: how long it waited, how many tries it took, their airtime, where it was lost

@@ -131,15 +131,15 @@ impl Counts {
 
 /// Content of a comment on an ACK that leaves.
 #[derive(Debug, PartialEq)]
-struct Ack {
-    agent: String,
-    rule: String,
+pub(super) struct Ack {
+    pub(super) agent: String,
+    pub(super) rule: String,
     held_ms: Option<f64>,
     merged: u64,
 }
 
 impl Ack {
-    fn read(part: &str) -> Option<Ack> {
+    pub(super) fn read(part: &str) -> Option<Ack> {
         let part = part.strip_prefix("with ").unwrap_or(part);
         let part = part.strip_prefix("duplicate ").unwrap_or(part);
         let (number, reason) = part.strip_prefix("ACK ")?.split_once(": ")?;

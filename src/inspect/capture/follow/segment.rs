@@ -12,7 +12,7 @@ use hopwise_core::wire::Flags;
 use super::super::packets::tcp;
 
 /// A direction of a connection.
-pub(super) type Flow = (SocketAddr, SocketAddr);
+pub(in crate::inspect::capture) type Flow = (SocketAddr, SocketAddr);
 
 /// The way in which the caller names the segment.
 #[derive(Clone, Debug)]
@@ -44,19 +44,19 @@ impl FromStr for Wanted {
 
 /// A TCP segment in a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    pub(super) flow: Flow,
-    pub(super) seq: Seq,
+pub(in crate::inspect::capture) struct Segment {
+    pub(in crate::inspect::capture) flow: Flow,
+    pub(in crate::inspect::capture) seq: Seq,
     /// Bytes of data.
-    pub(super) len: u32,
-    pub(super) is_syn: bool,
-    pub(super) hops: u8,
+    pub(in crate::inspect::capture) len: u32,
+    pub(in crate::inspect::capture) is_syn: bool,
+    pub(in crate::inspect::capture) hops: u8,
     /// The same for all copies of the packet on its way, and another one for most that are sent again.
-    pub(super) name: u64,
+    pub(in crate::inspect::capture) name: u64,
 }
 
 impl Segment {
-    pub(super) fn of(packet: &[u8]) -> Option<Segment> {
+    pub(in crate::inspect::capture) fn of(packet: &[u8]) -> Option<Segment> {
         let (ip, tcp, segment) = tcp(packet)?;
         let flow = (SocketAddr::new(ip.src, tcp.src_port), SocketAddr::new(ip.dst, tcp.dst_port));
         let mut hasher = DefaultHasher::new();
@@ -74,10 +74,10 @@ impl Segment {
 
 /// The numbers from which each direction counts, as Wireshark shows them.
 #[derive(Debug, Default)]
-pub(super) struct Bases(BTreeMap<Flow, Seq>);
+pub(in crate::inspect::capture) struct Bases(BTreeMap<Flow, Seq>);
 
 impl Bases {
-    pub(super) fn learn(&mut self, segment: &Segment) {
+    pub(in crate::inspect::capture) fn learn(&mut self, segment: &Segment) {
         let base = if segment.is_syn { segment.seq } else { segment.seq - 1 };
         if segment.is_syn {
             self.0.insert(segment.flow, base);
@@ -87,7 +87,7 @@ impl Bases {
     }
 
     /// The number of its first byte.
-    pub(super) fn relative(&self, flow: Flow, seq: Seq) -> u32 {
+    pub(in crate::inspect::capture) fn relative(&self, flow: Flow, seq: Seq) -> u32 {
         self.0.get(&flow).map_or(seq.0, |base| seq.0.wrapping_sub(base.0))
     }
 }
