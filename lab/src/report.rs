@@ -1,12 +1,13 @@
 //! `report.html`: the findings of a trial, as one file. It needs no network, and only the map's motion needs a script.
 //!
-//! The same records give the same bytes: host, clock, cost and the order of the runs have no influence. Figures are
-//! drawn here as SVG. All arms have the same axes, and can be laid over each other.
+//! The same records and captures give the same bytes: host, clock, cost and the order of the runs have no influence.
+//! Figures are drawn here as SVG. All arms have the same axes, and can be laid over each other.
 
 mod bundle;
 mod chart;
 mod claimed;
 mod figures;
+mod graphs;
 mod mesh;
 mod page;
 mod premise;
@@ -17,6 +18,7 @@ mod tables;
 
 pub use bundle::{Bundle, ReadError};
 pub use claimed::picture as picture_of_claims;
+pub use graphs::Graph;
 pub use premise::picture as picture_of_premises;
 pub use series::{FrameRow, Points, Series};
 

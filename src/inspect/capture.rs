@@ -26,6 +26,7 @@ mod why;
 
 use arguments::Action;
 pub(crate) use arguments::Arguments;
+pub(crate) use graph::{Drawing, drawing};
 use summary::Summary;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

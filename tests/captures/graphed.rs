@@ -60,13 +60,49 @@ fn xplot_marks_what_was_sent_again_as_often_as_the_summary() {
     assert!(again > 0, "{sent:?}");
     let marked = xplot.lines().filter(|line| *line == "R").count();
     assert_eq!(marked as u64, again, "{sent:?}");
-    assert!(xplot.starts_with("dtime unsigned\ntitle\n") && xplot.ends_with("go\n"));
-    let is_known = |line: &str| {
-        let word = line.split(' ').next().unwrap_or_default();
-        ["line", "darrow", "uarrow", "atext", "rtext", "dtick", "dot"].contains(&word)
-    };
-    let shapes: Vec<_> = xplot.lines().filter(|line| is_known(line)).collect();
-    assert!(shapes.len() > 100, "{}", shapes.len());
+    let shapes = shapes(&xplot);
+    let count = |name: &str| shapes.iter().filter(|shape| shape.as_str() == name).count();
+    assert!(count("line") > 100 && count("darrow") == count("uarrow"), "{}", shapes.len());
+    assert_eq!(count("atext") as u64, again);
+}
+
+const XPLOT_COLOURS: [&str; 9] =
+    ["white", "green", "red", "blue", "yellow", "purple", "orange", "magenta", "pink"];
+
+/// The shapes of a file for xplot, which is read as strictly as xplot does: the kinds of both axes, then commands, each
+/// on a line with its numbers; a text is the line behind its command.
+fn shapes(file: &str) -> Vec<String> {
+    let mut lines = file.lines();
+    assert_eq!(lines.next(), Some("dtime unsigned"));
+    let (mut shapes, mut ended) = (Vec::new(), false);
+    while let Some(line) = lines.next() {
+        assert!(!ended, "{line} stands behind the end");
+        let words: Vec<_> = line.split(' ').collect();
+        let places = match words[0] {
+            "title" | "xlabel" | "ylabel" => 0,
+            "go" => {
+                ended = true;
+                continue;
+            }
+            colour if words.len() == 1 && XPLOT_COLOURS.contains(&colour) => continue,
+            "line" => 2,
+            "darrow" | "uarrow" | "dtick" | "dot" | "atext" | "rtext" => 1,
+            other => panic!("xplot knows no `{other}`: {line}"),
+        };
+        assert_eq!(words.len(), 1 + 2 * places, "{line}");
+        for place in words[1..].chunks(2) {
+            let (seconds, micros) = place[0].split_once('.').expect("seconds");
+            assert!(seconds.parse::<u64>().is_ok() && micros.len() == 6 && micros.parse::<u64>().is_ok());
+            place[1].parse::<u32>().expect("an unsigned number");
+        }
+        if places == 0 || words[0].ends_with("text") {
+            let said = lines.next().expect("a line of text");
+            assert!(!said.is_empty(), "{line}");
+        }
+        shapes.push(words[0].to_owned());
+    }
+    assert!(ended, "no `go`");
+    shapes
 }
 
 #[test]

@@ -139,7 +139,24 @@ fn the_number_of_jobs_changes_nothing_and_captures_stand_beside() {
         "one for each run and node, and for each end"
     );
     three.retain(|name, _| !name.starts_with("captures/"));
+    let report = text(&three["report.html"]);
+    three.retain(|name, _| name != "report.html");
+    let mut one = one;
+    let without = text(&one.remove("report.html").expect("a report"));
     assert!(one == three);
+    draws_the_captures_of(&report);
+    assert!(!without.contains("class=\"sequence\""));
+    // Another command draws the same, and nothing where the captures are gone.
+    let again = |name: &str| {
+        let (from, out) = (folder.path("three"), folder.path(name));
+        let words = ["report", &from.to_string_lossy(), "--out", &out.to_string_lossy()].map(str::to_owned);
+        let done = folder.hopwise(&words.each_ref().map(String::as_str)).output().expect("it was built");
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        std::fs::read_to_string(out).expect("a report")
+    };
+    assert!(again("again.html") == report);
+    std::fs::remove_dir_all(folder.path("three/captures")).expect("it is there");
+    assert!(again("bare.html") == without);
     let records = text(&one["records.jsonl"]);
     let arms: Vec<_> = records
         .lines()
@@ -153,6 +170,20 @@ fn the_number_of_jobs_changes_nothing_and_captures_stand_beside() {
     assert_eq!(arms, [named(1, "every"), named(1, "delayed"), named(1, "dca"), named(2, "every")]);
     let costs = std::fs::read_to_string(folder.path("one/costs.jsonl")).expect("costs");
     assert!(costs.lines().count() == 12 && costs.contains("\"host\"") && !records.contains("\"host\""));
+}
+
+/// Each arm's first run is drawn from its receiver's capture, folded.
+fn draws_the_captures_of(report: &str) {
+    let section = report.split_once("<section id=\"sequence\">").expect("the graphs").1;
+    let section = section.split_once("</section>").expect("it ends").0;
+    let arms: Vec<_> = section.split("<details class=").skip(1).collect();
+    assert_eq!(arms.len(), 3, "{section}");
+    for (graph, arm) in arms.iter().zip(["every", "delayed", "dca"]) {
+        assert!(graph.contains(&format!("<summary>{arm}, seed 1</summary>")), "{arm}");
+        assert!(graph.contains("ends/n2.pcapng.") && graph.contains("decided it"), "{arm}");
+        let marks = graph.matches("<circle").count();
+        assert!(marks > 5 && marks < 1_000, "{arm}: {marks}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::graphs::Graph;
 use super::series::Series;
 use crate::findings::label;
 use crate::record::{Record, Trial};
@@ -25,6 +26,8 @@ pub struct Bundle {
     pub records: Vec<Record>,
     /// Series by the record's id.
     pub series: BTreeMap<String, Series>,
+    /// Graphs of runs that have captures, which the caller adds: a bundle reads no captures.
+    pub graphs: Vec<Graph>,
     /// Remarks for readers: another version made the runs, or more are to come.
     pub remarks: Vec<String>,
 }
@@ -78,7 +81,13 @@ impl Bundle {
         let point = |record: &Record| trial.points.iter().position(|point| *point == record.point);
         let arm = |record: &Record| trial.arms.iter().position(|arm| *arm == record.arm);
         records.sort_by_key(|record| (point(record), record.block, arm(record)));
-        Bundle { trial, records, series, remarks: Vec::new() }
+        Bundle { trial, records, series, graphs: Vec::new(), remarks: Vec::new() }
+    }
+
+    /// For each arm, its runs in their order.
+    pub fn runs_of_arms(&self) -> impl Iterator<Item = Vec<&Record>> {
+        let of = |arm: &'_ String| self.records.iter().filter(|record| record.arm == *arm).collect();
+        self.trial.arms.iter().map(of)
     }
 
     /// The numbers of planned runs and of present ones.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{escape, number};
-use super::{View, figures, mesh, queues, subject, tables};
+use super::{View, figures, graphs, mesh, queues, subject, tables};
 use crate::findings::label;
 use crate::scenario::point::Stop;
 use crate::version;
@@ -46,7 +46,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
          <section id=\"reasons\"><h2>Why</h2>\
          <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
-         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n{mesh}{queues}\
+         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n{sequence}{mesh}{queues}\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
          <p class=\"lead\">First what differs between arms or points. A value in one cell holds for all arms; \
          values of several points are divided by a bar.</p>\
@@ -64,6 +64,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         sentences = tables::sentences(view),
         reasons = tables::reasons(view),
         overall = figures::overall(view),
+        sequence = graphs::section(view),
         mesh = mesh::section(view),
         queues = queues::table(view),
         parameters = tables::parameters(view),

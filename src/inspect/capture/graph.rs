@@ -54,6 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         interface: arguments.interface.as_deref(),
         from: arguments.from.map_or(Duration::ZERO, |time| time.0),
         to: arguments.to.map_or(Duration::MAX, |time| time.0),
+        most: usize::MAX,
     };
     let points = Points::read(&arguments.file, &wanted)?;
     let text = if is_of(&arguments.out, "xpl") { xplot::text(&points) } else { svg::text(&points) };
@@ -65,6 +66,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         points.data.len(),
         points.acks.len()
     ))
+}
+
+/// The graph of the largest flow in a capture, for a report.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    pub(crate) svg: String,
+    pub(crate) packets: u64,
+    /// ACKs whose reason the capture has: the receiver's has most.
+    pub(crate) reasons: usize,
+    /// Packets for which there was no room.
+    pub(crate) left: u64,
+}
+
+/// Draws the largest flow of a file, with its first packets; nothing where no flow has data.
+pub(crate) fn drawing(file: &Path, most: usize) -> Result<Option<Drawing>, Failure> {
+    let drawn = |points: Points| Drawing {
+        svg: svg::text(&points),
+        packets: points.packets(),
+        reasons: points.acks.iter().filter(|ack| ack.reason.is_some()).count(),
+        left: points.left,
+    };
+    Ok(Points::of_largest(file, most)?.map(drawn))
 }
 
 fn is_of(path: &Path, ending: &str) -> bool {

@@ -21,6 +21,8 @@ pub(super) struct Wanted<'a> {
     pub(super) interface: Option<&'a str>,
     pub(super) from: Duration,
     pub(super) to: Duration,
+    /// The most packets that are drawn; the first ones count.
+    pub(super) most: usize,
 }
 
 /// A packet with data. Numbers of bytes count from 1, as in Wireshark, and do not wrap.
@@ -64,6 +66,8 @@ pub(super) struct Points {
     pub(super) interface: String,
     pub(super) data: Vec<Data>,
     pub(super) acks: Vec<Ack>,
+    /// Packets for which there was no room.
+    pub(super) left: u64,
 }
 
 impl Points {
@@ -74,7 +78,21 @@ impl Points {
             Some(flow) => Some(flow).filter(|flow| looked.bytes.contains_key(flow)),
             None => looked.largest(),
         };
-        let Some(flow) = flow else { return Err(refused(looked.without(wanted.flow))) };
+        match flow {
+            Some(flow) => Points::of(path, looked, flow, wanted),
+            None => Err(refused(looked.without(wanted.flow))),
+        }
+    }
+
+    /// The first packets of the largest flow; nothing where no flow has data.
+    pub(super) fn of_largest(path: &Path, most: usize) -> Result<Option<Points>, Failure> {
+        let looked = Looked::at(path)?;
+        let wanted = Wanted { flow: None, interface: None, from: Duration::ZERO, to: Duration::MAX, most };
+        looked.largest().map(|flow| Points::of(path, looked, flow, &wanted)).transpose()
+    }
+
+    fn of(path: &Path, looked: Looked, flow: Flow, wanted: &Wanted<'_>) -> Result<Points, Failure> {
+        let refused = |problem: String| Failure::refused(path.display().to_string(), problem);
         let interface = looked.interface(flow, wanted.interface).map_err(refused)?;
         let mut reading = Reading::new(flow, interface, looked.bases);
         each(path, |packet| {
@@ -82,7 +100,12 @@ impl Points {
             Ok(true)
         })?;
         let interface = name(&looked.interfaces, interface);
-        Ok(Points { flow, interface, data: reading.data, acks: reading.acks })
+        let Reading { data, acks, left, .. } = reading;
+        Ok(Points { flow, interface, data, acks, left })
+    }
+
+    pub(super) fn packets(&self) -> u64 {
+        u64::try_from(self.data.len() + self.acks.len()).unwrap_or(u64::MAX)
     }
 
     /// The last time, and the highest number of a byte.
@@ -191,6 +214,7 @@ struct Reading {
     scale: Option<u8>,
     data: Vec<Data>,
     acks: Vec<Ack>,
+    left: u64,
 }
 
 impl Reading {
@@ -205,6 +229,7 @@ impl Reading {
             scale: None,
             data: Vec::new(),
             acks: Vec::new(),
+            left: 0,
         }
     }
 
@@ -223,7 +248,10 @@ impl Reading {
             return;
         }
         let at = Duration::from_nanos(u64::try_from(packet.at.saturating_sub(begin)).unwrap_or(0));
-        let is_drawn = (wanted.from..=wanted.to).contains(&at);
+        let is_wanted = (wanted.from..=wanted.to).contains(&at);
+        let has_room = self.data.len() + self.acks.len() < wanted.most;
+        self.left += u64::from(is_wanted && !has_room);
+        let is_drawn = is_wanted && has_room;
         let comments = said(&packet.block).comment();
         if is_data {
             self.take_data(packet.frame, at, &segment, comments, is_drawn);

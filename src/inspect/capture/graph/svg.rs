@@ -18,10 +18,12 @@ const LEGEND_ROW: f64 = 18.0;
 const TICKS: u32 = 8;
 /// Colours that most people tell apart (Okabe and Ito); rules beyond share the last.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"];
+/// A page has classes of its own, beside which the graph stands.
 const STYLE: &str = "\
-text{font:12px sans-serif;fill:#222}.data{stroke:#777;stroke-width:1.5}.again{stroke:#c00;stroke-width:2}\
-.ack{fill:none;stroke:#999}.window{fill:none;stroke:#bb9;stroke-dasharray:4 3}.sack{stroke:#849;stroke-width:2}\
-.axis{stroke:#222}.grid{stroke:#ddd}";
+.sequence{max-width:none}.sequence text{font:12px sans-serif;fill:#222}.sequence .data{stroke:#777;stroke-width:1.5}\
+.sequence .again{stroke:#c00;stroke-width:2}.sequence .ack{fill:none;stroke:#999}\
+.sequence .window{fill:none;stroke:#bb9;stroke-dasharray:4 3}.sequence .sack{stroke:#849;stroke-width:2}\
+.sequence .axis{stroke:#222}.sequence .grid{stroke:#ddd}";
 
 /// The places of times and bytes.
 struct Scale {
@@ -66,7 +68,8 @@ pub(super) fn text(points: &Points) -> String {
     let rows = colours.len() + usize::from(colours.is_empty());
     let height = HEIGHT + LEGEND_ROW * to_f64(u64::try_from(rows).unwrap_or(0));
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"sequence\" viewBox=\"0 0 {WIDTH} {height}\" \
+         role=\"img\" aria-label=\"time-sequence graph\">\n\
          <style>{STYLE}</style>\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
     );
     axes(&mut text, points, &scale);
