@@ -257,7 +257,8 @@ impl Merged {
         lines.push(format!("{}: {} frames of {} files", self.out, self.frames, self.files.len()));
         if self.too_early > 0 {
             lines.push(format!(
-                "{} common frames are before their causes, by {} at most: a clock did not run evenly, or was set",
+                "{} common frames are before their causes, by {} at most: a clock did not run evenly or was set, or \
+                 several packets have one time",
                 self.too_early,
                 millis(self.most_early_ns)
             ));

@@ -374,6 +374,10 @@ impl Observer for Tap {
         self.queue.is_open()
     }
 
+    fn takes_times(&self) -> bool {
+        self.queue.is_open()
+    }
+
     fn on_packet(&mut self, seen: &SeenPacket<'_>) {
         if self.queue.is_open() {
             self.queue.push_packet(self.shard, seen);

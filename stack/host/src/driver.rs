@@ -38,7 +38,8 @@ const MOST_BYTES_AT_ONCE: usize = 4 << 20;
 /// that only packets that had gathered before wait for another turn.
 const MOST_SENT_AT_ONCE: usize = 1_000;
 
-/// Packets read in a row that share one arrival time. Reading the clock costs as much as the sum over a header.
+/// Packets read in a row that share one arrival time, while no capture has them. Reading the clock costs as much as the
+/// sum over a header.
 const AT_ONE_TIME: usize = 8;
 
 /// After as many packets without a rest, links are read without epoll. For each packet on a watched link, the kernel
@@ -54,6 +55,8 @@ pub struct Driver<M: Machine> {
     is_watched: bool,
     /// An observer takes the decision log.
     logs_decisions: bool,
+    /// An observer takes the time of each packet that comes.
+    times_each: bool,
     clock: Clock,
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
@@ -133,6 +136,7 @@ impl<M: Machine> Driver<M> {
             observers,
             is_watched: true,
             logs_decisions: false,
+            times_each: false,
             clock: Clock::start(),
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
@@ -219,6 +223,7 @@ impl<M: Machine> Driver<M> {
             self.logs_decisions = logs_decisions;
             self.machine.keep_decisions(logs_decisions);
         }
+        self.times_each = self.observers.iter().any(|observer| observer.takes_times());
     }
 
     /// Reads the links that are ready, runs the timers that are due, and sends the resulting packets.
@@ -353,11 +358,14 @@ impl<M: Machine> Driver<M> {
         }
         let mut bytes = 0;
         for count in 0..MOST_AT_ONCE {
-            if count > 0 && count % AT_ONE_TIME == 0 {
+            if count > 0 && count % AT_ONE_TIME == 0 && !self.times_each {
                 now = self.clock.now();
             }
             match self.ports[index].link.receive(now, &mut self.buffer) {
                 Received::Packet(arrived) => {
+                    if self.times_each {
+                        now = self.clock.now();
+                    }
                     self.deliver(now, index, &arrived);
                     bytes += arrived.bytes;
                     if bytes >= MOST_BYTES_AT_ONCE {

@@ -15,6 +15,12 @@ pub trait Observer: Send {
     fn is_watching(&self) -> bool {
         true
     }
+    /// Asked together with [`is_watching`](Observer::is_watching): whether each packet that comes is to have a time of
+    /// its own, read after it came. Without one, several share a time from before. The capture of its sender may then
+    /// have it later than that of its receiver.
+    fn takes_times(&self) -> bool {
+        false
+    }
     /// A packet that the machine got or sent.
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     /// An event of the machine's trace.
@@ -32,7 +38,7 @@ pub trait Observer: Send {
 /// A packet on its way between machine and link.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenPacket<'a> {
-    /// The time of the driver's iteration.
+    /// The time of the driver's iteration, or the packet's [own](Observer::takes_times).
     pub at: Instant,
     /// The machine's number for the link.
     pub link: LinkId,

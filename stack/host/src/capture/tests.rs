@@ -360,7 +360,9 @@ fn links_that_are_not_wanted_are_left_out() {
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
     packet(&mut tap, Direction::In, 1, 2, b"other");
     packet(&mut tap, Direction::In, 0, 3, b"wanted");
+    assert!(tap.takes_times(), "a time of each packet's own");
     capture.stop().expect("it runs");
+    assert!(!tap.takes_times());
     packet(&mut tap, Direction::In, 0, 4, b"after");
     let packets: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(bytes, _)| bytes).collect();
     assert_eq!(packets, [b"wanted"]);

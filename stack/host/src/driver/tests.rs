@@ -21,6 +21,7 @@ use crate::link::Sent;
 use crate::observer::SeenPacket;
 use crate::testing::{Far, Memory, numbered};
 
+mod times;
 mod turns;
 
 /// Sends the number of packets that have come since its last answer.

@@ -1,0 +1,64 @@
+//! The times of packets that came, as observers see them.
+
+use super::*;
+use crate::observer::Direction;
+
+/// Its packets leave another host while they are asked for, as the clock advances.
+#[derive(Debug)]
+struct Leaving {
+    clock: Clock,
+    left: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Far for Leaving {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        let mut left = self.left.lock();
+        let before = self.clock.now();
+        let at = std::iter::repeat_with(|| self.clock.now()).find(|at| *at > before)?;
+        left.push(at);
+        (left.len() <= 2 * AT_ONE_TIME).then(|| vec![7])
+    }
+
+    fn hears(&mut self, _: &[u8]) -> Sent {
+        Sent::Taken
+    }
+}
+
+/// Notes the times of what it is shown.
+struct Timing {
+    takes_times: bool,
+    came: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Observer for Timing {
+    fn takes_times(&self) -> bool {
+        self.takes_times
+    }
+
+    fn on_packet(&mut self, seen: &SeenPacket<'_>) {
+        if seen.direction == Direction::In {
+            self.came.lock().push(seen.at);
+        }
+    }
+
+    fn on_trace(&mut self, _: &TraceEvent) {}
+}
+
+/// The times at which packets left, and those that an observer sees.
+fn times(takes_times: bool) -> Vec<(Instant, Instant)> {
+    let (clock, left, came) = (Clock::start(), Arc::default(), Arc::default());
+    let link = Box::new(Memory::to(Leaving { clock, left: Arc::clone(&left) }));
+    let observer = Box::new(Timing { takes_times, came: Arc::clone(&came) });
+    let driver = Driver::new(Counting::default(), vec![link], vec![observer]);
+    driver.expect("the kernel gives descriptors").with_clock(clock).iterate(&[0]);
+    let (left, came) = (left.lock().clone(), came.lock().clone());
+    assert_eq!(came.len(), 2 * AT_ONE_TIME);
+    left.into_iter().zip(came).collect()
+}
+
+#[test]
+fn no_packet_came_before_it_left_where_each_has_a_time() {
+    assert!(times(true).iter().all(|(left, came)| left <= came));
+    // Without an observer that takes times, they are read before the packets.
+    assert!(times(false).iter().any(|(left, came)| left > came));
+}
