@@ -22,6 +22,7 @@ mod faults;
 mod finding;
 mod firewall;
 mod fleet;
+mod forwarding;
 mod hops;
 mod interfaces;
 mod lent;
@@ -39,6 +40,7 @@ mod system;
 
 pub(crate) use arguments::Arguments;
 use finding::{Finding, Verdict};
+use forwarding::Forwarding;
 use interfaces::{InterfaceFacts, Place};
 use system::System;
 
@@ -49,6 +51,8 @@ pub(crate) struct Report {
     /// The interfaces of the mesh.
     #[serde(default)]
     interfaces: Vec<InterfaceFacts>,
+    #[serde(default)]
+    forwarding: Forwarding,
     #[serde(default)]
     version: String,
 }
@@ -107,6 +111,7 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     };
     let interfaces: Vec<_> = names.iter().map(|name| InterfaceFacts::of(&system, name)).collect();
     let mut findings = of_machine(&system, config);
+    findings.extend(forwarding::examine(&system, config, &arguments.interfaces));
     findings.extend(hops::examine(&system, &names, Ruleset::read()));
     if let Some(folder) = &arguments.captures {
         findings.extend(captures::examine(folder, arguments.capture_rate.0));
@@ -114,7 +119,8 @@ fn examine(arguments: &Arguments, config: Option<&NodeConfig>) -> Report {
     findings.extend(of_interfaces(&system, &interfaces, arguments.look.0));
     findings.extend(left(arguments));
     findings.extend(firewall::examine());
-    Report { findings, interfaces, version: version::with_commit().to_owned() }
+    let forwarding = Forwarding::of(&system, &names);
+    Report { findings, interfaces, forwarding, version: version::with_commit().to_owned() }
 }
 
 /// The machine itself, and the links of a node.
@@ -123,7 +129,6 @@ fn of_machine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
         machine::tun(system),
         machine::capability(&faults::NO_NET_ADMIN, caps::Capability::CAP_NET_ADMIN),
         machine::rp_filter(system),
-        machine::forwarding(system),
         machine::clock_source(system),
         machine::clock_is_kept(clock_is_synchronised()),
         machine::governor(system),
@@ -131,9 +136,6 @@ fn of_machine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
     findings.extend(power::examine(system));
     if config.is_none_or(NodeConfig::has_packet_sockets) {
         findings.push(machine::capability(&faults::NO_NET_RAW, caps::Capability::CAP_NET_RAW));
-    }
-    if config.is_none_or(NodeConfig::has_ipv6) {
-        findings.push(machine::forwarding_v6(system));
     }
     match config {
         Some(config) => findings.extend(links::examine(system, config)),

@@ -57,13 +57,14 @@ faults! {
     remedy "sysctl -w net.ipv4.conf.{OF}.rp_filter=2"
 
     FORWARDING_OFF "forwarding-off" of "forwarding" Warning
-    spoils "a node on a TUN reaches this machine alone, and the kernel forwards nothing for a mesh"
-    found "`net.ipv4.ip_forward`"
+    spoils "a node on a TUN reaches this machine alone, and the kernel sends nothing on for a mesh"
+    found "the switch of each interface of the mesh, or `net.ipv4.ip_forward`; looked at where a node has a TUN, where \
+        several interfaces are named, and in a fleet where routes of other hosts lead through this one"
     remedy "sysctl -w net.ipv4.ip_forward=1"
 
     FORWARDING6_OFF "forwarding6-off" of "forwarding6" Warning
     spoils "the same for IPv6"
-    found "`net.ipv6.conf.all.forwarding`"
+    found "`net.ipv6.conf.all.forwarding`; looked at in the same places"
     remedy "sysctl -w net.ipv6.conf.all.forwarding=1, and net.ipv6.conf.IF.accept_ra=2 for an interface IF that \
         learns its address from a router"
 

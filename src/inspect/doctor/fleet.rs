@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::arguments::Arguments;
 use super::finding::{Finding, Verdict};
 use super::interfaces::{InterfaceFacts, Place, duplicates, same_mtu};
-use super::{Report, ended, faults, print, printing};
+use super::{Report, ended, faults, forwarding, print, printing};
 use crate::failure::Failure;
 use crate::fleet::ask::{Asking, Said};
 use crate::fleet::host::Host;
@@ -174,6 +174,7 @@ pub(super) fn together(hosts: &[HostReport]) -> Vec<Finding> {
         findings.push(Finding::ok(faults::DUPLICATE.check, "no two hosts have one address"));
     }
     findings.extend(same_mtu(&places));
+    findings.extend(forwarding::together(hosts));
     findings.push(clocks(hosts));
     findings.push(versions(hosts));
     findings

@@ -48,11 +48,15 @@ impl InterfaceFacts {
         self.unique().find(IpAddr::is_ipv4).or_else(|| self.unique().next())
     }
 
-    /// Its addresses that are unique in a mesh, without their subnets.
+    /// Its addresses without their subnets.
+    pub(super) fn all_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok())
+    }
+
+    /// Those that are unique in a mesh.
     fn unique(&self) -> impl Iterator<Item = IpAddr> {
-        let addresses =
-            self.addresses.iter().filter_map(|text| text.split('/').next()?.parse::<IpAddr>().ok());
-        addresses.filter(|address| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()))
+        self.all_addresses()
+            .filter(|address| !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()))
     }
 }
 

@@ -76,23 +76,6 @@ fn filter_of(system: &System, interface: &str) -> Option<u8> {
     system.read(&format!("proc/sys/net/ipv4/conf/{interface}/rp_filter"))?.parse().ok()
 }
 
-/// Without forwarding, hosts beyond this machine cannot be reached through a TUN.
-pub(super) fn forwarding(system: &System) -> Finding {
-    forwarding_of(&faults::FORWARDING_OFF, system.read("proc/sys/net/ipv4/ip_forward"))
-}
-
-pub(super) fn forwarding_v6(system: &System) -> Finding {
-    forwarding_of(&faults::FORWARDING6_OFF, system.read("proc/sys/net/ipv6/conf/all/forwarding"))
-}
-
-fn forwarding_of(fault: &Fault, switch: Option<String>) -> Finding {
-    match switch.as_deref() {
-        None => Finding::skipped(fault.check, "the kernel does not show it"),
-        Some("0") => fault.found("off: a node on a TUN reaches this machine alone"),
-        Some(_) => Finding::ok(fault.check, "on"),
-    }
-}
-
 /// Some clocks take a system call and a device access for every reading.
 pub(super) fn clock_source(system: &System) -> Finding {
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";

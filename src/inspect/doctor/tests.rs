@@ -50,7 +50,8 @@ fn a_machine_in_order_has_nothing_to_mend() {
             (CLOCK, "tsc"),
         ],
     );
-    let findings = of_machine(&machine.0, None);
+    let mut findings = of_machine(&machine.0, None);
+    findings.extend(forwarding::examine(&machine.0, None, &[]));
     for check in ["tun", "rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Ok, "{check}");
     }
@@ -70,7 +71,8 @@ fn what_is_wrong_is_found_with_its_remedy() {
             (CLOCKS, "tsc acpi_pm"),
         ],
     );
-    let findings = of_machine(&machine.0, None);
+    let mut findings = of_machine(&machine.0, None);
+    findings.extend(forwarding::examine(&machine.0, None, &["w0", "w1"].map(str::to_owned)));
     assert_eq!(verdict(&findings, "tun"), Verdict::Failure);
     for check in ["rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Warning, "{check}");
@@ -115,7 +117,9 @@ fn what_a_node_has_no_use_for_is_not_looked_at() {
             format!("node: {{ name: a, address: {address} }}\nlinks: [{{ kind: {kind}, name: hw9 }}]\n");
         let machine = Machine::new(test, &[("node.yaml", &text)]);
         let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
-        of_machine(&machine.0, Some(&config)).iter().any(|finding| finding.check == check)
+        let mut findings = of_machine(&machine.0, Some(&config));
+        findings.extend(forwarding::examine(&machine.0, Some(&config), &[]));
+        findings.iter().any(|finding| finding.check == check)
     };
     let (v4, both) = ("10.7.0.2/24", "[10.7.0.2/24, \"fd07::2/64\"]");
     assert!(!of("v4", "forwarding6", v4, "tun") && of("v6", "forwarding6", both, "tun"));

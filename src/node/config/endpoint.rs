@@ -87,6 +87,11 @@ impl NodeConfig {
         self.links.iter().any(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap))
     }
 
+    /// The kernel brings its packets: it forwards for the node.
+    pub(crate) fn has_tun(&self) -> bool {
+        self.links.iter().any(|link| matches!(link.kind, LinkKind::Tun | LinkKind::TunFast))
+    }
+
     /// Number of stacks that run side by side.
     pub(crate) fn shards(&self) -> u16 {
         self.links.iter().filter_map(|link| link.queues).max().unwrap_or(1)

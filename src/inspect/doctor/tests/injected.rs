@@ -42,13 +42,62 @@ fn a_machine_without_its_device_or_with_switches_of_others_is_told_so() {
     // A folder cannot be opened for writing, whoever tries.
     let machine = Machine::new("folder", &[("dev/net/tun/x", ""), ("proc/sys/net/ipv4/ip_forward", "0")]);
     one(&[machine::tun(&machine.0)], "tun-refused");
-    one(&[machine::forwarding(&machine.0)], "forwarding-off");
+    one(&forwarding::examine(&machine.0, None, &two()), "forwarding-off");
     let files = [("proc/sys/net/ipv6/conf/all/forwarding", "0"), (CLOCK, "hpet"), (CLOCKS, "hpet")];
     let machine = Machine::new("slow", &files);
-    one(&[machine::forwarding_v6(&machine.0)], "forwarding6-off");
+    one(&forwarding::examine(&machine.0, None, &two()), "forwarding6-off");
     one(&[machine::clock_source(&machine.0)], "clock-slow");
     one(&[machine::clock_is_kept(Ok(false))], "clock-unsynchronised");
     assert_eq!(machine::clock_is_kept(Ok(true)).verdict, Verdict::Ok);
+}
+
+/// Interfaces that a machine joins, if it forwards.
+fn two() -> [String; 2] {
+    ["w0", "w1"].map(str::to_owned)
+}
+
+/// A mesh's end forwards nothing, and is no worse for it.
+#[test]
+fn a_switch_that_is_off_is_a_fault_where_others_need_it() {
+    let all = ("proc/sys/net/ipv4/ip_forward", "0");
+    let own = ("proc/sys/net/ipv4/conf/w0/forwarding", "1");
+    let other = ("proc/sys/net/ipv4/conf/w1/forwarding", "0");
+    let of = |test, files: &[(&str, &str)], names: &[String]| {
+        let machine = Machine::new(test, files);
+        forwarding::examine(&machine.0, None, names)[0].verdict
+    };
+    assert_eq!(of("end", &[all], &[]), Verdict::Skipped);
+    assert_eq!(of("end-of-two", &[all, own], &two()[..1]), Verdict::Ok, "the interface's own switch counts");
+    assert_eq!(of("between", &[all, own, other], &two()), Verdict::Warning);
+    let config = |kind: &str| {
+        let text =
+            format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{{ kind: {kind}, name: hw9 }}]\n");
+        let machine = Machine::new(&format!("end-{kind}"), &[("node.yaml", &text), all]);
+        let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
+        forwarding::examine(&machine.0, Some(&config), &[])
+    };
+    one(&config("tun"), "forwarding-off");
+    assert!(config("raw").is_empty(), "the node forwards by itself");
+}
+
+#[test]
+fn a_host_that_others_send_through_has_to_forward() {
+    let end = host("n1", "02:00:00:00:00:01", 1_500, "10.0.0.1/24");
+    let relay = |switch| {
+        let mut relay = host("n2", "02:00:00:00:00:02", 1_500, "10.0.0.2/24");
+        relay.report.forwarding.v4 = Some(switch);
+        relay
+    };
+    let mut other = host("n3", "02:00:00:00:00:03", 1_500, "10.0.0.3/24");
+    other.report.forwarding.v4 = Some(false);
+    let beside = |relay: HostReport| together(&[end.clone(), relay, other.clone()]);
+    assert_eq!(named(&beside(relay(false))), [""; 0], "no route leads through it");
+    other.report.forwarding.through = vec!["10.0.0.2".parse().expect("an address")];
+    let beside = |relay: HostReport| together(&[end.clone(), relay, other.clone()]);
+    let found = beside(relay(false));
+    one(&found, "forwarding-off");
+    assert!(found.iter().any(|finding| finding.found == "n2: off, and n3 sends through it"), "{found:?}");
+    assert_eq!(named(&beside(relay(true))), [""; 0]);
 }
 
 /// Capabilities belong to threads, so that this one may give its own up.
