@@ -201,6 +201,58 @@ fn figures_that_are_arithmetic_are_computed_with_the_papers_errata() {
     let _ = std::fs::remove_dir_all(&out);
 }
 
+/// A figure of a few seconds, with a sweep if there is one.
+fn short_figure(sweep: &str) -> String {
+    format!(
+        "title: Fig. 1\ntopology: {{ kind: chain, hops: 2 }}\n\
+         radio: {{ profile: dsss-2mbps, queue_packets: 50, rts_threshold: 0 }}\ntcp: {{ profile: ns2 }}\n\
+         traffic: [{{ from: first, to: last, kind: bulk }}]\n\
+         arms: {{ every: {{ receiver: immediate, sender: [newreno] }}, two: {{ receiver: delayed, sender: [newreno] }} }}\n\
+         {sweep}run: {{ duration: 3s, seeds: 2 }}\n\
+         claims: [{{ says: Fewer ACKs carry no less, arm: two, bound: at-least, ratio: 1.0, tolerance: 0% }},\n  \
+         {{ says: It carries 2 Mbit/s at most, arm: two, bound: at-most, measure: goodput, value: 2000 }}]\n"
+    )
+}
+
+#[test]
+fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("radio-claims");
+    let papers = out.join("papers");
+    let _ = std::fs::remove_dir_all(&out);
+    std::fs::create_dir_all(papers.join("one")).expect("a folder");
+    std::fs::write(papers.join("one/fig1.yaml"), short_figure("")).expect("a figure");
+    let swept = "sweep: { radio.profile: [dsss-2mbps, dsss-11mbps] }\n";
+    std::fs::write(papers.join("one/fig2.yaml"), short_figure(swept)).expect("a figure");
+    let run = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+            .args(["claims", "--papers", &papers.display().to_string(), "--out", &out.display().to_string()])
+            .args(more)
+            .output()
+            .expect("it starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (status, told, remarks) = run(&["--radio", "ht20-mcs7"]);
+    assert_eq!(status, Some(0), "{told}{remarks}");
+    // More than the papers' radios could ever carry: the radios are others.
+    let last = told.split("It carries 2 Mbit/s at most").nth(1).expect("the second claim");
+    let verdict = |rules: &str| last.lines().find(|line| line.trim().starts_with(rules)).unwrap_or_default();
+    assert!(verdict("ns2 ").contains(": reproduced"), "{told}");
+    assert!(verdict("ht20-mcs7 ").contains(": not reproduced"), "{told}");
+    assert!(told.contains("under the papers' own rules: ") && told.contains("\nover ht20-mcs7: "), "{told}");
+    assert!(remarks.contains("one/fig2 varies its radios itself: not run over ht20-mcs7"), "{remarks}");
+    assert!(out.join("full/one/fig1/claims-ht20-mcs7.csv").exists(), "the table has a name of its own");
+    assert!(!out.join("full/one/fig1/claims.csv").exists(), "that of the papers' rules stays");
+    for (more, problem) in [
+        (&["--radio", "ht20-mcs7", "--pages", "pages"][..], "cannot be used with '--pages"),
+        (&["--radio", "ht20-mcs77"], "no profile is called `ht20-mcs77`"),
+    ] {
+        let (status, _, error) = run(more);
+        assert!(status == Some(2) && error.contains(problem), "{error}");
+    }
+    let _ = std::fs::remove_dir_all(&out);
+}
+
 #[test]
 fn a_claim_about_an_arm_that_there_is_not_is_refused() {
     let text = std::fs::read_to_string("configs/papers/dca/fig17.yaml").expect("a file");

@@ -239,6 +239,11 @@ impl Scenario {
         matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref())
     }
 
+    /// True if arms or points differ in the value at that path.
+    pub fn varies(&self, path: &str) -> bool {
+        check::varies(&self.read.file, path)
+    }
+
     /// True if the routing protocol has two rule sets.
     pub fn has_routing_rules(&self) -> bool {
         self.read.file.routing.protocol == Protocol::Aodv

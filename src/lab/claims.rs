@@ -13,7 +13,7 @@ use hopwise_lab::scenario::point::{Point, plain};
 use hopwise_lab::scenario::{Claim, Scenario};
 use serde::Deserialize;
 
-use crate::failure::{Failure, printed};
+use crate::failure::{self, Failure, printed};
 use crate::lab::trial::completed;
 
 mod arguments;
@@ -23,20 +23,29 @@ mod printing;
 pub(crate) use arguments::Arguments;
 
 /// Rules under which a figure is run.
+#[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,
     sets: &'static [&'static str],
+    /// The profile of all radios, where it is not the figure's own.
+    radio: Option<&'static str>,
 }
 
-const STATIC: [Setting; 2] = [
-    Setting { name: "ns2", sets: &["mac.rules=ns2"] },
-    Setting { name: "standard", sets: &["mac.rules=standard"] },
-];
+impl Setting {
+    const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
+        Setting { name, sets, radio: None }
+    }
+}
 
+/// The paper's own rules first, those of today last.
+const STATIC: [Setting; 2] =
+    [Setting::of("ns2", &["mac.rules=ns2"]), Setting::of("standard", &["mac.rules=standard"])];
+
+/// The same with AODV.
 const AODV: [Setting; 3] = [
-    Setting { name: "ns2", sets: &["mac.rules=ns2", "routing.rules=ns2"] },
-    Setting { name: "ns2, RFC 3561", sets: &["mac.rules=ns2", "routing.rules=rfc3561"] },
-    Setting { name: "standard, RFC 3561", sets: &["mac.rules=standard", "routing.rules=rfc3561"] },
+    Setting::of("ns2", &["mac.rules=ns2", "routing.rules=ns2"]),
+    Setting::of("ns2, RFC 3561", &["mac.rules=ns2", "routing.rules=rfc3561"]),
+    Setting::of("standard, RFC 3561", &["mac.rules=standard", "routing.rules=rfc3561"]),
 ];
 
 const QUICK_SEEDS: u32 = 2;
@@ -65,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         rows.extend(of_figure);
     }
     printed(printing::not_run(&not_run))?;
-    printed(printing::sums(&rows, &not_run))
+    printed(printing::sums(&rows, arguments.radio, &not_run))
 }
 
 /// The chosen figures' files with their papers, in the order of their names.
@@ -125,6 +134,10 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         return Ok(plan.claims.iter().zip(judged).map(row).collect());
     }
     let plain = Scenario::load(file, &[])?;
+    if let Some(radio) = arguments.radio.filter(|_| plain.varies("radio.profile")) {
+        failure::remark(&format!("{paper}/{} varies its radios itself: not run over {radio}", name_of(file)));
+        return Ok(Vec::new());
+    }
     let all = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
     // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
@@ -133,10 +146,9 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
     }
     let open = plain.first_reading().map_err(Failure::Located)?;
     let claims = if arguments.quick { of_reading(all, &open) } else { all.to_vec() };
-    let settings: &[Setting] = if plain.has_routing_rules() { &AODV } else { &STATIC };
     let mut rows: Vec<Row> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
-    for setting in settings.iter().take(if arguments.quick { 1 } else { settings.len() }) {
-        let (trial, records) = runs(arguments, (paper, file), setting, &open)?;
+    for setting in settings(arguments, &plain) {
+        let (trial, records) = runs(arguments, (paper, file), &setting, &open)?;
         let open: Vec<String> = open.keys().cloned().collect();
         for (row, claim) in rows.iter_mut().zip(&claims) {
             let readings = readings(claim, &trial.arms[0], &records, &open);
@@ -147,6 +159,16 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         }
     }
     Ok(rows)
+}
+
+/// The rules that a figure is run under.
+fn settings(arguments: &Arguments, figure: &Scenario) -> Vec<Setting> {
+    let all: &[Setting] = if figure.has_routing_rules() { &AODV } else { &STATIC };
+    match (arguments.radio, all) {
+        (Some(radio), [own, .., today]) => vec![*own, Setting { name: radio, radio: Some(radio), ..*today }],
+        _ if arguments.quick => all[..1].to_vec(),
+        _ => all.to_vec(),
+    }
 }
 
 /// The claims of a quick look, which has one reading only.
@@ -170,6 +192,7 @@ fn runs(
     reading: &Point,
 ) -> Result<(Trial, Vec<Record>), Failure> {
     let mut sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
+    sets.extend(setting.radio.map(|profile| format!("radio.profile={profile}")));
     if arguments.quick {
         sets.extend(reading.iter().map(|(path, value)| format!("{path}={}", plain(value))));
     }
@@ -192,11 +215,15 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Fa
     }
     let folder = folder_of(arguments, of);
     let failed = |error| Failure::failed("keeping the claims", format_args!("{}: {error}", folder.display()));
-    fs::create_dir_all(&folder).map_err(failed)?;
-    fs::write(folder.join("claims.csv"), table::csv(rows)).map_err(failed)?;
-    let pictures = [("claims.svg", picture_of_claims(rows)), ("premise.svg", picture_of_premises(rows))];
-    let mut drawn = pictures.iter().filter(|(_, picture)| !picture.is_empty());
-    drawn.try_for_each(|(name, picture)| fs::write(folder.join(name), picture)).map_err(failed)
+    let of_radio = arguments.radio.map(|radio| format!("-{radio}")).unwrap_or_default();
+    let write = |name: &str, end: &str, text: String| {
+        if text.is_empty() { Ok(()) } else { fs::write(folder.join(format!("{name}{of_radio}.{end}")), text) }
+    };
+    fs::create_dir_all(&folder)
+        .and_then(|()| write("claims", "csv", table::csv(rows)))
+        .and_then(|()| write("claims", "svg", picture_of_claims(rows)))
+        .and_then(|()| write("premise", "svg", picture_of_premises(rows)))
+        .map_err(failed)
 }
 
 fn empty_row(paper: &str, title: &str, claim: &Claim) -> Row {

@@ -154,9 +154,19 @@ pub fn csv(rows: &[Row]) -> String {
 /// Number of rows of papers by verdict, under their own rules, which stand first: reproduced, reproduced in part, not
 /// reproduced, contradicted.
 pub fn counts(rows: &[Row]) -> [usize; 4] {
+    sum(rows.iter().filter(|row| !row.ours).filter_map(|row| row.results.first()))
+}
+
+/// The same under the rules of that name.
+pub fn counts_under(rows: &[Row], rules: &str) -> [usize; 4] {
+    let of_papers = rows.iter().filter(|row| !row.ours);
+    sum(of_papers.filter_map(|row| row.results.iter().find(|under| under.rules == rules)))
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Under>) -> [usize; 4] {
     let mut counts = [0; 4];
-    for first in rows.iter().filter(|row| !row.ours).filter_map(|row| row.results.first()) {
-        let place = match first.verdict {
+    for under in all {
+        let place = match under.verdict {
             Verdict::Reproduced => 0,
             Verdict::ReproducedWhere(_) => 1,
             Verdict::NotReproduced => 2,

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hopwise_air::phy::Phy;
+use hopwise_lab::located::one_of;
 
 /// Compare the statements of papers with runs: reproduced, not reproduced or contradicted
 #[derive(Args, Debug)]
@@ -12,11 +14,14 @@ Examples:
   hopwise claims dca/fig15 pgy
   hopwise claims --quick
   hopwise claims dca --pages docs/claims
+  hopwise claims dca/fig15 --radio ht20-mcs7
 
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
 rules of ns-2, which the papers used, and under those of the standard; with AODV, also under both rule sets of AODV.
 Settings that a paper leaves open (`sweep:`) are run with each of their values. A claim is then reproduced everywhere,
 or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
+With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
+A file that itself varies the profile is then left out.
 Runs are kept in results/claims, each figure's table (claims.csv) and picture (claims.svg) beside them: what is there is
 read, and a command that was interrupted goes on.")]
 pub(crate) struct Arguments {
@@ -32,6 +37,9 @@ pub(crate) struct Arguments {
     /// Folder where runs are kept
     #[arg(long, value_name = "DIR", default_value = "results/claims")]
     pub(super) out: PathBuf,
+    /// Judge each claim over radios of this profile as well, such as ht20-mcs7; no pages are written then
+    #[arg(long, value_name = "PROFILE", value_parser = radio, conflicts_with = "pages")]
+    pub(super) radio: Option<&'static str>,
     /// Replace the sections of these figures in PAPER.md of this folder, with pictures where readings are compared
     #[arg(long, value_name = "DIR")]
     pub(super) pages: Option<PathBuf>,
@@ -46,4 +54,11 @@ impl Arguments {
         };
         self.chosen.is_empty() || self.chosen.iter().any(is_chosen)
     }
+}
+
+/// The name of a profile.
+fn radio(name: &str) -> Result<&'static str, String> {
+    Phy::named(name).map(|phy| phy.name).ok_or_else(|| {
+        format!("no profile is called `{name}`, expected {}", one_of(name, &Phy::names().collect::<Vec<_>>()))
+    })
 }

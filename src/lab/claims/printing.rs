@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hopwise_lab::claims::table::{Row, counts};
+use hopwise_lab::claims::table::{Row, counts, counts_under};
 
 use super::NotRun;
 
@@ -32,16 +32,19 @@ pub(super) fn not_run(all: &[NotRun]) -> io::Result<()> {
     })
 }
 
-/// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones.
-pub(super) fn sums(rows: &[Row], not_run: &[NotRun]) -> io::Result<()> {
-    let [reproduced, in_part, not, contradicted] = counts(rows);
-    let part = if in_part == 0 { String::new() } else { format!("{in_part} reproduced in part, ") };
+/// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones, and over the
+/// radios that were asked for.
+pub(super) fn sums(rows: &[Row], radio: Option<&str>, not_run: &[NotRun]) -> io::Result<()> {
+    let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
     let ours = if ours == 0 { String::new() } else { format!("; {ours} of ours beside them") };
-    writeln!(
-        hopwise_lab::plain::out(),
-        "under the papers' own rules: {reproduced} reproduced, {part}{not} not reproduced, {contradicted} \
-         contradicted; {} not run{ours}",
-        not_run.len()
-    )
+    let own = verdicts(counts(rows));
+    writeln!(out, "under the papers' own rules: {own}; {} not run{ours}", not_run.len())?;
+    let Some(radio) = radio else { return Ok(()) };
+    writeln!(out, "over {radio}: {}", verdicts(counts_under(rows, radio)))
+}
+
+fn verdicts([reproduced, in_part, not, contradicted]: [usize; 4]) -> String {
+    let part = if in_part == 0 { String::new() } else { format!("{in_part} reproduced in part, ") };
+    format!("{reproduced} reproduced, {part}{not} not reproduced, {contradicted} contradicted")
 }
