@@ -22,7 +22,7 @@ use hopwise_core::{
 };
 
 use crate::forward::take_one_hop;
-use crate::queue::{InterfaceQueue, WhenFull};
+use crate::queue::{InterfaceQueue, QueueConfig, WhenFull};
 use crate::routing::{Control, Cx, Routed, Routing, Undelivered, Verdict};
 pub use config::{Interface, NodeConfig};
 pub use observe::EndpointObserver;
@@ -41,6 +41,8 @@ pub struct Node {
     endpoint: Endpoint,
     addresses: Vec<IpAddr>,
     interfaces: Vec<(Interface, InterfaceQueue)>,
+    /// A queue is Linux's: it drops packets by itself, and counts what comes in.
+    has_fq_codel: bool,
     routing: Box<dyn Routing>,
     trace: TraceRing,
     spare: Vec<Vec<u8>>,
@@ -54,7 +56,9 @@ impl Node {
     /// `endpoint` has one link, [`OWN_LINK`], that delivers by itself.
     pub fn new(config: NodeConfig, endpoint: Endpoint) -> Node {
         let queue = |interface: Interface| (interface, InterfaceQueue::new(interface.queue));
+        let is_fq_codel = |interface: &Interface| matches!(interface.queue, QueueConfig::FqCodel(_));
         Node {
+            has_fq_codel: config.interfaces.iter().any(is_fq_codel),
             endpoint,
             addresses: config.addresses,
             interfaces: config.interfaces.into_iter().map(queue).collect(),

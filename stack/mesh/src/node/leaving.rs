@@ -33,8 +33,10 @@ impl Node {
     }
 
     /// A packet that has come takes time of the station that sent it.
+    #[inline]
     pub(super) fn note_heard(&mut self, rx: &Rx<'_>) {
-        if let (Cast::ToUs, Some(from)) = (rx.cast, rx.from)
+        if self.has_fq_codel
+            && let (Cast::ToUs, Some(from)) = (rx.cast, rx.from)
             && let Some((_, queue)) =
                 self.interfaces.iter_mut().find(|(interface, _)| interface.link == rx.link)
         {
@@ -43,8 +45,10 @@ impl Node {
     }
 
     /// Traces what a queue has dropped.
+    #[inline]
     pub(super) fn tell_lost(&mut self, now: Instant, link: LinkId) {
-        while let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        while self.has_fq_codel
+            && let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
             && let Some((lost, reason)) = queue.poll_lost()
         {
             self.dropped(now, lost.id, reason);
