@@ -207,22 +207,29 @@ fn short_figure(sweep: &str) -> String {
         "title: Fig. 1\ntopology: {{ kind: chain, hops: 2 }}\n\
          radio: {{ profile: dsss-2mbps, queue_packets: 50, rts_threshold: 0 }}\ntcp: {{ profile: ns2 }}\n\
          traffic: [{{ from: first, to: last, kind: bulk }}]\n\
-         arms: {{ every: {{ receiver: immediate, sender: [newreno] }}, two: {{ receiver: delayed, sender: [newreno] }} }}\n\
+         arms: {{ every: {{ receiver: immediate, sender: [newreno] }}, \
+         two: {{ receiver: delayed, sender: [newreno] }} }}\n\
          {sweep}run: {{ duration: 3s, seeds: 2 }}\n\
          claims: [{{ says: Fewer ACKs carry no less, arm: two, bound: at-least, ratio: 1.0, tolerance: 0% }},\n  \
          {{ says: It carries 2 Mbit/s at most, arm: two, bound: at-most, measure: goodput, value: 2000 }}]\n"
     )
 }
 
-#[test]
-fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
-    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("radio-claims");
+/// A folder with a paper of two short figures, of which the second varies its radios itself.
+fn short_papers(out: &Path) -> PathBuf {
     let papers = out.join("papers");
-    let _ = std::fs::remove_dir_all(&out);
+    let _ = std::fs::remove_dir_all(out);
     std::fs::create_dir_all(papers.join("one")).expect("a folder");
     std::fs::write(papers.join("one/fig1.yaml"), short_figure("")).expect("a figure");
     let swept = "sweep: { radio.profile: [dsss-2mbps, dsss-11mbps] }\n";
     std::fs::write(papers.join("one/fig2.yaml"), short_figure(swept)).expect("a figure");
+    papers
+}
+
+#[test]
+fn claims_are_judged_over_radios_of_today_beside_the_papers_rules() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("radio-claims");
+    let papers = short_papers(&out);
     let run = |more: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_hopwise"))
             .args(["claims", "--papers", &papers.display().to_string(), "--out", &out.display().to_string()])
