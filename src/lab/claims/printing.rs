@@ -32,8 +32,8 @@ pub(super) fn not_run(all: &[NotRun]) -> io::Result<()> {
     })
 }
 
-/// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones, and over the
-/// radios that were asked for.
+/// The number of the papers' claims by their verdict under the papers' own rules, which are the first ones, and over
+/// the radios that were asked for.
 pub(super) fn sums(rows: &[Row], radio: Option<&str>, not_run: &[NotRun]) -> io::Result<()> {
     let mut out = hopwise_lab::plain::out();
     let ours = rows.iter().filter(|row| row.ours).count();
