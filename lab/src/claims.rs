@@ -17,7 +17,7 @@ use super::record::Record;
 use super::statistics::{MARGIN, Paired, Summary, change, paired, summarize};
 use crate::scenario::point::Point;
 use crate::scenario::{Bound, Claim, Measure, Over, Premise, Stated};
-pub use readings::{Reading, Verdict, readings};
+pub use readings::{Choice, Reading, Verdict, readings};
 
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +224,8 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
         Measure::SentAgain => metric::sum(run, |flow| flow.segments_retransmitted),
         Measure::SentNeedlessly => metric::received_again(run),
         Measure::Timeouts => metric::sum(run, |flow| flow.timeouts.map(u64::from)),
+        Measure::TimeoutsInOutages => metric::sum(run, |flow| flow.timeouts_in_outages.map(u64::from)),
+        Measure::RttMedian => metric::named("rtt_median_ms").and_then(|median| (median.of)(run)),
         Measure::SegmentsLost => metric::segments_lost(run),
         Measure::AcksLost => metric::acks_lost(run),
         Measure::AcksLostPerSegmentLost => metric::acks_lost_per_segment_lost(run),

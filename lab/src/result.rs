@@ -115,6 +115,9 @@ pub struct FlowRow {
     /// Retransmission timeouts of the sender, those of SYNs included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u32>,
+    /// The part of these that came while a link was out; absent where the scenario has no outage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts_in_outages: Option<u32>,
     /// Starts of fast recovery at the sender; each may send several segments again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_retransmits: Option<u32>,
@@ -397,6 +400,7 @@ impl FlowRow {
             segments_sent: flow.sender.segments_sent,
             segments_retransmitted: flow.sender.segments_retransmitted,
             timeouts: flow.sender.timeouts,
+            timeouts_in_outages: flow.timeouts_in_outages,
             fast_retransmits: flow.sender.fast_retransmits,
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,

@@ -239,6 +239,11 @@ impl Scenario {
         matrix::first_reading(&self.read.document, self.read.file.sweep.as_ref())
     }
 
+    /// The names of values in its `sweep`, for tables.
+    pub fn names_of_readings(&self) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+        matrix::names(&self.read.document, self.read.file.sweep.as_ref())
+    }
+
     /// True if arms or points differ in the value at that path.
     pub fn varies(&self, path: &str) -> bool {
         check::varies(&self.read.file, path)

@@ -7,6 +7,7 @@ mod gateway;
 mod host;
 pub(crate) mod loads;
 mod names;
+mod outages;
 mod plan;
 mod positions;
 mod reach;
@@ -41,12 +42,14 @@ pub(crate) use build::agents_of;
 pub struct Simulation<'p> {
     plan: &'p Plan,
     world: RadioWorld<Host>,
+    outages: outages::Watch,
 }
 
 impl<'p> Simulation<'p> {
     /// Builds the world of a plan, at time 0.
     pub fn new(plan: &'p Plan) -> Result<Simulation<'p>, Unbuildable> {
-        Ok(Simulation { plan, world: build::world(plan)? })
+        let outages = outages::Watch::new(&plan.channel.outages);
+        Ok(Simulation { plan, world: build::world(plan)?, outages })
     }
 
     /// The plan of the run.
@@ -61,12 +64,16 @@ impl<'p> Simulation<'p> {
 
     /// Lets everything happen up to `until`, itself included.
     pub fn run_until(&mut self, until: Instant) {
+        while let Some(look) = self.outages.next(until) {
+            self.world.run_until(look);
+            self.outages.look(self.plan, &self.world);
+        }
         self.world.run_until(until);
     }
 
     /// The measurements until now.
     pub fn results(&self) -> Results {
-        results::of(self.plan, &self.world)
+        results::of(self.plan, &self.world, &self.outages)
     }
 }
 

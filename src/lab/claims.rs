@@ -11,12 +11,15 @@ use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
 use hopwise_lab::scenario::point::{Point, plain};
 use hopwise_lab::scenario::{Claim, Scenario};
+use hopwise_lab::sim::certificate_hash;
+use hopwise_lab::version;
 use serde::Deserialize;
 
 use crate::failure::{self, Failure, printed};
 use crate::lab::trial::completed;
 
 mod arguments;
+mod kept;
 mod pages;
 mod printing;
 
@@ -35,6 +38,11 @@ impl Setting {
     const fn of(name: &'static str, sets: &'static [&'static str]) -> Setting {
         Setting { name, sets, radio: None }
     }
+
+    /// The name of the folder of its runs.
+    fn folder(&self) -> String {
+        self.name.replace(", ", "-").replace(' ', "").to_lowercase()
+    }
 }
 
 /// The paper's own rules first, those of today last.
@@ -50,6 +58,54 @@ const AODV: [Setting; 3] = [
 
 const QUICK_SEEDS: u32 = 2;
 
+/// The build that made a figure's runs.
+#[derive(Debug)]
+struct MadeBy {
+    version: String,
+    commit: Option<String>,
+    certificate: String,
+    /// The number of runs, and the time of a core that they took; 0 for what was computed.
+    runs: usize,
+    cpu_s: f64,
+}
+
+impl MadeBy {
+    fn of(trial: &Trial) -> MadeBy {
+        let Trial { version, commit, certificate, .. } = trial.clone();
+        MadeBy { version, commit, certificate, runs: 0, cpu_s: 0.0 }
+    }
+
+    /// Adds the costs of the runs in a folder.
+    fn add_costs(&mut self, folder: &Path) -> Result<(), Failure> {
+        let path = folder.join("costs.jsonl");
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed("reading what runs cost", format_args!("{}: {error}", path.display()))
+        };
+        for line in fs::read_to_string(&path).map_err(|error| failed(&error))?.lines() {
+            let cost: Cost = serde_json::from_str(line).map_err(|error| failed(&error))?;
+            self.runs += 1;
+            self.cpu_s += cost.cpu_s;
+        }
+        Ok(())
+    }
+
+    fn us() -> MadeBy {
+        MadeBy {
+            version: version::of_program().to_owned(),
+            commit: version::commit().map(str::to_owned),
+            certificate: certificate_hash(),
+            runs: 0,
+            cpu_s: 0.0,
+        }
+    }
+}
+
+/// What one run took, of a line in `costs.jsonl`.
+#[derive(Debug, Deserialize)]
+struct Cost {
+    cpu_s: f64,
+}
+
 /// A figure that cannot be run here: `not-run.yaml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,11 +120,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
     let mut rows = Vec::new();
     for (paper, file) in files(arguments)? {
-        let of_figure = figure(arguments, &paper, &file)?;
+        let (of_figure, made_by) = figure(arguments, &paper, &file)?;
         of_figure.iter().try_for_each(|row| printed(printing::row(row)))?;
         keep(arguments, (&paper, &file), &of_figure)?;
         if let (Some(folder), false) = (&arguments.pages, of_figure.is_empty()) {
-            let figure = pages::Figure { paper: &paper, file: &name_of(&file), rows: &of_figure };
+            let name = name_of(&file);
+            let figure = pages::Figure { paper: &paper, file: &name, rows: &of_figure, made_by };
             pages::write(folder, &figure, &not_run)?;
         }
         rows.extend(of_figure);
@@ -126,39 +183,43 @@ fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Runs a figure under all its settings, or computes a claim that is arithmetic.
-fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, Failure> {
+/// Runs a figure under all its settings, or computes a claim that is arithmetic; says which build did it.
+fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<(Vec<Row>, MadeBy), Failure> {
     if let Some((document, plan)) = plans::load(file)? {
         let judged = plans::judge(&document, &plan).map_err(Failure::Located)?;
         let row = |(claim, computed)| computed_row(paper, &plan.title, claim, computed);
-        return Ok(plan.claims.iter().zip(judged).map(row).collect());
+        return Ok((plan.claims.iter().zip(judged).map(row).collect(), MadeBy::us()));
     }
     let plain = Scenario::load(file, &[])?;
     if let Some(radio) = arguments.radio.filter(|_| plain.varies("radio.profile")) {
         failure::remark(&format!("{paper}/{} varies its radios itself: not run over {radio}", name_of(file)));
-        return Ok(Vec::new());
+        return Ok((Vec::new(), MadeBy::us()));
     }
     let all = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
     // A quick look leaves out slow claims, rules that the papers did not have, and all readings but the first.
     if arguments.quick && !all.iter().any(|claim| claim.quick) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), MadeBy::us()));
     }
+    let names = plain.names_of_readings().map_err(Failure::Located)?;
     let open = plain.first_reading().map_err(Failure::Located)?;
     let claims = if arguments.quick { of_reading(all, &open) } else { all.to_vec() };
     let mut rows: Vec<Row> = claims.iter().map(|claim| empty_row(paper, &title, claim)).collect();
+    let mut made_by = None;
     for setting in settings(arguments, &plain) {
         let (trial, records) = runs(arguments, (paper, file), &setting, &open)?;
         let open: Vec<String> = open.keys().cloned().collect();
+        let made_by = made_by.get_or_insert_with(|| MadeBy::of(&trial));
+        made_by.add_costs(&folder_of(arguments, (paper, file)).join(setting.folder()))?;
         for (row, claim) in rows.iter_mut().zip(&claims) {
-            let readings = readings(claim, &trial.arms[0], &records, &open);
+            let readings = readings(claim, &trial.arms[0], &records, (&open, &names));
             let line = |reading: &Reading| {
                 Line::new(reading, measured(claim, &reading.judged) + &resting_on(claim, reading))
             };
             row.results.push(Under::new(setting.name, &readings, readings.iter().map(line).collect()));
         }
     }
-    Ok(rows)
+    Ok((rows, made_by.unwrap_or_else(MadeBy::us)))
 }
 
 /// The rules that a figure is run under.
@@ -198,8 +259,11 @@ fn runs(
     }
     let scenario = Scenario::load(file, &sets)?;
     let seeds = arguments.quick.then_some(QUICK_SEEDS);
-    let name = setting.name.replace(", ", "-").replace(' ', "").to_lowercase();
-    completed(&scenario, seeds, &folder_of(arguments, (paper, file)).join(name))
+    let folder = folder_of(arguments, (paper, file)).join(setting.folder());
+    if arguments.kept {
+        return kept::read(&scenario, seeds, &folder);
+    }
+    completed(&scenario, seeds, &folder)
 }
 
 /// The folder of a figure's runs.
@@ -208,7 +272,7 @@ fn folder_of(arguments: &Arguments, (paper, file): (&str, &Path)) -> PathBuf {
     arguments.out.join(pace).join(paper).join(name_of(file))
 }
 
-/// Keeps the figure's table and picture beside its runs.
+/// Keeps the figure's file, its table and its picture beside its runs.
 fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Failure> {
     if rows.is_empty() {
         return Ok(());
@@ -220,7 +284,8 @@ fn keep(arguments: &Arguments, of: (&str, &Path), rows: &[Row]) -> Result<(), Fa
         if text.is_empty() { Ok(()) } else { fs::write(folder.join(format!("{name}{of_radio}.{end}")), text) }
     };
     fs::create_dir_all(&folder)
-        .and_then(|()| write("claims", "csv", table::csv(rows)))
+        .and_then(|()| fs::copy(of.1, folder.join("figure.yaml")))
+        .and_then(|_| write("claims", "csv", table::csv(rows)))
         .and_then(|()| write("claims", "svg", picture_of_claims(rows)))
         .and_then(|()| write("premise", "svg", picture_of_premises(rows)))
         .map_err(failed)

@@ -4,7 +4,6 @@
 //! contradicted under all of them: one choice of ours may not accuse a paper.
 
 use super::{Judged, Outcome, judge_among, premise};
-use crate::findings::label;
 use crate::record::Record;
 use crate::scenario::Claim;
 use crate::scenario::point::{Point, plain};
@@ -14,14 +13,61 @@ use crate::scenario::point::{Point, plain};
 pub struct Reading {
     /// The open settings with their values; empty if nothing is open.
     pub open: Point,
+    /// The same in words: what was chosen, and its name.
+    pub choices: Vec<Choice>,
     /// The claim's result.
     pub judged: Judged,
     /// Value of what the claim rests on, if it names that.
     pub premise: Option<f64>,
 }
 
-/// A claim under each combination of the settings at the `open` paths, in the order of the records.
-pub fn readings(claim: &Claim, baseline: &str, records: &[Record], open: &[String]) -> Vec<Reading> {
+/// One choice of a reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The paths that it is about.
+    about: String,
+    /// The words for it.
+    words: String,
+}
+
+impl Reading {
+    /// The name of the reading; empty if nothing is open.
+    pub fn name(&self) -> String {
+        self.choices.iter().map(|choice| choice.words.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn chose(&self, about: &str) -> Option<&str> {
+        self.choices.iter().find(|choice| choice.about == about).map(|choice| choice.words.as_str())
+    }
+}
+
+/// Words for all open settings: the names that fit, and path and value of what no name covers.
+fn choices(open: &Point, names: &[(String, Point)]) -> Vec<Choice> {
+    let mut left = open.clone();
+    let mut choices = Vec::new();
+    for (name, values) in names {
+        if values.iter().all(|(path, value)| left.get(path) == Some(value)) {
+            left.retain(|path, _| !values.contains_key(path));
+            let about = values.keys().cloned().collect::<Vec<_>>().join(" ");
+            choices.push(Choice { about, words: name.clone() });
+        }
+    }
+    let plain = |(path, value): (&String, _)| Choice {
+        about: path.clone(),
+        words: format!("{path} = {}", plain(value)),
+    };
+    choices.extend(left.iter().map(plain));
+    choices
+}
+
+/// A claim under each combination of the settings at the `open` paths, in the order of the records. `names` are those
+/// of values at these paths.
+pub fn readings(
+    claim: &Claim,
+    baseline: &str,
+    records: &[Record],
+    (open, names): (&[String], &[(String, Point)]),
+) -> Vec<Reading> {
     let part = |point: &Point, is_open: bool| {
         let mut part = point.clone();
         part.retain(|path, _| open.contains(path) == is_open);
@@ -41,7 +87,7 @@ pub fn readings(claim: &Claim, baseline: &str, records: &[Record], open: &[Strin
     let reading = |(open, records): (Point, Vec<&Record>)| {
         let mut judged = judge_among(claim, baseline, &records);
         judged.point = judged.point.map(|point| part(&point, false));
-        Reading { open, judged, premise: premise(claim, &records) }
+        Reading { choices: choices(&open, names), open, judged, premise: premise(claim, &records) }
     };
     all.into_iter().map(reading).collect()
 }
@@ -94,39 +140,61 @@ impl From<Outcome> for Verdict {
     }
 }
 
-/// The most readings that are named one by one.
-const MOST_NAMED: usize = 3;
-
-/// The settings under which a claim is reproduced: by path, if each path by itself decides, else reading by reading.
+/// The readings under which a claim is reproduced, by as few choices as tell them from the others.
 fn place(readings: &[Reading]) -> String {
-    let is_met = |reading: &Reading| reading.judged.outcome == Outcome::Reproduced;
-    let met: Vec<&Reading> = readings.iter().filter(|reading| is_met(reading)).collect();
-    let values = |of: &mut dyn Iterator<Item = &Reading>, path: &str| {
-        let mut values = Vec::new();
-        for value in of.filter_map(|reading| reading.open.get(path)) {
-            if !values.contains(value) {
-                values.push(value.clone());
+    let is_met = |reading: &&Reading| reading.judged.outcome == Outcome::Reproduced;
+    let mut left: Vec<&Reading> = readings.iter().filter(is_met).collect();
+    let mut groups = Vec::new();
+    while let Some(first) = left.first() {
+        let group = Group::around(first, readings);
+        left.retain(|reading| !group.has(reading));
+        groups.push(group.words());
+    }
+    groups.join("; or ")
+}
+
+/// Readings by their choices: those that have one of the words of each pair, about what the pair is about.
+struct Group<'a>(Vec<(&'a str, Vec<&'a str>)>);
+
+impl<'a> Group<'a> {
+    /// The largest group around a reading in which the claim is reproduced throughout.
+    fn around(first: &'a Reading, readings: &'a [Reading]) -> Group<'a> {
+        let own = |choice: &'a Choice| (choice.about.as_str(), vec![choice.words.as_str()]);
+        let mut group = Group(first.choices.iter().map(own).collect());
+        // What does not matter is left out, from the last choice on; what is left may have other values.
+        for nth in (0..group.0.len()).rev() {
+            let one = group.0.remove(nth);
+            if group.0.is_empty() || !group.is_met(readings) {
+                group.0.insert(nth, one);
             }
         }
-        values
-    };
-    let paths: Vec<&String> = readings.iter().take(1).flat_map(|reading| reading.open.keys()).collect();
-    let by_path: Vec<_> = paths.iter().map(|path| (*path, values(&mut met.iter().copied(), path))).collect();
-    let is_inside = |reading: &&Reading| {
-        by_path.iter().all(|(path, values)| reading.open.get(*path).is_some_and(|own| values.contains(own)))
-    };
-    if readings.iter().filter(is_inside).count() == met.len() {
-        let deciding =
-            by_path.iter().filter(|(path, of)| of.len() < values(&mut readings.iter(), path).len());
-        let part = |(path, values): &(&String, Vec<_>)| {
-            format!("{path} = {}", values.iter().map(plain).collect::<Vec<_>>().join(" or "))
+        for nth in 0..group.0.len() {
+            let about = group.0[nth].0;
+            for words in readings.iter().filter_map(|reading| reading.chose(about)) {
+                if !group.0[nth].1.contains(&words) {
+                    group.0[nth].1.push(words);
+                    if !group.is_met(readings) {
+                        group.0[nth].1.pop();
+                    }
+                }
+            }
+        }
+        group
+    }
+
+    fn has(&self, reading: &Reading) -> bool {
+        self.0.iter().all(|(about, all)| reading.chose(about).is_some_and(|words| all.contains(&words)))
+    }
+
+    fn is_met(&self, readings: &[Reading]) -> bool {
+        readings.iter().filter(|r| self.has(r)).all(|reading| reading.judged.outcome == Outcome::Reproduced)
+    }
+
+    fn words(&self) -> String {
+        let either = |(_, all): &(&str, Vec<&str>)| match all[..] {
+            [_, _, ..] if self.0.len() > 1 => format!("({})", all.join(" or ")),
+            _ => all.join(" or "),
         };
-        return deciding.map(part).collect::<Vec<_>>().join(" and ");
+        self.0.iter().map(either).collect::<Vec<_>>().join(" and ")
     }
-    let (met_count, all) = (met.len(), readings.len());
-    if met_count > MOST_NAMED {
-        return format!("one of {met_count} readings of {all} is taken");
-    }
-    let named: Vec<String> = met.iter().map(|reading| label(&reading.open)).collect();
-    format!("{} ({met_count} of {all} readings)", named.join("; or "))
 }

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::{Measured, Outcome, Reading, Verdict};
 use crate::csv::quoted;
-use crate::findings::label;
 use crate::scenario::Stated;
 
 /// A claim with its results under all rules that it was run under.
@@ -65,7 +64,7 @@ impl Line {
     pub fn new(reading: &Reading, measured: String) -> Line {
         let judged = &reading.judged;
         Line {
-            reading: label(&reading.open),
+            reading: reading.name(),
             measured,
             number: judged.measured,
             outcome: judged.outcome,

@@ -55,6 +55,40 @@ pub(super) fn first_reading(
     Ok(first.map(|cell| cell.point).unwrap_or_default())
 }
 
+/// The names that the `sweep` gives to some of its values, in its order: a name is that of all readings with the values.
+pub(super) fn names(
+    document: &Document,
+    sweep: Option<&MatrixConfig>,
+) -> Result<Vec<(String, Point)>, Box<Refusal>> {
+    let Some(MatrixConfig(entries)) = sweep else { return Ok(Vec::new()) };
+    let Some(named) = entries.get(NAMED) else { return Ok(Vec::new()) };
+    let matrix = Matrix { document, at: YamlPath::root().key("sweep") };
+    let at = matrix.at.key(NAMED);
+    let readings = crossed(document, "sweep", sweep, vec![Cell::default()])?;
+    let mut names = Vec::new();
+    for (name, values) in matrix.map(&at, named)? {
+        let name = matrix.key(&at, name)?;
+        let at = at.key(name);
+        let mut point = Point::new();
+        for (path, value) in matrix.map(&at, values)? {
+            point.insert(matrix.key(&at, path)?.to_owned(), json(value));
+        }
+        let is_there = |cell: &Cell| point.iter().all(|(path, value)| cell.point.get(path) == Some(value));
+        // What --set has fixed is no part of a reading any more.
+        if !point.keys().any(|path| document.is_set(path)) {
+            if !readings.iter().any(is_there) {
+                let accepted = "paths and values that stand in the sweep, written as there";
+                return Err(document.refuse_key(&at, "no reading has these values", accepted));
+            }
+            names.push((name.to_owned(), point));
+        }
+    }
+    Ok(names)
+}
+
+/// The key of the names of values, in a `sweep`.
+const NAMED: &str = "named";
+
 /// These cells, each with all combinations of the file's `matrix` or `sweep`.
 fn crossed(
     document: &Document,
@@ -71,6 +105,7 @@ fn crossed(
         let at = matrix.at.key(key);
         match key {
             "together" => axes.extend(matrix.groups(&at, value)?),
+            NAMED if name == "sweep" => {}
             "exclude" => excluded = matrix.list(&at, value)?.to_vec(),
             path => matrix.axes(&at, path, value, &mut axes)?,
         }

@@ -84,7 +84,7 @@ pub(super) struct ScenarioFile {
     pub(super) matrix: Option<MatrixConfig>,
     /// Settings that a paper leaves open, in the form of `matrix`: paths of keys, each with a list of usual values. The
     /// trial has each point under each combination of them. `hopwise claims` judges each claim under each combination
-    /// (default: none).
+    /// (default: none). Its entry `named` has names for values, as `window 20: { tcp.recv_buffer: 20000B }`.
     pub(super) sweep: Option<MatrixConfig>,
     /// Statements of a paper that this scenario tests. `hopwise claims` checks them (default: none).
     #[serde(default)]

@@ -13,6 +13,7 @@ use hopwise_mesh::Node;
 use serde::{Deserialize, Serialize};
 
 use super::host::Host;
+use super::outages::Watch;
 use super::plan::{Directions, FlowPlan, Plan, TrafficPlan};
 use crate::programs::{
     AgentsAtEnd, Bursts, Completions, Counted, EndResult, Hops, INTERVALS, Probed, Spread,
@@ -112,6 +113,8 @@ pub struct FlowResult {
     pub sender: Counted,
     /// Counters of the end at `to`.
     pub receiver: Counted,
+    /// The part of the sender's timeouts that came while a link was out, in a simulation with outages.
+    pub timeouts_in_outages: Option<u32>,
     /// The mean smoothed round-trip time at `from`, where the world samples it.
     pub rtt: Option<Duration>,
     /// The round trips that TCP measured at `from`, where it tells each.
@@ -255,7 +258,7 @@ impl Plan {
     }
 }
 
-pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>) -> Results {
+pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>, outages: &Watch) -> Results {
     let end = |node: u32, index| world.machines()[node as usize].result(world.now(), index);
     let (mut discoveries, mut route_failures) = (0, 0);
     for host in world.machines() {
@@ -270,9 +273,13 @@ pub(super) fn of(plan: &Plan, world: &RadioWorld<Host>) -> Results {
         waits: WaitsByLoad::at(world, station..station + 1),
         rates: world.rate_uses(station).to_vec(),
     };
+    let mut flows = plan.flow_results(&end);
+    for row in &mut flows {
+        row.timeouts_in_outages = outages.timeouts((row.flow, row.from), row.sender.timeouts);
+    }
     Results {
         counted_s: plan.counted_s(),
-        flows: plan.flow_results(&end),
+        flows,
         air: air(world, queue_totals(world)),
         nodes: world.machines().iter().zip(0..).map(node).collect(),
         discoveries,
@@ -314,6 +321,7 @@ impl FlowResult {
             bursts: from.as_ref().and_then(|end| end.bursts),
             sender: from.map(|end| end.counted).unwrap_or_default(),
             receiver: to.map(|end| end.counted).unwrap_or_default(),
+            timeouts_in_outages: None,
             agents,
             completions,
             is_background: flow.is_background,

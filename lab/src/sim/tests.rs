@@ -98,6 +98,30 @@ fn a_probe_shows_the_delay_under_load_and_stands_in_no_total() {
 const TWO: &str = "traffic=[{ from: first, to: last, kind: bulk }, { from: first, to: last, kind: bulk }]";
 
 #[test]
+fn timeouts_while_a_link_is_out_are_counted_apart() {
+    let outage = "channel={ outages: [{ from: n1, to: n2, begins: 5s, ends: 9s }, { from: n2, to: n3, begins: 8s, \
+                  ends: 10s }, { from: n0, to: n1, begins: 18s, ends: 30s }] }";
+    let run = ran(&[outage]).1;
+    let of = |until_ns: u64| {
+        let scenario = Scenario::parse("chain", CHAIN, &[outage.to_owned()]).expect("a scenario");
+        let prepared = scenario.plan(None, 1).expect("a plan");
+        let mut simulation = super::Simulation::new(&prepared.plan).expect("it runs");
+        simulation.run_until(hopwise_core::Instant(until_ns));
+        let flow = simulation.results().flows.remove(0);
+        (flow.sender.timeouts.expect("it tells"), flow.timeouts_in_outages.expect("there are outages"))
+    };
+    let (before, none) = of(4_999_999_999);
+    let (first, in_first) = of(9_999_999_999);
+    let (between, as_before) = of(17_999_999_999);
+    let (all, in_all) = of(20_000_000_000);
+    assert_eq!((none, in_first, as_before), (0, first - before, first - before), "two that overlap are one");
+    assert_eq!(in_all, first - before + all - between, "and one goes on until the end");
+    assert!(in_first >= 2 && all > in_all, "{in_first} of {all}: one came when all links were back");
+    assert_eq!((run.flows[0].timeouts, run.flows[0].timeouts_in_outages), (Some(all), Some(in_all)));
+    assert_eq!(ran(&[]).1.flows[0].timeouts_in_outages, None, "nothing was out");
+}
+
+#[test]
 fn jains_index_over_time_sees_flows_that_take_turns() {
     let (results, run) = ran(&[TWO]);
     let over_time = run.total.jain_over_time.expect("two flows");

@@ -15,6 +15,7 @@ Examples:
   hopwise claims --quick
   hopwise claims dca --pages docs/claims
   hopwise claims dca/fig15 --radio ht20-mcs7
+  hopwise claims dca --kept --pages docs/claims
 
 Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
 rules of ns-2, which the papers used, and under those of the standard; with AODV, also under both rule sets of AODV.
@@ -22,8 +23,9 @@ Settings that a paper leaves open (`sweep:`) are run with each of their values. 
 or where it is said; it is contradicted only if it is so everywhere. A file with `plan:` is computed, not run.
 With --radio each claim is judged under the paper's own rules, and over radios of that profile under the standard's.
 A file that itself varies the profile is then left out.
-Runs are kept in results/claims, each figure's table (claims.csv) and picture (claims.svg) beside them: what is there is
-read, and a command that was interrupted goes on.")]
+Runs are kept in results/claims. The folder of a figure has its file, its table (claims.csv) and its picture
+(claims.svg), too. Runs of this build that are there are read, and a command that was interrupted goes on. With --kept
+runs of other builds are read as well: a section of a page names the build that made them.")]
 pub(crate) struct Arguments {
     /// Papers, or single figures of them by their files (default: all)
     #[arg(value_name = "PAPER[/FIGURE]")]
@@ -40,6 +42,9 @@ pub(crate) struct Arguments {
     /// Judge each claim over radios of this profile as well, such as ht20-mcs7; no pages are written then
     #[arg(long, value_name = "PROFILE", value_parser = radio, conflicts_with = "pages")]
     pub(super) radio: Option<&'static str>,
+    /// Judge the runs that are there, by whichever build they were made, and run nothing
+    #[arg(long)]
+    pub(super) kept: bool,
     /// Replace the sections of these figures in PAPER.md of this folder, with pictures where readings are compared
     #[arg(long, value_name = "DIR")]
     pub(super) pages: Option<PathBuf>,

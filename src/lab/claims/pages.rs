@@ -8,10 +8,8 @@ use std::path::Path;
 
 use hopwise_lab::claims::table::{Row, Under};
 use hopwise_lab::report::{picture_of_claims, picture_of_premises};
-use hopwise_lab::sim::certificate_hash;
-use hopwise_lab::version;
 
-use super::NotRun;
+use super::{MadeBy, NotRun};
 use crate::failure::Failure;
 
 /// Digits of the certificate's hash that tell it from others.
@@ -22,6 +20,7 @@ pub(super) struct Figure<'a> {
     pub(super) paper: &'a str,
     pub(super) file: &'a str,
     pub(super) rows: &'a [Row],
+    pub(super) made_by: MadeBy,
 }
 
 /// A picture of a section: its name for readers, the end of its file's name, and itself.
@@ -35,7 +34,7 @@ struct Picture {
 pub(super) fn write(folder: &Path, figure: &Figure<'_>, not_run: &[NotRun]) -> Result<(), Failure> {
     let failed = |error| Failure::failed("writing the pages", format_args!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
-    let Figure { paper, file, rows } = figure;
+    let Figure { paper, file, rows, .. } = figure;
     let is_swept = rows.iter().flat_map(|row| &row.results).any(|under| under.lines.len() > 1);
     let compared = if is_swept { picture_of_claims(rows) } else { String::new() };
     let pictures = [
@@ -85,7 +84,7 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
         let _ = writeln!(text, "{MARK}{}", section.trim_end());
     }
     if !not_run.is_empty() {
-        let _ = write!(text, "{MARK}{NOT_RUN}\n\n| figure | what it says | what it needs |\n|---|---|---|\n");
+        let _ = write!(text, "{MARK}{NOT_RUN}\n\n| figure | claim | missing |\n|---|---|---|\n");
         for one in not_run {
             let _ = writeln!(text, "| {} | {} | {} |", one.figure, one.says, one.needs);
         }
@@ -94,22 +93,24 @@ fn page(paper: &str, sections: Vec<String>, not_run: &[&NotRun]) -> String {
 }
 
 const COLUMNS: &str = "\
-| figure | what it says | claimed | rules | measured (95 % interval) | blocks | outcome |
+| figure | claim | claimed | rules | measured (95 % interval) | blocks | outcome |
 |---|---|---|---|---|---|---|
 ";
 
 /// A figure's section, from its heading's text on.
 fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
-    let Figure { paper, file, rows } = figure;
+    let Figure { paper, file, rows, made_by } = figure;
+    let MadeBy { version, commit, certificate, runs, cpu_s } = made_by;
     let title = rows.first().map_or(*file, |row| row.title.as_str());
-    let certificate = certificate_hash();
-    let commit = version::commit().map_or(String::new(), |commit| format!("at commit {commit} "));
+    let commit = commit.as_ref().map_or(String::new(), |commit| format!("at commit {commit} "));
     let mut text = format!(
-        "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by hopwise\n{}, \
+        "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by hopwise\n{version}, \
          certificate {}.\n\n",
-        version::of_program(),
-        certificate.get(..DIGITS).unwrap_or(&certificate)
+        certificate.get(..DIGITS).unwrap_or(certificate)
     );
+    if *runs > 0 {
+        let _ = writeln!(text, "Its {runs} runs take {cpu_s:.0} s of a core.\n");
+    }
     for Picture { says, end, .. } in pictures {
         let _ = writeln!(text, "![{says}]({paper}-{file}{end}.svg)\n");
     }
@@ -149,8 +150,8 @@ fn readings(text: &mut String, rows: &[Row]) {
     let Some((_, first)) = swept.first() else { return };
     let _ = write!(
         text,
-        "\nWhere the paper leaves a setting open, each usual value was run. Under the rules {}:\n\n\
-         | what it says | reading | measured (95 % interval) | outcome |\n|---|---|---|---|\n",
+        "\nThe paper leaves settings open. Each usual value of them was run, here under the rules {}:\n\n\
+         | claim | reading | measured (95 % interval) | outcome |\n|---|---|---|---|\n",
         first.rules
     );
     for (row, under) in swept {

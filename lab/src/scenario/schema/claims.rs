@@ -117,6 +117,10 @@ pub enum Measure {
     SentNeedlessly,
     /// Number of retransmission timeouts.
     Timeouts,
+    /// Number of retransmission timeouts while a link was out (`channel.outages`).
+    TimeoutsInOutages,
+    /// Median of the round trips that TCP measures, in ms; mean of the flows.
+    RttMedian,
     /// Number of data segments that did not arrive. Those under way at the end of the run count, of which a flow with
     /// an earlier `stop` has none.
     SegmentsLost,
@@ -138,6 +142,8 @@ impl Measure {
             Measure::AcksLostPerSegmentLost => "lost ACKs a lost segment",
             Measure::AcksPerSegment => "ACKs a segment",
             Measure::Timeouts => "timeouts",
+            Measure::TimeoutsInOutages => "timeouts in outages",
+            Measure::RttMedian => "ms",
         }
     }
 }

@@ -167,6 +167,18 @@ fn a_sweep_multiplies_the_points_of_the_matrix_and_its_settings_are_told_apart()
     assert_eq!(label(&scenario.first_reading().expect("a sweep")), "radio.queue_packets = 5");
     let fixed = with_matrix(swept, &["radio.queue_packets=9"]);
     assert!(fixed.first_reading().expect("a sweep").is_empty(), "a value that is set is no longer open");
+    let named = swept.replace(" }", ", named: { short: { radio.queue_packets: 5 } } }");
+    let names = with_matrix(&named, &[]).names_of_readings().expect("names");
+    assert_eq!(
+        names.iter().map(|(name, at)| (name.as_str(), label(at))).collect::<Vec<_>>(),
+        [("short", "radio.queue_packets = 5".to_owned())]
+    );
+    assert_eq!(points(&with_matrix(&named, &[])), labels, "a name is no point");
+    let nothing = with_matrix(&named.replace("packets: 5 }", "packets: 6 }"), &[]).names_of_readings();
+    let refused = shown(&nothing.expect_err("a name of nothing"));
+    assert!(refused.contains("no reading has these values"), "{refused}");
+    let fixed = with_matrix(&named, &["radio.queue_packets=9"]).names_of_readings().expect("names");
+    assert!(fixed.is_empty(), "nor has what is set a name");
     let twice = with_matrix(&swept.replace("radio.queue_packets", "topology.hops"), &[]);
     let refused = shown(&twice.asked().expect_err("it varies twice"));
     assert!(refused.contains("`topology.hops` varies in another place already"), "{refused}");
