@@ -72,7 +72,7 @@ pub use nfqueue::{Forward, ForwardConfig, left_queues, remove_left_queues};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay, check_filter};
-pub use poller::{Interest, Poller, wait_for, wait_to_read};
+pub use poller::{Interest, Poller, wait_for, wait_to_read, wait_until};
 pub use raw::{Raw, RawConfig, holders};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};

@@ -34,11 +34,23 @@ pub fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
 
 /// Waits until there is something to read. A signal begins the wait anew.
 pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
+    wait_until(fd, Interest::Read, Some(most))
+}
+
+/// The same for any interest; without end if there is no longest time.
+pub fn wait_until(fd: BorrowedFd<'_>, interest: Interest, most: Option<Duration>) -> io::Result<()> {
+    let flags = match interest {
+        Interest::Nothing => PollFlags::empty(),
+        Interest::Read => PollFlags::IN,
+        Interest::Room => PollFlags::OUT,
+        Interest::ReadAndRoom => PollFlags::IN | PollFlags::OUT,
+    };
+    let most = most.map(timespec);
     loop {
-        match wait_for(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], most) {
+        match poll(&mut [PollFd::from_borrowed_fd(fd, flags)], most.as_ref()) {
             Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done.map(drop),
+            Err(Errno::INTR) => {}
+            done => return Ok(done.map(drop)?),
         }
     }
 }

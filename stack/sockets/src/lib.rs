@@ -8,6 +8,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod blocking;
 mod network;
 
 pub use hopwise_core::endpoint::{AgentChoice, ConnectOptions, ListenOptions};

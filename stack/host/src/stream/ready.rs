@@ -85,6 +85,12 @@ impl TcpStream {
         })
     }
 
+    /// Ends this side, as the shutdown of tokio's trait does: the peer reads the end after the last byte.
+    pub fn shutdown_write(&self) {
+        // It is over at once: nothing is left to wait for.
+        let _ = self.held.shutdown();
+    }
+
     /// Returns whether short segments leave at once. The default is Nagle's algorithm: they wait while data is
     /// unacknowledged.
     pub fn nodelay(&self) -> io::Result<bool> {
