@@ -35,7 +35,7 @@ fn installed() -> PathBuf {
     let built = test.parent().expect("it is in a folder").join("libhopwise_c.so");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hopwise-c");
     fs::create_dir_all(&folder).expect("it can be made");
-    fs::copy(&built, folder.join("libhopwise.so.0")).expect("cargo has built the library");
+    fs::copy(&built, folder.join("libhopwise.so.0")).expect("cargo builds it with this test");
     let link = folder.join("libhopwise.so");
     let _ = fs::remove_file(&link);
     std::os::unix::fs::symlink("libhopwise.so.0", link).expect("it can be made");

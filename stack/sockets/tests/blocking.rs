@@ -95,7 +95,8 @@ fn a_descriptor_tells_poll_what_a_call_would_not_wait_for() {
 
     drop(far);
     wait(&near, Interest::Read);
-    near.recv(&mut buffer).expect_err("unread data was thrown away");
+    // It depends on who was first whether this is an end or a reset.
+    assert!(near.recv(&mut buffer).map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock));
 }
 
 #[test]

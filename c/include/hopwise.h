@@ -1,0 +1,149 @@
+/* Hopwise's sockets: TCP of the program's own. docs/library.md explains them. Made by cbindgen: do not edit. */
+
+#ifndef HOPWISE_H
+#define HOPWISE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ Opens a network on a TUN device, with an address and its subnet ("10.7.0.1/24"). `kernel` is the kernel's address
+ there, or NULL. It takes CAP_NET_ADMIN. Returns the network's handle.
+
+ # Safety
+ The strings end with a zero; `kernel` may be NULL.
+ */
+int hopwise_tun(const char *address,
+                const char *kernel);
+
+/*
+ Opens a network on an Ethernet or Wi-Fi device, with an address of its own there. `gateway` is the router to other
+ subnets, or NULL. It takes CAP_NET_ADMIN and CAP_NET_RAW. Returns the network's handle.
+
+ # Safety
+ The strings end with a zero; `gateway` may be NULL.
+ */
+int hopwise_device(const char *name,
+                   const char *address,
+                   const char *gateway);
+
+/*
+ Opens two networks with a wire between them, for tests. It takes no rights. Writes both handles to `networks`.
+
+ # Safety
+ The strings end with a zero, and `networks` has room for two numbers.
+ */
+int hopwise_pair(const char *address,
+                 const char *others,
+                 int *networks);
+
+/*
+ Sets the agents of a network's new connections that bring none. A NULL leaves the default.
+
+ # Safety
+ The strings end with a zero, or are NULL.
+ */
+int hopwise_agents(int network, const char *receiver, const char *senders);
+
+/*
+ Opens a connection to an address and a port ("10.7.0.2:80"), and waits for it at most `ms` milliseconds, or without
+ end if `ms` is negative. The agents of this connection may be NULL. Returns its handle, which is a descriptor to
+ poll.
+
+ # Safety
+ The strings end with a zero; those of agents may be NULL.
+ */
+int hopwise_connect(int network,
+                    const char *to,
+                    const char *receiver,
+                    const char *senders,
+                    int ms);
+
+/*
+ Waits for connections to an address and a port: "0.0.0.0:80" is all addresses, and port 0 any that is free. The
+ agents of its connections may be NULL. Returns its handle, which is a descriptor to poll.
+
+ # Safety
+ The strings end with a zero; those of agents may be NULL.
+ */
+int hopwise_listen(int network,
+                   const char *at,
+                   const char *receiver,
+                   const char *senders);
+
+/*
+ The port on which a listener waits.
+ */
+int hopwise_port(int listener);
+
+/*
+ The next connection of a listener. Returns its handle, which is a descriptor to poll.
+ */
+int hopwise_accept(int listener);
+
+/*
+ Reads what has come, at most `len` bytes. Returns how many there were; 0 is the end.
+
+ # Safety
+ `into` has room for `len` bytes.
+ */
+ssize_t hopwise_recv(int socket, void *into, size_t len);
+
+/*
+ Writes as much of the data as there is room for, at least a byte. Returns how many bytes were taken.
+
+ # Safety
+ `data` leads to `len` bytes.
+ */
+ssize_t hopwise_send(int socket,
+                     const void *data,
+                     size_t len);
+
+/*
+ Ends this side of a connection: the peer reads the end after the last byte.
+ */
+int hopwise_shutdown(int socket);
+
+/*
+ Sets whether short segments leave at once. The default is Nagle's algorithm.
+ */
+int hopwise_set_nodelay(int socket, int nodelay);
+
+/*
+ Sets whether calls on a socket fail with EAGAIN in place of waiting.
+ */
+int hopwise_set_nonblocking(int socket, int nonblocking);
+
+/*
+ Sets the longest wait of a call on a socket, after which it fails with ETIMEDOUT; a negative time is without end.
+ */
+int hopwise_set_timeout(int socket,
+                        int ms);
+
+/*
+ Closes a socket, or gives a network's handle back. Written data is still delivered while the network lives: it ends
+ with its last handle or socket.
+ */
+int hopwise_close(int handle);
+
+/*
+ Ends a network, after at most `ms` milliseconds for what was written to be delivered. Returns the number of
+ connections that were reset at that time.
+ */
+int hopwise_finish(int network,
+                   int ms);
+
+/*
+ The text of the last error of this thread. It stays valid until the next one.
+ */
+const char *hopwise_error(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* HOPWISE_H */
