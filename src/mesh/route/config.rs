@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use hopwise_core::ip::Prefix;
 use hopwise_lab::keys;
-use hopwise_lab::located::{Document, YamlPath};
+use hopwise_lab::located::{Document, YamlPath, one_of};
 use hopwise_lab::routing::{OnlySimulated, Protocol, RoutingConfig};
 use hopwise_lab::units::Time;
 use hopwise_mesh::aodv::AodvRules;
@@ -156,8 +156,9 @@ pub(crate) fn checked(document: &Document) -> Result<(), Box<hopwise_lab::locate
 
 fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
     keys::check(document, json_schema())?;
-    let file: File = document.read()?;
     let root = YamlPath::root();
+    refuse_unspoken_protocol(document, &root.key("routing"))?;
+    let file: File = document.read()?;
     let network: Prefix = file.network.parse().map_err(|error| {
         let problem = format!("`{}`: {error}", file.network);
         document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
@@ -169,7 +170,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
     check_interfaces(document, &file)?;
     let at = root.key("routing");
     if file.routing.protocol == Protocol::Static {
-        return Err(document.refuse_key(&at, "static routes need no daemon", "routing: { protocol: aodv }"));
+        return Err(document.refuse_key(&at, "static routes need no daemon", STATIC_INSTEAD));
     }
     refuse_what_is_simulated(document, &file, &at)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
@@ -282,6 +283,25 @@ fn check_addresses(
     Ok(())
 }
 
+/// The protocols that a daemon speaks.
+const SPOKEN: [&str; 2] = ["aodv", "dymo"];
+/// The section of a file that names a daemon's protocol.
+const STATIC_INSTEAD: &str = "routing: { protocol: aodv }";
+
+/// Refuses a name that is none of a protocol, before the reader names all protocols of simulations in its place.
+fn refuse_unspoken_protocol(
+    document: &Document,
+    at: &YamlPath,
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    let at = at.key("protocol");
+    let Some(name) = document.value_of(&at).and_then(Value::as_str) else { return Ok(()) };
+    if serde_yaml::from_value::<Protocol>(Value::from(name)).is_ok() {
+        return Ok(());
+    }
+    let accepted = one_of(name, &SPOKEN);
+    Err(document.refuse(&at, format_args!("no routing protocol is called `{name}`"), &accepted))
+}
+
 /// Refuses what only simulations obey, and a time for clocks that no message carries.
 fn refuse_what_is_simulated(
     document: &Document,
@@ -292,7 +312,7 @@ fn refuse_what_is_simulated(
     if let Some((what, at)) = file.routing.only_simulated(at) {
         return Err(match what {
             OnlySimulated::Protocol => {
-                document.refuse(&at, "this protocol is only for simulations", "aodv or dymo")
+                document.refuse(&at, "this protocol is only for simulations", &SPOKEN.join(" or "))
             }
             OnlySimulated::Rules => document.refuse(&at, "the rules of ns-2 are for simulations", "rfc3561"),
             OnlySimulated::Signed => document.refuse_key(&at, only, of_keys),
@@ -460,6 +480,33 @@ mod tests {
             "hello_interval: 2h is out of range",
         ),
     ];
+
+    /// The refusal of that protocol, with what it says would be accepted.
+    fn answered(protocol: &str) -> String {
+        let refusal = parse(&GOOD.replace("protocol: aodv", &format!("protocol: {protocol}")));
+        let refusal = refusal.expect_err("it is refused");
+        let help = miette::Diagnostic::help(&*refusal).map_or(String::new(), |help| help.to_string());
+        format!("{refusal}; {help}")
+    }
+
+    #[test]
+    fn a_wrong_name_of_a_protocol_is_answered_with_those_that_a_daemon_speaks() {
+        let said = answered("olsr");
+        assert!(
+            said.contains("no routing protocol is called `olsr`") && said.contains("aodv, dymo"),
+            "{said}"
+        );
+        let near = answered("aodvv");
+        assert!(near.contains("did you mean `aodv`? expected one of aodv, dymo"), "{near}");
+        for simulated in ["dsr", "gpsr"] {
+            let said = answered(simulated);
+            assert!(said.contains("only for simulations") && said.contains("aodv or dymo"), "{said}");
+        }
+        for word in ["olsr", "aodvv"] {
+            let said = answered(word);
+            assert!(["static", "dsr", "gpsr"].iter().all(|other| !said.contains(other)), "{said}");
+        }
+    }
 
     #[test]
     fn what_makes_no_sense_is_refused_where_it_stands() {
