@@ -202,7 +202,7 @@ fn many_arms_are_corrected_for_one_another() {
 
 /// Two arms with p just below 5 % each: corrected for both, neither is sure, though each interval alone excludes 0.
 #[test]
-fn an_interval_that_excludes_nothing_is_told_to_be_that_of_one_comparison() {
+fn an_interval_beside_a_corrected_p_is_told_to_be_that_of_one_comparison() {
     let baseline = samples("every", &[100.0, 103.0, 98.0, 101.0]);
     let arm = |name: &str| samples(name, &[104.0, 105.5, 106.0, 104.5]);
     let two = compare(&baseline, &[arm("dca"), arm("tda")], 0.001);
@@ -213,6 +213,17 @@ fn an_interval_that_excludes_nothing_is_told_to_be_that_of_one_comparison() {
         "{}",
         two[0].sentence
     );
+    // The same words where the verdict is sure, and where the interval has room for no difference.
+    let far =
+        |name: &str, scale: f64| samples(name, &[104.0, 105.5, 106.0, 104.5].map(|value| value * scale));
+    let level = samples("level", &[98.0, 104.0, 99.5, 100.0]);
+    for found in compare(&baseline, &[far("sure", 1.5), level], 0.001) {
+        assert!(
+            found.sentence.ends_with("after correcting for 2 comparisons; the interval is that of one)."),
+            "{}",
+            found.sentence
+        );
+    }
     let one = compare(&baseline, &[arm("dca")], 0.001);
     assert!(one[0].verdict == Verdict::Faster && !one[0].sentence.contains("correcting"), "{:?}", one[0]);
 }

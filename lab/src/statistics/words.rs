@@ -56,9 +56,9 @@ pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> Stri
             format!("One block says nothing of chance: {arm} had {} against {against} in it.", change(ratio))
         }
         Verdict::Undecided => {
-            let (need, seen, corrected) = (sure.need(), change(ratio), corrected(paired, sure.comparisons));
+            let (need, seen) = (sure.need(), change(ratio));
             format!(
-                "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}{corrected}).",
+                "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}).",
                 paired.blocks
             )
         }
@@ -86,6 +86,8 @@ fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, looks: Loo
     }
 }
 
+/// Interval, blocks and p. The interval is one comparison's and p is corrected for all: whatever the verdict, that is
+/// said where there are several.
 fn known(paired: &Paired, sure: &Sure) -> String {
     let mut parts = Vec::new();
     if let Some([low, high]) = paired.ci95 {
@@ -100,16 +102,16 @@ fn known(paired: &Paired, sure: &Sure) -> String {
     if sure.looks == Looks::AfterEveryBlock {
         parts.push("valid after every block".to_owned());
     }
-    parts.join(", ")
+    parts.join(", ") + &corrected(paired, sure)
 }
 
-/// The interval is one comparison's, and p is corrected for all: it is said where they differ.
-fn corrected(paired: &Paired, comparisons: usize) -> String {
-    match paired.ci95 {
-        Some([low, high]) if comparisons > 1 && (low > 1.0 || high < 1.0) => {
-            format!(" after correcting for {comparisons} comparisons; the interval is that of one")
+fn corrected(paired: &Paired, sure: &Sure) -> String {
+    match (sure.p_holm, paired.ci95, sure.comparisons) {
+        (None, ..) | (_, _, ..=1) => String::new(),
+        (Some(_), None, all) => format!(" after correcting for {all} comparisons"),
+        (Some(_), Some(_), all) => {
+            format!(" after correcting for {all} comparisons; the interval is that of one")
         }
-        _ => String::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result of a comparison in any figure but goodput, as a sentence.
 
-use super::{Found, Looks, Names, Sure, Verdict, blocks, change, corrected, known, percent};
+use super::{Found, Looks, Names, Sure, Verdict, blocks, change, known, percent};
 
 pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> String {
     let (Names { arm, against }, name, paired) = (found.names, found.figure.name, &found.paired);
@@ -25,11 +25,10 @@ pub(super) fn sentence(found: &Found<'_>, verdict: Verdict, sure: &Sure) -> Stri
             )
         }
         Verdict::Undecided => format!(
-            "{} blocks do not tell whether {arm} differs from {against} in {name}{}: {}, {instead} ({known}{}).",
+            "{} blocks do not tell whether {arm} differs from {against} in {name}{}: {}, {instead} ({known}).",
             paired.blocks,
             sure.need(),
-            change(ratio),
-            corrected(paired, sure.comparisons)
+            change(ratio)
         ),
     }
 }
