@@ -69,6 +69,11 @@ impl FileKind {
         keys.retain(|key| self != FileKind::Route || is_of_daemons(&key.path));
         keys
     }
+
+    /// The keys that say how a value is drawn. They are no values of their own: pages have them with the value.
+    fn keys_by_chance(self) -> Vec<Key> {
+        keys::keys_by_chance(self.schema())
+    }
 }
 
 /// Returns whether a routing daemon takes a key; some of `routing` are for simulations alone.

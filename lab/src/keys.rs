@@ -15,7 +15,7 @@ use serde_yaml::Value;
 use crate::located::{Document, Refusal, YamlPath};
 pub use editors::for_editors;
 pub use form::Choice;
-pub use list::{Key, keys};
+pub use list::{Key, keys, keys_by_chance};
 pub use range::Range;
 
 /// A part of a schema, beside all definitions that it may refer to.

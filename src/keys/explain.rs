@@ -51,29 +51,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The keys with that path, or else those whose path ends so; or the nearest one.
 fn find(asked: &str) -> Result<Vec<Found>, String> {
     let wanted = steps(asked);
-    let all: Vec<_> = FileKind::ALL
-        .into_iter()
-        .flat_map(|kind| kind.keys().into_iter().map(move |key| (kind, key)))
-        .collect();
-    let with = |is_it: &dyn Fn(&[String]) -> bool| -> Vec<Found> {
-        let those = all.iter().filter(|(_, key)| is_it(&steps(&key.path)));
-        let found = |(kind, key): &(FileKind, Key)| Found {
-            file: kind.name(),
-            key: key.clone(),
-            example: kind.example(&key.path),
-        };
-        those.map(found).collect()
+    let all_of = |keys: fn(FileKind) -> Vec<Key>| -> Vec<(FileKind, Key)> {
+        FileKind::ALL
+            .into_iter()
+            .flat_map(|kind| keys(kind).into_iter().map(move |key| (kind, key)))
+            .collect()
     };
-    let exact = with(&|steps| is_same(steps, &wanted));
-    if !exact.is_empty() {
-        return Ok(exact);
-    }
-    let ending = |steps: &[String]| {
-        steps.len() > wanted.len() && is_same(&steps[steps.len() - wanted.len()..], &wanted)
-    };
-    let ends = with(&ending);
-    if !ends.is_empty() {
-        return Ok(ends);
+    let all = all_of(FileKind::keys);
+    // Keys with a meaning of their own come before those of values by chance: `from` is mostly a node.
+    for some in [&all, &all_of(FileKind::keys_by_chance)] {
+        let found = among(some, &wanted);
+        if !found.is_empty() {
+            return Ok(found);
+        }
     }
     // The same name elsewhere is nearer than any other name.
     let named = all.iter().find(|(_, key)| wanted.last().is_some_and(|last| last == key.name()));
@@ -89,6 +79,24 @@ fn find(asked: &str) -> Result<Vec<Found>, String> {
         || "`hopwise schema FILE-KIND --markdown` lists all keys".to_owned(),
         |name| format!("did you mean `{name}`?"),
     ))
+}
+
+/// The keys with that path, or else those whose path ends so.
+fn among(all: &[(FileKind, Key)], wanted: &[String]) -> Vec<Found> {
+    let with = |is_it: &dyn Fn(&[String]) -> bool| -> Vec<Found> {
+        let those = all.iter().filter(|(_, key)| is_it(&steps(&key.path)));
+        let found = |(kind, key): &(FileKind, Key)| Found {
+            file: kind.name(),
+            key: key.clone(),
+            example: kind.example(&key.path),
+        };
+        those.map(found).collect()
+    };
+    let exact = with(&|steps| is_same(steps, wanted));
+    if !exact.is_empty() {
+        return exact;
+    }
+    with(&|steps| steps.len() > wanted.len() && is_same(&steps[steps.len() - wanted.len()..], wanted))
 }
 
 /// The names on a path, without the places in lists.

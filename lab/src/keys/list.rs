@@ -58,6 +58,9 @@ pub struct Key {
     pub is_number: bool,
     /// Keys stand below it.
     pub is_block: bool,
+    /// It says how a value is drawn: `mean`, `from` or `to`.
+    #[serde(skip)]
+    pub is_by_chance: bool,
 }
 
 impl Key {
@@ -76,6 +79,15 @@ impl Key {
 
 /// Every key of the file that this schema describes, blocks before what is in them.
 pub fn keys(schema: &Json) -> Vec<Key> {
+    all(schema).into_iter().filter(|key| !key.is_by_chance).collect()
+}
+
+/// The keys of values by chance: `mean`, `from` and `to`. Pages have them with the value, which says how it is drawn.
+pub fn keys_by_chance(schema: &Json) -> Vec<Key> {
+    all(schema).into_iter().filter(|key| key.is_by_chance).collect()
+}
+
+fn all(schema: &Json) -> Vec<Key> {
     let mut list = Vec::new();
     add("", Sub::whole(schema), &mut Vec::new(), &mut list);
     list
@@ -83,7 +95,10 @@ pub fn keys(schema: &Json) -> Vec<Key> {
 
 fn add<'a>(path: &str, sub: Sub<'a>, open: &mut Vec<&'a str>, list: &mut Vec<Key>) {
     let dot = if path.is_empty() { "" } else { "." };
-    for meant in sub.meant().into_iter().filter(|one| !is_by_chance(one.schema)) {
+    // The range of a value is that of its mean and its bounds as well.
+    let range = sub.schema["x-range"].as_str();
+    for meant in sub.meant() {
+        let is_by_chance = is_by_chance(meant.schema);
         let required = meant.schema["required"].as_array();
         for (key, schema) in objects(&meant.schema["properties"]) {
             let path = format!("{path}{dot}{key}");
@@ -91,7 +106,12 @@ fn add<'a>(path: &str, sub: Sub<'a>, open: &mut Vec<&'a str>, list: &mut Vec<Key
                 continue;
             }
             let is_required = required.is_some_and(|all| all.iter().any(|name| name == key));
-            list.push(of(&path, sub.at(schema), is_required));
+            let mut key = of(&path, sub.at(schema), is_required);
+            if is_by_chance {
+                key.is_by_chance = true;
+                key.range = range.map(str::to_owned).or(key.range);
+            }
+            list.push(key);
             enter(&path, sub.at(schema), open, list);
         }
         if meant.schema["items"].is_object() {
@@ -159,6 +179,7 @@ fn of(path: &str, sub: Sub<'_>, required: bool) -> Key {
         choices: choices(sub),
         is_number,
         is_block,
+        is_by_chance: false,
     }
 }
 

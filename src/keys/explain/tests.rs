@@ -1,6 +1,6 @@
 //! The explanation of a key, and the answer where there is none.
 
-use super::{find, text};
+use super::{FileKind, find, text};
 
 fn said(asked: &str) -> Vec<String> {
     find(asked).expect("a key").iter().map(text).collect()
@@ -33,6 +33,30 @@ fn a_path_may_have_places_in_lists_and_names_or_be_the_end_of_one() {
         ("per_source", "forwards[].per_source"),
     ] {
         assert_eq!(find(asked).expect("a key")[0].key.path, path, "{asked}");
+    }
+}
+
+#[test]
+fn the_mean_and_the_bounds_of_a_value_by_chance_are_explained() {
+    let mean = said("think.mean");
+    assert_eq!(mean.len(), 1, "{mean:?}");
+    assert!(mean[0].starts_with("traffic[].think.mean (file of kind scenario)\n  Mean of the exponential"));
+    assert!(mean[0].contains("unit     ns, us, ms") && mean[0].contains("think: { mean: 2s }"), "{mean:?}");
+    let range = &find("response.to").expect("a key")[0].key.range;
+    assert_eq!(range.as_deref(), Some("1B to 1GiB"), "that of the value");
+    for (asked, count) in [("mean", 6), ("start.from", 1), ("every.to", 1)] {
+        assert_eq!(find(asked).expect("a key").len(), count, "{asked}");
+    }
+    let nodes = find("from").expect("a key");
+    assert!(nodes.iter().all(|found| !found.key.is_by_chance), "a node comes first: {nodes:?}");
+}
+
+/// Editors show the schema's words, and there each key has some.
+#[test]
+fn no_key_of_a_schema_is_without_words() {
+    for kind in FileKind::ALL {
+        let bare: Vec<_> = kind.keys_by_chance().into_iter().filter(|key| key.meaning.is_empty()).collect();
+        assert!(bare.is_empty(), "{bare:?}");
     }
 }
 

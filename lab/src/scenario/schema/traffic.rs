@@ -129,17 +129,25 @@ impl<T: JsonSchema> JsonSchema for Drawn<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let one = generator.subschema_for::<T>();
+        let described = |meaning: &str| {
+            let mut schema = one.clone();
+            schema.insert("description".to_owned(), meaning.into());
+            schema
+        };
+        let mean = described("Mean of the exponential distribution from which each value is drawn.");
+        let from = described("Least value of the uniform distribution from which each value is drawn.");
+        let to = described("Largest value of the uniform distribution from which each value is drawn.");
         json_schema!({
             "description": "A fixed value, or a random one: `{ mean: ... }` or `{ from: ..., to: ... }`.",
             "anyOf": [
                 one,
                 {
                     "type": "object", "description": "Exponential distribution with this mean.",
-                    "properties": { "mean": one }, "required": ["mean"], "additionalProperties": false,
+                    "properties": { "mean": mean }, "required": ["mean"], "additionalProperties": false,
                 },
                 {
                     "type": "object", "description": "Uniform distribution between these bounds.",
-                    "properties": { "from": one, "to": one }, "required": ["from", "to"],
+                    "properties": { "from": from, "to": to }, "required": ["from", "to"],
                     "additionalProperties": false,
                 },
             ],
