@@ -67,7 +67,10 @@ pub(crate) fn run() -> ExitCode {
         Sub::Trial(arguments) => lab::trial::run(&arguments),
         Sub::Route(arguments) => mesh::route::run(&arguments),
         Sub::Mesh(arguments) => mesh::run(&arguments),
-        Sub::Air(arguments) => mesh::air::run(&arguments),
+        Sub::Air(arguments) => match mesh::air::run(&arguments) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
         Sub::World(arguments) => match mesh::world::run(&arguments) {
             Ok(status) => return status,
             Err(failure) => Err(failure),

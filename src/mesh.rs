@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 
 pub(crate) mod air;
+mod beside;
 pub(crate) mod bringup;
 mod hosts;
 mod lag;

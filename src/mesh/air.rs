@@ -1,6 +1,7 @@
 //! `hopwise air`: the radios of a scenario in real time, for programs that know nothing of the simulation.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -8,12 +9,14 @@ use std::time::Duration;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, wait_to_read};
 use hopwise_lab::live::air as live;
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::daemon::log;
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
+use crate::mesh::beside::play;
 use crate::scenario::first_arm_unless;
-use crate::signals;
+use crate::signals::{self, Over, ring};
 
 mod arguments;
 pub(crate) mod medium;
@@ -23,7 +26,8 @@ pub(crate) mod stations;
 pub(crate) use arguments::Arguments;
 use report::Report;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+/// Returns the status of the command that ran beside the nodes, if there was one.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let scenario = arguments.of.scenario.load()?;
     let prepared = first_arm_unless(&scenario, arguments.arm.as_deref(), arguments.of.seed)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
@@ -43,13 +47,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     tracing::info!("ready");
     let lasts = arguments.lasts.map(|lasts| lasts.0);
-    let served = medium::serve((&mut live, clock), &stations, &ends, lasts);
+    let (served, played) = match &arguments.command[..] {
+        [] => (medium::serve((&mut live, clock), &stations, &ends, lasts), Ok(ExitCode::SUCCESS)),
+        command => {
+            let mut serve = |over: &OwnedFd| medium::serve((&mut live, clock), &stations, over, None);
+            beside(command, &ends, &mut serve)?
+        }
+    };
     watch.end()?;
     let refused = served.map_err(|error| Failure::failed("wait for frames", error))?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);
     // The namespaces are removed even if the report has no reader.
     drop(stations);
-    tell(report, arguments.json, &ends)
+    tell(report, arguments.json, &ends)?;
+    played
+}
+
+/// Serves for as long as the command runs. A signal ends the command, and so does the end of the radios.
+fn beside<T>(
+    command: &[String],
+    ends: &OwnedFd,
+    serve: &mut dyn FnMut(&OwnedFd) -> T,
+) -> Result<(T, Result<ExitCode, Failure>), Failure> {
+    let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let bells = bell().and_then(|over| Ok((over, bell()?)));
+    let (over, gone) = bells.map_err(|error| Failure::failed("make a descriptor", error))?;
+    thread::scope(|scope| {
+        let direct = || {
+            // Ends the radios, also after a panic.
+            let _over = Over(&over);
+            play(command, &[ends, &gone])
+        };
+        // Before the radios have their priority: the command shall have none.
+        let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
+        let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
+        let served = serve(&over);
+        ring(&gone);
+        let played = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((served, played))
+    })
 }
 
 /// Prints the report. Once a signal has come, its reader has a second for it.

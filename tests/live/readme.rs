@@ -1,18 +1,45 @@
-//! The README's live mesh, run as it stands there.
+//! Live commands of the README and of the book, run as they stand there.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
 
 use crate::field::{HOPWISE, text};
-use crate::namespace::{Namespace, can_run, prefix};
+use crate::namespace::{Namespace, Running, can_run, prefix};
 
-/// The block of commands of a section of the README.
-fn block(section: &str) -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("it is there");
-    let rest =
-        readme.split(&format!("\n## {section}\n")).nth(1).expect("the README has the section").to_owned();
-    let block = rest.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next());
-    block.expect("it has commands").to_owned()
+/// The section of a page of the repository.
+fn section(page: &str, section: &str) -> String {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let page = fs::read_to_string(place).expect("it is there");
+    let rest = page.split(&format!("\n## {section}\n")).nth(1).expect("the page has the section");
+    rest.split("\n## ").next().expect("a text").to_owned()
+}
+
+/// The text between the nth of these fences and its end.
+fn fenced(text: &str, kind: &str, nth: usize) -> String {
+    let block = text.split(&format!("```{kind}\n")).nth(nth + 1).and_then(|rest| rest.split("```").next());
+    block.expect("a block").to_owned()
+}
+
+/// The first block of commands of a section of the README.
+fn block(name: &str) -> String {
+    fenced(&section("README.md", name), "sh", 0)
+}
+
+/// The commands with the scenario's namespaces under another prefix: other runs of this test have names of their own.
+fn renamed(block: &str, name: &str) -> String {
+    let scenario = "configs/chain.yaml";
+    assert!(block.contains(scenario) && block.contains(" chain-n"), "{block}");
+    block.replace(scenario, &format!("{scenario} --prefix {name}")).replace(" chain-n", &format!(" {name}-n"))
+}
+
+/// Runs commands in bash, in the folder of the clone.
+fn bash(host: &Namespace, steps: &str) -> Output {
+    let folder = PathBuf::from(HOPWISE).parent().expect("a folder").to_string_lossy().into_owned();
+    let script = format!("PATH={folder}:$PATH\ntrap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n{steps}");
+    let mut command = host.command(&["bash", "-c", &script]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("bash runs")
 }
 
 #[test]
@@ -22,18 +49,9 @@ fn the_readmes_live_mesh_carries_both_agents_over_three_hops() {
     }
     let block = block("A live mesh in eleven lines");
     assert_eq!(block.lines().count(), 11, "{block}");
-    // Other runs of this test have namespaces with names of their own.
     let name = prefix("readme");
-    let scenario = "configs/chain.yaml";
-    assert!(block.contains(scenario) && block.contains(" chain-n"), "{block}");
-    let steps = block
-        .replace(scenario, &format!("{scenario} --prefix {name}"))
-        .replace(" chain-n", &format!(" {name}-n"));
-    let folder = PathBuf::from(HOPWISE).parent().expect("a folder").to_string_lossy().into_owned();
-    let script = format!("PATH={folder}:$PATH\ntrap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n{steps}");
     let host = Namespace::new();
-    let mut command = host.command(&["bash", "-c", &script]);
-    let done = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("bash runs");
+    let done = bash(&host, &renamed(&block, &name));
     let (shown, log) = (text(&done.stdout), text(&done.stderr));
     let flows: Vec<_> = shown.lines().filter(|line| line.contains("newreno tell-cwnd")).collect();
     assert_eq!(flows.len() % 2, 0, "both ends print a flow: {shown}{log}");
@@ -41,6 +59,77 @@ fn the_readmes_live_mesh_carries_both_agents_over_three_hops() {
         let flow = flows.iter().find(|line| line.contains(receiver));
         let flow = flow.unwrap_or_else(|| panic!("no flow had{receiver}: {shown}{log}"));
         assert!(flow.contains(" 3 ("), "three hops: {flow}");
+    }
+    let left = host.output(&["ip", "netns", "list"]);
+    assert!(!text(&left.stdout).contains(&name), "{}", text(&left.stdout));
+}
+
+/// Somebody else's radios have the names already: nothing of the block runs in them.
+#[test]
+fn the_readmes_live_mesh_runs_nothing_in_the_network_of_another() {
+    if !can_run("the_readmes_live_mesh_runs_nothing_in_the_network_of_another", &["ip"]) {
+        return;
+    }
+    let (name, host) = (prefix("taken"), Namespace::new());
+    let words = ["air", "configs/chain.yaml", "--set", "topology.hops=3", "--prefix", &name];
+    let mut theirs = host.command(&[&[HOPWISE], &words[..]].concat());
+    theirs.current_dir(env!("CARGO_MANIFEST_DIR")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut theirs = Running(theirs.spawn().expect("it runs"));
+    let mut log = BufReader::new(theirs.0.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    assert!(log.any(|line| line.contains("ready")), "their radios are there");
+    for (page, commands) in [
+        ("README.md", block("A live mesh in eleven lines")),
+        ("docs/real-programs.md", fenced(&section("docs/real-programs.md", "Ping and iperf3"), "sh", 0)),
+    ] {
+        let done = bash(&host, &renamed(&commands, &name));
+        let (shown, log) = (text(&done.stdout), text(&done.stderr));
+        assert_eq!(done.status.code(), Some(1), "{page}: {shown}{log}");
+        assert!(shown.is_empty() && log.contains("--prefix"), "{page}: {shown}{log}");
+    }
+    theirs.interrupt();
+}
+
+#[test]
+fn real_programs_run_over_the_radios_as_the_book_shows() {
+    if !can_run("real_programs_run_over_the_radios_as_the_book_shows", &["ip", "ping", "iperf3"]) {
+        return;
+    }
+    let commands = fenced(&section("docs/real-programs.md", "Ping and iperf3"), "sh", 0);
+    let name = prefix("programs");
+    let host = Namespace::new();
+    let done = bash(&host, &renamed(&commands, &name));
+    let (shown, log) = (text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success(), "{shown}{log}");
+    assert!(commands.contains("ttl=62") && shown.contains("ttl=62"), "{shown}{log}");
+    assert!(shown.contains(" receiver"), "iperf3 came to its end: {shown}{log}");
+}
+
+#[test]
+fn the_books_mesh_of_three_namespaces_carries_its_file_over_the_routes_that_it_shows() {
+    let test = "the_books_mesh_of_three_namespaces_carries_its_file_over_the_routes_that_it_shows";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let section = section("docs/live-mesh.md", "Three nodes and a file");
+    let end =
+        section.split("\n`kill ").nth(1).and_then(|rest| rest.split('`').next()).expect("the end of it");
+    let steps = format!("{}{}kill {end}\n", fenced(&section, "sh", 0), fenced(&section, "sh", 1));
+    let name = prefix("three");
+    let steps = ["1", "2", "3", "$1"]
+        .iter()
+        .fold(steps, |steps, node| steps.replace(&format!(" n{node}"), &format!(" {name}{node}")));
+    let host = Namespace::new();
+    let done = bash(&host, &steps);
+    let (shown, log) = (text(&done.stdout), text(&done.stderr));
+    // Both ends print the flow. Times and rates differ from run to run, and the file is the same.
+    let told = fenced(&section, "text", 0);
+    let delivered = told.split("  ").map(str::trim).find(|cell| cell.ends_with("iB")).expect("a size");
+    for cell in [" 2 (", delivered, " dca ", "newreno tell-cwnd"] {
+        assert!(told.contains(cell) && shown.contains(cell), "{cell}: {shown}{log}");
+    }
+    for route in fenced(&section, "text", 1).lines() {
+        let is_there = shown.lines().any(|line| line.trim_end() == route);
+        assert!(is_there, "no route `{route}`: {shown}{log}");
     }
     let left = host.output(&["ip", "netns", "list"]);
     assert!(!text(&left.stdout).contains(&name), "{}", text(&left.stdout));

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
 
-use super::network::waited;
 use crate::failure::Failure;
+use crate::mesh::beside::waited;
 
 /// The pause between two looks at a maker.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

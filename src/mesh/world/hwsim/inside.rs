@@ -2,27 +2,21 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode};
-use std::time::Duration;
+use std::process::ExitCode;
 
 use hopwise_air::Lateness;
 use hopwise_core::Instant;
 use hopwise_lab::scenario::Prepared;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::Serialize;
 
 use super::Arguments;
-use super::network::{Carried, Network, waited};
+use super::network::{Carried, Network};
 use crate::daemon::log;
 use crate::failure::Failure;
 use crate::mesh::air::stations::Serves;
+use crate::mesh::beside::play;
 use crate::signals;
-
-/// The time that a program has to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<ExitCode, Failure> {
     log::begin();
@@ -33,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Res
     let capture = arguments.capture.then_some(out);
     let (status, carried) = network.on_the_air(capture, &ends, || {
         tracing::info!("ready");
-        play(&program, &ends)
+        play(&program, &[&ends])
     })?;
     drop(network);
     let report = Report::of(prepared, carried);
@@ -52,29 +46,6 @@ fn program(arguments: &Arguments, prepared: &Prepared) -> Vec<String> {
             ["ip", "netns", "exec", node, "bash"].map(str::to_owned).into()
         }
     }
-}
-
-/// Runs the program and waits for its end.
-fn play(program: &[String], ends: &OwnedFd) -> Result<ExitCode, Failure> {
-    let Some((name, words)) = program.split_first() else { return Ok(ExitCode::SUCCESS) };
-    let failed = |error: io::Error| Failure::failed("run the command", format_args!("`{name}`: {error}"));
-    let mut process = Command::new(name).args(words).spawn().map_err(failed)?;
-    let id = Pid::from_child(&process);
-    let ended = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
-    if waited(&[&ended, ends], Duration::MAX) == Some(1) {
-        let _ = kill_process(id, Signal::TERM);
-        if waited(&[&ended], ENDS_WITHIN).is_none() {
-            let _ = process.kill();
-        }
-    }
-    status_of(&mut process).map_err(failed)
-}
-
-/// As shells give it: 128 and the signal, where one ended it.
-fn status_of(process: &mut Child) -> io::Result<ExitCode> {
-    let status = process.wait()?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
 /// The medium's counts, for medium.json.

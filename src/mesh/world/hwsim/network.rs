@@ -1,6 +1,5 @@
 //! A scenario's nodes on the kernel's Wi-Fi stack: their namespaces and radios, and the medium that carries frames.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -12,16 +11,17 @@ use hopwise_air::{Live, Whole};
 use hopwise_core::Instant;
 use hopwise_core::narrow::as_u32;
 use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
-use hopwise_host::{Clock, Namespace, wait_for};
+use hopwise_host::{Clock, Namespace};
 use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::Prepared;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::field::Field;
 use super::medium::{Dropped, Medium};
 use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::stations::Serves;
+use crate::mesh::beside::waited;
 use crate::signals::{Over, ring};
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
@@ -140,18 +140,4 @@ fn gather(field: &Field, ends: &OwnedFd) -> Result<Vec<String>, Failure> {
         tracing::warn!(nodes = deaf.join(", "), "these do not hear all of their neighbours");
     }
     Ok(deaf.into_iter().map(str::to_owned).collect())
-}
-
-/// Waits for one of these, and returns its index.
-pub(super) fn waited(bells: &[&OwnedFd], most: Duration) -> Option<usize> {
-    let mut ready: Vec<_> = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN)).collect();
-    loop {
-        match wait_for(&mut ready, most.min(Duration::from_secs(3_600))) {
-            Ok(0) if most != Duration::MAX => return None,
-            Ok(0) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-            Ok(_) => return ready.iter().position(|bell| !bell.revents().is_empty()),
-        }
-    }
 }

@@ -1,0 +1,54 @@
+//! A program that runs beside the nodes of a world.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode};
+use std::time::Duration;
+
+use hopwise_host::wait_for;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::failure::Failure;
+
+/// The time that a program has to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Runs the program and waits for its end. Once one of `ends` is readable, the program is told to end.
+pub(super) fn play(program: &[String], ends: &[&OwnedFd]) -> Result<ExitCode, Failure> {
+    let Some((name, words)) = program.split_first() else { return Ok(ExitCode::SUCCESS) };
+    let failed = |error: io::Error| Failure::failed("run the command", format_args!("`{name}`: {error}"));
+    let mut process = Command::new(name).args(words).spawn().map_err(failed)?;
+    let id = Pid::from_child(&process);
+    let ended = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let bells: Vec<_> = [&ended].into_iter().chain(ends.iter().copied()).collect();
+    if waited(&bells, Duration::MAX).is_some_and(|nth| nth > 0) {
+        let _ = kill_process(id, Signal::TERM);
+        if waited(&[&ended], ENDS_WITHIN).is_none() {
+            let _ = process.kill();
+        }
+    }
+    status_of(&mut process).map_err(failed)
+}
+
+/// Waits for one of these, and returns its index.
+pub(super) fn waited(bells: &[&OwnedFd], most: Duration) -> Option<usize> {
+    let mut ready: Vec<_> = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN)).collect();
+    loop {
+        match wait_for(&mut ready, most.min(Duration::from_secs(3_600))) {
+            Ok(0) if most != Duration::MAX => return None,
+            Ok(0) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+            Ok(_) => return ready.iter().position(|bell| !bell.revents().is_empty()),
+        }
+    }
+}
+
+/// As shells give it: 128 and the signal, where one ended it.
+fn status_of(process: &mut Child) -> io::Result<ExitCode> {
+    let status = process.wait()?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
