@@ -100,7 +100,9 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.airtime_s / run.runs.max(1.0),
         floor: 0.0,
         less: false,
-        words: |this, that| format!("all radios together could send for {this} s instead of {that}"),
+        words: |this, that| {
+            format!("the sending times of all radios add up to {this} s a run instead of {that}")
+        },
         digits: 1,
     },
     Quantity {
@@ -161,7 +163,7 @@ fn of(number: &str, thing: &str) -> String {
 const MOST: (usize, usize) = (5, 2);
 
 /// A sentence for each arm but the baseline, point by point. Reasons are those of its goodput, also where other figures
-/// decide; their own sentences then come first.
+/// decide; their own sentences then come first. Arms whose agents did without something have one more.
 pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {
     let findings = Findings::of(trial, records);
     let decides = trial.figures().contains(&GOODPUT);
@@ -182,7 +184,9 @@ pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Ve
             let said = sentence(comparison, decides, &totals(arm), &totals(against));
             (arm.clone(), others + &said + &delay(&beside(arm), &beside(against)))
         });
-        (point, compared.collect())
+        let lacks =
+            found.arms.iter().flat_map(|arm| arm.lacks.iter().map(|lacks| (arm.arm.clone(), lacks.clone())));
+        (point, compared.chain(lacks).collect())
     };
     trial.points.iter().zip(&findings.points).zip(&of_goodput.points).map(at).collect()
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::lacks;
 use super::metric;
 use super::record::{Record, Trial};
 use super::statistics::{
@@ -44,6 +45,8 @@ pub struct ArmFindings {
     pub samples: Vec<Samples>,
     /// Means of the agent's other measures.
     pub beside: Beside,
+    /// Sentences about what its agents did without, because the other end did not agree to it.
+    pub lacks: Vec<String>,
 }
 
 /// Means of the arm; none while there is no run.
@@ -169,6 +172,9 @@ impl Findings {
             for comparison in self.said(point) {
                 let _ = writeln!(text, "{}", comparison.sentence);
             }
+            for lacks in point.arms.iter().flat_map(|arm| &arm.lacks) {
+                let _ = writeln!(text, "{lacks}");
+            }
             if let Some(said) = point.correction() {
                 let _ = writeln!(text, "{said}");
             }
@@ -188,6 +194,7 @@ impl ArmFindings {
             summary: summarize(&goodputs),
             samples: figures.iter().map(|figure| samples(arm, figure, &mine)).collect(),
             beside: Beside::of(&mine),
+            lacks: lacks::sentences(arm, &mine),
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod findings;
 mod hex;
 pub mod kernel_tcp;
 pub mod keys;
+pub mod lacks;
 pub mod live;
 pub mod located;
 pub mod metric;

@@ -37,9 +37,33 @@ fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
     assert_eq!(
         sentence,
         "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
-         45.5 ms of air instead of 60.6; this although all radios together could send for 45.0 s instead of 60.0 and \
-         a run had 5.0 timeouts instead of 1.0."
+         45.5 ms of air instead of 60.6; this although the sending times of all radios add up to 45.0 s a run instead \
+         of 60.0 and a run had 5.0 timeouts instead of 1.0."
     );
+}
+
+/// A fallback explains figures as nothing that the radios count does.
+#[test]
+fn what_an_arm_did_without_is_told_beside_its_reasons() {
+    let trial = trial(&["every", "dca"], &[8]);
+    let mut records: Vec<_> =
+        (1..=5).flat_map(|block| ["every", "dca"].map(|arm| record(8, arm, block, 200.0))).collect();
+    let of_arm = |records: &[Record]| sentences(&trial, records)[0].1.clone();
+    assert_eq!(of_arm(&records).len(), 1);
+    for record in records.iter_mut().filter(|record| record.arm == "dca") {
+        record.result.flows[0].receiver_lacks = vec!["peer-cwnd".into()];
+    }
+    let said = of_arm(&records);
+    let wanted = "The receiver of dca does without peer-cwnd (needs the sender tell-cwnd)";
+    assert!(said.len() == 2 && said[1].0 == "dca" && said[1].1.starts_with(wanted), "{said:?}");
+    let table = Findings::of(&trial, &records).text(None);
+    assert!(table.contains(wanted), "{table}");
+    let page = crate::report::html(&crate::report::Bundle::new(
+        trial.clone(),
+        records,
+        std::collections::BTreeMap::new(),
+    ));
+    assert_eq!(page.matches(wanted).count(), 2, "beside the results, and beside the reasons");
 }
 
 #[test]

@@ -132,13 +132,19 @@ pub(super) fn sentences(view: &View<'_>) -> String {
     let mut html = String::new();
     for point in &view.findings.points {
         let said: Vec<_> = view.findings.said(point).collect();
-        if !point.point.is_empty() && !said.is_empty() {
+        let is_said = !said.is_empty() || point.arms.iter().any(|arm| !arm.lacks.is_empty());
+        if !point.point.is_empty() && is_said {
             let _ = write!(html, "<h3>{}</h3>", escape(&label(&point.point)));
         }
         html.push_str("<ul class=\"sentences\">");
         for comparison in said {
             let class = view.class(&comparison.arm);
             let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&comparison.sentence));
+        }
+        for arm in &point.arms {
+            let class = view.class(&arm.arm);
+            let row = |lacks: &String| format!("<li class=\"{class}\">{SWATCH}{}</li>", escape(lacks));
+            html.extend(arm.lacks.iter().map(row));
         }
         html.push_str("</ul>");
         html.extend(point.correction().map(|said| format!("<p>{}</p>", escape(&said))));
@@ -171,7 +177,8 @@ pub(super) fn parameters(view: &View<'_>) -> String {
     let arms = &view.bundle.trial.arms;
     let mut paths: BTreeMap<String, BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for record in &view.bundle.records {
-        for (path, value) in flatten(&record.settings) {
+        // A section without entries, such as the parameters of an agent that has none, is no value.
+        for (path, value) in flatten(&record.settings).into_iter().filter(|(_, value)| value != "{}") {
             paths.entry(path).or_default().entry(&record.arm).or_default().insert(value);
         }
     }

@@ -1,3 +1,4 @@
+mod agreed;
 mod matrix;
 mod movement;
 mod queue;

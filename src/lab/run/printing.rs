@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hopwise_lab::cost::Cost;
+use hopwise_lab::lacks::in_words;
 use hopwise_lab::result::{FlowRow, RateRow, RunResult};
 use serde::Serialize;
 
@@ -101,23 +102,11 @@ fn round_trips(flow: &FlowRow) -> Option<String> {
     quantiles.or_else(|| Some(format!("mean {:.0}", flow.rtt_ms?)))
 }
 
-/// The lacking need of an agent, with the agent of the other end that gives it.
-fn with_agent(lacking: &str) -> String {
-    let agent = match lacking {
-        "peer-cwnd" => "sender tell-cwnd",
-        "rate-request" => "sender ask-rate",
-        "dup-count" => "receiver dup-count(…)",
-        _ => return lacking.to_owned(),
-    };
-    format!("{lacking} (needs the {agent})")
-}
-
 /// Writes what a flow lacks, what shadows would have done, and what it completed.
 fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
     for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
         if !lacks.is_empty() {
-            let lacks: Vec<_> = lacks.iter().map(|lacking| with_agent(lacking)).collect();
-            writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
+            writeln!(out, "{:<8} the {who} does without {}", flow.id, in_words(lacks))?;
         }
     }
     for shadow in &flow.shadows {
@@ -133,15 +122,4 @@ fn write_remarks(out: &mut impl Write, flow: &FlowRow) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_flow_lacks_comes_with_the_agent_that_gives_it() {
-        assert_eq!(with_agent("peer-cwnd"), "peer-cwnd (needs the sender tell-cwnd)");
-        assert_eq!(with_agent("timestamps"), "timestamps");
-    }
 }
