@@ -265,3 +265,41 @@ fn a_narrow_screen_shows_every_verdict() {
     assert_eq!(title, Some(&*wanted), "{log}");
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+/// The last line of each page of a print, on papers of that height.
+fn last_lines(browser: &str, folder: &Path, page: &str, height_mm: u32) -> Vec<String> {
+    let (file, pdf) = (folder.join("printed.html"), folder.join("printed.pdf"));
+    let style = format!("@page{{size:210mm {height_mm}mm}}</style>");
+    std::fs::write(&file, page.replacen("</style>", &style, 1)).expect("a file");
+    let print = format!("--print-to-pdf={}", pdf.display());
+    run_browser(browser, &folder.join("profile"), &["--no-pdf-header-footer", &print], &file);
+    let text = Command::new("pdftotext").arg("-layout").arg(&pdf).arg("-").output().expect("it starts");
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let last =
+        |page: &str| page.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    text.split('\u{c}').filter_map(last).collect()
+}
+
+#[test]
+fn no_heading_of_figures_stands_alone_at_the_foot_of_a_printed_page() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("printed");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let has_pdftotext = Command::new("pdftotext").arg("-v").output().is_ok();
+    let Some(browser) = browser().filter(|_| has_pdftotext) else {
+        println!(
+            "skipped: a printed report: no chromium or pdftotext (on Debian: apt-get install chromium poppler-utils)"
+        );
+        return;
+    };
+    let page = html(&bundle());
+    for height_mm in [260, 279, 297, 310, 330] {
+        let last = last_lines(browser, &folder, &page, height_mm);
+        assert!(last.len() > 5, "{height_mm} mm: {last:?}");
+        let alone = |line: &&String| {
+            ["Every arm", "Over time"].contains(&line.as_str()) || line.starts_with("The first seed's run")
+        };
+        let alone: Vec<_> = last.iter().filter(alone).collect();
+        assert!(alone.is_empty(), "{height_mm} mm: {alone:?}");
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}

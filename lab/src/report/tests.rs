@@ -1,3 +1,5 @@
+mod parameters;
+
 use serde_json::json;
 
 use super::*;
