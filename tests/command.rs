@@ -313,7 +313,10 @@ fn recv_with_few_descriptors() -> (Child, SocketAddr) {
     let mut said = String::new();
     let stdout = recv.stdout.as_mut().expect("it is a pipe");
     BufReader::new(stdout).read_line(&mut said).expect("text");
-    assert!(said.starts_with("waiting at port"), "{said}");
+    assert!(
+        said.starts_with("waiting at port") && said.contains("of every address of this machine"),
+        "{said}"
+    );
     (recv, at)
 }
 

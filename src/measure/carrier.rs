@@ -126,8 +126,11 @@ impl LinkArguments {
             IpAddr::V6(own) => format!("[{own}]:{port}"),
             IpAddr::V4(own) => format!("{own}:{port}"),
         });
-        let to = own.unwrap_or_else(|| format!("ADDRESS:{port}"));
-        format!("waiting at port {port}; at the other end: hopwise send {to}\n")
+        let (at, to) = match own {
+            Some(own) => (own.clone(), own),
+            None => (format!("port {port} of every address of this machine"), format!("ADDRESS:{port}")),
+        };
+        format!("waiting at {at}; at the other end: hopwise send {to}\n")
     }
 
     /// Checks the flags as the check of a node's file does.

@@ -66,8 +66,7 @@ fn send_and_recv_choose_the_agent_of_their_own_program() {
     let mut recv = field.web.command(&[&[program], &recv[..]].concat());
     let _recv =
         Running(recv.stdin(Stdio::null()).stdout(said).stderr(Stdio::null()).spawn().expect("it runs"));
-    let has_said =
-        || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at port"));
+    let has_said = || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at "));
     within_patience(until(has_said));
     let place = ["send", "10.8.0.2", "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
     let told = field.node.output(&[&[program], &place[..], &["--bytes", "1MB"]].concat());

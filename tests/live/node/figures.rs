@@ -136,8 +136,7 @@ fn send_and_recv_measure_between_two_namespaces() {
     let mut recv = field.web.command(&[&[HOPWISE], &recv[..]].concat());
     let _recv =
         Running(recv.stdin(Stdio::null()).stdout(said).stderr(Stdio::null()).spawn().expect("it runs"));
-    let has_said =
-        || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at port"));
+    let has_said = || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at "));
     within_patience(until(has_said));
     let send_to = |to: &str, words: &[&str]| {
         let place = [HOPWISE, "send", to, "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
