@@ -6,6 +6,9 @@ use std::{env, fs};
 
 use clap::Command;
 
+mod results;
+mod trace;
+
 /// The environment variable that makes the tests write their pages.
 const WRITE: &str = "HOPWISE_WRITE_DOCS";
 

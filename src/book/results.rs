@@ -1,0 +1,68 @@
+//! Pages with results say when they were measured; the bibliography says of each paper when and where it appeared.
+
+use std::fs;
+use std::path::Path;
+
+fn page(place: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(place)).expect("the page")
+}
+
+/// A text begins with a date such as 2026-11-25.
+fn begins_with_date(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let mut is_number = |digits: usize| {
+        parts.next().and_then(|part| part.get(..digits)).is_some_and(|part| part.parse::<u16>().is_ok())
+    };
+    is_number(4) && is_number(2) && is_number(2)
+}
+
+/// A line under a table: `*Measured on DATE …commit ID…*`.
+fn is_origin(line: &str) -> bool {
+    let rest = ["*Measured on ", "*Counted on "].iter().find_map(|begins| line.strip_prefix(begins));
+    rest.is_some_and(|rest| begins_with_date(rest) && rest.contains("commit ") && rest.ends_with('*'))
+}
+
+#[test]
+fn each_table_of_performance_says_when_on_what_and_at_which_commit() {
+    let page = page("docs/performance.md");
+    let tables: Vec<_> = page.split("```text\n").skip(1).collect();
+    assert!(tables.len() >= 5, "{}", tables.len());
+    for table in tables {
+        let (rows, after) = table.split_once("```\n").expect("it ends");
+        let line = after.trim_start().lines().next().unwrap_or_default();
+        assert!(is_origin(line), "under {:?} stands {line:?}", rows.lines().nth(1));
+    }
+}
+
+#[test]
+fn the_tables_beside_ns_3_say_when_and_at_which_commit() {
+    let page = page("docs/air.md");
+    for head in
+        ["| Mbit/s | hops | RTS | routes | ns-3", "| MCS | hops | d | ns-3", "| agents | drop-tail of 100"]
+    {
+        let table = &page[page.find(head).unwrap_or_else(|| panic!("no {head}"))..];
+        let (_, after) = table.split_once("\n\n").expect("it ends");
+        let line = after.lines().next().unwrap_or_default();
+        assert!(is_origin(line), "under {head} stands {line:?}");
+    }
+    let words = "Measured on 2026-11-25 at commit ";
+    let delay = self::page("docs/delay.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(delay.contains(words), "docs/delay.md");
+}
+
+/// A paper has a year, or is a standard, or the entry says that none is known.
+#[test]
+fn each_paper_of_the_bibliography_has_a_year_or_says_that_none_is_known() {
+    let page = page("docs/bibliography.md");
+    let rows: Vec<_> =
+        page.lines().filter(|line| line.starts_with("| ") && line.matches('|').count() == 3).collect();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let has_year = row
+            .split(|c: char| !c.is_ascii_digit())
+            .any(|number| number.len() == 4 && (number.starts_with("19") || number.starts_with("20")));
+        let is_standard =
+            ["RFC ", "draft-", "above", "as `", "our own", "| paper |"].iter().any(|word| row.contains(word));
+        assert!(has_year || is_standard || row.contains("not known to us"), "{row}");
+    }
+}
