@@ -24,6 +24,12 @@ const MOST_BYTES: usize = VIRTIO_NET_HDR_LEN + ETHERNET + 65_535;
 /// The size of the receive buffer. A burst that comes while the machine is busy has to fit.
 const BUFFER_BYTES: c_int = 8 << 20;
 
+/// The flag of calls that do not wait. Its type is that of the C library, and musl's has no sign.
+#[cfg(not(target_env = "musl"))]
+const DONT_WAIT: c_int = libc::MSG_DONTWAIT;
+#[cfg(target_env = "musl")]
+const DONT_WAIT: std::ffi::c_uint = libc::MSG_DONTWAIT.cast_unsigned();
+
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     fd: OwnedFd,
@@ -169,7 +175,7 @@ impl PacketSocket {
                 self.fd.as_raw_fd(),
                 headers.as_mut_ptr(),
                 as_u32(BATCH),
-                libc::MSG_DONTWAIT,
+                DONT_WAIT,
                 std::ptr::null_mut(),
             )
         };
@@ -233,7 +239,7 @@ impl PacketSocket {
         }
         let (fd, count) = (self.fd.as_raw_fd(), as_u32(frames.len()));
         // SAFETY: the first `count` headers name one frame each with its true length, and all outlive the call.
-        let sent = unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
+        let sent = unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), count, DONT_WAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
     }
 
