@@ -158,8 +158,6 @@ struct LoadProgram {
 
 const PROGRAM_LOAD: libc::c_long = 5;
 const SOCKET_FILTER: u32 = 1;
-/// `_IOR('T', 224, int)`.
-const SET_STEERING: libc::Ioctl = 0x8004_54e0;
 
 /// Installs the program. The device keeps it until its end, or until [`by_kernel`].
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -175,7 +173,7 @@ pub(super) fn by_kernel(fd: BorrowedFd<'_>) -> io::Result<()> {
 fn steer(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
     #[allow(clippy::cast_lossless, reason = "the type of a request differs between C libraries")]
     // SAFETY: the request reads one int, which `number` is.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), SET_STEERING, &raw const number) };
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETSTEERINGEBPF, &raw const number) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
