@@ -104,8 +104,8 @@ fn section(figure: &Figure<'_>, pictures: &[&Picture]) -> String {
     let title = rows.first().map_or(*file, |row| row.title.as_str());
     let commit = commit.as_ref().map_or(String::new(), |commit| format!("at commit {commit} "));
     let mut text = format!(
-        "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by hopwise\n{version}, \
-         certificate {}.\n\n",
+        "{title} (`{file}.yaml`)\n\n`hopwise claims {paper}/{file}` makes it again. Measured {commit}by \
+         hopwise\n{version}, certificate {}.\n\n",
         certificate.get(..DIGITS).unwrap_or(certificate)
     );
     if *runs > 0 {
