@@ -52,6 +52,19 @@ fn with_listener<T>(socket: c_int, act: impl FnOnce(&TcpListener) -> io::Result<
     }
 }
 
+/// Changes a socket, whichever of the two it is.
+fn set(socket: c_int, of_stream: impl FnOnce(&TcpStream), of_listener: impl FnOnce(&TcpListener)) -> c_int {
+    let set = || {
+        match &*table::find(socket)? {
+            Handle::Stream(stream) => of_stream(stream),
+            Handle::Listener(listener) => of_listener(listener),
+            Handle::Network(..) => return Err(wanted("this handle is a network: expected a socket")),
+        }
+        Ok(())
+    };
+    number(set())
+}
+
 fn file(network: Result<Network, hopwise_sockets::NetworkError>) -> io::Result<c_int> {
     Ok(table::insert(Handle::of(network?)?))
 }
@@ -251,23 +264,18 @@ pub extern "C" fn hopwise_set_nodelay(socket: c_int, nodelay: c_int) -> c_int {
 /// Sets whether calls on a socket fail with EAGAIN in place of waiting.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_set_nonblocking(socket: c_int, nonblocking: c_int) -> c_int {
-    let set = |handle: &Handle| match handle {
-        Handle::Stream(stream) => Ok(stream.set_nonblocking(nonblocking != 0)),
-        Handle::Listener(listener) => Ok(listener.set_nonblocking(nonblocking != 0)),
-        Handle::Network(..) => Err(wanted("this handle is a network: expected a socket")),
-    };
-    number(table::find(socket).and_then(|handle| set(&handle)))
+    let is_nonblocking = nonblocking != 0;
+    set(
+        socket,
+        |stream| stream.set_nonblocking(is_nonblocking),
+        |listener| listener.set_nonblocking(is_nonblocking),
+    )
 }
 
 /// Sets the longest wait of a call on a socket, after which it fails with ETIMEDOUT; a negative time is without end.
 #[unsafe(no_mangle)]
 pub extern "C" fn hopwise_set_timeout(socket: c_int, ms: c_int) -> c_int {
-    let set = |handle: &Handle| match handle {
-        Handle::Stream(stream) => Ok(stream.set_timeout(time(ms))),
-        Handle::Listener(listener) => Ok(listener.set_timeout(time(ms))),
-        Handle::Network(..) => Err(wanted("this handle is a network: expected a socket")),
-    };
-    number(table::find(socket).and_then(|handle| set(&handle)))
+    set(socket, |stream| stream.set_timeout(time(ms)), |listener| listener.set_timeout(time(ms)))
 }
 
 /// Closes a socket, or gives a network's handle back. Written data is still delivered while the network lives: it ends
