@@ -31,7 +31,7 @@ pub use amount::Amount;
 pub use delays::Spread;
 pub use probe::Probed;
 pub use seen::{AgentsAtEnd, Bursts, Completions, ConnOf, Counted, EndResult, Hops, Tally};
-pub use sockets::{Event, Platform, Sockets, start_of};
+pub use sockets::{Event, Marks, Platform, Sockets, start_of};
 
 /// The first flow's port; others follow.
 const PORT: u16 = 5001;
@@ -157,16 +157,16 @@ impl<S: Sockets> End<S> {
                 End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
             (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
-            (&TrafficPlan::Datagrams { bytes, every, hop_limit }, true, _) => {
-                End::Source(Source::new(to, (bytes, Some(hop_limit)), every, times, (plan.seed, index)))
+            (&TrafficPlan::Datagrams { bytes, every, marks }, true, _) => {
+                End::Source(Source::new(to, (bytes, marks), every, times, (plan.seed, index)))
             }
             (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
-            (&TrafficPlan::Probe { bytes, every, hop_limit }, true, _) => {
+            (&TrafficPlan::Probe { bytes, every, marks }, true, _) => {
                 let times = (times.0, times.1, plan.counts_from());
-                End::Probe(Probe::new(to, (bytes, hop_limit), every, times, (plan.seed, index)))
+                End::Probe(Probe::new(to, (bytes, marks), every, times, (plan.seed, index)))
             }
-            (&TrafficPlan::Probe { hop_limit, .. }, _, true) => {
-                End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), hop_limit, seen.tally))
+            (&TrafficPlan::Probe { marks, .. }, _, true) => {
+                End::Echo(Echo::new(SocketAddr::new(name(flow.from), PORT + index), marks, seen.tally))
             }
             _ => return None,
         })

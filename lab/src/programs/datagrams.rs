@@ -8,7 +8,7 @@ use hopwise_core::Instant;
 
 use super::amount::Amount;
 use super::seen::Tally;
-use super::sockets::{Platform, Sockets};
+use super::sockets::{Marks, Platform, Sockets};
 
 /// The largest datagram's payload.
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
@@ -21,7 +21,7 @@ const LOOKS_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Source<S: Sockets> {
     to: SocketAddr,
     bytes: u16,
-    hop_limit: Option<u8>,
+    marks: Marks,
     every: Option<Amount>,
     gaps: Stream,
     next: Instant,
@@ -34,28 +34,17 @@ pub(super) struct Source<S: Sockets> {
 impl<S: Sockets> Source<S> {
     pub(super) fn new(
         to: SocketAddr,
-        (bytes, hop_limit): (u16, Option<u8>),
+        (bytes, marks): (u16, Marks),
         every: Option<Amount>,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
     ) -> Source<S> {
         let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
-        Source {
-            to,
-            bytes,
-            hop_limit,
-            every,
-            gaps,
-            next: start,
-            stop,
-            has_begun: false,
-            socket: None,
-            sent: 0,
-        }
+        Source { to, bytes, marks, every, gaps, next: start, stop, has_begun: false, socket: None, sent: 0 }
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
-        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, self.hop_limit));
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
     }
 
     pub(super) fn is_saturated(&self) -> bool {

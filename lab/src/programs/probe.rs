@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::amount::Amount;
 use super::delays::{Delays, Spread};
 use super::seen::Tally;
-use super::sockets::{Platform, Sockets};
+use super::sockets::{Marks, Platform, Sockets};
 
 /// A probe begins with its number.
 pub(crate) const NUMBER_BYTES: usize = 8;
@@ -32,7 +32,7 @@ pub struct Probed {
 #[derive(Debug)]
 pub(super) struct Probe<S: Sockets> {
     to: SocketAddr,
-    hop_limit: u8,
+    marks: Marks,
     every: Amount,
     gaps: Stream,
     next: Instant,
@@ -49,14 +49,14 @@ pub(super) struct Probe<S: Sockets> {
 impl<S: Sockets> Probe<S> {
     pub(super) fn new(
         to: SocketAddr,
-        (bytes, hop_limit): (u16, u8),
+        (bytes, marks): (u16, Marks),
         every: Amount,
         (start, stop, counts_from): (Instant, Instant, Instant),
         (seed, index): (u64, u16),
     ) -> Probe<S> {
         Probe {
             to,
-            hop_limit,
+            marks,
             every,
             gaps: Stream::new(seed, u32::from(index), Purpose::ThinkTime),
             next: start,
@@ -71,7 +71,7 @@ impl<S: Sockets> Probe<S> {
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
-        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.hop_limit)));
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
     }
 
     pub(super) fn sent(&self) -> u64 {
@@ -123,19 +123,19 @@ impl<S: Sockets> Probe<S> {
 #[derive(Debug)]
 pub(super) struct Echo<S: Sockets> {
     to: SocketAddr,
-    hop_limit: u8,
+    marks: Marks,
     socket: Option<S::Udp>,
     payload: Vec<u8>,
     pub(super) tally: Tally,
 }
 
 impl<S: Sockets> Echo<S> {
-    pub(super) fn new(to: SocketAddr, hop_limit: u8, tally: Tally) -> Echo<S> {
-        Echo { to, hop_limit, socket: None, payload: Vec::new(), tally }
+    pub(super) fn new(to: SocketAddr, marks: Marks, tally: Tally) -> Echo<S> {
+        Echo { to, marks, socket: None, payload: Vec::new(), tally }
     }
 
     pub(super) fn open<P: Platform<Sockets = S>>(&mut self, node: &mut P, port: u16) {
-        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.hop_limit)));
+        self.socket = node.with(Instant::ZERO, |sockets| sockets.udp_bind(port, Some(self.marks)));
     }
 
     pub(super) fn read<P: Platform<Sockets = S>>(&mut self, now: Instant, node: &mut P) {

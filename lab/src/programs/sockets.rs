@@ -13,6 +13,15 @@ use hopwise_core::{Endpoint, Instant};
 
 use super::seen::{AgentsAtEnd, ConnOf, Counted};
 
+/// The part of a datagram's IP header that its flow decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The hop limit.
+    pub hop_limit: u8,
+    /// The code point (DSCP).
+    pub dscp: u8,
+}
+
 /// TCP and UDP of a node, without waiting.
 pub trait Sockets {
     /// A connection.
@@ -65,8 +74,8 @@ pub trait Sockets {
         None
     }
 
-    /// Opens a socket for datagrams on a port; none after an error. `hop_limit` is that of its packets.
-    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Self::Udp>;
+    /// Opens a socket for datagrams on a port; none after an error. `marks` are those of its packets.
+    fn udp_bind(&mut self, port: u16, marks: Option<Marks>) -> Option<Self::Udp>;
     /// Returns whether the datagram was taken.
     fn udp_send(&mut self, socket: Self::Udp, to: SocketAddr, payload: &[u8]) -> bool;
     /// The length of the next datagram's payload, whose beginning is copied into `start`.
@@ -198,9 +207,12 @@ impl Sockets for Endpoint {
         Endpoint::segments_sent(self, conn)
     }
 
-    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<UdpId> {
-        let options = hop_limit
-            .map_or_else(UdpOptions::default, |hop_limit| UdpOptions { hop_limit, ..UdpOptions::default() });
+    fn udp_bind(&mut self, port: u16, marks: Option<Marks>) -> Option<UdpId> {
+        let options = marks.map_or_else(UdpOptions::default, |Marks { hop_limit, dscp }| UdpOptions {
+            hop_limit,
+            dscp,
+            ..UdpOptions::default()
+        });
         Endpoint::udp_bind(self, None, port, options).ok()
     }
 

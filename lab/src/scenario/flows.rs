@@ -58,14 +58,16 @@ pub(super) fn read(
 
 fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
     let bytes = traffic.segment_bytes_under(tcp);
-    let datagrams = |every| TrafficPlan::datagrams(bytes, every, routing);
+    let dscp = traffic.dscp.unwrap_or_default();
+    let marks = routing.marks(dscp);
+    let datagrams = |every| TrafficPlan::Datagrams { bytes, every, marks };
     let directions = traffic.direction.unwrap_or_default();
     let (talk, times) = match (traffic.kind, traffic.bytes) {
         (TrafficKind::Cbr, _) => return datagrams(gaps(traffic, bytes)),
         (TrafficKind::Saturated, _) => return datagrams(None),
         (TrafficKind::Probe, _) => {
             let every = traffic.every.map_or(Amount::NONE, times);
-            return TrafficPlan::probe(bytes, every, routing);
+            return TrafficPlan::Probe { bytes, every, marks };
         }
         (TrafficKind::Bulk, None) => (Talk::Endless(directions), Some(1)),
         (TrafficKind::Bulk, Some(bytes)) => {
@@ -80,7 +82,7 @@ fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
         }
     };
     let think = traffic.think.map_or(Amount::NONE, self::times);
-    let tcp = Arc::new(tcp_config(tcp, bytes, routing));
+    let tcp = Arc::new(TcpConfig { dscp, ..tcp_config(tcp, bytes, routing) });
     TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think, times }))
 }
 

@@ -56,7 +56,11 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
             routing,
             trace_events: plan.trace_events,
         };
-        hosts.push(Host::new(Node::new(config, endpoint), Programs::of(plan, node, address_of)));
+        let mut own = Node::new(config, endpoint);
+        if plan.phy.is_ht() {
+            own.divide(RADIO);
+        }
+        hosts.push(Host::new(own, Programs::of(plan, node, address_of)));
     }
     if let Some(gateway) = &plan.gateway {
         let news = gateway::source(gateway, &plan.channel.outages, plan.end(), plan.seed);
@@ -67,6 +71,9 @@ pub(crate) fn world(plan: &Plan) -> Result<RadioWorld<Host>, Unbuildable> {
     world.set_loads(loads::of);
     world.set_queued_at(|host| host.node().queued_at());
     world.set_more(Host::poll_beside);
+    if plan.phy.is_ht() {
+        world.set_categories(Host::poll_in);
+    }
     if plan.linux_queue.is_some() {
         world.set_spent(Host::on_spent);
     }

@@ -203,7 +203,12 @@ impl Cell {
 
     fn datagrams(&self, n: u32, from: u32, to: u32) -> FlowPlan {
         let start = Duration::from_millis(1_000 + u64::from(n));
-        FlowPlan::new(from, to, start, TrafficPlan::datagrams(1_000, None, &self.routing))
+        FlowPlan::new(
+            from,
+            to,
+            start,
+            TrafficPlan::Datagrams { bytes: 1_000, every: None, marks: self.routing.marks(0) },
+        )
     }
 
     /// The plan of the row's run with this seed.

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use hopwise_air::More;
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::ConnId;
-use hopwise_core::queue::Spent;
+use hopwise_core::queue::{Category, Spent};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
-use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
+use hopwise_mesh::{Beside, EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 
 use super::names::RADIO;
 use crate::programs::{AHEAD, EndResult, Event, Flow, Platform, Programs};
@@ -73,9 +73,23 @@ impl Host {
         more: &More,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        let id = self.node.poll_beside(now, link, (more.to, more.bytes, more.held), out)?;
+        let More { category, to, bytes, held } = *more;
+        let id = self.node.poll_beside(now, link, &Beside { category, to, bytes, held }, out)?;
         self.refill(now);
         Some(id)
+    }
+
+    /// Takes the next packet of a category, beside those that the radio has.
+    pub(super) fn poll_in(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        of: (Category, usize),
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let transmit = self.node.poll_in(now, link, of, out)?;
+        self.refill(now);
+        Some(transmit)
     }
 
     /// The radio tells how much time a packet has taken.

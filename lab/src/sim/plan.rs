@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayPlan;
 use crate::kernel_tcp;
-use crate::programs::{Amount, INTERVALS};
+use crate::programs::{Amount, INTERVALS, Marks};
 
 /// All that determines a simulated run.
 #[derive(Clone, Debug)]
@@ -197,8 +197,8 @@ pub enum TrafficPlan {
         bytes: u16,
         /// Nanoseconds from one to the next; none: as many as leave.
         every: Option<Amount>,
-        /// The hop limit of their packets.
-        hop_limit: u8,
+        /// The headers of their packets.
+        marks: Marks,
     },
     /// Datagrams that the other end sends back.
     Probe {
@@ -206,8 +206,8 @@ pub enum TrafficPlan {
         bytes: u16,
         /// Nanoseconds from one to the next.
         every: Amount,
-        /// The hop limit of their packets.
-        hop_limit: u8,
+        /// The headers of their packets.
+        marks: Marks,
     },
 }
 
@@ -281,6 +281,13 @@ impl Talk {
     }
 }
 
+impl RoutingPlan {
+    /// The marks of datagrams: the hop limit that routing gives to data, and this code point.
+    pub fn marks(&self, dscp: u8) -> Marks {
+        Marks { hop_limit: self.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit), dscp }
+    }
+}
+
 impl TrafficPlan {
     /// One connection that never runs out of data.
     pub fn bulk(tcp: Arc<TcpConfig>) -> TrafficPlan {
@@ -288,28 +295,13 @@ impl TrafficPlan {
         TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think: Amount::NONE, times: Some(1) }))
     }
 
-    /// Datagrams with the hop limit that routing gives to data.
-    pub fn datagrams(bytes: u16, every: Option<Amount>, routing: &RoutingPlan) -> TrafficPlan {
-        TrafficPlan::Datagrams { bytes, every, hop_limit: of_datagrams(routing) }
-    }
-
-    /// A probe with the hop limit that routing gives to data.
-    pub fn probe(bytes: u16, every: Amount, routing: &RoutingPlan) -> TrafficPlan {
-        TrafficPlan::Probe { bytes, every, hop_limit: of_datagrams(routing) }
-    }
-
     /// Links that a packet crosses at the most.
     pub fn hop_limit(&self) -> u8 {
         match self {
             TrafficPlan::Tcp(plan) => plan.tcp.hop_limit,
-            TrafficPlan::Datagrams { hop_limit, .. } | TrafficPlan::Probe { hop_limit, .. } => *hop_limit,
+            TrafficPlan::Datagrams { marks, .. } | TrafficPlan::Probe { marks, .. } => marks.hop_limit,
         }
     }
-}
-
-/// The hop limit of datagrams.
-fn of_datagrams(routing: &RoutingPlan) -> u8 {
-    routing.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit)
 }
 
 impl Plan {

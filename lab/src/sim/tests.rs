@@ -199,6 +199,23 @@ fn queues_of_linux_keep_the_delay_down_and_the_goodput_up() {
     assert!(of("ce_marks", &marked).is_some_and(|marks| marks > 0.0));
 }
 
+/// A code point chooses the category, of datagrams and of TCP alike.
+#[test]
+fn packets_go_by_the_category_of_their_code_point() {
+    for queue in ["{ kind: drop-tail }", "{ kind: fq-codel }"] {
+        let ms = |sets: &[&str]| of("probe_p95_ms", &queued(queue, sets)).expect("it is known");
+        let (plain, voice) = (ms(&[]), ms(&["traffic.4.dscp=48"]));
+        assert!(voice < plain / 2.0 && voice < 12.0, "{queue}: {voice} ms, {plain} at best effort");
+        let shares = |dscp: &str| {
+            let run = queued(queue, &[&format!("traffic.1.dscp={dscp}")]);
+            run.flows[1].goodput_kbps / run.flows[0].goodput_kbps
+        };
+        let [same, background, video] = ["0", "8", "34"].map(shares);
+        assert!((0.4..2.5).contains(&same), "{queue}: {same}");
+        assert!(background < 0.5 * same && video > 2.0 * same, "{queue}: {background} {same} {video}");
+    }
+}
+
 #[test]
 fn without_limits_of_airtime_the_device_is_the_queue() {
     let ms = |queue: &str| of("probe_p95_ms", &queued(queue, &[])).expect("it is known");

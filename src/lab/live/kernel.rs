@@ -15,7 +15,7 @@ use hopwise_core::tcp::{CloseReason, TcpConfig};
 use hopwise_host::{Clock, Interest, KernelInfo, KernelTcp, Poller};
 use hopwise_lab::live::LOOK_EVERY;
 use hopwise_lab::live::part::Ended;
-use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Platform, Programs, Sockets, start_of};
+use hopwise_lab::programs::{AgentsAtEnd, Counted, Event, Marks, Platform, Programs, Sockets, start_of};
 use hopwise_lab::sim::Plan;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt};
 
@@ -421,8 +421,8 @@ impl Sockets for Kernel {
         (!rtt.is_zero()).then_some(rtt)
     }
 
-    fn udp_bind(&mut self, port: u16, hop_limit: Option<u8>) -> Option<Number> {
-        self.bind(port, hop_limit).ok()
+    fn udp_bind(&mut self, port: u16, marks: Option<Marks>) -> Option<Number> {
+        self.bind(port, marks.map(|marks| marks.hop_limit)).ok()
     }
 
     fn udp_send(&mut self, socket: Number, to: SocketAddr, payload: &[u8]) -> bool {

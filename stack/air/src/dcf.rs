@@ -8,13 +8,15 @@
 //! arrives at the very instant when its backoff runs out: both send, and collide.
 //!
 //! [`MacRules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
-//! Stations of 802.11n follow EDCA's rules for best effort, and may send aggregates. Not modelled: fragmentation, power
-//! saving, ADDBA, protection of OFDM from older stations, beacons.
+//! Stations of 802.11n follow EDCA's rules, with a backoff for each category, and may send aggregates. Not modelled:
+//! fragmentation, power saving, ADDBA, protection of OFDM from older stations, beacons.
 
 mod aggregate;
 mod arf;
 mod backoff;
 mod block_ack;
+mod categories;
+mod contender;
 mod exchange;
 mod facts;
 mod fates;
@@ -33,13 +35,14 @@ pub use crate::frame::{EVERYONE, Frame, FrameKind};
 pub use crate::rules::MacRules;
 pub(crate) use aggregate::Room;
 pub use rates::{RateControl, RateUse};
+pub(crate) use recipient::category_of;
 pub use stats::{FrameCounts, StationStats};
 
 use std::collections::VecDeque;
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
-use hopwise_core::queue::AirtimeEstimate;
+use hopwise_core::queue::{AirtimeEstimate, Category};
 
 use crate::airtime::{Airtime, Load};
 use crate::channel::Channel;
@@ -49,7 +52,6 @@ use crate::medium::{Medium, Position, Radio};
 use crate::motion::Track;
 use crate::phy::{ACK_BYTES, Form, Phy, Rate};
 use crate::waits::QueueWaits;
-use rates::Choice;
 use station::{Service, Station, Wait};
 
 /// The MAC's settings, the same at all stations.
@@ -116,6 +118,7 @@ pub(crate) struct Offered {
     pub(crate) load: Load,
     /// Since when it has waited, where that is known. Its wait ends with its first frame.
     pub(crate) queued_at: Option<u64>,
+    pub(crate) category: Category,
 }
 
 /// The end of a packet at the radio that was given it.
@@ -137,6 +140,9 @@ struct Times {
     slots_of_aifs: u32,
     sifs: u64,
     difs: u64,
+    /// By the index of the category.
+    aifs: [u64; 4],
+    txop: [u64; 4],
     eifs: u64,
     rts: u64,
     cts: u64,
@@ -264,44 +270,8 @@ impl Dcf {
 
     /// Gives a packet as [`give`](Self::give) does, without its load and its wait.
     pub(crate) fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
-        self.give(now, station, Offered { to, bytes, load: Load::Other, queued_at: None });
-    }
-
-    /// Gives a packet to a station that has room, and returns its number. The caller keeps it until [`News::Done`].
-    pub(crate) fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
-        let Offered { to, bytes, load, queued_at } = offered;
-        let n = station as usize;
-        let is_aggregated = self.mac.ampdu.is_some() && to != EVERYONE;
-        assert!(self.stations[n].service.is_none(), "one frame in service");
-        self.now = now;
-        let number =
-            if is_aggregated { self.add_mpdu(now, n, &offered) } else { self.stations[n].next_number() };
-        let choice = match to {
-            EVERYONE => Choice { rate: self.phy.slowest, is_protected: false, longest: 0 },
-            _ => self.first_rate(n, to),
-        };
-        let Choice { rate, is_protected, longest } = choice;
-        let is_announced = to != EVERYONE && (is_protected || self.mac.announces(bytes));
-        self.stations[n].service = Some(Service {
-            to,
-            bytes,
-            number,
-            airtime_ns: self.phy.data_at_ns(bytes, rate),
-            rate,
-            load,
-            is_announced,
-            is_protected,
-            longest,
-            chain: 0,
-            is_cleared: false,
-            has_left: false,
-            queued_at: queued_at.filter(|_| !is_aggregated).unwrap_or(NEVER),
-            unanswered: 0,
-            mpdus: u8::from(is_aggregated),
-            is_request: false,
-        });
-        self.contend_for_new(now, n);
-        number
+        let category = Category::BestEffort;
+        self.give(now, station, Offered { to, bytes, load: Load::Other, queued_at: None, category });
     }
 
     /// When the next event happens; `u64::MAX` without any.
@@ -321,6 +291,7 @@ impl Dcf {
             Wait::FrameEnd => self.on_frame_end(now, n),
             Wait::ToAnswer => self.on_time_to_answer(now, n),
             Wait::ToSendData => self.on_time_to_send_data(now, n),
+            Wait::ToContinue => self.on_time_to_continue(now, n),
             Wait::Answer => self.on_no_answer(now, n),
         }
         // Most handlers file the next deadline themselves.
@@ -430,6 +401,8 @@ fn times(phy: &Phy, rules: MacRules) -> Times {
         slots_of_aifs: u32::from(phy.is_ht()),
         sifs: phy.sifs_ns,
         difs: phy.difs_ns(),
+        aifs: categories::gaps(phy),
+        txop: categories::limits(phy),
         eifs: phy.eifs_ns(),
         rts: phy.rts_ns(),
         cts: phy.cts_ns(),
@@ -442,6 +415,8 @@ fn times(phy: &Phy, rules: MacRules) -> Times {
     }
 }
 
+#[cfg(test)]
+mod edca_tests;
 #[cfg(test)]
 mod ht_tests;
 #[cfg(test)]

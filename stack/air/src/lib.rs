@@ -10,6 +10,7 @@ pub mod certificate;
 pub mod channel;
 pub mod dcf;
 mod deadlines;
+mod edca;
 mod frame;
 pub mod frames;
 mod live;
@@ -35,6 +36,6 @@ pub use outside::{Outside, Refused, name_of};
 pub use whole::Whole;
 pub use wire::WireConfig;
 pub use world::{
-    EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf, StationConfig, TraceSink,
-    WorldConfig,
+    CategoryOf, EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf,
+    StationConfig, TraceSink, WorldConfig,
 };

@@ -19,8 +19,8 @@ pub(crate) struct Link {
     pub(crate) to: u32,
     pub(crate) from: u32,
     pub(crate) delay_ns: u32,
-    /// The number of the last data frame that was passed up; a repeated one is not passed up again.
-    pub(crate) delivered: u32,
+    /// The number of the last data frame that was passed up, by category; a repeated one is not passed up again.
+    pub(crate) delivered: [u32; 4],
     /// The number of frames that chance has decided on.
     decided: u32,
     pub(crate) power_w: f64,
@@ -127,7 +127,7 @@ impl Medium {
             longest_ns = longest_ns.max(u64::from(link.delay_ns));
             let before = old.binary_search_by_key(&to, |link| link.to);
             (link.delivered, link.decided) =
-                before.map_or((0, 0), |index| (old[index].delivered, old[index].decided));
+                before.map_or(([0; 4], 0), |index| (old[index].delivered, old[index].decided));
             let fader = match before {
                 Ok(index) => self.faders.get(first as usize + index).cloned(),
                 Err(_) => self.channel.fader(as_u32(station), to, self.seed),
@@ -263,7 +263,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Position); 2], seed: u64)
         to,
         from,
         delay_ns,
-        delivered: 0,
+        delivered: [0; 4],
         decided: 0,
         power_w,
         is_decodable: power_w >= radio.receive_w,

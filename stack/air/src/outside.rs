@@ -244,7 +244,7 @@ impl Outside {
                 (0, frames.remove(next))
             }
             Waiting::All(queue) => queue
-                .pop_beside(now, more.to, more.bytes)
+                .pop_beside(now, more.category, (more.to, more.bytes))
                 .map_or((0, None), |queued| (queued.id, Some(queued.packet))),
         };
         self.count_lost(link);
@@ -280,7 +280,7 @@ impl Machine for Outside {
         }
         if let (Cast::ToUs, Some(from), Some(Waiting::All(queue))) = (rx.cast, rx.from, self.waiting(rx.link))
         {
-            queue.on_heard(from, rx.packet.len());
+            queue.on_heard(from, rx.packet);
         }
         let mut frame = spare(&mut self.spare);
         frame.extend_from_slice(rx.packet);

@@ -4,7 +4,7 @@
 
 use hopwise_core::narrow::as_u32;
 
-use crate::dcf::FrameKind;
+use crate::dcf::{FrameKind, category_of};
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
 use crate::medium::Radio;
 use crate::phy::{Coding, Form, Guard, Ht, Phy, Width};
@@ -124,7 +124,8 @@ impl Monitor {
             FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
             FrameKind::BlockAck | FrameKind::BlockAckReq => {
                 out.extend_from_slice(&mac_of(event.sender));
-                out.extend_from_slice(&COMPRESSED);
+                let tid = category_of(frame.number).priority() << 4;
+                out.extend_from_slice(&[COMPRESSED, tid]);
                 out.extend_from_slice(&sequence_control(frame.number));
                 if frame.kind == FrameKind::BlockAck {
                     out.extend_from_slice(&frame.bitmap.to_le_bytes());
@@ -135,7 +136,7 @@ impl Monitor {
                 out.extend_from_slice(&CELL);
                 out.extend_from_slice(&sequence_control(frame.number));
                 if qos != 0 {
-                    out.extend_from_slice(&[0, 0]);
+                    out.extend_from_slice(&[category_of(frame.number).priority(), 0]);
                 }
                 out.extend_from_slice(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
                 out.extend_from_slice(&framing.ether_type(packet).to_be_bytes());
@@ -156,8 +157,8 @@ pub fn dbm(power_w: f64) -> i8 {
 /// The BSSID of a world's ad hoc network.
 pub const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
 
-/// The control field of a block ACK with a bitmap of 8 bytes, and of a request for one.
-const COMPRESSED: [u8; 2] = [0x04, 0];
+/// The control field of a block ACK with a bitmap of 8 bytes, and of a request for one. Its highest bits are the TID.
+const COMPRESSED: u8 = 0x04;
 
 fn sequence_control(number: u32) -> [u8; 2] {
     (((number << 4) & 0xffff) as u16).to_le_bytes()

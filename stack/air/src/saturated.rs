@@ -1,6 +1,7 @@
 //! Traffic at the MAC, for calibration: stations that always have a packet to send.
 
 use hopwise_core::Cast;
+use hopwise_core::queue::Category;
 
 use crate::airtime::Load;
 use crate::dcf::{Dcf, MacConfig, News, Offered};
@@ -92,8 +93,13 @@ fn fill(dcf: &mut Dcf, now: u64, (station, to): (u32, u32)) {
     if dcf.has_room(station) {
         dcf.offer(now, station, to, PACKET);
     }
+    let category = Category::BestEffort;
     while dcf.room_for_more(station).is_some_and(|room| room.bytes >= PACKET) {
-        dcf.give_more(now, station, Offered { to, bytes: PACKET, load: Load::Other, queued_at: None });
+        dcf.give_more(
+            now,
+            station,
+            Offered { to, bytes: PACKET, load: Load::Other, queued_at: None, category },
+        );
     }
 }
 

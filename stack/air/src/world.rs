@@ -26,7 +26,7 @@ use crate::motion::Track;
 use crate::wire::Wire;
 pub use config::{StationConfig, WorldConfig};
 use hands::{Hands, Held};
-pub use offers::{More, MoreOf, SpentOf};
+pub use offers::{CategoryOf, More, MoreOf, SpentOf};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 
@@ -79,6 +79,7 @@ pub struct RadioWorld<M: Machine> {
     loads: fn(&[u8]) -> Load,
     queued_at: fn(&M) -> Option<Instant>,
     more: MoreOf<M>,
+    categories: Option<CategoryOf<M>>,
     spent: Option<SpentOf<M>>,
     spare: Vec<Vec<u8>>,
 }
@@ -133,6 +134,7 @@ impl<M: Machine> RadioWorld<M> {
             loads: |_| Load::Other,
             queued_at: |_| None,
             more: |_, _, _, _, _| None,
+            categories: None,
             spent: None,
             spare: Vec::new(),
         };

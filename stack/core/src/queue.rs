@@ -10,11 +10,13 @@
 //! - All stations share one table of flows. A flow whose place belongs to another station at the moment shares one flow
 //!   with others of its kind.
 //! - CoDel lets the last packet of a flow pass, and not the last MTU of bytes.
+//! - Each access category has a device queue, turns and airtime of its own, if the link takes packets by category.
 //! - Beyond a limit of packets or of memory the first packet of the longest flow is dropped.
 //!
 //! The target that mac80211 has for slow stations needs a driver that reports a throughput: here is none.
 
 mod airtime;
+mod category;
 mod codel;
 mod flows;
 mod fq_codel;
@@ -23,6 +25,7 @@ mod labels;
 use std::time::Duration;
 
 pub use airtime::{AirtimeEstimate, AirtimeLimits, Spent};
+pub use category::Category;
 pub use fq_codel::FqCodel;
 
 use crate::{Instant, NextHop, QueueClass};

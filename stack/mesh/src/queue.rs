@@ -4,7 +4,7 @@ mod drop_tail;
 
 use std::net::IpAddr;
 
-use hopwise_core::queue::{FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::queue::{Category, FqCodel, FqCodelConfig, Queued, Spent};
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass};
 
@@ -33,6 +33,19 @@ pub enum QueueConfig {
     FqCodel(FqCodelConfig),
 }
 
+/// A packet that would leave in one frame with those that the link holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Its category, where the link takes packets by category.
+    pub category: Category,
+    /// Its next hop.
+    pub to: IpAddr,
+    /// The most bytes that it may have.
+    pub bytes: usize,
+    /// The packets that the link holds.
+    pub held: usize,
+}
+
 /// The packets that wait for one link.
 #[derive(Debug)]
 pub struct InterfaceQueue {
@@ -55,6 +68,14 @@ impl InterfaceQueue {
             QueueConfig::FqCodel(config) => Kind::FqCodel(Box::new(FqCodel::new(config))),
         };
         InterfaceQueue { kind, fq_drops: 0 }
+    }
+
+    /// From now on the link takes packets by category. Call it before there are any.
+    pub fn divide(&mut self) {
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.divide(),
+            Kind::FqCodel(queue) => queue.divide(),
+        }
     }
 
     /// Returns whether the next data packet finds no room, or costs another one its place.
@@ -115,12 +136,20 @@ impl InterfaceQueue {
         }
     }
 
-    /// Takes the next packet for this neighbour, if it is no longer than `bytes`. It leaves beside the packets that the
-    /// link holds.
-    pub fn pop_beside(&mut self, now: Instant, to: IpAddr, bytes: usize, held: usize) -> Option<Queued> {
+    /// Takes the packet of a category that leaves next. It leaves beside the `held` packets that the link has.
+    pub fn pop_in(&mut self, now: Instant, category: Category, held: usize) -> Option<Queued> {
         match &mut self.kind {
-            Kind::DropTail(queue) => queue.pop_beside(to, bytes, held),
-            Kind::FqCodel(queue) => queue.pop_beside(now, to, bytes),
+            Kind::DropTail(queue) => queue.pop_in(category, held),
+            Kind::FqCodel(queue) => queue.pop_in(now, category),
+        }
+    }
+
+    /// Takes the next packet that fits beside those that the link holds.
+    pub fn pop_beside(&mut self, now: Instant, fits: &Beside) -> Option<Queued> {
+        let Beside { category, to, bytes, held } = *fits;
+        match &mut self.kind {
+            Kind::DropTail(queue) => queue.pop_beside(category, (to, bytes), held),
+            Kind::FqCodel(queue) => queue.pop_beside(now, category, (to, bytes)),
         }
     }
 
@@ -148,9 +177,9 @@ impl InterfaceQueue {
     }
 
     /// A packet has come over the link.
-    pub fn on_heard(&mut self, from: IpAddr, bytes: usize) {
+    pub fn on_heard(&mut self, from: IpAddr, packet: &[u8]) {
         if let Kind::FqCodel(queue) = &mut self.kind {
-            queue.on_heard(from, bytes);
+            queue.on_heard(from, packet);
         }
     }
 

@@ -60,10 +60,25 @@ pub(super) fn check(document: &Document, file: &ScenarioFile) -> Checked {
             "a scenario without rules, or world: sim",
         ));
     }
+    flows(document, file)
+}
+
+/// Refuses the flows that programs of a live world cannot send.
+fn flows(document: &Document, file: &ScenarioFile) -> Checked {
+    let world = file.world.0.name();
     for (nth, traffic) in file.traffic.iter().enumerate() {
+        let at = YamlPath::root().key("traffic").index(nth);
+        if traffic.dscp.is_some() {
+            let problem = format!("programs do not mark their packets in the world {world}");
+            return Err(document.refuse_key(
+                &at.key("dscp"),
+                problem,
+                "a flow without `dscp`, or world: sim",
+            ));
+        }
         if traffic.kind == TrafficKind::Saturated {
-            let at = root.key("traffic").index(nth).key("kind");
-            return refuse(&at, "a program does not see whether the radio has room", "cbr with a rate");
+            let problem = format!("a program does not see whether the radio has room in the world {world}");
+            return Err(document.refuse(&at.key("kind"), problem, "cbr with a rate, or world: sim"));
         }
     }
     Ok(())

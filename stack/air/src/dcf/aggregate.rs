@@ -28,7 +28,8 @@ pub(crate) struct Room {
 }
 
 impl Dcf {
-    /// Room for a further packet beside those that a station has; none where frames go one by one.
+    /// Room for a further packet beside those that a station has of the category at hand; none where frames go one by
+    /// one.
     pub(crate) fn room_for_more(&self, station: u32) -> Option<Room> {
         let most = self.mac.ampdu?;
         let st = &self.stations[station as usize];
@@ -47,13 +48,8 @@ impl Dcf {
         (bytes > 0).then_some(Room { to: service.to, bytes })
     }
 
-    /// Gives a station a further packet, for which [`room_for_more`](Self::room_for_more) has room. Returns its number.
-    pub(crate) fn give_more(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
-        self.add_mpdu(now, station as usize, &offered)
-    }
-
     pub(super) fn add_mpdu(&mut self, now: u64, n: usize, offered: &Offered) -> u32 {
-        let Offered { to, bytes, load, queued_at } = *offered;
+        let Offered { to, bytes, load, queued_at, .. } = *offered;
         let st = &mut self.stations[n];
         let number = st.number_for(to);
         let expires = self.mac.lifetime_ns.map_or(NEVER, |lifetime| queued_at.unwrap_or(now) + lifetime);
@@ -75,12 +71,14 @@ impl Dcf {
         let Some(service) = self.stations[n].service else { return };
         let (most, overhead) = (usize::from(self.mac.ampdu.unwrap_or(1)), self.phy.data_overhead);
         let longest = service.longest;
-        let st = &mut self.stations[n];
+        let most_ns = self.txop_left(now, n, &service);
+        let (phy, st) = (&self.phy, &mut self.stations[n]);
         let Some(first) = st.mpdus.first().copied() else { return };
         let (mut length, mut bytes, mut count) = (Length::default(), 0, 0);
         for mpdu in st.mpdus.iter().take(most) {
             let longer = length.with(mpdu.bytes + overhead);
-            if count > 0 && (longer.bare > longest || mpdu.number >= first.number + WINDOW) {
+            let is_late = most_ns.is_some_and(|most| phy.airtime_ns(longer.bare, service.rate) > most);
+            if count > 0 && (longer.bare > longest || mpdu.number >= first.number + WINDOW || is_late) {
                 break;
             }
             (length, bytes, count) = (longer, bytes + mpdu.bytes, count + 1);
@@ -194,6 +192,7 @@ impl Dcf {
         }
         self.drop_mpdus(n, now, has);
         self.after_aggregate(n);
+        self.note_success(n, now);
         self.draw_backoff(n);
     }
 
@@ -289,6 +288,8 @@ impl Dcf {
 
 #[cfg(test)]
 mod tests {
+    use hopwise_core::queue::Category;
+
     use super::super::mpdu::LONGEST_PPDU_NS;
     use super::*;
     use crate::airtime::Load;
@@ -312,7 +313,8 @@ mod tests {
             let phy = Phy::named(profile).expect("a profile");
             let mut dcf = Dcf::new(phy, mac, Radio::default(), &positions, 1);
             dcf.offer(0, 0, 1, bytes);
-            let offered = Offered { to: 1, bytes, load: Load::Other, queued_at: None };
+            let category = Category::BestEffort;
+            let offered = Offered { to: 1, bytes, load: Load::Other, queued_at: None, category };
             let mut count = 1;
             while dcf.room_for_more(0).is_some_and(|room| room.bytes >= bytes) {
                 dcf.give_more(0, 0, offered);

@@ -11,7 +11,10 @@ impl Dcf {
     pub(super) fn contend_for_new(&mut self, now: u64, n: usize) {
         let st = &mut self.stations[n];
         // During an exchange no backoff is drawn; `proceed` draws at its end.
-        if st.backoff != Backoff::None || st.phase != Phase::Idle || st.wait != Wait::Nothing {
+        if st.backoff != Backoff::None
+            || st.phase != Phase::Idle
+            || !matches!(st.wait, Wait::Nothing | Wait::Backoff)
+        {
             return;
         }
         let is_idle = st.reception.hears == Hears::Nothing && st.nav_end() <= now && st.busy_until <= now;
@@ -20,7 +23,8 @@ impl Dcf {
         // Access at once on a medium that has been idle for DIFS is the standard's; ns-2 draws always.
         st.slots = if st.is_undrawn { 0 } else { st.draw() };
         st.backoff = Backoff::Paused;
-        let from = if st.is_undrawn { now.saturating_sub(self.times.difs) } else { now };
+        let is_undrawn = st.is_undrawn;
+        let from = if is_undrawn { now.saturating_sub(self.aifs(n)) } else { now };
         self.resume(n, from);
     }
 
@@ -34,6 +38,10 @@ impl Dcf {
     /// The exchange of a station is over: its packet in service goes on.
     pub(super) fn proceed(&mut self, n: usize) {
         let st = &self.stations[n];
+        if !st.others.is_empty() {
+            self.draw_missing(n);
+            return self.resume_all(n, 0);
+        }
         if st.service.is_some() && st.backoff == Backoff::None {
             self.draw_backoff(n);
         }
@@ -45,6 +53,9 @@ impl Dcf {
     #[inline]
     pub(super) fn resume(&mut self, n: usize, not_before: u64) {
         let st = &mut self.stations[n];
+        if !st.others.is_empty() {
+            return self.resume_all(n, not_before);
+        }
         let may = st.backoff == Backoff::Paused
             && st.phase == Phase::Idle
             && st.wait == Wait::Nothing
@@ -63,10 +74,21 @@ impl Dcf {
     /// have passed are taken off. EDCA takes one more off, at the end of AIFS (IEEE 802.11-2016 §10.22.2.4).
     #[inline]
     pub(super) fn interrupt(&mut self, n: usize, at: u64) {
-        let st = &mut self.stations[n];
+        let st = &self.stations[n];
+        if !st.others.is_empty() {
+            return self.interrupt_all(n, at);
+        }
         if st.backoff != Backoff::Running || self.deadlines.of(n) <= at {
             return;
         }
+        self.pause(n, at);
+        self.wait_for_nothing(n);
+    }
+
+    /// Pauses the backoff at hand.
+    #[inline]
+    pub(super) fn pause(&mut self, n: usize, at: u64) {
+        let st = &mut self.stations[n];
         if at > st.slots_from {
             let passed = as_u32(as_usize(at - st.slots_from)) / self.times.slot;
             st.slots = st.slots.saturating_sub(passed + self.times.slots_of_aifs);
@@ -76,11 +98,17 @@ impl Dcf {
             st.slots = st.draw();
         }
         st.backoff = Backoff::Paused;
-        st.wait = Wait::Nothing;
+    }
+
+    pub(super) fn wait_for_nothing(&mut self, n: usize) {
+        self.stations[n].wait = Wait::Nothing;
         self.deadlines.set(n, NEVER);
     }
 
     pub(super) fn on_backoff_over(&mut self, now: u64, n: usize) {
+        if !self.stations[n].others.is_empty() && !self.choose_category(now, n) {
+            return;
+        }
         let st = &mut self.stations[n];
         st.backoff = Backoff::None;
         st.is_undrawn = false;

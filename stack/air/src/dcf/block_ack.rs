@@ -4,18 +4,20 @@
 
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
+use hopwise_core::queue::Category;
 
 use super::Dcf;
 use super::exchange::Own;
-use super::recipient::{Peer, Recipient, Taken};
+use super::recipient::{Peer, Recipient, Taken, before_first, category_of};
 use super::station::{Owed, Reception, Station, Wait};
 use super::{FrameKind, News};
 
 impl Station {
-    fn peer(&mut self, other: u32) -> &mut Peer {
-        let known = self.peers.iter().position(|peer| peer.other == other);
+    fn peer(&mut self, other: u32, category: Category) -> &mut Peer {
+        let known = self.peers.iter().position(|peer| peer.other == other && peer.category == category);
         let index = known.unwrap_or_else(|| {
-            self.peers.push(Peer { other, next: 1, recipient: Recipient::NEW });
+            let next = before_first(category) + 1;
+            self.peers.push(Peer { other, category, next, recipient: Recipient::from(next) });
             self.peers.len() - 1
         });
         &mut self.peers[index]
@@ -23,12 +25,12 @@ impl Station {
 
     /// The number that the next packet for that station will get.
     pub(super) fn next_for(&mut self, other: u32) -> u32 {
-        self.peer(other).next
+        self.peer(other, self.category).next
     }
 
     /// Numbers a packet for that station.
     pub(super) fn number_for(&mut self, other: u32) -> u32 {
-        let peer = self.peer(other);
+        let peer = self.peer(other, self.category);
         peer.next += 1;
         peer.next - 1
     }
@@ -55,7 +57,7 @@ impl Dcf {
     pub(super) fn take_block_ack_request(&mut self, n: usize, heard: &Reception, first: u32) {
         let from = self.medium.links[heard.link as usize].from;
         let mut released = std::mem::take(&mut self.released);
-        self.stations[n].peer(from).recipient.move_to(first, &mut released);
+        self.stations[n].peer(from, category_of(first)).recipient.move_to(first, &mut released);
         self.pass_up(n, from, heard, &mut released);
         self.released = released;
         self.owe_block(n, heard, first);
@@ -63,7 +65,7 @@ impl Dcf {
 
     fn owe_block(&mut self, n: usize, heard: &Reception, first: u32) {
         let to = self.medium.links[heard.link as usize].from;
-        let bitmap = self.stations[n].peer(to).recipient.bitmap(first);
+        let bitmap = self.stations[n].peer(to, category_of(first)).recipient.bitmap(first);
         let owed = Owed { kind: FrameKind::BlockAck, to, duration_ns: 0, block: (first, bitmap) };
         self.stations[n].owed = Some(owed);
         self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
@@ -72,7 +74,7 @@ impl Dcf {
     fn take_number(&mut self, n: usize, (from, number): (u32, u32), heard: &Reception) {
         let mut released = std::mem::take(&mut self.released);
         let before = released.len();
-        let taken = self.stations[n].peer(from).recipient.take(number, &mut released);
+        let taken = self.stations[n].peer(from, category_of(number)).recipient.take(number, &mut released);
         debug_assert_eq!(before, 0, "what was released is passed up");
         if taken != Taken::Old {
             self.book_packet(n, from);

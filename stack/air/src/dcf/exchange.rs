@@ -3,6 +3,7 @@
 use hopwise_core::Cast;
 use hopwise_core::narrow::as_u32;
 
+use super::recipient::category_of;
 use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, MacRules, News, Outcome};
@@ -31,7 +32,7 @@ impl Dcf {
             FrameKind::Rts => self.take_rts(n, heard, frame),
             FrameKind::Cts => self.take_cts(n, heard),
             FrameKind::Data => self.take_data(n, heard, frame),
-            FrameKind::Ack => self.take_ack(n),
+            FrameKind::Ack => self.take_ack(n, heard.until),
             FrameKind::BlockAck => self.take_block_ack(n, (frame.number, frame.bitmap), heard.until),
             FrameKind::BlockAckReq => {
                 let st = &self.stations[n];
@@ -93,7 +94,8 @@ impl Dcf {
         let link = &mut self.medium.links[heard.link as usize];
         let Some(service) = self.stations[link.from as usize].service else { return };
         // An ACK that was lost brings the same frame again.
-        if std::mem::replace(&mut link.delivered, service.number) != service.number {
+        let last = &mut link.delivered[category_of(service.number).index()];
+        if std::mem::replace(last, service.number) != service.number {
             let (from, to) = (link.from, as_u32(n));
             let (number, rate, power_w) = (service.number, service.rate, heard.power_w);
             self.book_packet(n, from);
@@ -101,7 +103,7 @@ impl Dcf {
         }
     }
 
-    fn take_ack(&mut self, n: usize) {
+    fn take_ack(&mut self, n: usize, ended: u64) {
         let st = &mut self.stations[n];
         let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
         self.learn_rate(n, 1);
@@ -111,6 +113,7 @@ impl Dcf {
         st.phase = Phase::Idle;
         st.wait = Wait::Nothing;
         self.finish(n, Outcome::Acknowledged);
+        self.note_success(n, ended);
         self.draw_backoff(n);
     }
 

@@ -72,7 +72,9 @@ fn packets_in_aggregates_arrive_once_and_in_order_whatever_is_lost() {
     let positions: Vec<_> = (0..5).map(|n| Some(Position { x: 200.0 * f64::from(n), y: 0.0 })).collect();
     let mac = MacConfig { ampdu: Some(64), lifetime_ns: None, ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-    let offered = |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None };
+    let category = hopwise_core::queue::Category::BestEffort;
+    let offered =
+        |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None, category };
     let fill = |dcf: &mut Dcf, now, from: u32, to| {
         if dcf.has_room(from) {
             dcf.give(now, from, offered(to));
@@ -113,7 +115,9 @@ fn a_receiver_that_is_gone_costs_its_packets_their_lifetime() {
     let positions = [0.0, 2_000.0, 100.0].map(|x| Some(Position { x, y: 0.0 }));
     let mac = MacConfig { ampdu: Some(64), lifetime_ns: Some(100_000_000), ..single() };
     let mut dcf = Dcf::new(phy("ht20-mcs7"), mac, Radio::default(), &positions, 1);
-    let offered = |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None };
+    let category = hopwise_core::queue::Category::BestEffort;
+    let offered =
+        |to| Offered { to, bytes: 1_000, load: crate::airtime::Load::Other, queued_at: None, category };
     dcf.give(0, 0, offered(1));
     (0..9).for_each(|_| {
         dcf.give_more(0, 0, offered(1));

@@ -1,7 +1,24 @@
 //! The receiver's window of 64 numbers (IEEE 802.11-2016 §10.24.7), in which packets that came early wait.
 
+use hopwise_core::narrow::as_u32;
+use hopwise_core::queue::Category;
+
 /// The numbers that a block ACK tells of.
 pub(super) const WINDOW: u32 = 64;
+
+/// The numbers of packets say their category: the two highest bits are its index.
+const CATEGORY_BIT: u32 = 30;
+
+/// The category of a packet's number.
+pub(crate) fn category_of(number: u32) -> Category {
+    Category::of_index((number >> CATEGORY_BIT) as usize)
+}
+
+/// The number before a category's first one.
+pub(super) fn before_first(category: Category) -> u32 {
+    // Four categories have two bits.
+    as_u32(category.index()) << CATEGORY_BIT
+}
 
 /// The packets of one sender at one receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +41,10 @@ pub(super) enum Taken {
 }
 
 impl Recipient {
-    pub(super) const NEW: Recipient = Recipient { start: 1, came: 0 };
+    /// The window of a sender whose first packet has this number.
+    pub(super) const fn from(first: u32) -> Recipient {
+        Recipient { start: first, came: 0 }
+    }
 
     /// A packet has come. The numbers that wait no longer are added to `released`, without an [`Taken::InOrder`] one.
     pub(super) fn take(&mut self, number: u32, released: &mut Vec<u32>) -> Taken {
@@ -79,10 +99,12 @@ impl Recipient {
     }
 }
 
-/// The numbers between a station and another one.
+/// The numbers between a station and another one, in one category.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
     pub(super) other: u32,
+    /// Each category has numbers of its own.
+    pub(super) category: Category,
     /// The number of the next packet for it.
     pub(super) next: u32,
     /// The packets that come from it.
@@ -104,7 +126,7 @@ mod tests {
 
     #[test]
     fn packets_go_up_in_order_and_once() {
-        let mut recipient = Recipient::NEW;
+        let mut recipient = Recipient::from(1);
         let wanted = [
             (Taken::InOrder, vec![]),
             (Taken::Early, vec![]),
@@ -119,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_number_beyond_the_window_moves_it_and_what_is_missing_is_left_out() {
-        let mut recipient = Recipient::NEW;
+        let mut recipient = Recipient::from(1);
         assert_eq!(
             taken(&mut recipient, &[2, 3, 65]),
             [(Taken::Early, vec![]), (Taken::Early, vec![]), (Taken::Early, vec![2, 3]),]
@@ -131,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_request_lets_go_up_what_waits_for_older_packets() {
-        let (mut recipient, mut released) = (Recipient::NEW, Vec::new());
+        let (mut recipient, mut released) = (Recipient::from(1), Vec::new());
         taken(&mut recipient, &[3, 5, 6, 9]);
         recipient.move_to(5, &mut released);
         assert_eq!((released, recipient.start), (vec![3, 5, 6], 7));
@@ -143,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_block_ack_tells_of_64_numbers_what_has_come_or_is_past() {
-        let mut recipient = Recipient::NEW;
+        let mut recipient = Recipient::from(1);
         taken(&mut recipient, &[1, 2, 4, 64]);
         assert_eq!(recipient.bitmap(1), 0b1011 | 1 << 63);
         assert_eq!(recipient.bitmap(3), 0b10 | 1 << 61);

@@ -1,10 +1,13 @@
 //! The state of one station.
 
+use hopwise_core::queue::Category;
+
 use super::MacRules;
 use super::arf::Ladder;
+use super::contender::{Contender, Success};
 use super::minstrel::Minstrel;
 use super::mpdu::Mpdu;
-use super::recipient::Peer;
+use super::recipient::{Peer, before_first};
 use crate::deadlines::NEVER;
 use crate::frames::Drawn;
 use crate::phy::{Phy, Rate};
@@ -22,6 +25,8 @@ pub(super) enum Wait {
     ToAnswer,
     /// SIFS after the CTS.
     ToSendData,
+    /// SIFS after an exchange of a TXOP that goes on.
+    ToContinue,
     /// When a CTS or an ACK is overdue, or announced data (`rules: ns2`).
     Answer,
 }
@@ -173,6 +178,13 @@ pub(super) struct Station {
     pub(super) ladders: Vec<Ladder>,
     /// The same of Minstrel.
     pub(super) minstrels: Vec<Minstrel>,
+    /// The category at hand.
+    pub(super) category: Category,
+    /// Those that are put by; none if the station only ever sent at best effort.
+    pub(super) others: Vec<Contender>,
+    /// When the TXOP of the category at hand ends; 0 if it has one frame.
+    pub(super) txop_until: u64,
+    pub(super) txop_goes_on: Option<Success>,
     number: u32,
     /// The slots of its backoffs.
     stream: Stream,
@@ -234,6 +246,10 @@ impl Station {
             hears_all: false,
             ladders: Vec::new(),
             minstrels: Vec::new(),
+            category: Category::BestEffort,
+            others: Vec::new(),
+            txop_until: 0,
+            txop_goes_on: None,
             number: 0,
             stream: Stream::new(seed, n, Purpose::Backoff),
             luck: Stream::new(seed, n, Purpose::Interference),
@@ -242,7 +258,7 @@ impl Station {
 
     pub(super) fn next_number(&mut self) -> u32 {
         self.number += 1;
-        self.number
+        before_first(self.category) + self.number
     }
 
     /// A backoff of 0 to CW slots, both included (IEEE 802.11-2016 §10.3.3); ns-2 never draws CW.

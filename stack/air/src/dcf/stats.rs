@@ -38,6 +38,8 @@ pub struct StationStats {
     pub collisions: u64,
     /// Packets given up.
     pub retry_drops: u64,
+    /// Accesses that a category of the station itself left to a greater one (EDCA).
+    pub internal_collisions: u64,
 }
 
 impl StationStats {

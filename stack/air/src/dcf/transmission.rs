@@ -63,7 +63,7 @@ impl Dcf {
     }
 
     /// The airtime of the answer to the frame with the packets in service.
-    fn answer_ns(&self, service: &Service) -> u64 {
+    pub(super) fn answer_ns(&self, service: &Service) -> u64 {
         if service.mpdus > 1 {
             self.phy.airtime_ns(BLOCK_ACK_BYTES, service.rate.answer())
         } else {

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use hopwise_core::narrow::as_u32;
-use hopwise_core::queue::Spent;
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload};
+use hopwise_core::queue::{Category, Spent};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Transmit};
 
 use super::hands::Held;
 use super::{RadioNews, RadioWorld};
@@ -15,6 +15,8 @@ use crate::phy::Rate;
 /// A further packet for a neighbour, for which a machine's radio has one already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct More {
+    /// The category of all of them.
+    pub category: Category,
     /// The neighbour.
     pub to: IpAddr,
     /// The longest packet that fits.
@@ -25,6 +27,9 @@ pub struct More {
 
 /// Appends a further packet to a buffer, and returns its id.
 pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &More, &mut Vec<u8>) -> Option<u64>;
+
+/// Appends the next packet of a category to a buffer. The radio holds so many packets already.
+pub type CategoryOf<M> = fn(&mut M, Instant, LinkId, (Category, usize), &mut Vec<u8>) -> Option<Transmit>;
 
 /// Tells a machine how much time a packet has taken that it gave to a link.
 pub type SpentOf<M> = fn(&mut M, LinkId, &Spent);
@@ -50,30 +55,39 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     pub(super) fn serve_radio(&mut self, n: usize) {
-        while self.dcf.has_room(as_u32(n)) {
-            let asked = self.resolver.as_mut().and_then(|resolver| resolver.next(n));
-            let Some(held) = asked.or_else(|| self.take_from_machine(n)) else { return };
+        if self.categories.is_none() {
+            return self.serve_category(n, Category::BestEffort);
+        }
+        Category::ALL.into_iter().for_each(|category| self.serve_category(n, category));
+    }
+
+    fn serve_category(&mut self, n: usize, category: Category) {
+        while self.dcf.has_room_in(as_u32(n), category) {
+            // ARP goes at best effort.
+            let asked = self.resolver.as_mut().filter(|_| category == Category::BestEffort);
+            let asked = asked.and_then(|resolver| resolver.next(n));
+            let Some(held) = asked.or_else(|| self.take_from_machine(n, category)) else { return };
             if let (Some(resolver), Some(to)) = (&self.resolver, held.to)
                 && !resolver.knows(n, to)
             {
                 self.ask_for(n, to, held);
                 continue;
             }
-            self.offer(n, held);
+            self.offer(n, category, held);
         }
-        while let Some(room) = self.dcf.room_for_more(as_u32(n)) {
-            if !self.take_more(n, room) {
+        while let Some(room) = self.dcf.room_for_more_in(as_u32(n), category) {
+            if !self.take_more(n, category, room) {
                 return;
             }
         }
     }
 
     /// Takes a further packet for the aggregate that a radio prepares; returns whether there was one.
-    fn take_more(&mut self, n: usize, room: Room) -> bool {
+    fn take_more(&mut self, n: usize, category: Category, room: Room) -> bool {
         let (now, link) = (Instant(self.now), self.stations[n].radio);
         let Some(to) = self.hands[n].name_of(room.to) else { return false };
-        let more =
-            More { to, bytes: self.stations[n].framing.with_header(room.bytes), held: self.hands[n].len() };
+        let (bytes, held) = (self.stations[n].framing.with_header(room.bytes), self.hands[n].len());
+        let more = More { category, to, bytes, held };
         let mut packet = self.hands[n].buffer();
         let Some(id) = (self.more)(&mut self.machines[n], now, link, &more, &mut packet) else {
             self.hands[n].keep_buffer(packet);
@@ -82,7 +96,7 @@ impl<M: Machine> RadioWorld<M> {
         let payload = self.stations[n].framing.payload(&packet);
         let queued_at = (self.queued_at)(&self.machines[n]).map(|at| at.0);
         let load = (self.loads)(payload);
-        let offered = Offered { to: room.to, bytes: as_u32(payload.len()), load, queued_at };
+        let offered = Offered { to: room.to, bytes: as_u32(payload.len()), load, queued_at, category };
         let number = self.dcf.give_more(self.now, as_u32(n), offered);
         let (to, station) = (Some(to), Some(room.to));
         self.hands[n].hold(Held { packet, to, station, id, queued_at, is_arp: false, number });
@@ -90,23 +104,28 @@ impl<M: Machine> RadioWorld<M> {
     }
 
     /// Gives a packet to its machine's radio, which has room.
-    fn offer(&mut self, n: usize, mut held: Held) {
+    fn offer(&mut self, n: usize, category: Category, mut held: Held) {
         let Some(to) = held.station else {
             self.refuse(n, held);
             return;
         };
         let payload = self.stations[n].framing.payload(&held.packet);
         let load = if held.is_arp { Load::Arp } else { (self.loads)(payload) };
-        let offered = Offered { to, bytes: as_u32(payload.len()), load, queued_at: held.queued_at };
+        let offered = Offered { to, bytes: as_u32(payload.len()), load, queued_at: held.queued_at, category };
         held.number = self.dcf.give(self.now, as_u32(n), offered);
         self.hands[n].hold(held);
     }
 
-    /// Takes the machine's next packet for the radio, if there is one.
-    fn take_from_machine(&mut self, n: usize) -> Option<Held> {
-        let (now, link) = (Instant(self.now), self.stations[n].radio);
+    /// Takes the machine's next packet of a category for the radio, if there is one.
+    fn take_from_machine(&mut self, n: usize, category: Category) -> Option<Held> {
+        let (now, link, held) = (Instant(self.now), self.stations[n].radio, self.hands[n].len());
         let mut packet = self.hands[n].buffer();
-        let Some(transmit) = self.machines[n].poll_transmit(now, link, Payload::Inline, &mut packet) else {
+        let machine = &mut self.machines[n];
+        let next = match self.categories {
+            Some(poll) => poll(machine, now, link, (category, held), &mut packet),
+            None => machine.poll_transmit(now, link, Payload::Inline, &mut packet),
+        };
+        let Some(transmit) = next else {
             self.hands[n].keep_buffer(packet);
             return None;
         };

@@ -3,7 +3,7 @@
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, Machine};
 
-use super::{MoreOf, RadioWorld, SpentOf};
+use super::{CategoryOf, MoreOf, RadioWorld, SpentOf};
 use crate::airtime::{Airtime, Load};
 use crate::dcf::{FrameKind, News, Outcome, RateUse};
 use crate::frames::{Ending, FrameEvent};
@@ -97,6 +97,12 @@ impl<M: Machine> RadioWorld<M> {
     /// carries one packet.
     pub fn set_more(&mut self, more: MoreOf<M>) {
         self.more = more;
+    }
+
+    /// Sets the function that takes the next packet of a category from a machine: each category then contends for the
+    /// medium by itself (EDCA). Without it all packets go at best effort. Only stations of 802.11n have categories.
+    pub fn set_categories(&mut self, poll: CategoryOf<M>) {
+        self.categories = Some(poll);
     }
 
     /// Sets the function that tells a machine how much time its packet has taken, before its fate. It changes nothing

@@ -135,7 +135,7 @@ impl Endpoint {
         let dst = datagram.to.ip();
         let ip = IpHeader {
             hop_limit: datagram.hop_limit,
-            dscp: if datagram.class == QueueClass::Routing { INTERNETWORK_CONTROL } else { 0 },
+            dscp: if datagram.class == QueueClass::Routing { INTERNETWORK_CONTROL } else { datagram.dscp },
             ..IpHeader::plain(src, dst, protocol::UDP)
         };
         ip.emit(UDP_HEADER + datagram.payload.len(), out);

@@ -46,11 +46,13 @@ pub struct UdpOptions {
     pub hop_limit: u8,
     /// The endpoint also marks [`QueueClass::Routing`] with DSCP CS6 (RFC 4594 §3.2).
     pub class: QueueClass,
+    /// The code point (DSCP) of all other outgoing datagrams, below 64.
+    pub dscp: u8,
 }
 
 impl Default for UdpOptions {
     fn default() -> UdpOptions {
-        UdpOptions { groups: Vec::new(), hop_limit: 64, class: QueueClass::Data }
+        UdpOptions { groups: Vec::new(), hop_limit: 64, class: QueueClass::Data, dscp: 0 }
     }
 }
 
@@ -101,6 +103,8 @@ pub(crate) struct OutgoingDatagram {
     pub(crate) hop_limit: u8,
     /// [`UdpOptions::class`] of the socket.
     pub(crate) class: QueueClass,
+    /// [`UdpOptions::dscp`] of the socket.
+    pub(crate) dscp: u8,
     /// At most 65,507 bytes over IPv4, and 65,527 over IPv6.
     pub(crate) payload: Vec<u8>,
 }
@@ -285,6 +289,7 @@ impl UdpSockets {
             via,
             hop_limit: socket.options.hop_limit,
             class: socket.options.class,
+            dscp: socket.options.dscp,
             payload: payload.to_vec(),
         });
         Ok(())

@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::Category;
 use crate::NextHop;
+
+/// A station, and the category of its packets.
+type Share = (NextHop, Category);
 
 /// The airtime that a station's turn is worth.
 const TURN_NS: i64 = 256_000;
@@ -77,7 +81,7 @@ pub struct Spent {
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     id: u64,
-    to: NextHop,
+    to: Share,
     bytes: usize,
     airtime_ns: u64,
 }
@@ -90,12 +94,12 @@ struct Station {
     credit_ns: i64,
 }
 
-/// The stations' airtime.
+/// The stations' airtime, by category.
 #[derive(Debug)]
 pub(super) struct Airtime {
     limits: Option<AirtimeLimits>,
     first: AirtimeEstimate,
-    stations: BTreeMap<NextHop, Station>,
+    stations: BTreeMap<Share, Station>,
     lent: VecDeque<Lent>,
     pending_ns: u64,
 }
@@ -110,7 +114,7 @@ impl Airtime {
         Airtime { limits, first, stations: BTreeMap::new(), lent: VecDeque::new(), pending_ns: 0 }
     }
 
-    fn station(&mut self, to: NextHop) -> &mut Station {
+    fn station(&mut self, to: Share) -> &mut Station {
         if self.stations.len() >= MOST_STATIONS && !self.stations.contains_key(&to) {
             self.stations.retain(|_, station| station.pending_ns > 0);
         }
@@ -119,14 +123,14 @@ impl Airtime {
     }
 
     /// Returns whether the device takes a further packet for this station. Broadcasts have no limit.
-    pub(super) fn may_lend(&self, to: NextHop) -> bool {
-        let (Some(limits), NextHop::Neighbour(_)) = (self.limits, to) else { return true };
+    pub(super) fn may_lend(&self, to: Share) -> bool {
+        let (Some(limits), (NextHop::Neighbour(_), _)) = (self.limits, to) else { return true };
         let own = self.stations.get(&to).map_or(0, |station| station.pending_ns);
         own < nanos(limits.low) || (self.pending_ns < nanos(limits.total) && own < nanos(limits.high))
     }
 
     /// The device takes a packet.
-    pub(super) fn lend(&mut self, id: u64, to: NextHop, bytes: usize) {
+    pub(super) fn lend(&mut self, id: u64, to: Share, bytes: usize) {
         let station = self.station(to);
         let airtime_ns = station.estimate.of(bytes);
         station.pending_ns += airtime_ns;
@@ -155,20 +159,20 @@ impl Airtime {
     }
 
     /// A packet of the station has come, and has taken time as well.
-    pub(super) fn hear(&mut self, from: NextHop, bytes: usize) {
+    pub(super) fn hear(&mut self, from: Share, bytes: usize) {
         let airtime_ns = self.station(from).estimate.of(bytes);
         self.charge(from, airtime_ns);
     }
 
-    fn charge(&mut self, to: NextHop, airtime_ns: u64) {
+    fn charge(&mut self, to: Share, airtime_ns: u64) {
         let station = self.station(to);
         station.credit_ns = station.credit_ns.saturating_sub_unsigned(airtime_ns);
     }
 
     /// Returns whether the station's turn is over; it then gets the credit for a further one.
-    pub(super) fn ends_turn(&mut self, to: NextHop) -> bool {
+    pub(super) fn ends_turn(&mut self, to: Share) -> bool {
         let station = self.station(to);
-        let is_over = matches!(to, NextHop::Neighbour(_)) && station.credit_ns < 0;
+        let is_over = matches!(to, (NextHop::Neighbour(_), _)) && station.credit_ns < 0;
         if is_over {
             station.credit_ns += TURN_NS;
         }

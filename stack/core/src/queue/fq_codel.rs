@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::airtime::{Airtime, Spent};
 use super::flows::{Flow, Lane, Turns};
 use super::labels::Label;
-use super::{FqCodelConfig, Queued};
+use super::{Category, FqCodelConfig, Queued};
 use crate::trace::DropReason;
 use crate::{Instant, NextHop};
 
@@ -25,10 +25,13 @@ pub struct FqCodel {
     /// Flows that belong to no lane.
     free: Vec<usize>,
     lanes: BTreeMap<Lane, Turns>,
-    /// The lanes with packets, in the order of their turns.
-    turns: VecDeque<Lane>,
+    /// The lanes with packets, in the order of their turns, by category.
+    turns: [VecDeque<Lane>; 4],
     airtime: Airtime,
-    device: VecDeque<Queued>,
+    /// The packets in the device, by category.
+    device: [VecDeque<Queued>; 4],
+    /// The link takes packets by category. Otherwise all go at best effort.
+    is_divided: bool,
     packets: usize,
     memory: usize,
     lost: VecDeque<(Queued, DropReason)>,
@@ -46,9 +49,10 @@ impl FqCodel {
             table: BTreeMap::new(),
             free: Vec::new(),
             lanes: BTreeMap::new(),
-            turns: VecDeque::new(),
+            turns: Default::default(),
             airtime: Airtime::new(config.airtime, config.estimate),
-            device: VecDeque::new(),
+            device: Default::default(),
+            is_divided: false,
             packets: 0,
             memory: 0,
             lost: VecDeque::new(),
@@ -57,9 +61,18 @@ impl FqCodel {
         }
     }
 
+    /// From now on the link takes packets by category. Call it before there are any.
+    pub fn divide(&mut self) {
+        self.is_divided = true;
+    }
+
+    fn category_of(&self, lane: Lane) -> Category {
+        if self.is_divided { Category::of_priority(lane.1) } else { Category::BestEffort }
+    }
+
     /// The packets that wait, those in the device included that it has not begun to send.
     pub fn len(&self) -> usize {
-        self.packets + self.device.len()
+        self.packets + self.device.iter().map(VecDeque::len).sum::<usize>()
     }
 
     /// Returns whether no packet waits.
@@ -80,7 +93,7 @@ impl FqCodel {
     /// The packets for a neighbour in the device.
     #[cfg(test)]
     pub(super) fn device_of(&self, to: NextHop) -> usize {
-        self.device.iter().filter(|queued| queued.to == to).count()
+        self.device.iter().flatten().filter(|queued| queued.to == to).count()
     }
 
     /// A packet that was dropped since the last call, and the reason.
@@ -92,6 +105,7 @@ impl FqCodel {
     pub fn push(&mut self, now: Instant, queued: Queued) {
         let label = Label::of(self.config.key, queued.packet.get(self.config.header..).unwrap_or_default());
         let lane = (queued.to, label.tid);
+        let category = self.category_of(lane);
         let place = self.place_in(lane, label.hash % u64::from(self.config.flows.max(1)));
         self.packets += 1;
         self.memory += queued.packet.len() + OVERHEAD;
@@ -104,13 +118,14 @@ impl FqCodel {
         }
         if !std::mem::replace(&mut turns.is_active, true) {
             // A station that used up its turn goes to the end when it is looked at.
+            let all = &mut self.turns[category.index()];
             match lane.0 {
-                NextHop::Neighbour(_) if self.config.is_fair => self.turns.push_front(lane),
-                _ => self.turns.push_back(lane),
+                NextHop::Neighbour(_) if self.config.is_fair => all.push_front(lane),
+                _ => all.push_back(lane),
             }
         }
         self.shed();
-        self.fill(now);
+        self.fill(now, category);
     }
 
     /// The flow of a packet: its place in the table, or the lane's shared one while another lane has that place.
@@ -163,38 +178,40 @@ impl FqCodel {
         self.memory -= queued.packet.len() + OVERHEAD;
     }
 
-    /// The device takes packets while it has room, and their stations may have more airtime there.
-    fn fill(&mut self, now: Instant) {
-        while self.device.len() < self.config.device_packets.max(1)
-            && let Some(lane) = self.next_turn()
+    /// The device takes packets of a category while it has room, and their stations may have more airtime there.
+    fn fill(&mut self, now: Instant, category: Category) {
+        let index = category.index();
+        while self.device[index].len() < self.config.device_packets.max(1)
+            && let Some(lane) = self.next_turn(category)
         {
             let Some(queued) = self.pop_from(lane, now) else {
-                self.turns.pop_front();
+                self.turns[index].pop_front();
                 continue;
             };
-            self.airtime.lend(queued.id, queued.to, queued.packet.len());
-            self.device.push_back(queued);
+            self.airtime.lend(queued.id, (queued.to, category), queued.packet.len());
+            self.device[index].push_back(queued);
         }
     }
 
     /// The lane at the head that may give the device a packet.
-    fn next_turn(&mut self) -> Option<Lane> {
+    fn next_turn(&mut self, category: Category) -> Option<Lane> {
+        let turns = &mut self.turns[category.index()];
         let (mut seen, mut is_any) = (0, false);
         loop {
-            if seen == self.turns.len() {
+            if seen == turns.len() {
                 if !std::mem::take(&mut is_any) {
                     return None;
                 }
                 seen = 0;
             }
-            let lane = *self.turns.front()?;
-            let may = self.airtime.may_lend(lane.0);
-            let is_over = self.config.is_fair && self.airtime.ends_turn(lane.0);
+            let lane = *turns.front()?;
+            let may = self.airtime.may_lend((lane.0, category));
+            let is_over = self.config.is_fair && self.airtime.ends_turn((lane.0, category));
             if may && !is_over {
                 return Some(lane);
             }
             is_any |= may;
-            self.turns.rotate_left(1);
+            turns.rotate_left(1);
             seen += 1;
         }
     }
@@ -215,20 +232,31 @@ impl FqCodel {
         queued
     }
 
-    /// Takes the packet that leaves next.
+    /// Takes the packet that leaves next, of whatever category.
     pub fn pop(&mut self, now: Instant) -> Option<Queued> {
-        self.fill(now);
-        self.device.pop_front()
+        Category::ALL.into_iter().find_map(|category| self.pop_in(now, category))
     }
 
-    /// Takes the next packet for this neighbour, if it is no longer than `bytes`.
-    pub fn pop_beside(&mut self, now: Instant, to: IpAddr, bytes: usize) -> Option<Queued> {
-        self.fill(now);
-        let next = self.device.iter().position(|queued| queued.to == NextHop::Neighbour(to))?;
-        if self.device[next].packet.len() > bytes {
+    /// Takes the packet of a category that leaves next.
+    pub fn pop_in(&mut self, now: Instant, category: Category) -> Option<Queued> {
+        self.fill(now, category);
+        self.device[category.index()].pop_front()
+    }
+
+    /// Takes the next packet of a category for this neighbour, if it is no longer than `bytes`.
+    pub fn pop_beside(
+        &mut self,
+        now: Instant,
+        category: Category,
+        (to, bytes): (IpAddr, usize),
+    ) -> Option<Queued> {
+        self.fill(now, category);
+        let device = &mut self.device[category.index()];
+        let next = device.iter().position(|queued| queued.to == NextHop::Neighbour(to))?;
+        if device[next].packet.len() > bytes {
             return None;
         }
-        self.device.remove(next)
+        device.remove(next)
     }
 
     /// The link has reported the fate of a packet.
@@ -246,9 +274,13 @@ impl FqCodel {
     }
 
     /// A packet has come from a neighbour. It counts to that station's turn.
-    pub fn on_heard(&mut self, from: IpAddr, bytes: usize) {
+    pub fn on_heard(&mut self, from: IpAddr, packet: &[u8]) {
         if self.config.is_fair {
-            self.airtime.hear(NextHop::Neighbour(from), bytes);
+            let category = match self.is_divided {
+                true => Category::of_packet(packet.get(self.config.header..).unwrap_or_default()),
+                false => Category::BestEffort,
+            };
+            self.airtime.hear((NextHop::Neighbour(from), category), packet.len());
         }
     }
 

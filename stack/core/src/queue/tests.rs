@@ -9,6 +9,10 @@ const MS: u64 = 1_000_000;
 
 /// A datagram of a flow, with so many bytes in all.
 fn packet(port: u16, bytes: usize, ecn: Ecn) -> Vec<u8> {
+    datagram((port, bytes), ecn, 0)
+}
+
+fn datagram((port, bytes): (u16, usize), ecn: Ecn, dscp: u8) -> Vec<u8> {
     let (src, dst): ([u8; 4], [u8; 4]) = ([10, 0, 0, 1], [10, 0, 0, 9]);
     let header = IpHeader {
         src: src.into(),
@@ -16,7 +20,7 @@ fn packet(port: u16, bytes: usize, ecn: Ecn) -> Vec<u8> {
         protocol: 17,
         hop_limit: 64,
         ecn,
-        dscp: 0,
+        dscp,
         dont_fragment: true,
         id: 0,
         source_route: None,
@@ -180,7 +184,9 @@ fn a_station_has_so_much_airtime_in_the_device_and_less_when_others_have_much() 
     assert_eq!(before, [12, 12, 5]);
     // Together they have more than 24 ms: the first one gets no more while it has 5 of them.
     let gone = |queue: &mut FqCodel, station| {
-        let next = queue.pop_beside(Instant::ZERO, [10, 0, 0, station].into(), 2_000).expect("it has some");
+        let next = queue
+            .pop_beside(Instant::ZERO, Category::BestEffort, ([10, 0, 0, station].into(), 2_000))
+            .expect("it has some");
         queue.on_gone(next.id);
         queue.push(Instant::ZERO, Queued { to: to(9), ..queued(9_000, 9, 1_024) });
         count(queue, station)
@@ -224,7 +230,7 @@ fn stations_have_as_much_airtime_and_not_as_many_packets() {
 fn what_a_station_sends_counts_to_its_turn() {
     let mut queue = FqCodel::new(FqCodelConfig { device_packets: 1, airtime: None, ..timed(true) });
     [2, 3].into_iter().for_each(|station| fill(&mut queue, station, 100));
-    (0..50).for_each(|_| queue.on_heard([10, 0, 0, 2].into(), 1_024));
+    (0..50).for_each(|_| queue.on_heard([10, 0, 0, 2].into(), &[0; 1_024]));
     let mut stations = Vec::new();
     for _ in 0..40 {
         let queued = queue.pop(Instant::ZERO).expect("it has more");
@@ -250,7 +256,9 @@ fn packets_beside_others_are_for_the_same_neighbour() {
     let mut queue = FqCodel::new(timed(false));
     [2, 3].into_iter().for_each(|station| fill(&mut queue, station, 3));
     let beside = |queue: &mut FqCodel, last: u8, bytes| {
-        queue.pop_beside(Instant::ZERO, [10, 0, 0, last].into(), bytes).map(|queued| queued.id)
+        queue
+            .pop_beside(Instant::ZERO, Category::BestEffort, ([10, 0, 0, last].into(), bytes))
+            .map(|queued| queued.id)
     };
     assert_eq!(beside(&mut queue, 3, 1_000), None, "it does not fit");
     assert_eq!(beside(&mut queue, 3, 1_024), Some(3_000));
@@ -285,4 +293,36 @@ fn a_flow_never_mixes_packets_of_two_stations() {
         assert_eq!(of, [first, first + 1, first + 2]);
     }
     assert!(all.iter().all(|queued| IpView::parse(&queued.packet).is_ok()));
+}
+
+/// A packet of this code point.
+fn marked(id: u64, dscp: u8) -> Queued {
+    Queued { packet: datagram((1, 1_000), Ecn::NotEct, dscp), ..queued(id, 1, 1_000) }
+}
+
+/// Packets of best effort that fill the device take nothing from those of voice, and the greatest category goes first.
+#[test]
+fn each_category_has_its_own_device_and_its_own_limit_of_airtime() {
+    for is_divided in [false, true] {
+        let mut queue = FqCodel::new(timed(true));
+        if is_divided {
+            queue.divide();
+        }
+        (0..200).for_each(|id| queue.push(Instant::ZERO, marked(id, 0)));
+        let of_best_effort = queue.device_of(to(2));
+        assert!((1..100).contains(&of_best_effort), "its airtime has a limit: {of_best_effort}");
+        (200..205).for_each(|id| queue.push(Instant::ZERO, marked(id, 48)));
+        queue.push(Instant::ZERO, marked(300, 46));
+        let in_device = queue.device_of(to(2)) - of_best_effort;
+        assert_eq!(in_device, if is_divided { 6 } else { 0 });
+        let pop =
+            |queue: &mut FqCodel, category| queue.pop_in(Instant::ZERO, category).map(|queued| queued.id);
+        let first = pop(&mut queue, Category::Voice);
+        assert_eq!(first, is_divided.then_some(200));
+        assert_eq!(pop(&mut queue, Category::Video), is_divided.then_some(300));
+        assert_eq!(pop(&mut queue, Category::Background), None);
+        assert_eq!(pop(&mut queue, Category::BestEffort), Some(0));
+        let next = if is_divided { 201 } else { 1 };
+        assert_eq!(queue.pop(Instant::ZERO).map(|queued| queued.id), Some(next));
+    }
 }

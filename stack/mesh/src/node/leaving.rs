@@ -1,25 +1,45 @@
 //! Packets leave their queue, for a link or for good.
 
-use std::net::IpAddr;
-
-use hopwise_core::queue::{Queued, Spent};
+use hopwise_core::queue::{Category, Queued, Spent};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Transmit};
 
 use super::Node;
-use crate::queue::WhenFull;
+use crate::queue::{Beside, WhenFull};
 
 impl Node {
-    /// Appends the next packet for a neighbour, of at most `bytes`, to `out`, and returns its id. It leaves in one
-    /// frame with the `held` packets for that neighbour that the link has already.
+    /// From now on a link takes packets by category. Call it before there are any.
+    pub fn divide(&mut self, link: LinkId) {
+        if let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link) {
+            queue.divide();
+        }
+    }
+
+    /// Appends the next packet of a category to `out`, as [`Machine::poll_transmit`](hopwise_core::Machine) does. The
+    /// link has `held` packets already.
+    pub fn poll_in(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        (category, held): (Category, usize),
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
+        let queued = queue.pop_in(now, category, held);
+        self.tell_lost(now, link);
+        Some(self.hand_over(now, link, queued?, out))
+    }
+
+    /// Appends the next packet that fits beside those that the link holds to `out`, and returns its id. All leave in
+    /// one frame.
     pub fn poll_beside(
         &mut self,
         now: Instant,
         link: LinkId,
-        (to, bytes, held): (IpAddr, usize, usize),
+        fits: &Beside,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
         let (_, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
-        let queued = queue.pop_beside(now, to, bytes, held);
+        let queued = queue.pop_beside(now, fits);
         self.tell_lost(now, link);
         Some(self.hand_over(now, link, queued?, out).id)
     }
@@ -40,7 +60,7 @@ impl Node {
             && let Some((_, queue)) =
                 self.interfaces.iter_mut().find(|(interface, _)| interface.link == rx.link)
         {
-            queue.on_heard(from, rx.packet.len());
+            queue.on_heard(from, rx.packet);
         }
     }
 

@@ -139,6 +139,7 @@ fn datagrams_leave_in_order_with_the_sockets_options() {
         to,
         via: Some(LinkId(2)),
         hop_limit: 1,
+        dscp: 0,
         class: QueueClass::Routing,
         payload: b"first".to_vec(),
     };

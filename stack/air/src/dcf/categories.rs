@@ -1,0 +1,294 @@
+//! Stations with several access categories (EDCA): each contends by itself, and the station decides among them.
+//!
+//! One category is at hand: the one whose frame is on the air, or was last. The others are put by (`contender.rs`). A
+//! station that only ever sent at best effort has no others, and is a station of the DCF with the numbers of best
+//! effort.
+//!
+//! - The category whose backoff runs out first sends. If several run out at one instant the greatest sends, and the
+//!   others draw from a wider window, as after a collision (IEEE 802.11-2016 §10.22.2.4). No try is counted for that.
+//! - A category with a TXOP limit goes on after SIFS as long as a further exchange fits. A frame's NAV tells of its own
+//!   exchange alone. After a failure it contends anew.
+//! - Packets of voice leave one by one: Linux has no aggregates there.
+
+use hopwise_core::queue::Category;
+
+use super::contender::Success;
+use super::rates::Choice;
+use super::station::{Backoff, Hears, Phase, Service, Wait};
+use super::{Dcf, EVERYONE, Offered, Room};
+use crate::deadlines::NEVER;
+use crate::phy::Phy;
+
+impl Dcf {
+    /// Returns whether a category of a station has no packet.
+    #[inline]
+    pub(crate) fn has_room_in(&self, station: u32, category: Category) -> bool {
+        let st = &self.stations[station as usize];
+        if st.category == category {
+            return st.service.is_none();
+        }
+        st.place_of(category).is_none_or(|place| st.others[place].service.is_none())
+    }
+
+    /// Gives a packet to a category of a station that has room, and returns its number. The caller keeps it until
+    /// [`News::Done`](super::News::Done).
+    pub(crate) fn give(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
+        let n = station as usize;
+        self.now = now;
+        let number = self.within(n, offered.category, |dcf| dcf.give_at_hand(now, n, offered));
+        if !self.stations[n].others.is_empty() {
+            self.continue_txop(n);
+        }
+        number
+    }
+
+    /// Gives a packet to the category at hand.
+    fn give_at_hand(&mut self, now: u64, n: usize, offered: Offered) -> u32 {
+        let Offered { to, bytes, load, queued_at, category } = offered;
+        let is_aggregated = self.is_aggregated(category) && to != EVERYONE;
+        assert!(self.stations[n].service.is_none(), "one frame in service");
+        let number =
+            if is_aggregated { self.add_mpdu(now, n, &offered) } else { self.stations[n].next_number() };
+        let choice = match to {
+            EVERYONE => Choice { rate: self.phy.slowest, is_protected: false, longest: 0 },
+            _ => self.first_rate(n, to),
+        };
+        let Choice { rate, is_protected, longest } = choice;
+        let is_announced = to != EVERYONE && (is_protected || self.mac.announces(bytes));
+        self.stations[n].service = Some(Service {
+            to,
+            bytes,
+            number,
+            airtime_ns: self.phy.data_at_ns(bytes, rate),
+            rate,
+            load,
+            is_announced,
+            is_protected,
+            longest,
+            chain: 0,
+            is_cleared: false,
+            has_left: false,
+            queued_at: queued_at.filter(|_| !is_aggregated).unwrap_or(NEVER),
+            unanswered: 0,
+            mpdus: u8::from(is_aggregated),
+            is_request: false,
+        });
+        self.contend_for_new(now, n);
+        number
+    }
+
+    /// Gives a category a further packet, for which [`room_for_more_in`](Self::room_for_more_in) has room. Returns its
+    /// number.
+    pub(crate) fn give_more(&mut self, now: u64, station: u32, offered: Offered) -> u32 {
+        let n = station as usize;
+        self.within(n, offered.category, |dcf| dcf.add_mpdu(now, n, &offered))
+    }
+
+    /// Room for a further packet of a category beside those that a station has; none where frames go one by one.
+    pub(crate) fn room_for_more_in(&mut self, station: u32, category: Category) -> Option<Room> {
+        if self.has_room_in(station, category) {
+            return None;
+        }
+        self.within(station as usize, category, |dcf| dcf.room_for_more(station))
+    }
+
+    /// Does something with a category in hand.
+    pub(super) fn within<T>(&mut self, n: usize, category: Category, act: impl FnOnce(&mut Dcf) -> T) -> T {
+        let own = self.stations[n].category;
+        if own == category {
+            return act(self);
+        }
+        self.stations[n].take_up(&self.phy, category);
+        let done = act(self);
+        self.stations[n].take_up(&self.phy, own);
+        done
+    }
+
+    /// Does something with each category in hand, that at hand first.
+    fn in_each(&mut self, n: usize, mut act: impl FnMut(&mut Dcf)) {
+        act(self);
+        self.in_others(n, act);
+    }
+
+    fn in_others(&mut self, n: usize, mut act: impl FnMut(&mut Dcf)) {
+        for place in 0..self.stations[n].others.len() {
+            self.stations[n].swap(place);
+            act(self);
+            self.stations[n].swap(place);
+        }
+    }
+
+    /// AIFS of the category at hand.
+    #[inline]
+    pub(super) fn aifs(&self, n: usize) -> u64 {
+        self.times.aifs[self.stations[n].category.index()]
+    }
+
+    /// Lets all paused backoffs go on.
+    pub(super) fn resume_all(&mut self, n: usize, not_before: u64) {
+        let st = &self.stations[n];
+        let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
+        if !is_free || st.reception.hears != Hears::Nothing || self.continue_txop(n) {
+            return;
+        }
+        self.in_each(n, |dcf| dcf.resume_one(n, not_before));
+        self.await_backoffs(n);
+    }
+
+    fn resume_one(&mut self, n: usize, not_before: u64) {
+        let aifs = self.aifs(n);
+        let st = &mut self.stations[n];
+        if st.backoff != Backoff::Paused {
+            return;
+        }
+        let idle_from = st.busy_until.max(st.nav_end()).max(not_before);
+        // EIFS ends with AIFS of the category in place of that of best effort.
+        let after_eifs = (st.eifs_until + aifs).saturating_sub(self.times.difs);
+        st.slots_from = (idle_from + aifs).max(after_eifs);
+        st.backoff = Backoff::Running;
+    }
+
+    /// The medium gets busy at `at`: backoffs that run out by then do not stop.
+    pub(super) fn interrupt_all(&mut self, n: usize, at: u64) {
+        if self.stations[n].wait != Wait::Backoff {
+            return;
+        }
+        self.in_each(n, |dcf| dcf.interrupt_one(n, at));
+        self.await_backoffs(n);
+    }
+
+    fn interrupt_one(&mut self, n: usize, at: u64) {
+        let slot = self.times.slot;
+        if self.stations[n].runs_out(slot).is_some_and(|until| until > at) {
+            self.pause(n, at);
+        }
+    }
+
+    /// Waits for the backoff that runs out first, if one is running.
+    fn await_backoffs(&mut self, n: usize) {
+        let (slot, mut first) = (self.times.slot, None::<u64>);
+        self.in_each(n, |dcf| {
+            let until = dcf.stations[n].runs_out(slot);
+            first = first.into_iter().chain(until).min();
+        });
+        match first {
+            Some(until) => self.wait(n, Wait::Backoff, until),
+            None if self.stations[n].wait == Wait::Backoff => self.wait_for_nothing(n),
+            None => {}
+        }
+    }
+
+    /// A backoff has run out: takes the category that sends in hand. Returns whether there is one.
+    pub(super) fn choose_category(&mut self, now: u64, n: usize) -> bool {
+        let (slot, mut winner) = (self.times.slot, None::<Category>);
+        self.in_each(n, |dcf| {
+            let st = &mut dcf.stations[n];
+            if st.runs_out(slot).is_none_or(|until| until > now) {
+                return;
+            }
+            if st.service.is_some() {
+                winner = winner.max(Some(st.category));
+            } else {
+                (st.backoff, st.is_undrawn) = (Backoff::None, false);
+            }
+        });
+        let Some(winner) = winner else {
+            self.await_backoffs(n);
+            return false;
+        };
+        self.stations[n].take_up(&self.phy, winner);
+        self.in_others(n, |dcf| match dcf.stations[n].runs_out(slot) {
+            Some(until) if until <= now => {
+                dcf.stats[n].internal_collisions += 1;
+                dcf.stations[n].widen();
+                dcf.draw_backoff(n);
+            }
+            // The slot that ends now counts: its end is at the same boundary.
+            Some(_) => dcf.pause(n, now + 1),
+            None => {}
+        });
+        let limit = self.times.txop[winner.index()];
+        let st = &mut self.stations[n];
+        st.txop_until = if limit > 0 { now + limit } else { 0 };
+        true
+    }
+
+    /// Draws backoffs for the categories that have a packet and no backoff.
+    pub(super) fn draw_missing(&mut self, n: usize) {
+        self.in_each(n, |dcf| {
+            let st = &dcf.stations[n];
+            if st.service.is_some() && st.backoff == Backoff::None {
+                dcf.draw_backoff(n);
+            }
+        });
+    }
+
+    /// The exchange of the category at hand has succeeded with the answer that ended at `ended`.
+    pub(super) fn note_success(&mut self, n: usize, ended: u64) {
+        let now = self.now;
+        let st = &mut self.stations[n];
+        st.txop_goes_on = (st.txop_until > 0).then_some(Success { of: st.category, at: now, ended });
+    }
+
+    /// Sends the next frame after SIFS, if the category at hand has just succeeded and its TXOP has room. Returns
+    /// whether it does.
+    pub(super) fn continue_txop(&mut self, n: usize) -> bool {
+        let st = &self.stations[n];
+        let Some(Success { of, at, ended }) = st.txop_goes_on else { return false };
+        let is_free = st.phase == Phase::Idle && matches!(st.wait, Wait::Nothing | Wait::Backoff);
+        let may = is_free && at == self.now && of == st.category;
+        let Some(service) = st.service.filter(|service| may && !service.is_request) else { return false };
+        let first = st.mpdus.first().map_or(service.bytes, |mpdu| mpdu.bytes);
+        let data_ns = self.phy.data_at_ns(first, service.rate);
+        let begin = ended + self.times.sifs;
+        if service.to == EVERYONE || begin + data_ns + self.answered_by(&service) > st.txop_until {
+            return false;
+        }
+        self.in_each(n, |dcf| dcf.interrupt_one(n, ended));
+        self.stations[n].txop_goes_on = None;
+        self.wait(n, Wait::ToContinue, begin);
+        true
+    }
+
+    /// SIFS and the longest answer that the frame may get.
+    pub(super) fn answered_by(&self, service: &Service) -> u64 {
+        let mpdus = if service.mpdus > 0 { 2 } else { 0 };
+        self.times.sifs + self.answer_ns(&Service { mpdus, ..*service })
+    }
+
+    /// SIFS has passed since the last exchange of the TXOP.
+    pub(super) fn on_time_to_continue(&mut self, now: u64, n: usize) {
+        if self.stations[n].service.is_some_and(|service| service.mpdus > 0) {
+            self.fix_aggregate(now, n);
+        }
+        if self.stations[n].service.is_some() {
+            self.send_data(now, n);
+        } else {
+            self.proceed(n);
+        }
+    }
+
+    /// The packets of a category leave one by one.
+    pub(super) fn is_aggregated(&self, category: Category) -> bool {
+        self.mac.ampdu.is_some() && category != Category::Voice
+    }
+
+    /// The most time that a frame with several packets may take now; none without a limit. Its answer needs time as
+    /// well, and so does an RTS before it.
+    pub(super) fn txop_left(&self, now: u64, n: usize, service: &Service) -> Option<u64> {
+        let (times, until) = (&self.times, self.stations[n].txop_until);
+        let may_announce = service.is_protected || self.mac.rts_threshold.is_some();
+        let before = if may_announce { times.rts + times.cts + 2 * times.sifs } else { 0 };
+        (until > 0).then(|| until.saturating_sub(now + before + self.answered_by(service)))
+    }
+}
+
+/// AIFS of all categories by their index.
+pub(super) fn gaps(phy: &Phy) -> [u64; 4] {
+    [0, 1, 2, 3].map(|index| phy.aifs_ns(Category::of_index(index)))
+}
+
+/// The TXOP limits of all categories by their index; 0 for one frame.
+pub(super) fn limits(phy: &Phy) -> [u64; 4] {
+    [0, 1, 2, 3].map(|index| phy.contention(Category::of_index(index)).txop_ns)
+}
