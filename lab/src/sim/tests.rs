@@ -205,14 +205,17 @@ fn packets_go_by_the_category_of_their_code_point() {
     for queue in ["{ kind: drop-tail }", "{ kind: fq-codel }"] {
         let ms = |sets: &[&str]| of("probe_p95_ms", &queued(queue, sets)).expect("it is known");
         let (plain, voice) = (ms(&[]), ms(&["traffic.4.dscp=48"]));
-        assert!(voice < plain / 2.0 && voice < 12.0, "{queue}: {voice} ms, {plain} at best effort");
-        let shares = |dscp: &str| {
-            let run = queued(queue, &[&format!("traffic.1.dscp={dscp}")]);
+        // Each way it waits for the aggregate on the air, and at times for one more: 5.5 ms each. Under FQ-CoDel it does
+        // not wait for the load's packets in any category.
+        assert!(voice < 0.75 * plain && voice < 22.0, "{queue}: {voice} ms, {plain} at best effort");
+        let share = |sets: &[&str]| {
+            let run = queued(queue, sets);
             run.flows[1].goodput_kbps / run.flows[0].goodput_kbps
         };
-        let [same, background, video] = ["0", "8", "34"].map(shares);
-        assert!((0.4..2.5).contains(&same), "{queue}: {same}");
-        assert!(background < 0.5 * same && video > 2.0 * same, "{queue}: {background} {same} {video}");
+        // Video has five accesses for one of best effort, and that has three for one of background.
+        let video = share(&["traffic.1.dscp=34"]);
+        let background = share(&["traffic.1.dscp=8", "traffic.2.dscp=8", "traffic.3.dscp=8"]);
+        assert!(background < 0.5 && video > 2.0, "{queue}: {background}, {video} with video");
     }
 }
 
