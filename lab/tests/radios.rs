@@ -46,7 +46,8 @@ impl Cell {
         let scenario = Scenario::load(&path, &sets).expect("a scenario");
         let mut plan = scenario.plan(Some(arm), seed).expect("an arm of it").plan;
         if self.segments == 0 {
-            plan.flows[0].traffic = TrafficPlan::datagrams(1_472, None, &plan.routing);
+            let marks = plan.routing.marks(0);
+            plan.flows[0].traffic = TrafficPlan::Datagrams { bytes: 1_472, every: None, marks };
         }
         plan
     }
