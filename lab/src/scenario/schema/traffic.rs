@@ -36,7 +36,7 @@ pub(in crate::scenario) struct Traffic {
     /// Code point (DSCP) of all packets of the flow, in both directions (default 0). Its three highest bits are the
     /// priority of 802.1D, by which radios of 802.11n choose the access category: 8 to 23 background, 32 to 47 video,
     /// 48 and more voice, all others best effort. Only in world sim.
-    #[schemars(extend("x-range" = "0 to 63"))]
+    #[schemars(extend("x-range" = "0 to 63", "x-unit" = "no unit"))]
     pub(in crate::scenario) dscp: Option<u8>,
     /// Number of equal flows that this entry starts; at most 10000 in all entries (default 1).
     #[serde(default = "one")]
