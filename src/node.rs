@@ -34,6 +34,7 @@ pub(crate) use socks5::client as socks5_client;
 mod stage;
 pub(crate) mod status;
 pub(crate) mod top;
+mod transparent;
 pub(crate) mod unfinished;
 mod unmet;
 mod users;

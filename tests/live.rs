@@ -80,6 +80,8 @@ mod stopping;
 mod stream;
 #[path = "live/streamed.rs"]
 mod streamed;
+#[path = "live/transparent.rs"]
+mod transparent;
 #[path = "live/trials.rs"]
 mod trials;
 #[path = "live/unmet.rs"]

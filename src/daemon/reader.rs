@@ -182,7 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let privileges = Privileges::of_helper().map_err(|error| failed(&error))?;
     let needs = Needs {
         capabilities: vec![Capability::CAP_DAC_READ_SEARCH],
-        paths: Paths { reads: folders_of(&arguments.path), writes: Vec::new() },
+        paths: Paths { reads: folders_of(&arguments.path), ..Paths::default() },
         families: Vec::new(),
     };
     let _confined = confine(arguments.confine, &privileges, &needs)?;

@@ -27,6 +27,7 @@ mod endpoint;
 mod here;
 mod listeners;
 mod services;
+mod transparent;
 
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
@@ -34,6 +35,7 @@ pub(crate) use here::shown_passwords;
 pub(crate) use listeners::{path_at, ports};
 pub(crate) use services::{Allow, Bounds, Metrics, Socks5};
 use services::{connections, idle, reads_within};
+pub(crate) use transparent::{Class, Source, Towards, Transparent};
 
 /// A node: its address, its links, and what runs over them.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -58,6 +60,9 @@ pub(crate) struct NodeConfig {
     pub(crate) forwards: Vec<Forward>,
     /// SOCKS5 proxy for programs of this machine (default: none).
     pub(crate) socks5: Option<Socks5>,
+    /// TCP of the hosts behind this node, which goes to another node over Hopwise without their knowing (default:
+    /// none).
+    pub(crate) transparent: Option<Transparent>,
     /// Figures for Prometheus (default: none).
     pub(crate) metrics: Option<Metrics>,
     /// Capture from the start of the node on (default: none).

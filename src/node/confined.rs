@@ -30,14 +30,16 @@ const CAPTURES: [&str; 3] = ["/tmp", "/var/tmp", "/var/lib/hopwise"];
 
 pub(super) fn needs(config: &NodeConfig, links: &[Vec<Box<dyn Link>>], reader: &Reader) -> Needs {
     let takes_back = links.iter().flatten().any(|link| link.takes_back());
+    // The kernel asks for it with each verdict on a held SYN, and with each socket that has a client's address.
+    let decides = config.transparent.is_some();
     let finds_names = config.socks5.is_some() || !config.forwards.is_empty();
     let mut reads = reader.folders();
     reads.extend(NAMES.iter().filter(|_| finds_names).map(PathBuf::from));
     let mut writes = captures(config);
     writes.extend(takes_back.then(|| PathBuf::from(SWITCHES)));
     Needs {
-        capabilities: takes_back.then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
-        paths: Paths { reads, writes },
+        capabilities: (takes_back || decides).then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
+        paths: Paths { reads, writes, chosen_ports: decides },
         families: vec![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     }
 }

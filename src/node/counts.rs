@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::forward::ForwardCounts;
 use super::relay::Relayed;
 use super::socks5::Socks5Counts;
+use super::transparent::TransparentCounts;
 
 /// The end of the names of gauges.
 pub(super) const OPEN: &str = "-open";
@@ -16,11 +17,12 @@ pub(super) struct Counts {
     pub(super) relayed: Arc<Relayed>,
     pub(super) socks5: Arc<Socks5Counts>,
     pub(super) forwards: Arc<ForwardCounts>,
+    pub(super) transparent: Arc<TransparentCounts>,
 }
 
 impl Counts {
     pub(super) fn named(&self) -> BTreeMap<String, u64> {
-        let Counts { relayed, socks5, forwards } = self;
+        let Counts { relayed, socks5, forwards, transparent } = self;
         let named = [
             ("bytes-to-mesh", &relayed.to_mesh),
             ("bytes-from-mesh", &relayed.from_mesh),
@@ -39,6 +41,18 @@ impl Counts {
             ("socks5-not-allowed", &socks5.not_allowed),
             ("socks5-not-connected", &socks5.not_connected),
             ("socks5-open", &socks5.open),
+            ("transparent-caught", &transparent.caught),
+            ("transparent-straight", &transparent.straight),
+            ("transparent-no-node", &transparent.no_node),
+            ("transparent-no-target", &transparent.no_target),
+            ("transparent-no-hops", &transparent.no_hops),
+            ("transparent-opened", &transparent.opened),
+            ("transparent-opened-as-client", &transparent.opened_as_client),
+            ("transparent-not-opened", &transparent.not_opened),
+            ("transparent-not-allowed", &transparent.not_allowed),
+            ("transparent-bad-header", &transparent.bad_header),
+            ("transparent-looped", &transparent.looped),
+            ("transparent-open", &transparent.open),
         ];
         named.into_iter().map(|(what, count)| (what.to_owned(), value(count))).collect()
     }

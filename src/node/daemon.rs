@@ -33,7 +33,7 @@ use super::socks5::{self, Access, Server};
 use super::stage::Stage;
 use super::unmet::{self, Unmet};
 use super::users::Users;
-use super::{confined, descriptors, forward, links, paths};
+use super::{confined, descriptors, forward, links, paths, transparent};
 use crate::daemon::confine::confine;
 use crate::daemon::control;
 use crate::daemon::notify;
@@ -60,6 +60,7 @@ struct Opened {
     socks5: Option<StdListener>,
     metrics: Option<StdListener>,
     forwards: Vec<forward::Bound>,
+    transparent: Option<transparent::Opened>,
 }
 
 /// The state that the services share.
@@ -98,7 +99,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let users = Users::of_machine();
     let needs = confined::needs(&config, &opened.links, &reader);
     let _confined = confine(config.confine, &privileges, &needs)?;
-    let Opened { links, control, socks5, metrics, forwards } = opened;
+    let Opened { links, control, socks5, metrics, forwards, transparent } = opened;
     let capture = Capture::default();
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
@@ -110,7 +111,8 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let daemon = Arc::new(daemon);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
-    let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
+    let ended =
+        runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, (forwards, transparent)));
     runtime.shutdown_timeout(LAST_TASKS);
     drop(control);
     ended
@@ -150,6 +152,7 @@ fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
         socks5: bind(config.socks5.as_ref().map(|socks5| socks5.listen))?,
         metrics: bind(config.metrics.as_ref().map(|metrics| metrics.listen))?,
         forwards: forward::bind_all(config).map_err(Unmet::Listener)?,
+        transparent: transparent::open(config).map_err(Unmet::Transparent)?,
     })
 }
 
@@ -171,7 +174,7 @@ impl Daemon {
         control: Option<&control::Bound>,
         socks5: Option<StdListener>,
         metrics: Option<StdListener>,
-        forwards: Vec<forward::Bound>,
+        bound: (Vec<forward::Bound>, Option<transparent::Opened>),
     ) -> Result<(), Failure> {
         let system = |error| Failure::failed("serve", error);
         let (stages, stage) = watch::channel(Stage::Open);
@@ -202,10 +205,7 @@ impl Daemon {
                 relays.spawn(socks5::serve(server, listener, stage.clone()));
             }
         }
-        let context = self.forward_context();
-        for bound in forwards {
-            forward::start(bound, &context, &mut relays, &stage)?;
-        }
+        self.carry(bound, &mut relays, &stage)?;
         self.begin_capture()?;
         let service = notify::ready();
         tracing::info!(node = self.config.node.name, "ready");
@@ -337,21 +337,20 @@ impl Daemon {
         }
     }
 
-    /// Explains a file that may not be written: it lies outside the allowed folders.
-    fn why_not(&self, path: &Path, error: &CaptureError) -> String {
-        let denied = io::ErrorKind::PermissionDenied;
-        let is_denied = matches!(error, CaptureError::File { error, .. } if error.kind() == denied);
-        if !is_denied {
-            return error.to_string();
-        }
-        tracing::warn!(path = %path.display(), "a capture was refused: the daemon may not write there");
-        let folders = confined::captures(&self.config);
-        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let user = self.user.as_str();
-        format!(
-            "{error}: `{user}` writes below {} alone, where that user may; `captures:` adds folders",
-            folders.join(", ")
-        )
+    /// Starts the forwards, and what carries connections of hosts and other nodes.
+    fn carry(
+        &self,
+        (forwards, opened): (Vec<forward::Bound>, Option<transparent::Opened>),
+        tasks: &mut JoinSet<usize>,
+        stage: &watch::Receiver<Stage>,
+    ) -> Result<(), Failure> {
+        let context = self.forward_context();
+        forwards.into_iter().try_for_each(|bound| forward::start(bound, &context, tasks, stage))?;
+        let (Some(opened), Some(seats)) = (opened, self.services.carried_seats.clone()) else {
+            return Ok(());
+        };
+        let counts = (Arc::clone(&self.counts.transparent), Arc::clone(&self.counts.relayed));
+        transparent::start(opened, &self.config, (self.shards.clone(), seats), counts, tasks, stage)
     }
 
     /// Ends the capture and logs the result.

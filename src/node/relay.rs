@@ -93,6 +93,11 @@ fn ask_soon(local: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_socket_keepalive(local, true)
 }
 
+/// Marks the packets of a connection with this DSCP.
+pub(crate) fn mark(mesh: &MeshStream, dscp: u8) {
+    set_options(mesh, |options| Options { dscp, ..options });
+}
+
 fn set_options(mesh: &MeshStream, change: impl FnOnce(Options) -> Options) {
     mesh.stack().with(|now, endpoint| {
         if let Ok(options) = endpoint.options(mesh.id()) {

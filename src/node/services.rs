@@ -20,6 +20,7 @@ pub(super) struct Services {
     pub(super) socks5_seats: Option<Arc<Seats>>,
     /// By the place where each listens.
     forward_seats: Vec<(String, Arc<Seats>)>,
+    pub(super) carried_seats: Option<Arc<Seats>>,
     pub(super) socks5_names: Names,
     pub(super) forward_names: Names,
 }
@@ -31,8 +32,11 @@ impl Services {
             .socks5
             .as_ref()
             .map(|socks5| Arc::new(Seats::new(socks5.connections, socks5.reads_within.0, socks5.per_source)));
+        let carried = config.transparent.as_ref();
+        let carried = carried.map(|carried| Seats::new(carried.connections, carried.idle.0, None));
         Services {
             socks5_seats: seats,
+            carried_seats: carried.map(Arc::new),
             forward_seats: forwards.iter().map(Bound::seats).collect(),
             socks5_names: names(&config.hosts),
             forward_names: names(&config.hosts),
@@ -52,6 +56,9 @@ impl Services {
         }
         for (listen, seats) in &self.forward_seats {
             bounds.add(&format!("forward {listen}"), seats.counts());
+        }
+        if let Some(seats) = &self.carried_seats {
+            bounds.add("transparent", seats.counts());
         }
         if !self.forward_seats.is_empty() {
             bounds.add("forward-lookups", [lookups(&self.forward_names), lookups::MOST as u64, 0]);

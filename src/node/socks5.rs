@@ -33,7 +33,7 @@ use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
 use super::users::Users;
 
-pub(super) use access::Access;
+pub(super) use access::{Access, leads_to};
 pub(super) use own::Own;
 use protocol::{LONGEST_MESSAGE, Login, Method, Read, Refused, Reply, Target};
 

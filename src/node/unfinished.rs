@@ -14,11 +14,25 @@ pub(crate) struct Unfinished<S: Reset>(Option<S>);
 pub(crate) trait Reset {
     /// Resets the connection: the peer learns that something went wrong, instead of an end of the data.
     fn reset(self);
+    /// Closes the connection, which has ended in order.
+    fn close(self);
 }
 
 impl Reset for TcpStream {
     fn reset(self) {
         let _ = sockopt::set_socket_linger(&self, Some(Duration::ZERO));
+    }
+
+    fn close(self) {
+        let _ = sockopt::set_socket_linger(&self, None);
+    }
+}
+
+impl Unfinished<TcpStream> {
+    /// The same, also if this process is killed: the kernel then closes the socket, and resets the connection.
+    pub(crate) fn even_if_killed(stream: TcpStream) -> Unfinished<TcpStream> {
+        let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+        Unfinished::new(stream)
     }
 }
 
@@ -26,6 +40,8 @@ impl Reset for MeshStream {
     fn reset(self) {
         self.abort();
     }
+
+    fn close(self) {}
 }
 
 impl<S: Reset> Unfinished<S> {
@@ -38,7 +54,9 @@ impl<S: Reset> Unfinished<S> {
     }
 
     pub(crate) fn has_ended(mut self) {
-        self.0 = None;
+        if let Some(stream) = self.0.take() {
+            stream.close();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
+use hopwise_host::transparent::TransparentError;
 use hopwise_lab::located::{Document, YamlPath};
 
 use super::config::{self, LinkKind, NodeConfig};
@@ -16,6 +17,7 @@ pub(super) enum Unmet {
     Link(Unopened),
     Control(io::Error),
     Listener(Failure),
+    Transparent(TransparentError),
     /// In words, since a capture may be refused for our own reasons.
     Capture(String),
 }
@@ -39,6 +41,7 @@ impl Unmet {
                 at(document, &path, &format!("listen: {address}: {error}"), remedy_of_bind(&error))
             }
             Unmet::Listener(other) => other,
+            Unmet::Transparent(error) => transparent(document, &error),
             Unmet::Capture(problem) => {
                 let who = config.user.as_deref().map_or(String::new(), |user| format!(" by `{user}`"));
                 let remedy = format!("name a file that can be written{who}");
@@ -73,6 +76,17 @@ fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unop
     };
     let as_root = shell::as_root().filter(|_| error.is_forbidden());
     at(document, &path.key(key), &problem, as_root.as_deref().or(remedy))
+}
+
+fn transparent(document: &Document, error: &TransparentError) -> Failure {
+    let at_key = YamlPath::root().key("transparent");
+    let as_root = shell::as_root().filter(|_| error.is_forbidden());
+    let remedy = match error {
+        TransparentError::QueueTaken(_) => Some("name a `queue` that no other program has"),
+        TransparentError::Routing(_) => Some("name a `table` without routes"),
+        TransparentError::System { .. } => None,
+    };
+    at(document, &at_key, &format!("carry connections: {error}"), as_root.as_deref().or(remedy))
 }
 
 fn remedy_of_bind(error: &io::Error) -> Option<&'static str> {

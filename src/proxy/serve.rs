@@ -128,7 +128,7 @@ fn needs(config: &Config) -> Needs {
     let is_admin = matches!(by, Some(By::Tun | By::Nfqueue));
     Needs {
         capabilities: is_admin.then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
-        paths: Paths { reads: Vec::new(), writes: folders_of(&config.control) },
+        paths: Paths { writes: folders_of(&config.control), ..Paths::default() },
         families: vec![libc::AF_UNIX, libc::AF_NETLINK],
     }
 }

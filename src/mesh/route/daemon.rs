@@ -142,7 +142,7 @@ fn wall() -> u64 {
 impl Daemon {
     /// By name it opens only the kernel's switches, its state, its keys and the kernel's routes from now on.
     fn needs(&self) -> Needs {
-        let mut paths = Paths { reads: Vec::new(), writes: vec![SWITCHES.into()] };
+        let mut paths = Paths { writes: vec![SWITCHES.into()], ..Paths::default() };
         paths.writes.extend(folders_of(&self.config.state));
         paths.writes.extend(self.config.control.iter().flat_map(|control| folders_of(control)));
         paths.reads.extend(self.reader.iter().flat_map(Reader::folders));

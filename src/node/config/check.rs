@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, Refusal, YamlPath};
 
-use super::{Address, HostPort, LinkKind, NodeConfig, Side, listeners};
+use super::{Address, HostPort, LinkKind, NodeConfig, Side, listeners, transparent};
 
 pub(super) type Checked = Result<(), Box<Refusal>>;
 
@@ -33,6 +33,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     }
     forwards(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
+    transparent::check(document, config)?;
     users(document, config)?;
     scrapers(document, config)?;
     captured(document, config)

@@ -36,10 +36,11 @@ impl NodeConfig {
         self.bounds.connections.unwrap_or(MOST_CONNECTIONS)
     }
 
-    /// The seats of SOCKS5 and of all forwards. A client with a seat takes a connection.
+    /// The seats of SOCKS5, of all forwards, and of carried connections. A client with a seat takes a connection.
     pub(crate) fn seats(&self) -> usize {
         let forwards = self.forwards.iter().map(|forward| forward.connections);
-        forwards.chain(self.socks5.iter().map(|socks5| socks5.connections)).sum()
+        let carried = self.transparent.iter().map(|transparent| transparent.connections);
+        forwards.chain(self.socks5.iter().map(|socks5| socks5.connections)).chain(carried).sum()
     }
 
     /// The warning that there are more seats than connections.
@@ -47,8 +48,8 @@ impl NodeConfig {
         let (most, seats) = (self.most_connections(), self.seats());
         (most < seats).then(|| {
             format!(
-                "bounds.connections: {most} are fewer than the {seats} seats of socks5 and all forwards: a client \
-                 with a seat may get no connection"
+                "bounds.connections: {most} are fewer than the {seats} seats of socks5, transparent and all forwards: \
+                 a client with a seat may get no connection"
             )
         })
     }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopwise_lab::located::{Document, YamlPath};
 
 use super::check::Checked;
-use super::{NodeConfig, Side};
+use super::{NodeConfig, Side, Transparent};
 
 /// A listener, and its place in the file.
 struct Listener {
@@ -73,7 +73,8 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
 
 /// All ports that the node listens on, from the file.
 pub(crate) fn ports(config: &NodeConfig) -> BTreeSet<u16> {
-    listeners(config).into_iter().map(|listener| listener.port).collect()
+    let of_nodes = config.transparent.iter().flat_map(Transparent::mesh_ports);
+    listeners(config).into_iter().map(|listener| listener.port).chain(of_nodes).collect()
 }
 
 /// The key with that address of this machine, or the first such key if the kernel chooses the port.

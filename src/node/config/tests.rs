@@ -5,6 +5,7 @@ use miette::Diagnostic;
 use super::*;
 
 mod on_trial;
+mod transparent;
 
 const LEAST: &str = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
 

@@ -1,18 +1,36 @@
 //! The beginning of a daemon's capture, by the file or a request, and its counts.
 
+use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use hopwise_core::LinkId;
-use hopwise_host::{CaptureCounts, CaptureSettings, ConnNames, Names as ConnNamer, Stack};
+use hopwise_host::{CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names as ConnNamer, Stack};
 
 use super::Daemon;
 use crate::failure::Failure;
-use crate::node::config;
 use crate::node::snapshot::CaptureSnapshot;
 use crate::node::unmet::Unmet;
+use crate::node::{config, confined};
 
 impl Daemon {
+    /// Explains a file that may not be written: it lies outside the allowed folders.
+    pub(super) fn why_not(&self, path: &Path, error: &CaptureError) -> String {
+        let denied = io::ErrorKind::PermissionDenied;
+        let is_denied = matches!(error, CaptureError::File { error, .. } if error.kind() == denied);
+        if !is_denied {
+            return error.to_string();
+        }
+        tracing::warn!(path = %path.display(), "a capture was refused: the daemon may not write there");
+        let folders = confined::captures(&self.config);
+        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let user = self.user.as_str();
+        format!(
+            "{error}: `{user}` writes below {} alone, where that user may; `captures:` adds folders",
+            folders.join(", ")
+        )
+    }
+
     pub(super) fn begin_capture(&self) -> Result<(), Failure> {
         let Some(capture) = &self.config.capture else { return Ok(()) };
         let request =

@@ -43,16 +43,21 @@ impl Access {
     /// Returns whether the file allows this target. Without a list that is any address, except those that mean this
     /// machine, this link or a cloud's metadata service. The file has to name those by a network of their own.
     pub(super) fn leads_to(&self, target: IpAddr) -> bool {
-        let target = target.to_canonical();
-        match &self.allow.targets {
-            None => !is_near(target),
-            Some(networks) if is_near(target) => {
-                let near: Vec<Network> =
-                    networks.iter().copied().filter(|network| is_within_near(network.0)).collect();
-                has(&near, target)
-            }
-            Some(networks) => has(networks, target),
+        leads_to(self.allow.targets.as_deref(), target)
+    }
+}
+
+/// The same for a list of networks.
+pub(crate) fn leads_to(networks: Option<&[Network]>, target: IpAddr) -> bool {
+    let target = target.to_canonical();
+    match networks {
+        None => !is_near(target),
+        Some(networks) if is_near(target) => {
+            let near: Vec<Network> =
+                networks.iter().copied().filter(|network| is_within_near(network.0)).collect();
+            has(&near, target)
         }
+        Some(networks) => has(networks, target),
     }
 }
 

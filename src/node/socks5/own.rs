@@ -23,7 +23,7 @@ impl Own {
         Own { addresses: of_links.map(|own| own.address()).collect(), ports }
     }
 
-    pub(super) fn listens_at(&self, target: SocketAddr) -> bool {
+    pub(crate) fn listens_at(&self, target: SocketAddr) -> bool {
         let ip = target.ip().to_canonical();
         self.ports.contains(&target.port()) && (self.addresses.contains(&ip) || is_own_address(ip))
     }

@@ -19,4 +19,6 @@ pub struct Paths {
     pub reads: Vec<PathBuf>,
     /// These can also be read.
     pub writes: Vec<PathBuf>,
+    /// TCP may bind a port that the kernel chooses.
+    pub chosen_ports: bool,
 }

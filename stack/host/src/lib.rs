@@ -47,6 +47,7 @@ mod sys;
 mod tap;
 #[cfg(test)]
 mod testing;
+pub mod transparent;
 mod tun;
 mod tun_fast;
 mod undo;

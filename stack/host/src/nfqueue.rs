@@ -6,7 +6,7 @@
 
 mod anew;
 pub(crate) mod left;
-mod rules;
+pub(crate) mod rules;
 pub(crate) mod socket;
 pub(crate) mod standing;
 mod untracked;
@@ -196,7 +196,7 @@ impl Link for Forward {
         self.drop_at_hand(&mut shared);
         let (judge, queue) = (self.queue.judge(), self.queue.number());
         match self.queue.next() {
-            Ok(Some(Queued { id, packet })) => {
+            Ok(Some(Queued { id, packet, .. })) => {
                 let Some(to) = into.get_mut(..packet.len()) else {
                     self.tally.dropped(LinkDrop::Oversized);
                     return Received::Dropped;

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::OFlags;
 
@@ -28,8 +28,8 @@ pub enum Enforced {
     No,
 }
 
-/// From here on, only these paths can be opened, and no TCP port can be bound. Signals reach no program that started
-/// before.
+/// From here on, only these paths can be opened, and no TCP port of our choice can be bound. Signals reach no program
+/// that started before.
 pub fn give_up_files(paths: &Paths) -> io::Result<Enforced> {
     let mut held = Vec::new();
     let status = restrict(paths, &mut held).map_err(io::Error::other)?;
@@ -47,6 +47,9 @@ fn restrict(paths: &Paths, held: &mut Vec<OwnedFd>) -> Result<RulesetStatus, Rul
         .handle_access(AccessNet::BindTcp)?
         .scope(Scope::Signal)?
         .create()?;
+    if paths.chosen_ports {
+        rules = rules.add_rule(NetPort::new(0, AccessNet::BindTcp))?;
+    }
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write =
         (AccessFs::from_all(KNOWN) & !AccessFs::Execute) & !(AccessFs::MakeChar | AccessFs::MakeBlock);

@@ -174,7 +174,7 @@ fn lock(side: &Side<'_>) -> Option<NameLock> {
 }
 
 /// Refuses a table that has a route to another device.
-async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), NetlinkError> {
+pub(crate) async fn check_table(handle: &Handle, table: u32, index: u32) -> Result<(), NetlinkError> {
     let is_others = |route: &RouteMessage| {
         table_of_route(route) == table && !route.attributes.contains(&RouteAttribute::Oif(index))
     };
@@ -372,7 +372,7 @@ async fn rule(
 }
 
 /// Accepts a rule that exists: a killed detour has left it, since `check_table` refuses tables of other programs.
-fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn new_or_left(made: Result<(), Error>) -> Result<(), Error> {
     match made {
         Err(Error::NetlinkError(message)) if message.raw_code().abs() == libc::EEXIST => Ok(()),
         made => made,

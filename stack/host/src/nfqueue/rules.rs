@@ -24,7 +24,7 @@ pub(super) struct QueueRules {
 }
 
 /// The programs for both versions of IP.
-pub(super) const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
+pub(crate) const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
 /// Tables of iptables with the command that adds to `FORWARD`, tried in turn. The chain of `security` comes after the
 /// one of `filter`. The chain of `mangle` comes before it, and our rules stand last there.
 const TABLES: [(&str, &str); 2] = [("security", "-I"), ("mangle", "-A")];
@@ -151,7 +151,7 @@ fn clearing(program: &str, queue: u16) -> String {
 
 /// The commands that remove the tables that iptables-nft has made for us, unless others have rules there by then. The
 /// older iptables has no such tables: nft then finds none.
-fn removing_made(before: &str) -> String {
+pub(crate) fn removing_made(before: &str) -> String {
     let mut commands = String::new();
     for (program, family) in IPTABLES.into_iter().zip(["ip", "ip6"]) {
         for (name, _) in TABLES {

@@ -28,6 +28,7 @@ const FLAGS: u16 = 5;
 const FAIL_OPEN: u32 = 1;
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
+const MARK: u16 = 3;
 const PAYLOAD: u16 = 10;
 /// The length of netfilter's own header: family, version, and the queue's number.
 const HEADER: usize = 4;
@@ -38,7 +39,7 @@ const QUEUED: u32 = 4_096;
 const NO_OVERRUN_ERRORS: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Drop,
     Accept,
 }
@@ -46,11 +47,13 @@ pub(super) enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queued<'a> {
     pub(crate) id: u32,
+    /// 0 if it has none.
+    pub(crate) mark: u32,
     pub(crate) packet: &'a [u8],
 }
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     socket: Arc<OwnedFd>,
     number: u16,
     buffer: Vec<u8>,
@@ -63,7 +66,7 @@ fn message(kind: u16, flags: u16, queue: u16) -> Message {
 
 impl Queue {
     /// Binds a queue, which has one user. It fails with `ResourceBusy` if another program has it.
-    pub(super) fn bind(number: u16) -> io::Result<Queue> {
+    pub(crate) fn bind(number: u16) -> io::Result<Queue> {
         let socket = open(Some(NETFILTER))?;
         sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
         // A smaller buffer works, too.
@@ -93,11 +96,11 @@ impl Queue {
         self.number
     }
 
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Queued<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Queued<'_>>> {
         loop {
             match recv(&*self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((bytes, _)) if read(&self.buffer[..bytes]).is_some() => {
@@ -110,7 +113,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn judge(&self) -> Judge {
+    pub(crate) fn judge(&self) -> Judge {
         Judge { socket: Arc::clone(&self.socket), number: self.number }
     }
 }
@@ -118,16 +121,28 @@ impl Queue {
 /// Sends the verdicts of a queue's packets, wherever they were read. The kernel takes them from the queue's own socket
 /// alone.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(crate) struct Judge {
     socket: Arc<OwnedFd>,
     number: u16,
 }
 
 impl Judge {
-    pub(super) fn say(&self, id: u32, verdict: Verdict) -> io::Result<()> {
+    pub(crate) fn say(&self, id: u32, verdict: Verdict) -> io::Result<()> {
+        self.send(self.verdict(id, verdict))
+    }
+
+    /// Lets the packet go on with this mark.
+    pub(crate) fn accept_with(&self, id: u32, mark: u32) -> io::Result<()> {
+        self.send(self.verdict(id, Verdict::Accept).attribute(MARK, &mark.to_be_bytes()))
+    }
+
+    fn verdict(&self, id: u32, verdict: Verdict) -> Message {
         let verdict = u32::from(verdict == Verdict::Accept);
         let header = [verdict.to_be_bytes(), id.to_be_bytes()].concat();
-        let said = message(VERDICT, REQUEST, self.number).attribute(VERDICT_HEADER, &header);
+        message(VERDICT, REQUEST, self.number).attribute(VERDICT_HEADER, &header)
+    }
+
+    fn send(&self, said: Message) -> io::Result<()> {
         send(&*self.socket, &said.finish(), SendFlags::empty())?;
         Ok(())
     }
@@ -139,7 +154,9 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Queued<'_>> {
     let attributes = heard.body.get(HEADER..)?;
     let id = attribute(attributes, PACKET_HEADER)?.get(..4)?;
     let id = u32::from_be_bytes(id.try_into().ok()?);
-    Some(Queued { id, packet: attribute(attributes, PAYLOAD)? })
+    let mark =
+        attribute(attributes, MARK).and_then(|mark| mark.try_into().ok()).map_or(0, u32::from_be_bytes);
+    Some(Queued { id, mark, packet: attribute(attributes, PAYLOAD)? })
 }
 
 #[cfg(test)]
@@ -149,9 +166,9 @@ mod tests {
     #[test]
     fn a_packet_is_read_with_the_number_that_its_verdict_names() {
         let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
-        let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(3, &[0; 4]);
+        let written = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(MARK, &[4, 0, 0, 1]);
         let bytes = written.attribute(PAYLOAD, b"packet").finish();
-        assert_eq!(read(&bytes), Some(Queued { id: 7, packet: b"packet" }));
+        assert_eq!(read(&bytes), Some(Queued { id: 7, mark: 0x0400_0001, packet: b"packet" }));
         assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
         let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();
         assert_eq!(read(&other), None);

@@ -1,0 +1,293 @@
+//! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hopwise_core::endpoint::ConnectOptions;
+use hopwise_host::TcpStream as MeshStream;
+use hopwise_host::transparent::{Caught, HeldSyn};
+use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, timeout_at};
+
+use super::decisions::{Decisions, Ends, Verdict};
+use super::header::Told;
+use super::{Carrying, HOPS_OF_A_PAIR, Open, count};
+use crate::node::config::{Class, Towards, Transparent};
+use crate::node::relay::{self, Sits};
+use crate::node::seats::Seat;
+use crate::node::stage::{self, Stage};
+use crate::node::unfinished::Unfinished;
+
+/// The time for which no connection waits for a node that did not answer.
+const AVOIDED_FOR: Duration = Duration::from_secs(5);
+const CLEAN_EVERY: Duration = Duration::from_secs(1);
+
+pub(super) struct Entry {
+    carrying: Carrying,
+    to: Vec<Towards>,
+    classes: Vec<Class>,
+    port: u16,
+    answers_within: Duration,
+    idle: Duration,
+    decisions: Mutex<Decisions<Way>>,
+    /// Nodes that did not answer, and until when they are avoided.
+    avoided: Mutex<HashMap<SocketAddr, Instant>>,
+}
+
+/// A way to a destination that stands.
+#[derive(Debug)]
+struct Way {
+    mesh: Unfinished<MeshStream>,
+    seat: Seat,
+}
+
+/// Why a SYN goes straight on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Straight {
+    NoSeat,
+    NoHops,
+    NoNode,
+    NoTarget,
+    Ending,
+}
+
+impl Entry {
+    pub(super) fn new(carrying: Carrying, config: &Transparent) -> Arc<Entry> {
+        Arc::new(Entry {
+            carrying,
+            to: config.to.clone(),
+            classes: config.classes.clone(),
+            port: config.port,
+            answers_within: config.answers_within.0,
+            idle: config.idle.0,
+            decisions: Mutex::default(),
+            avoided: Mutex::default(),
+        })
+    }
+
+    /// The node that leads to the destination, with the port of the connection's class.
+    fn node_for(&self, syn: &HeldSyn) -> Option<SocketAddr> {
+        let towards = self.to.iter().find(|towards| towards.network.0.contains(syn.to.ip()))?;
+        Some(SocketAddr::new(towards.node, port_of(&self.classes, self.port, (syn.from, syn.to), syn.dscp)))
+    }
+
+    async fn decide(&self, syn: &HeldSyn) -> Result<Way, Straight> {
+        let until = Instant::now() + self.answers_within;
+        let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
+        let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
+        let node = self.node_for(syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
+        let seat = self.carrying.seats.take(syn.from.ip()).await.ok_or(Straight::NoSeat)?;
+        let options = ConnectOptions::default();
+        let connected = timeout_at(until, self.carrying.shards.connect(node, &options)).await;
+        let Ok(Ok(mesh)) = connected else {
+            self.avoided.lock().insert(node, Instant::now() + AVOIDED_FOR);
+            return Err(Straight::NoNode);
+        };
+        relay::mark(&mesh, syn.dscp);
+        let mut mesh = Unfinished::new(mesh);
+        let told = Told { from: syn.from, to: syn.to, hop_limit, dscp: syn.dscp };
+        let opened = timeout_at(until, ask(mesh.stream(), told)).await;
+        match opened {
+            Ok(Ok(())) => Ok(Way { mesh, seat }),
+            Ok(Err(_)) | Err(_) => Err(Straight::NoTarget),
+        }
+    }
+
+    fn is_avoided(&self, node: SocketAddr) -> bool {
+        let mut avoided = self.avoided.lock();
+        let now = Instant::now();
+        avoided.retain(|_, until| *until > now);
+        avoided.contains_key(&node)
+    }
+
+    fn counted(&self, why: Straight) {
+        let counts = &self.carrying.counts;
+        count(&counts.straight);
+        match why {
+            Straight::NoHops => count(&counts.no_hops),
+            Straight::NoNode => count(&counts.no_node),
+            Straight::NoTarget => count(&counts.no_target),
+            Straight::NoSeat | Straight::Ending => {}
+        }
+    }
+
+    fn goes_straight(&self, syn: &HeldSyn, why: Straight) {
+        tracing::debug!(from = %syn.from, to = %syn.to, ?why, "a connection goes straight on");
+        self.counted(why);
+        self.decisions.lock().goes_straight((syn.from, syn.to), syn.seq, Instant::now());
+        told(syn.let_go());
+    }
+}
+
+/// The port over Hopwise of a connection: that of the first class that it belongs to.
+fn port_of(classes: &[Class], default: u16, (from, to): Ends, dscp: u8) -> u16 {
+    let belongs = |class: &&Class| {
+        let has =
+            |port: u16| class.ports.is_empty() || class.ports.iter().any(|ports| ports.0.contains(&port));
+        class.from.is_none_or(|network| network.0.contains(from.ip()))
+            && class.to.is_none_or(|network| network.0.contains(to.ip()))
+            && class.dscp.is_none_or(|wanted| wanted == dscp)
+            && has(to.port())
+    };
+    classes.iter().find(belongs).map_or(default, |class| class.port)
+}
+
+/// Tells the addresses, and waits until the connection to the destination stands.
+async fn ask(mesh: &mut MeshStream, told: Told) -> io::Result<()> {
+    let bytes = told.bytes().ok_or(io::ErrorKind::InvalidInput)?;
+    mesh.write_all(&bytes).await?;
+    match Told::read(mesh).await {
+        Ok(answer) if answer.to == told.to => Ok(()),
+        _ => Err(io::ErrorKind::ConnectionRefused.into()),
+    }
+}
+
+/// A verdict that does not reach the kernel leaves the SYN to be sent again.
+fn told(verdict: io::Result<()>) {
+    if let Err(error) = verdict {
+        tracing::warn!(%error, "a held SYN could not be decided");
+    }
+}
+
+/// Serves until the node begins to end. New connections then go straight on, until the present ones have ended.
+pub(super) fn serve(
+    entry: Arc<Entry>,
+    caught: Caught,
+    mut stage: watch::Receiver<Stage>,
+) -> io::Result<impl Future<Output = usize> + Send> {
+    let mut held = caught.held.read()?;
+    let listeners =
+        caught.listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
+    Ok(async move {
+        let (mut deciding, mut relays) = (JoinSet::new(), JoinSet::new());
+        let mut clean = interval(CLEAN_EVERY);
+        loop {
+            tokio::select! {
+                syn = held.next() => match syn {
+                    Ok(syn) => heard(&entry, syn, &mut deciding),
+                    Err(error) => {
+                        tracing::warn!(%error, "held SYNs cannot be read");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                accepted = accept(&listeners) => match accepted {
+                    Ok((client, from)) => stands(&entry, client, from, &mut relays),
+                    Err(error) => {
+                        // Too many open files, or a client that is gone already: the next one may work.
+                        tracing::warn!(%error, "transparent: a client was not accepted");
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                },
+                Some(_) = deciding.join_next() => {}
+                Some(_) = relays.join_next() => {}
+                _ = clean.tick() => entry.decisions.lock().clean(Instant::now()),
+                _ = stage.changed() => break,
+            }
+        }
+        deciding.shutdown().await;
+        let straight = async {
+            while let Ok(syn) = held.next().await {
+                match entry.decisions.lock().about((syn.from, syn.to), syn.seq) {
+                    Verdict::Catch => told(syn.catch()),
+                    Verdict::LetGo | Verdict::Decide | Verdict::Forget => told(syn.let_go()),
+                }
+            }
+        };
+        tokio::select! {
+            cut_off = stage::finish(relays, stage) => cut_off,
+            () = async { straight.await; std::future::pending::<()>().await } => 0,
+        }
+    })
+}
+
+fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
+    let ends = (syn.from, syn.to);
+    match entry.decisions.lock().about(ends, syn.seq) {
+        Verdict::Forget => told(syn.forget()),
+        Verdict::Catch => told(syn.catch()),
+        Verdict::LetGo => told(syn.let_go()),
+        Verdict::Decide => {
+            let entry = Arc::clone(entry);
+            deciding.spawn(async move {
+                let undecided = Undecided { entry: &entry, syn: Some(&syn) };
+                let decided = entry.decide(&syn).await;
+                undecided.has_ended();
+                match decided {
+                    Ok(way) => {
+                        count(&entry.carrying.counts.caught);
+                        entry.decisions.lock().is_caught(ends, way, Instant::now());
+                        told(syn.catch());
+                    }
+                    Err(why) => entry.goes_straight(&syn, why),
+                }
+            });
+        }
+    }
+}
+
+/// A SYN whose decision is broken off goes straight on.
+struct Undecided<'a> {
+    entry: &'a Entry,
+    syn: Option<&'a HeldSyn>,
+}
+
+impl Undecided<'_> {
+    fn has_ended(mut self) {
+        self.syn = None;
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        if let Some(syn) = self.syn {
+            self.entry.goes_straight(syn, Straight::Ending);
+        }
+    }
+}
+
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|cx| {
+        let mut accepted = listeners.iter().map(|listener| listener.poll_accept(cx));
+        accepted.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// Joins an accepted connection with the way that waits for it. One without a way came to the listener by itself.
+fn stands(entry: &Arc<Entry>, client: TcpStream, from: SocketAddr, relays: &mut JoinSet<()>) {
+    let mut client = Unfinished::even_if_killed(client);
+    let Ok(to) = client.stream().local_addr() else { return };
+    let ends = (from, to);
+    let Some(way) = entry.decisions.lock().stands(ends) else { return };
+    let entry = Arc::clone(entry);
+    relays.spawn(async move {
+        let _carried = Carried { entry: &entry, ends };
+        let _open = Open::new(&entry.carrying.counts);
+        let _line = entry.carrying.record.add(ends);
+        let Way { mesh, seat } = way;
+        relay::bound_send_buffer(client.stream());
+        let _ =
+            relay::carry(client, mesh, &entry.carrying.relayed, Sits::Local(seat.sitter()), entry.idle).await;
+    });
+}
+
+/// Forgets a carried connection when this is dropped.
+struct Carried<'a> {
+    entry: &'a Entry,
+    ends: Ends,
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        self.entry.decisions.lock().ended(self.ends);
+    }
+}

@@ -1,0 +1,202 @@
+//! Ends TCP of other hosts on a router: their SYNs are held until someone decides on each.
+//!
+//! A table of nft marks the SYNs that come in on some interfaces for some networks, and a netfilter queue holds them.
+//! A SYN that is let go continues on the kernel's own path, unchanged, with the router's firewall and NAT still ahead.
+//! A caught one goes to a socket that takes the addresses of others (TPROXY), and the kernel's TCP ends its connection.
+//!
+//! All of it fails open. The table belongs to our process and goes with it, however that ends. A queue without a
+//! listener, or a full one, lets packets go on. A TUN device as the hosts' route would fail open, too. But a SYN that
+//! came there would have to be sent anew, past the firewall and the NAT that it should meet.
+
+mod chains;
+mod held;
+mod iptables;
+mod ways;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use hopwise_core::ip::Prefix;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+
+use crate::netlink::NetlinkError;
+use crate::nfqueue::socket::Queue;
+use crate::nft::{OwnedTable, nft};
+use crate::sys;
+
+pub use held::{HeldSyn, HeldSyns};
+use iptables::InIptables;
+use ways::Ways;
+
+/// The bit of a packet's mark that leads it to a socket here.
+const CAUGHT: u32 = 0x0400_0000;
+/// The bit of a SYN that is held.
+const HELD: u32 = 0x0200_0000;
+/// The largest number of connections not yet accepted. Linux takes net.core.somaxconn if that is less.
+const MOST_WAITING: i32 = 4096;
+
+/// The SYNs that are held, and the numbers that no other program uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransparentConfig {
+    /// The interfaces towards the hosts; without any, no SYN is held.
+    pub interfaces: Vec<String>,
+    /// Ports of destinations; an empty list stands for all.
+    pub ports: Vec<RangeInclusive<u16>>,
+    /// Networks of destinations.
+    pub networks: Vec<Prefix>,
+    /// Destinations whose SYNs are never held.
+    pub spared: Vec<IpAddr>,
+    /// The netfilter queue.
+    pub queue: u16,
+    /// The table of routing, and the priority of the rules that lead to it.
+    pub table: u32,
+}
+
+/// The reason why packets cannot be led here.
+#[derive(Debug)]
+pub enum TransparentError {
+    /// Another program has the queue.
+    QueueTaken(u16),
+    /// A step failed.
+    System {
+        /// The attempt, in a few words.
+        doing: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The kernel refused a route or a rule.
+    Routing(NetlinkError),
+}
+
+impl fmt::Display for TransparentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransparentError::QueueTaken(queue) => {
+                write!(f, "another program has the netfilter queue {queue}")
+            }
+            TransparentError::System { doing, error } => write!(f, "{doing}: {error}"),
+            TransparentError::Routing(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TransparentError {}
+
+impl TransparentError {
+    /// Returns whether the system forbids it.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            TransparentError::QueueTaken(_) => false,
+            TransparentError::System { error, .. } => error.kind() == io::ErrorKind::PermissionDenied,
+            TransparentError::Routing(error) => error.code() == Some(libc::EPERM),
+        }
+    }
+}
+
+fn failed(doing: &'static str) -> impl Fn(io::Error) -> TransparentError {
+    move |error| TransparentError::System { doing, error }
+}
+
+/// The rules that lead packets here. They go when this is dropped, in this order.
+#[derive(Debug)]
+pub struct Led {
+    _table: OwnedTable,
+    _iptables: Option<InIptables>,
+    _ways: Ways,
+}
+
+/// The held SYNs, and the listeners that take those of them that are caught, one for each version of IP.
+#[derive(Debug)]
+pub struct Caught {
+    /// The SYNs, before a runtime waits for them.
+    pub held: HeldQueue,
+    /// The listeners, which do not block.
+    pub listeners: Vec<TcpListener>,
+}
+
+/// A queue that is bound, and that no runtime reads yet.
+#[derive(Debug)]
+pub struct HeldQueue(Queue);
+
+impl HeldQueue {
+    /// The SYNs, inside a runtime.
+    pub fn read(self) -> io::Result<HeldSyns> {
+        HeldSyns::new(self.0)
+    }
+}
+
+/// Leads packets here. An error leaves nothing behind.
+pub fn open(config: &TransparentConfig) -> Result<(Led, Option<Caught>), TransparentError> {
+    let caught = if config.interfaces.is_empty() { None } else { Some(catch(config)?) };
+    let ways = Ways::open(config.table).map_err(TransparentError::Routing)?;
+    let ports = caught.as_ref().map_or(Ok(Vec::new()), |caught| {
+        caught.listeners.iter().map(|listener| Ok(listener.local_addr()?)).collect()
+    });
+    let ports: Vec<SocketAddr> = ports.map_err(failed("look at a listener"))?;
+    let (table, iptables) = set(config, &ports)?;
+    Ok((Led { _table: table, _iptables: iptables, _ways: ways }, caught))
+}
+
+fn catch(config: &TransparentConfig) -> Result<Caught, TransparentError> {
+    let queue = Queue::bind(config.queue).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => TransparentError::QueueTaken(config.queue),
+        _ => failed("bind a netfilter queue")(error),
+    })?;
+    let mut listeners = Vec::new();
+    for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+        match listen_for_others(any) {
+            Ok(listener) => listeners.push(listener),
+            // A kernel without IPv6 has no SYNs of it either.
+            Err(error) if any.is_ipv6() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+            Err(error) => return Err(failed("listen for others")(error)),
+        }
+    }
+    Ok(Caught { held: HeldQueue(queue), listeners })
+}
+
+fn listen_for_others(any: IpAddr) -> io::Result<TcpListener> {
+    let family = if any.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    if any.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    take_foreign_addresses(socket.as_fd(), any)?;
+    bind(&socket, &SocketAddr::new(any, 0))?;
+    listen(&socket, MOST_WAITING)?;
+    Ok(socket.into())
+}
+
+/// Lets a socket have the address of another host. `address` says which version of IP it has.
+pub fn take_foreign_addresses(socket: BorrowedFd<'_>, address: IpAddr) -> io::Result<()> {
+    let option = match address {
+        IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TRANSPARENT),
+        IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+    };
+    sys::set_option(socket, option, 1)
+}
+
+/// Sets the table. A kernel whose nft has no queues gets that rule from iptables.
+fn set(
+    config: &TransparentConfig,
+    ports: &[SocketAddr],
+) -> Result<(OwnedTable, Option<InIptables>), TransparentError> {
+    let name = chains::table(config.table);
+    let in_nft = match nft(&chains::tries_queue(config)) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::NotFound) => {
+            return Err(failed("run nft")(error));
+        }
+        _ if config.interfaces.is_empty() => Ok(()),
+        tried => tried,
+    };
+    let table = OwnedTable::set(&name, &chains::of(config, ports, in_nft.is_ok()));
+    let table = table.map_err(failed("set the table of nft"))?;
+    let Err(of_nft) = in_nft else { return Ok((table, None)) };
+    let iptables = InIptables::set(config.queue).map_err(|error| {
+        failed("hold SYNs in a queue")(io::Error::new(error.kind(), format!("nft: {of_nft}; {error}")))
+    })?;
+    Ok((table, Some(iptables)))
+}

@@ -1,0 +1,96 @@
+//! SYNs that the kernel holds until someone has decided.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use hopwise_core::wire::{IpView, protocol};
+use tokio::io::unix::AsyncFd;
+
+use super::{CAUGHT, HELD};
+use crate::nfqueue::socket::{Judge, Queue, Queued, Verdict};
+use crate::sys::readable;
+
+/// A SYN that waits. One that is dropped without a decision waits until its queue ends, and is gone then.
+#[derive(Clone, Debug)]
+pub struct HeldSyn {
+    /// The host that opens the connection.
+    pub from: SocketAddr,
+    /// The destination.
+    pub to: SocketAddr,
+    /// Its sequence number, which a SYN that is sent again has, too.
+    pub seq: u32,
+    /// The hops that it may still go (TTL in IPv4).
+    pub hop_limit: u8,
+    /// The six bits of RFC 2474.
+    pub dscp: u8,
+    id: u32,
+    mark: u32,
+    judge: Judge,
+}
+
+impl HeldSyn {
+    /// Hands it to the listeners.
+    pub fn catch(&self) -> io::Result<()> {
+        self.judge.accept_with(self.id, self.mark & !HELD | CAUGHT)
+    }
+
+    /// Lets it go on the kernel's path.
+    pub fn let_go(&self) -> io::Result<()> {
+        self.judge.accept_with(self.id, self.mark & !(HELD | CAUGHT))
+    }
+
+    /// Forgets it: another copy waits, or its host sends it again.
+    pub fn forget(&self) -> io::Result<()> {
+        self.judge.say(self.id, Verdict::Drop)
+    }
+}
+
+/// The SYNs that come into a queue.
+#[derive(Debug)]
+pub struct HeldSyns {
+    queue: Queue,
+    ready: AsyncFd<OwnedFd>,
+}
+
+impl HeldSyns {
+    pub(super) fn new(queue: Queue) -> io::Result<HeldSyns> {
+        let ready = readable(queue.descriptor().try_clone_to_owned()?)?;
+        Ok(HeldSyns { queue, ready })
+    }
+
+    /// The next SYN. A packet that is none goes on.
+    pub async fn next(&mut self) -> io::Result<HeldSyn> {
+        loop {
+            let mut guard = self.ready.readable().await?;
+            let judge = self.queue.judge();
+            let Some(queued) = self.queue.next()? else {
+                guard.clear_ready();
+                continue;
+            };
+            match read(&queued, &judge) {
+                Some(syn) => return Ok(syn),
+                None => judge.accept_with(queued.id, queued.mark & !HELD)?,
+            }
+        }
+    }
+}
+
+fn read(queued: &Queued<'_>, judge: &Judge) -> Option<HeldSyn> {
+    let ip = IpView::parse(queued.packet).ok()?;
+    if ip.protocol != protocol::TCP || ip.fragment.is_some() {
+        return None;
+    }
+    let half = |at: usize| Some(u16::from_be_bytes(ip.payload.get(at..at + 2)?.try_into().ok()?));
+    let seq = ip.payload.get(4..8)?.try_into().ok()?;
+    Some(HeldSyn {
+        from: SocketAddr::new(ip.src, half(0)?),
+        to: SocketAddr::new(ip.dst, half(2)?),
+        seq: u32::from_be_bytes(seq),
+        hop_limit: ip.hop_limit,
+        dscp: ip.dscp,
+        id: queued.id,
+        mark: queued.mark,
+        judge: judge.clone(),
+    })
+}

@@ -1,0 +1,92 @@
+//! The rules and routes of routing that lead marked packets to sockets of this host, whatever their destination.
+//!
+//! A killed process leaves them. They do no harm, since the table that marks packets is gone, and the next start takes
+//! them over.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_route::route::{RouteMessage, RouteScope, RouteType};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use rtnetlink::{Error, Handle, RouteMessageBuilder};
+
+use super::CAUGHT;
+use crate::netlink::{NetlinkError, OURS, blocking, check_table, index_of, kernel, new_or_left};
+
+#[derive(Debug)]
+pub(super) struct Ways {
+    made: Vec<(RuleMessage, RouteMessage)>,
+}
+
+impl Ways {
+    pub(super) fn open(table: u32) -> Result<Ways, NetlinkError> {
+        let loopback = index_of("lo")?;
+        let mut ways = Ways { made: Vec::new() };
+        let made = &mut ways.made;
+        blocking(async move |handle| {
+            check_table(&handle, table, loopback).await?;
+            for any in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
+                let route = route(any, loopback, table)?;
+                match handle.route().add(route.clone()).replace().execute().await {
+                    Ok(()) => {}
+                    Err(error) if any.is_ipv6() && lacks_ipv6(&error) => continue,
+                    Err(error) => return Err(kernel("add the route to sockets of this host", error)),
+                }
+                let rule = rule(&handle, any, table).await?;
+                made.push((rule, route));
+            }
+            Ok(())
+        })?;
+        Ok(ways)
+    }
+}
+
+/// A kernel without IPv6 has no packets of it either.
+fn lacks_ipv6(error: &Error) -> bool {
+    let codes = [libc::EAFNOSUPPORT, libc::EOPNOTSUPP, libc::EACCES];
+    matches!(error, Error::NetlinkError(message) if codes.contains(&message.raw_code().abs()))
+}
+
+fn route(any: IpAddr, loopback: u32, table: u32) -> Result<RouteMessage, NetlinkError> {
+    let built = RouteMessageBuilder::<IpAddr>::new().destination_prefix(any, 0).map(|builder| {
+        let to_here = builder.output_interface(loopback).table_id(table).kind(RouteType::Local);
+        to_here.scope(RouteScope::Host).protocol(OURS).build()
+    });
+    built.map_err(|error| NetlinkError::System {
+        doing: "write a route",
+        error: std::io::Error::new(std::io::ErrorKind::InvalidInput, error.to_string()),
+    })
+}
+
+async fn rule(handle: &Handle, any: IpAddr, table: u32) -> Result<RuleMessage, NetlinkError> {
+    let request = handle.rule().add().table_id(table).priority(table).fw_mark(CAUGHT);
+    let mut request = request.action(RuleAction::ToTable);
+    let more = [RuleAttribute::FwMask(CAUGHT), RuleAttribute::Protocol(OURS)];
+    request.message_mut().attributes.extend(more);
+    let (message, done) = if any.is_ipv4() {
+        let mut request = request.v4();
+        (request.message_mut().clone(), request.execute().await)
+    } else {
+        let mut request = request.v6();
+        (request.message_mut().clone(), request.execute().await)
+    };
+    new_or_left(done).map_err(|error| kernel("add the rule of routing for marked packets", error))?;
+    Ok(message)
+}
+
+impl Drop for Ways {
+    fn drop(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        let taken_back = blocking(async move |handle| {
+            for (rule, route) in made {
+                let rule = handle.rule().del(rule).execute().await;
+                rule.map_err(|error| kernel("take a rule back", error))?;
+                let route = handle.route().del(route).execute().await;
+                route.map_err(|error| kernel("take a route back", error))?;
+            }
+            Ok(())
+        });
+        if let Err(error) = taken_back {
+            tracing::warn!(%error, "a rule of routing stays behind, for marks that nobody sets");
+        }
+    }
+}
