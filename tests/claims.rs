@@ -116,6 +116,34 @@ fn measured() -> Vec<(String, String)> {
     claims
 }
 
+/// The state, what is printed, and the errors of a command with these words.
+type Run<'a> = &'a dyn Fn(&[&str]) -> (Option<i32>, String, Vec<u8>);
+
+fn kept_runs_are_judged_as_they_were(run: Run<'_>, out: &Path, (told, text): (&str, &str)) {
+    let (status, kept, _) = run(&["claims", "delayed_ack_chain", "--kept"]);
+    assert_eq!((status, kept.as_str()), (Some(0), told), "kept runs are judged as they were");
+    let page = std::fs::read_to_string(out.join("pages/delayed_ack_chain.md")).expect("the page");
+    assert_eq!(page, text, "the page names the build of the runs, which was this one");
+    let figure = out.join("runs/quick/delayed_ack_chain/fig08/figure.yaml");
+    let own = std::fs::read("configs/papers/delayed_ack_chain/fig08.yaml").expect("the file");
+    assert_eq!(std::fs::read(&figure).expect("its copy"), own, "the folder has what made it");
+    let (status, _, error) = run(&["claims", "tda/fig03-near", "--kept"]);
+    let error = String::from_utf8_lossy(&error).into_owned();
+    assert!(status == Some(2) && error.contains("without --kept the runs are made"), "{error}");
+}
+
+fn papers_and_figures_that_there_are_not_are_refused(run: Run<'_>) {
+    for (chosen, problem) in [
+        ("nobody", "no paper is called `nobody`: ack_holding, dca"),
+        ("tda/fig99", "no figure of tda is called `fig99`: fig03-far, "),
+    ] {
+        let (status, _, error) = run(&["claims", chosen]);
+        assert_eq!(status, Some(2));
+        let error = String::from_utf8_lossy(&error).into_owned();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
 #[test]
 fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("claims");
@@ -143,16 +171,7 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     let text = std::fs::read_to_string(out.join("pages/delayed_ack_chain.md")).expect("the page");
     assert!(text.contains("| figure | claim |") && text.contains("**"), "{text}");
     assert!(text.contains(" runs take ") && text.contains(" s of a core."), "{text}");
-    let (status, kept, _) = run(&["claims", "delayed_ack_chain", "--kept"]);
-    assert_eq!((status, &kept), (Some(0), &told_again), "kept runs are judged as they were");
-    let page = std::fs::read_to_string(out.join("pages/delayed_ack_chain.md")).expect("the page");
-    assert_eq!(page, text, "the page names the build of the runs, which was this one");
-    let figure = out.join("runs/quick/delayed_ack_chain/fig08/figure.yaml");
-    let own = std::fs::read("configs/papers/delayed_ack_chain/fig08.yaml").expect("the file");
-    assert_eq!(std::fs::read(&figure).expect("its copy"), own, "the folder has what made it");
-    let (status, _, error) = run(&["claims", "tda/fig03-near", "--kept"]);
-    let error = String::from_utf8_lossy(&error).into_owned();
-    assert!(status == Some(2) && error.contains("without --kept the runs are made"), "{error}");
+    kept_runs_are_judged_as_they_were(&run, &out, (&told, &text));
     let certificate = hopwise_lab::sim::certificate_hash();
     assert!(text.contains("by hopwise\n") && text.contains(&certificate[..16]), "{text}");
     let csv = out.join("runs/quick/delayed_ack_chain/fig08/claims.csv");
@@ -163,15 +182,7 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     let (status, both, _) = run(&["claims", "delayed_ack_chain", "tda"]);
     assert_eq!(status, Some(0));
     assert!(["delayed_ack_chain Fig. 8: ", "tda Fig. 3"].iter().all(|paper| both.contains(paper)), "{both}");
-    for (chosen, problem) in [
-        ("nobody", "no paper is called `nobody`: ack_holding, dca"),
-        ("tda/fig99", "no figure of tda is called `fig99`: fig03-far, "),
-    ] {
-        let (status, _, error) = run(&["claims", chosen]);
-        assert_eq!(status, Some(2));
-        let error = String::from_utf8_lossy(&error).into_owned();
-        assert!(error.contains(problem), "{error}");
-    }
+    papers_and_figures_that_there_are_not_are_refused(&run);
     let _ = std::fs::remove_dir_all(&out);
 }
 

@@ -100,7 +100,7 @@ impl MadeBy {
     }
 }
 
-/// What one run took, of a line in `costs.jsonl`.
+/// The cost of one run, of a line in `costs.jsonl`.
 #[derive(Debug, Deserialize)]
 struct Cost {
     cpu_s: f64,

@@ -161,7 +161,7 @@ impl<'a> Group<'a> {
     fn around(first: &'a Reading, readings: &'a [Reading]) -> Group<'a> {
         let own = |choice: &'a Choice| (choice.about.as_str(), vec![choice.words.as_str()]);
         let mut group = Group(first.choices.iter().map(own).collect());
-        // What does not matter is left out, from the last choice on; what is left may have other values.
+        // Choices that do not matter are left out, from the last one on; the others may have other values.
         for nth in (0..group.0.len()).rev() {
             let one = group.0.remove(nth);
             if group.0.is_empty() || !group.is_met(readings) {

@@ -55,7 +55,7 @@ pub(super) fn first_reading(
     Ok(first.map(|cell| cell.point).unwrap_or_default())
 }
 
-/// The names that the `sweep` gives to some of its values, in its order: a name is that of all readings with the values.
+/// The names that the `sweep` gives to some of its values, in its order. A name is that of all readings with them.
 pub(super) fn names(
     document: &Document,
     sweep: Option<&MatrixConfig>,
@@ -74,7 +74,7 @@ pub(super) fn names(
             point.insert(matrix.key(&at, path)?.to_owned(), json(value));
         }
         let is_there = |cell: &Cell| point.iter().all(|(path, value)| cell.point.get(path) == Some(value));
-        // What --set has fixed is no part of a reading any more.
+        // A path that --set has fixed is no part of a reading any more.
         if !point.keys().any(|path| document.is_set(path)) {
             if !readings.iter().any(is_there) {
                 let accepted = "paths and values that stand in the sweep, written as there";

@@ -205,8 +205,8 @@ fn packets_go_by_the_category_of_their_code_point() {
     for queue in ["{ kind: drop-tail }", "{ kind: fq-codel }"] {
         let ms = |sets: &[&str]| of("probe_p95_ms", &queued(queue, sets)).expect("it is known");
         let (plain, voice) = (ms(&[]), ms(&["traffic.4.dscp=48"]));
-        // Each way it waits for the aggregate on the air, and at times for one more: 5.5 ms each. Under FQ-CoDel it does
-        // not wait for the load's packets in any category.
+        // Each way it waits for the aggregate on the air, and at times for one more: 5.5 ms each. Under FQ-CoDel it
+        // does not wait for the load's packets in any category.
         assert!(voice < 0.75 * plain && voice < 22.0, "{queue}: {voice} ms, {plain} at best effort");
         let share = |sets: &[&str]| {
             let run = queued(queue, sets);
