@@ -242,7 +242,9 @@ fn both_sides_see_their_addresses_and_every_byte() {
     let chain = Chain::new("both");
     chain.serve(PORT);
     // All neighbours are known before a node may wait for them.
-    [V4, V6].map(|[_, server]| chain.exchange(server, 1000));
+    for [_, server] in [V4, V6] {
+        chain.exchange(server, 1000);
+    }
     let (_last, _first) = (chain.last(), chain.first());
     for (nth, [host, server]) in [V4, V6].into_iter().enumerate() {
         let seen = chain.exchange(server, 3_000_000);

@@ -1,6 +1,6 @@
 //! The decisions about connections of hosts, by their addresses: a SYN that comes again gets the same one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -44,14 +44,14 @@ enum State<W> {
 
 #[derive(Debug)]
 pub(super) struct Decisions<W> {
-    states: HashMap<Ends, State<W>>,
+    states: BTreeMap<Ends, State<W>>,
     /// By age; some are forgotten already.
     straight: VecDeque<Ends>,
 }
 
 impl<W> Default for Decisions<W> {
     fn default() -> Decisions<W> {
-        Decisions { states: HashMap::new(), straight: VecDeque::new() }
+        Decisions { states: BTreeMap::new(), straight: VecDeque::new() }
     }
 }
 

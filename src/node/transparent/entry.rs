@@ -1,6 +1,6 @@
 //! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     idle: Duration,
     decisions: Mutex<Decisions<Way>>,
     /// Nodes that did not answer, and until when they are avoided.
-    avoided: Mutex<HashMap<SocketAddr, Instant>>,
+    avoided: Mutex<BTreeMap<SocketAddr, Instant>>,
 }
 
 /// A way to a destination that stands.

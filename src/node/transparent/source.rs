@@ -1,6 +1,6 @@
 //! Sockets of the kernel's TCP with a source address of the client or of this node.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -23,7 +23,7 @@ const MOST_KNOWN: usize = 4096;
 
 /// The connections that this node opens or has opened for others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OpenedHere(Arc<Mutex<HashSet<Ends>>>);
+pub(super) struct OpenedHere(Arc<Mutex<BTreeSet<Ends>>>);
 
 /// The ends of a connection in the set, until this is dropped.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Connected {
 pub(super) struct Opener {
     as_client: bool,
     opened: OpenedHere,
-    answer_elsewhere: Mutex<HashSet<IpAddr>>,
+    answer_elsewhere: Mutex<BTreeSet<IpAddr>>,
 }
 
 impl Opener {

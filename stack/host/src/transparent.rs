@@ -132,9 +132,9 @@ impl HeldQueue {
 pub fn open(config: &TransparentConfig) -> Result<(Led, Option<Caught>), TransparentError> {
     let caught = if config.interfaces.is_empty() { None } else { Some(catch(config)?) };
     let ways = Ways::open(config.table).map_err(TransparentError::Routing)?;
-    let ports = caught.as_ref().map_or(Ok(Vec::new()), |caught| {
-        caught.listeners.iter().map(|listener| Ok(listener.local_addr()?)).collect()
-    });
+    let ports = caught
+        .as_ref()
+        .map_or(Ok(Vec::new()), |caught| caught.listeners.iter().map(TcpListener::local_addr).collect());
     let ports: Vec<SocketAddr> = ports.map_err(failed("look at a listener"))?;
     let (table, iptables) = set(config, &ports)?;
     Ok((Led { _table: table, _iptables: iptables, _ways: ways }, caught))
