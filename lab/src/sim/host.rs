@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use hopwise_air::More;
 use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::ConnId;
-use hopwise_core::queue::{Category, Spent};
+use hopwise_core::queue::{Beside, Category, Spent};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
-use hopwise_mesh::{Beside, EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
+use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, TimedEvent};
 
 use super::names::RADIO;
 use crate::programs::{AHEAD, EndResult, Event, Flow, Platform, Programs};
@@ -70,11 +69,10 @@ impl Host {
         &mut self,
         now: Instant,
         link: LinkId,
-        more: &More,
+        more: &Beside,
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        let More { category, to, bytes, held } = *more;
-        let id = self.node.poll_beside(now, link, &Beside { category, to, bytes, held }, out)?;
+        let id = self.node.poll_beside(now, link, more, out)?;
         self.refill(now);
         Some(id)
     }

@@ -36,6 +36,6 @@ pub use outside::{Outside, Refused, name_of};
 pub use whole::Whole;
 pub use wire::WireConfig;
 pub use world::{
-    CategoryOf, EndingSink, FrameSink, More, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf,
-    StationConfig, TraceSink, WorldConfig,
+    CategoryOf, EndingSink, FrameSink, MoreOf, RadioNews, RadioSink, RadioWorld, SpentOf, StationConfig,
+    TraceSink, WorldConfig,
 };

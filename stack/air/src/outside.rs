@@ -8,12 +8,11 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
-use hopwise_core::queue::{FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::queue::{Beside, FqCodel, FqCodelConfig, Queued, Spent};
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
-use crate::world::More;
 
 /// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and the SNAP header in it that names the protocol.
 const MSDU_BYTES: usize = 2_304;
@@ -232,7 +231,13 @@ impl Outside {
     }
 
     /// Takes the next frame for a neighbour, for an aggregate.
-    pub fn poll_beside(&mut self, now: Instant, link: LinkId, more: &More, out: &mut Vec<u8>) -> Option<u64> {
+    pub fn poll_beside(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        more: &Beside,
+        out: &mut Vec<u8>,
+    ) -> Option<u64> {
         let (id, frame) = match self.waiting(link)? {
             Waiting::Some { frames, beside, .. } => {
                 let to = NextHop::Neighbour(more.to);

@@ -26,7 +26,7 @@ use crate::motion::Track;
 use crate::wire::Wire;
 pub use config::{StationConfig, WorldConfig};
 use hands::{Hands, Held};
-pub use offers::{CategoryOf, More, MoreOf, SpentOf};
+pub use offers::{CategoryOf, MoreOf, SpentOf};
 use resolve::Resolver;
 pub use sinks::{EndingSink, FrameSink, RadioNews, RadioSink, TraceSink};
 

@@ -22,6 +22,7 @@ mod flows;
 mod fq_codel;
 mod labels;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 pub use airtime::{AirtimeEstimate, AirtimeLimits, Spent};
@@ -43,6 +44,19 @@ pub struct Queued {
     pub at: Instant,
     /// The whole packet.
     pub packet: Vec<u8>,
+}
+
+/// A packet that would leave in one frame with those that a link holds for the same neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The category of all of them, where the link takes packets by category.
+    pub category: Category,
+    /// The neighbour.
+    pub to: IpAddr,
+    /// The most bytes that it may have.
+    pub bytes: usize,
+    /// The packets that the link holds.
+    pub held: usize,
 }
 
 /// The settings of a queue as mac80211 has it.

@@ -30,7 +30,7 @@ pub use link_source::{LinkSource, Schedule, TimedEvent};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
 pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust, first_stamp};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
-pub use queue::{Beside, InterfaceQueue, QueueConfig, WhenFull};
+pub use queue::{InterfaceQueue, QueueConfig, WhenFull};
 pub use router::{Drops, Forward, Router, RouterConfig};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
 pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

@@ -4,7 +4,7 @@ mod drop_tail;
 
 use std::net::IpAddr;
 
-use hopwise_core::queue::{Category, FqCodel, FqCodelConfig, Queued, Spent};
+use hopwise_core::queue::{Beside, Category, FqCodel, FqCodelConfig, Queued, Spent};
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass};
 
@@ -31,19 +31,6 @@ pub enum QueueConfig {
     },
     /// Linux's.
     FqCodel(FqCodelConfig),
-}
-
-/// A packet that would leave in one frame with those that the link holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// Its category, where the link takes packets by category.
-    pub category: Category,
-    /// Its next hop.
-    pub to: IpAddr,
-    /// The most bytes that it may have.
-    pub bytes: usize,
-    /// The packets that the link holds.
-    pub held: usize,
 }
 
 /// The packets that wait for one link.

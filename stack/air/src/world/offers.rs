@@ -1,9 +1,7 @@
 //! Packets go from machines to their radios.
 
-use std::net::IpAddr;
-
 use hopwise_core::narrow::as_u32;
-use hopwise_core::queue::{Category, Spent};
+use hopwise_core::queue::{Beside, Category, Spent};
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Transmit};
 
 use super::hands::Held;
@@ -12,21 +10,8 @@ use crate::airtime::Load;
 use crate::dcf::{EVERYONE, Offered, Outcome, Room};
 use crate::phy::Rate;
 
-/// A further packet for a neighbour, for which a machine's radio has one already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct More {
-    /// The category of all of them.
-    pub category: Category,
-    /// The neighbour.
-    pub to: IpAddr,
-    /// The longest packet that fits.
-    pub bytes: usize,
-    /// The packets that the radio holds.
-    pub held: usize,
-}
-
 /// Appends a further packet to a buffer, and returns its id.
-pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &More, &mut Vec<u8>) -> Option<u64>;
+pub type MoreOf<M> = fn(&mut M, Instant, LinkId, &Beside, &mut Vec<u8>) -> Option<u64>;
 
 /// Appends the next packet of a category to a buffer. The radio holds so many packets already.
 pub type CategoryOf<M> = fn(&mut M, Instant, LinkId, (Category, usize), &mut Vec<u8>) -> Option<Transmit>;
@@ -87,7 +72,7 @@ impl<M: Machine> RadioWorld<M> {
         let (now, link) = (Instant(self.now), self.stations[n].radio);
         let Some(to) = self.hands[n].name_of(room.to) else { return false };
         let (bytes, held) = (self.stations[n].framing.with_header(room.bytes), self.hands[n].len());
-        let more = More { category, to, bytes, held };
+        let more = Beside { category, to, bytes, held };
         let mut packet = self.hands[n].buffer();
         let Some(id) = (self.more)(&mut self.machines[n], now, link, &more, &mut packet) else {
             self.hands[n].keep_buffer(packet);

@@ -1,10 +1,10 @@
 //! Packets leave their queue, for a link or for good.
 
-use hopwise_core::queue::{Category, Queued, Spent};
+use hopwise_core::queue::{Beside, Category, Queued, Spent};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Transmit};
 
 use super::Node;
-use crate::queue::{Beside, WhenFull};
+use crate::queue::WhenFull;
 
 impl Node {
     /// From now on a link takes packets by category. Call it before there are any.

@@ -48,13 +48,12 @@ impl DropTail {
 
     /// Returns whether the next data packet finds no room; with categories, the next one of best effort.
     pub(super) fn is_full(&self) -> bool {
-        let waiting = self.of_category.map_or(self.waiting.len(), |counts| counts[0]);
-        waiting + self.held >= self.most
+        self.is_full_for(|| Category::BestEffort)
     }
 
-    fn is_full_for(&self, queued: &Queued) -> bool {
-        let Some(counts) = self.of_category else { return self.is_full() };
-        counts[Category::of_packet(&queued.packet).index()] + self.held >= self.most
+    fn is_full_for(&self, category: impl FnOnce() -> Category) -> bool {
+        let waiting = self.of_category.map_or(self.waiting.len(), |counts| counts[category().index()]);
+        waiting + self.held >= self.most
     }
 
     /// Makes room for a routing packet.
@@ -74,7 +73,7 @@ impl DropTail {
     /// Returns the packet that found no room: a data packet itself, or the last in the queue for a routing packet.
     #[must_use]
     pub(super) fn push(&mut self, queued: Queued) -> Option<Queued> {
-        let is_full = self.is_full_for(&queued);
+        let is_full = self.is_full_for(|| Category::of_packet(&queued.packet));
         self.drops += u64::from(is_full);
         if queued.class == QueueClass::Data {
             if is_full {
