@@ -265,6 +265,7 @@ impl fmt::Debug for Forward {
     }
 }
 
-fn family(address: IpAddr) -> &'static str {
+/// The word of nft for the version of IP.
+pub(crate) fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ip" } else { "ip6" }
 }

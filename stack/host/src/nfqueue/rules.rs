@@ -139,14 +139,17 @@ fn for_iptables(config: &ForwardConfig, networks: &[&Prefix], (table, add): (&st
     format!("*{table}\n:{chain} - [0:0]\n{rules}{add} FORWARD -j {chain}\nCOMMIT\n")
 }
 
-/// The commands that remove our rules. Errors of missing rules do not matter.
+/// The commands that remove our rules.
 fn clearing(program: &str, queue: u16) -> String {
     let chain = chain(queue);
-    let from = |(table, _): (&str, &str)| {
-        let table = format!("{program} -w -t {table}");
-        format!("while {table} -D FORWARD -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
-    };
-    TABLES.into_iter().map(from).collect()
+    TABLES.into_iter().map(|(table, _)| removing(program, (table, "FORWARD"), &chain)).collect()
+}
+
+/// The commands that remove a chain, and the rules of another one that lead there. Errors of missing ones do not
+/// matter.
+pub(crate) fn removing(program: &str, (table, from): (&str, &str), chain: &str) -> String {
+    let table = format!("{program} -w -t {table}");
+    format!("while {table} -D {from} -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; ")
 }
 
 /// The commands that remove the tables that iptables-nft has made for us, unless others have rules there by then. The
@@ -174,11 +177,17 @@ pub(super) fn remove(queue: u16) {
 }
 
 fn clear(program: &str, queue: u16) {
-    // A missing program has set no rules.
-    let _ = run(Command::new("sh").args(["-c", &clearing(program, queue)]), "");
+    clear_by(&clearing(program, queue));
 }
 
-fn restore(program: &str, script: &str) -> io::Result<()> {
+/// Runs commands that remove rules.
+pub(crate) fn clear_by(commands: &str) {
+    // A missing program has set no rules.
+    let _ = run(Command::new("sh").args(["-c", commands]), "");
+}
+
+/// Adds rules in one step, beside those of others.
+pub(crate) fn restore(program: &str, script: &str) -> io::Result<()> {
     let program = format!("{program}-restore");
     feed(Command::new(&program).args(["-w", "--noflush"]), script)
         .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))

@@ -1,9 +1,10 @@
 //! The chains of the nft table: they mark SYNs to be held, and lead packets of caught connections to their sockets.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use super::{CAUGHT, HELD, TransparentConfig};
+use crate::nfqueue::family;
 
 /// The beginning of the name of our table. The number of the table of routing follows.
 const TABLE: &str = "inet hopwise_transparent_";
@@ -83,19 +84,16 @@ fn ports_of(config: &TransparentConfig) -> String {
 fn end(ports: &[SocketAddr]) -> String {
     let mut rules = String::new();
     for listener in ports {
-        let (version, family) = if listener.is_ipv4() { ("ipv4", "ip") } else { ("ipv6", "ip6") };
+        let version = if listener.is_ipv4() { "ipv4" } else { "ipv6" };
         let _ = write!(
             rules,
-            "meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN} meta nfproto {version} tproxy {family} to :{} accept; ",
+            "meta mark & {CAUGHT:#x} == {CAUGHT:#x} {SYN} meta nfproto {version} tproxy {} to :{} accept; ",
+            family(listener.ip()),
             listener.port()
         );
     }
     let _ = write!(rules, "meta mark & {HELD:#x} == {HELD:#x} meta mark set meta mark & {:#x}; ", !HELD);
     format!("chain end {{ type filter hook prerouting priority -149; policy accept; {rules}}}; ")
-}
-
-fn family(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "ip" } else { "ip6" }
 }
 
 #[cfg(test)]

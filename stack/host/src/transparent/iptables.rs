@@ -3,14 +3,11 @@
 //! It matches a mark that our table of nft alone sets. A rule that a killed process leaves does nothing, and the
 //! next start replaces it.
 
-use std::fmt::Write as _;
 use std::io;
-use std::process::Command;
 
 use super::HELD;
-use crate::nfqueue::rules::{IPTABLES, removing_made};
-use crate::nft::{feed, tables};
-use crate::running::run;
+use crate::nfqueue::rules::{IPTABLES, clear_by, removing, removing_made, restore};
+use crate::nft::tables;
 use crate::undo::Undo;
 
 #[derive(Debug)]
@@ -23,14 +20,8 @@ impl InIptables {
         let before = tables()?;
         let cleared: String = IPTABLES.iter().map(|program| clearing(program, queue)).collect();
         for program in IPTABLES {
-            // A missing program has set no rules.
-            let _ = run(Command::new("sh").args(["-c", &clearing(program, queue)]), "");
-            let restore = format!("{program}-restore");
-            let set = feed(Command::new(&restore).args(["-w", "--noflush"]), &rules(queue));
-            if let Err(error) = set {
-                let _ = run(Command::new("sh").args(["-c", &cleared]), "");
-                return Err(io::Error::new(error.kind(), format!("{restore}: {error}")));
-            }
+            clear_by(&clearing(program, queue));
+            restore(program, &rules(queue)).inspect_err(|_| clear_by(&cleared))?;
         }
         Ok(InIptables { _undo: Undo::by(&format!("{cleared}{}true", removing_made(&before)))? })
     }
@@ -48,16 +39,9 @@ fn rules(queue: u16) -> String {
     )
 }
 
-/// The commands that remove the rule. Errors of missing rules do not matter.
+/// The commands that remove the rule.
 fn clearing(program: &str, queue: u16) -> String {
-    let (chain, table) = (chain(queue), format!("{program} -w -t mangle"));
-    let mut commands = String::new();
-    // Writing to a String does not fail.
-    let _ = write!(
-        commands,
-        "while {table} -D PREROUTING -j {chain}; do :; done; {table} -F {chain}; {table} -X {chain}; "
-    );
-    commands
+    removing(program, ("mangle", "PREROUTING"), &chain(queue))
 }
 
 #[cfg(test)]
