@@ -9,14 +9,13 @@ use std::time::Duration;
 use hopwise_air::frames::Framing;
 use hopwise_host::{Clock, wait_to_read};
 use hopwise_lab::live::air as live;
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::daemon::log;
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
-use crate::mesh::beside::play;
+use crate::mesh::beside::{bell, play, serve_beside};
 use crate::scenario::first_arm_unless;
-use crate::signals::{self, Over, ring};
+use crate::signals::{self, ring};
 
 mod arguments;
 pub(crate) mod medium;
@@ -49,9 +48,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let lasts = arguments.lasts.map(|lasts| lasts.0);
     let (served, played) = match &arguments.command[..] {
         [] => (medium::serve((&mut live, clock), &stations, &ends, lasts), Ok(ExitCode::SUCCESS)),
+        // A signal ends the command, and so does the end of the radios.
         command => {
-            let mut serve = |over: &OwnedFd| medium::serve((&mut live, clock), &stations, over, None);
-            beside(command, &ends, &mut serve)?
+            let gone = bell()?;
+            serve_beside(
+                || play(command, &[&ends, &gone]),
+                |over| {
+                    let served = medium::serve((&mut live, clock), &stations, over, None);
+                    ring(&gone);
+                    served
+                },
+            )?
         }
     };
     watch.end()?;
@@ -61,31 +68,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     drop(stations);
     tell(report, arguments.json, &ends)?;
     played
-}
-
-/// Serves for as long as the command runs. A signal ends the command, and so does the end of the radios.
-fn beside<T>(
-    command: &[String],
-    ends: &OwnedFd,
-    serve: &mut dyn FnMut(&OwnedFd) -> T,
-) -> Result<(T, Result<ExitCode, Failure>), Failure> {
-    let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    let bells = bell().and_then(|over| Ok((over, bell()?)));
-    let (over, gone) = bells.map_err(|error| Failure::failed("make a descriptor", error))?;
-    thread::scope(|scope| {
-        let direct = || {
-            // Ends the radios, also after a panic.
-            let _over = Over(&over);
-            play(command, &[ends, &gone])
-        };
-        // Before the radios have their priority: the command shall have none.
-        let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
-        let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
-        let served = serve(&over);
-        ring(&gone);
-        let played = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((served, played))
-    })
 }
 
 /// Prints the report. Once a signal has come, its reader has a second for it.

@@ -1,19 +1,47 @@
-//! A program that runs beside the nodes of a world.
+//! Work beside the nodes of a world, such as a program of the user's.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
+use std::thread;
 use std::time::Duration;
 
 use hopwise_host::wait_for;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::failure::Failure;
+use crate::signals::Over;
 
 /// The time that a program has to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// A descriptor that can be rung.
+pub(super) fn bell() -> Result<OwnedFd, Failure> {
+    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    bell.map_err(|error| Failure::failed("make a descriptor", error))
+}
+
+/// Does `work` on a thread of its own, and serves meanwhile. The bell that `serve` gets rings once the work is over,
+/// also after a panic.
+pub(super) fn serve_beside<S, T: Send>(
+    work: impl FnOnce() -> T + Send,
+    serve: impl FnOnce(&OwnedFd) -> S,
+) -> Result<(S, T), Failure> {
+    let over = bell()?;
+    thread::scope(|scope| {
+        let direct = || {
+            let _over = Over(&over);
+            work()
+        };
+        // It begins before the nodes have their priority, which the work shall not have.
+        let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
+        let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
+        let served = serve(&over);
+        Ok((served, directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+    })
+}
 
 /// Runs the program and waits for its end. Once one of `ends` is readable, the program is told to end.
 pub(super) fn play(program: &[String], ends: &[&OwnedFd]) -> Result<ExitCode, Failure> {

@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
-use std::thread;
 use std::time::Duration;
 
 use hopwise_air::frames::{Framing, mac_of};
@@ -14,15 +13,14 @@ use hopwise_host::netlink::hwsim::{Hwsim, Refusals};
 use hopwise_host::{Clock, Namespace};
 use hopwise_lab::live::air as live;
 use hopwise_lab::scenario::Prepared;
-use rustix::event::{EventfdFlags, eventfd};
 
 use super::field::Field;
 use super::medium::{Dropped, Medium};
 use crate::failure::Failure;
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::mesh::air::stations::Serves;
-use crate::mesh::beside::waited;
-use crate::signals::{Over, ring};
+use crate::mesh::beside::{serve_beside, waited};
+use crate::signals::ring;
 
 /// The kernel forgets the oldest frames of a radio that has more than 200 without a status.
 const MOST_WAITING: usize = 150;
@@ -101,22 +99,12 @@ impl<'a> Network<'a> {
     ) -> Result<(T, Dropped), Failure> {
         let macs = (0..as_u32(self.prepared.names.len())).map(mac_of).collect();
         let medium = Medium::new(live, Rc::clone(&self.hwsim), macs);
-        let done = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let done = done.map_err(|error| Failure::failed("make a descriptor", error))?;
-        let (served, worked) = thread::scope(|scope| {
-            let direct = || {
-                // Ends the medium, also after a panic of the work.
-                let _over = Over(&done);
-                work()
-            };
-            let directing = thread::Builder::new().name("director".into()).spawn_scoped(scope, direct);
-            let directing = directing.map_err(|error| Failure::failed("start a thread", error))?;
-            let served = medium.serve(live, clock, &done);
+        let (served, worked) = serve_beside(work, |done| {
+            let served = medium.serve(live, clock, done);
             if served.is_err() {
                 ring(ends);
             }
-            let worked = directing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, Failure>((served, worked))
+            served
         })?;
         let dropped = served.map_err(|error| Failure::failed("wait for frames", error))?;
         Ok((worked?, dropped))
