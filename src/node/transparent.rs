@@ -9,9 +9,9 @@
 //!
 //! **Loops.** A node never holds SYNs to its own addresses or to those of the nodes it knows, nor its own SYNs.
 //! Connections of Hopwise do not come in by an interface for hosts, since a link cannot be one. A loop over several
-//! nodes is refused twice. A node refuses to open a connection that it has opened itself (`exit`, `Opened`). The hop
-//! limit of the SYN goes with it, less `HOPS_OF_A_PAIR`, and is that of the connection which the other node opens: it
-//! runs out on a loop of relays as it does on a loop of routers, after a few rounds.
+//! nodes is refused twice. A node refuses to open a connection that it has opened itself (`exit`, `OpenedHere`). The
+//! connection that the other node opens has the hop limit of the SYN, less `HOPS_OF_A_PAIR`. On a loop of relays it
+//! runs out after a few rounds, as on a loop of routers.
 //!
 //! **Kills.** The kernel removes the table of nft with the process, and SYNs then go straight on. Connections that are
 //! carried end with a reset, never with an end that would look like that of the data. `record` lists them for the log
@@ -24,8 +24,10 @@ mod header;
 mod record;
 mod source;
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use hopwise_host::Shards;
 use hopwise_host::transparent::{self as host, Caught, Led, TransparentConfig, TransparentError};
@@ -89,6 +91,15 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The first connection that one of the listeners has.
+async fn first_of<L, T>(listeners: &[L], poll: fn(&L, &mut Context<'_>) -> Poll<T>) -> T {
+    poll_fn(|cx| {
+        let mut accepted = listeners.iter().map(|listener| poll(listener, cx));
+        accepted.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 /// Rules, listeners and files that were opened with capabilities.

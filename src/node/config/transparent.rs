@@ -11,7 +11,7 @@ use hopwise_lab::units::Time;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::check::Checked;
+use super::check::{Checked, LONGEST_NAME};
 use super::services::{connections, idle};
 use super::{NodeConfig, Side};
 
@@ -166,9 +166,6 @@ impl Transparent {
         ports
     }
 }
-
-/// The longest name of an interface in Linux.
-const LONGEST_NAME: usize = 15;
 
 pub(super) fn check(document: &Document, config: &NodeConfig) -> Checked {
     let Some(transparent) = &config.transparent else { return Ok(()) };

@@ -83,16 +83,10 @@ impl<W> Decisions<W> {
 
     /// The connection stands: it is carried from now on, with what waited for it.
     pub(super) fn stands(&mut self, ends: Ends) -> Option<W> {
-        match self.states.insert(ends, State::Carried) {
-            Some(State::Waiting { with, .. }) => Some(with),
-            Some(other) => {
-                self.states.insert(ends, other);
-                None
-            }
-            None => {
-                self.states.remove(&ends);
-                None
-            }
+        let waits = self.states.get_mut(&ends).filter(|state| matches!(state, State::Waiting { .. }))?;
+        match std::mem::replace(waits, State::Carried) {
+            State::Waiting { with, .. } => Some(with),
+            _ => None,
         }
     }
 

@@ -1,11 +1,9 @@
 //! The first node of a carried connection: it decides about held SYNs, and takes the connections of caught ones.
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use hopwise_core::endpoint::ConnectOptions;
@@ -20,7 +18,7 @@ use tokio::time::{Instant, interval, timeout_at};
 
 use super::decisions::{Decisions, Ends, Verdict};
 use super::header::Told;
-use super::{Carrying, HOPS_OF_A_PAIR, Open, count};
+use super::{Carrying, HOPS_OF_A_PAIR, Open, count, first_of};
 use crate::node::config::{Class, Towards, Transparent};
 use crate::node::relay::{self, Sits};
 use crate::node::seats::Seat;
@@ -179,7 +177,7 @@ pub(super) fn serve(
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
-                accepted = accept(&listeners) => match accepted {
+                accepted = first_of(&listeners, TcpListener::poll_accept) => match accepted {
                     Ok((client, from)) => stands(&entry, client, from, &mut relays),
                     Err(error) => {
                         // Too many open files, or a client that is gone already: the next one may work.
@@ -252,14 +250,6 @@ impl Drop for Undecided<'_> {
             self.entry.goes_straight(syn, Straight::Ending);
         }
     }
-}
-
-async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
-    poll_fn(|cx| {
-        let mut accepted = listeners.iter().map(|listener| listener.poll_accept(cx));
-        accepted.find(Poll::is_ready).unwrap_or(Poll::Pending)
-    })
-    .await
 }
 
 /// Joins an accepted connection with the way that waits for it. One without a way came to the listener by itself.

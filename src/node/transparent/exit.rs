@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ListenError, ListenOptions};
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 
 use super::header::{BadHeader, Told};
 use super::source::{Connected, OpenedHere, Opener};
-use super::{Carrying, Open, count};
+use super::{Carrying, Open, count, first_of};
 use crate::node::config::{NodeConfig, Source, Transparent};
 use crate::node::hangup;
 use crate::node::places::Places;
@@ -89,7 +88,7 @@ pub(super) async fn serve(
     let mut relays = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = accept(&listeners) => {
+            accepted = first_of(&listeners, ShardsListener::poll_accept) => {
                 // It fails when the stacks have been stopped.
                 let Ok(mesh) = accepted else { break };
                 let node = mesh.peer_addr().ip();
@@ -115,14 +114,6 @@ pub(super) async fn serve(
     drop(listeners);
     untold.shutdown().await;
     stage::finish(relays, stage).await
-}
-
-async fn accept(listeners: &[ShardsListener]) -> std::io::Result<MeshStream> {
-    std::future::poll_fn(|cx| {
-        let mut accepted = listeners.iter().map(|listener| listener.poll_accept(cx));
-        accepted.find(Poll::is_ready).unwrap_or(Poll::Pending)
-    })
-    .await
 }
 
 /// Reads the header of a node, and refuses one that it may not send.

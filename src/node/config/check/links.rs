@@ -8,7 +8,7 @@ use super::Checked;
 use crate::node::config::{Link, LinkKind, NodeConfig};
 
 /// The limit of Linux for the name of an interface.
-const LONGEST_NAME: usize = 15;
+pub(in crate::node::config) const LONGEST_NAME: usize = 15;
 /// RFC 8200 requires every host to accept this size.
 const SMALLEST_MTU_V6: u16 = 1280;
 
