@@ -76,9 +76,11 @@ fn file(network: Result<Network, hopwise_sockets::NetworkError>) -> io::Result<c
 unsafe fn choice(receiver: *const c_char, senders: *const c_char) -> io::Result<AgentChoice> {
     // SAFETY: the caller vouches for both.
     let (receiver, senders) = unsafe { (memory::text(receiver)?, memory::text(senders)?) };
-    let choice =
-        receiver.map_or_else(AgentChoice::default, |spec| AgentChoice::default().with_receiver(spec));
-    Ok(senders.map_or_else(|| choice.clone(), |list| choice.clone().with_senders(list)))
+    Ok(AgentChoice {
+        receiver: receiver.map(str::to_owned),
+        senders: senders.map(str::to_owned),
+        ..AgentChoice::default()
+    })
 }
 
 /// A string that may not be null.
@@ -101,7 +103,10 @@ pub unsafe extern "C" fn hopwise_tun(address: *const c_char, kernel: *const c_ch
         // SAFETY: the caller vouches for the strings.
         let (address, kernel) = unsafe { (needed(address)?, memory::text(kernel)?) };
         let network = Network::tun(address);
-        file(kernel.map_or_else(|| network.clone(), |kernel| network.clone().kernel(kernel)).open())
+        file(match kernel {
+            Some(kernel) => network.kernel(kernel).open(),
+            None => network.open(),
+        })
     };
     answer(open())
 }
@@ -121,7 +126,10 @@ pub unsafe extern "C" fn hopwise_device(
         // SAFETY: the caller vouches for the strings.
         let (name, address, gateway) = unsafe { (needed(name)?, needed(address)?, memory::text(gateway)?) };
         let network = Network::device(name, address);
-        file(gateway.map_or_else(|| network.clone(), |gateway| network.clone().gateway(gateway)).open())
+        file(match gateway {
+            Some(gateway) => network.gateway(gateway).open(),
+            None => network.open(),
+        })
     };
     answer(open())
 }

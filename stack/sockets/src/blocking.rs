@@ -42,11 +42,9 @@ impl Waits {
     ) -> io::Result<T> {
         loop {
             match call() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.is_nonblocking.load(Ordering::Relaxed) {
-                        return Err(error);
-                    }
-                }
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock
+                        && !self.is_nonblocking.load(Ordering::Relaxed) => {}
                 done => return done,
             }
             wait_until(
@@ -225,14 +223,7 @@ impl TcpListener {
         at: impl ToSocketAddrs,
         options: &ListenOptions,
     ) -> io::Result<TcpListener> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for at in at.to_socket_addrs()? {
-            match network.stack().listen_at(at, options) {
-                Ok(listener) => return TcpListener::over(listener),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        TcpListener::over(network.stack().listen_at_one(at.to_socket_addrs()?, options)?)
     }
 
     fn over(listener: crate::TcpListener) -> io::Result<TcpListener> {

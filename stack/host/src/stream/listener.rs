@@ -54,6 +54,22 @@ impl Stack {
         Err(refused(ListenError::PortInUse(0)))
     }
 
+    /// The same at the first of these addresses that can be had.
+    pub fn listen_at_one(
+        &self,
+        all: impl IntoIterator<Item = SocketAddr>,
+        options: &ListenOptions,
+    ) -> io::Result<TcpListener> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for at in all {
+            match self.listen_at(at, options) {
+                Ok(listener) => return Ok(listener),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
     /// Waits for connections to all ports that have no listener of their own, at all addresses that the links answer
     /// for.
     pub fn listen_everywhere(&self, options: ListenOptions) -> Result<TcpListener, ListenError> {
@@ -76,14 +92,7 @@ impl TcpListener {
         options: ListenOptions,
     ) -> io::Result<TcpListener> {
         let stack = on.as_ref().clone();
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for at in lookup_host(at).await? {
-            match stack.listen_at(at, &options) {
-                Ok(listener) => return Ok(listener),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        stack.listen_at_one(lookup_host(at).await?, &options)
     }
 
     /// Address and port on which it listens; the address is unspecified if it listens on all.
