@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::record::Record;
 
-/// The lacking need of an agent, with the agent of the other end that gives it.
-pub fn with_agent(lacking: &str) -> String {
+fn with_agent(lacking: &str) -> String {
     let agent = match lacking {
         "peer-cwnd" => "sender tell-cwnd",
         "rate-request" => "sender ask-rate",
@@ -15,7 +14,7 @@ pub fn with_agent(lacking: &str) -> String {
     format!("{lacking} (needs the {agent})")
 }
 
-/// The same of several needs.
+/// The lacking needs of an agent, each with the agent of the other end that gives it.
 pub fn in_words(lacking: &[String]) -> String {
     lacking.iter().map(|one| with_agent(one)).collect::<Vec<_>>().join(", ")
 }

@@ -17,6 +17,7 @@ mod subject;
 mod tables;
 
 pub use bundle::{Bundle, ReadError};
+pub use chart::escape;
 pub use claimed::picture as picture_of_claims;
 pub use graphs::Graph;
 pub use premise::picture as picture_of_premises;
@@ -26,7 +27,7 @@ use super::findings::{Findings, label};
 use super::kernel_tcp;
 use super::record::Record;
 use crate::scenario::point::Point;
-use chart::{RowName, escape};
+use chart::RowName;
 
 /// The whole file.
 pub fn html(bundle: &Bundle) -> String {

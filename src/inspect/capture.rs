@@ -26,7 +26,7 @@ mod why;
 
 use arguments::Action;
 pub(crate) use arguments::Arguments;
-pub(crate) use graph::{Drawing, drawing};
+pub(crate) use graph::Drawing;
 use summary::Summary;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -69,8 +69,8 @@ fn xplot_marks_what_was_sent_again_as_often_as_the_summary() {
 const XPLOT_COLOURS: [&str; 9] =
     ["white", "green", "red", "blue", "yellow", "purple", "orange", "magenta", "pink"];
 
-/// The shapes of a file for xplot, which is read as strictly as xplot does: the kinds of both axes, then commands, each
-/// on a line with its numbers; a text is the line behind its command.
+/// The shapes of a file for xplot, read as strictly as xplot does. It has the kinds of both axes, then commands, each
+/// on a line with its numbers. A text is the line behind its command.
 fn shapes(file: &str) -> Vec<String> {
     let mut lines = file.lines();
     assert_eq!(lines.next(), Some("dtime unsigned"));

@@ -401,7 +401,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// Escapes a text between tags or quotes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

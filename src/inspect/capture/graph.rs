@@ -70,24 +70,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The graph of the largest flow in a capture, for a report.
 #[derive(Debug)]
-pub(crate) struct Drawing {
-    pub(crate) svg: String,
-    pub(crate) packets: u64,
-    /// ACKs whose reason the capture has: the receiver's has most.
-    pub(crate) reasons: usize,
-    /// Packets for which there was no room.
-    pub(crate) left: u64,
-}
+pub(crate) struct Drawing(Points);
 
-/// Draws the largest flow of a file, with its first packets; nothing where no flow has data.
-pub(crate) fn drawing(file: &Path, most: usize) -> Result<Option<Drawing>, Failure> {
-    let drawn = |points: Points| Drawing {
-        svg: svg::text(&points),
-        packets: points.packets(),
-        reasons: points.acks.iter().filter(|ack| ack.reason.is_some()).count(),
-        left: points.left,
-    };
-    Ok(Points::of_largest(file, most)?.map(drawn))
+impl Drawing {
+    /// Reads the largest flow of a file, with its first packets; nothing where no flow has data.
+    pub(crate) fn read(file: &Path, most: usize) -> Result<Option<Drawing>, Failure> {
+        Ok(Points::of_largest(file, most)?.map(Drawing))
+    }
+
+    pub(crate) fn svg(&self) -> String {
+        svg::text(&self.0)
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.0.packets()
+    }
+
+    /// ACKs whose reason the capture has: the receiver's has most.
+    pub(crate) fn reasons(&self) -> usize {
+        self.0.acks.iter().filter(|ack| ack.reason.is_some()).count()
+    }
+
+    /// Packets for which there was no room.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.left
+    }
 }
 
 fn is_of(path: &Path, ending: &str) -> bool {

@@ -7,7 +7,7 @@ use hopwise_lab::record::Record;
 use hopwise_lab::report::{Bundle, Graph};
 
 use crate::failure;
-use crate::inspect::capture::{Drawing, drawing};
+use crate::inspect::capture::Drawing;
 
 /// More packets would lie over each other, and make a large page.
 const MOST_PACKETS: usize = 300;
@@ -22,12 +22,14 @@ pub(crate) fn add(bundle: &mut Bundle, folders: &[PathBuf]) {
 fn of_run(id: &str, folders: &[PathBuf]) -> Option<Graph> {
     let below = Path::new("captures").join(id).join("ends");
     let folder = folders.iter().map(|folder| folder.join(&below)).find(|folder| folder.is_dir())?;
-    let drawn = captures(&folder).into_iter().filter_map(|path| Some((drawn(&path)?, path)));
+    let read = captures(&folder).into_iter().filter_map(|path| Some((read(&path)?, path)));
     // The receiver knows the reasons of ACKs, and of equal files the first counts.
-    let (Drawing { svg, packets, left, .. }, path) = drawn
-        .max_by_key(|(drawing, path)| (drawing.reasons, drawing.packets, std::cmp::Reverse(path.clone())))?;
+    let (drawing, path) = read.max_by_key(|(drawing, path)| {
+        (drawing.reasons(), drawing.packets(), std::cmp::Reverse(path.clone()))
+    })?;
     let file = below.join(path.file_name()?).display().to_string();
-    Some(Graph { run: id.to_owned(), file, svg, drawn: packets, left })
+    let (drawn, left) = (drawing.packets(), drawing.left());
+    Some(Graph { run: id.to_owned(), file, svg: drawing.svg(), drawn, left })
 }
 
 /// The captures in a folder, in the order of their names.
@@ -40,9 +42,9 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
     captures
 }
 
-fn drawn(path: &Path) -> Option<Drawing> {
-    let drawn = drawing(path, MOST_PACKETS);
-    drawn.unwrap_or_else(|problem| {
+fn read(path: &Path) -> Option<Drawing> {
+    let read = Drawing::read(path, MOST_PACKETS);
+    read.unwrap_or_else(|problem| {
         failure::remark(&format!("no graph of it: {problem}"));
         None
     })

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use hopwise_lab::plain;
+use hopwise_lab::report::escape;
 
 use super::points::{Ack, Data, Points};
 
@@ -89,7 +90,7 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 /// Comments are others' to choose.
 fn safe(words: &str) -> String {
-    plain::line(words).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    escape(&plain::line(words))
 }
 
 /// A colour for each rule, by how often it decided.
