@@ -1,6 +1,7 @@
 //! Folders of single processes in the temporary folder.
 
 use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -16,12 +17,14 @@ pub(crate) struct OwnFolder {
 }
 
 impl OwnFolder {
-    /// The name is this prefix and the process's number.
+    /// The name is this prefix, the process's number, and a number that no other user can foresee.
     pub(crate) fn make(prefix: &str) -> io::Result<OwnFolder> {
         let all = std::env::temp_dir();
         remove_left(&all, prefix);
-        let path = all.join(format!("{prefix}{}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
+        let chance = RandomState::new().hash_one(prefix);
+        let path = all.join(format!("{prefix}{}-{chance:016x}", std::process::id()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         let lock = File::create(path.join("lock"))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(OwnFolder { path, _lock: lock })
@@ -47,7 +50,7 @@ fn remove_left(all: &Path, prefix: &str) {
         let is_used = || match File::open(entry.path().join("lock")) {
             Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err(),
             // Its process is about to make the lock, or was killed before it did.
-            Err(_) => Path::new("/proc").join(process).exists(),
+            Err(_) => Path::new("/proc").join(process.split('-').next().unwrap_or_default()).exists(),
         };
         if is_ours && !is_used() {
             let _ = fs::remove_dir_all(entry.path());
@@ -58,6 +61,14 @@ fn remove_left(all: &Path, prefix: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_cannot_take_the_name_of_the_next_folder_before() {
+        let [first, second] = [(); 2].map(|()| OwnFolder::make("hopwise-own-").expect("a folder"));
+        let name = |folder: &OwnFolder| folder.path().display().to_string();
+        let number = format!("hopwise-own-{}-", std::process::id());
+        assert!(name(&first).contains(&number) && name(&first) != name(&second));
+    }
 
     #[test]
     fn the_folder_of_a_killed_one_goes_and_one_in_use_stays() {

@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -132,7 +132,14 @@ impl Connections {
         let program = command.get_program().to_string_lossy().into_owned();
         let failed = |error: io::Error| unreached(&format_args!("{program}: {error}"));
         let mut running = Running::start(&mut command).map_err(failed)?;
-        match timeout(self.within, running.ended()).await {
+        let ended = timeout(self.within, running.ended()).await;
+        if is_full(&said) || is_full(&errors) {
+            return Err(Unreached(format!(
+                "its answer is too long, expected less than {} MiB",
+                LONGEST >> 20
+            )));
+        }
+        match ended {
             Ok(Ok(status)) if status.success() || status.code().is_some_and(|code| sound.contains(&code)) => {
                 read(&said).map_err(|error| unreached(&error))
             }
@@ -185,7 +192,9 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> io::Result<Running> {
-        command.process_group(0).spawn().map(Running)
+        let running = Running(command.process_group(0).spawn()?);
+        bound_files_of(&running.0);
+        Ok(running)
     }
 
     async fn ended(&mut self) -> io::Result<ExitStatus> {
@@ -206,6 +215,20 @@ impl Drop for Running {
             let _ = self.0.wait();
         }
     }
+}
+
+/// Bounds the files that a program writes for a host, such as its answer and its errors: a longer one ends it. A
+/// connection that it leaves open for later commands has the same bound.
+pub(crate) fn bound_files_of(program: &Child) {
+    let most = Rlimit { current: Some(LONGEST), maximum: Some(LONGEST) };
+    if let Err(error) = prlimit(Some(Pid::from_child(program)), Resource::Fsize, most) {
+        tracing::warn!(%error, "the answers of hosts have no bound");
+    }
+}
+
+/// Returns whether a host's program has written as much as it may.
+fn is_full(path: &Path) -> bool {
+    path.metadata().is_ok_and(|facts| facts.len() >= LONGEST)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -296,6 +319,15 @@ mod tests {
         let host = Host::here("n1", "echo out; exit 1;");
         assert_eq!(connections.run_with(&host, &[], &[1]).await, Ok(b"out\n".to_vec()));
         assert!(connections.run_with(&host, &[], &[2]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_cut_off() {
+        let connections = Connections::new(Duration::from_secs(120)).expect("a folder");
+        for command in ["yes;:", "yes >&2;:"] {
+            let said = connections.run(&Host::here("n1", command), &[]).await.expect_err("it has no end");
+            assert_eq!(said.0, "its answer is too long, expected less than 16 MiB");
+        }
     }
 
     #[tokio::test]

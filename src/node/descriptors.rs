@@ -9,7 +9,10 @@ use super::waiting::MOST_WAITING;
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
-    let clients = config.seats() + config.forwards.len() * MOST_WAITING;
+    // A last node tries a second connection beside the first one.
+    let tried = config.transparent.as_ref().filter(|transparent| !transparent.from.is_empty());
+    let tried = tried.map_or(0, |transparent| transparent.connections);
+    let clients = config.seats() + tried + config.forwards.len() * MOST_WAITING;
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
 }
 

@@ -85,6 +85,12 @@ impl Seats {
         }
     }
 
+    /// A free seat for a client from there. No other client makes room for it.
+    pub(super) fn take_free(&self, from: impl Into<Origin>) -> Option<Seat> {
+        let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        Some(self.seat(permit, from.into()))
+    }
+
     /// Ends when a seat is free.
     pub(super) async fn freed(&self) {
         // It is never closed.

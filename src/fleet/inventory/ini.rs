@@ -7,8 +7,12 @@ use crate::failure::Failure;
 
 /// Hosts without a group stand above the first section.
 const UNGROUPED: &str = "ungrouped";
-/// No range of names is longer.
+/// No range of names is longer, and no name with ranges has more hosts.
 const LONGEST_RANGE: u32 = 10_000;
+/// The most ranges in a name.
+const MOST_RANGES: usize = 8;
+/// The most digits of a number in a range.
+const MOST_DIGITS: usize = 9;
 
 /// The meaning of the lines of a section.
 enum Section {
@@ -143,6 +147,9 @@ fn with_port(pattern: &str) -> (&str, Option<&str>) {
 /// The hosts of a pattern such as `pi[01:12]` or `n-[a:c].mesh`.
 pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, String> {
     let Some((before, rest)) = pattern.split_once('[') else { return Ok(vec![pattern.to_owned()]) };
+    if rest.matches('[').count() >= MOST_RANGES {
+        return Err(format!("a name has too many ranges, expected at most {MOST_RANGES}"));
+    }
     let accepted = "expected a range such as [01:12], [0:20:2] or [a:f]";
     let range = rest.split_once(']').ok_or_else(|| format!("`{pattern}` has no `]`: {accepted}"))?;
     let (inside, after) = range;
@@ -154,6 +161,9 @@ pub(super) fn expanded(pattern: &str) -> Result<Vec<String>, String> {
     };
     let middle = names(first, last, step).ok_or_else(|| format!("`[{inside}]` is no range: {accepted}"))?;
     let rest = expanded(after)?;
+    if middle.len().saturating_mul(rest.len()) > LONGEST_RANGE as usize {
+        return Err(format!("`{pattern}` has too many hosts, expected at most {LONGEST_RANGE}"));
+    }
     let each =
         |middle: &String| rest.iter().map(|rest| format!("{before}{middle}{rest}")).collect::<Vec<_>>();
     Ok(middle.iter().flat_map(each).collect())
@@ -167,7 +177,9 @@ fn names(first: &str, last: &str, step: u32) -> Option<Vec<String>> {
         (len < LONGEST_RANGE).then(|| range.step_by(step))
     };
     let only = |text: &str| Some(text.chars().next()?).filter(|_| text.chars().count() == 1);
-    if let (Ok(from), Ok(to)) = (first.parse(), last.parse()) {
+    if first.len().max(last.len()) <= MOST_DIGITS
+        && let (Ok(from), Ok(to)) = (first.parse(), last.parse())
+    {
         let width = if first.starts_with('0') { first.len() } else { 0 };
         return Some(numbers(from..=to, step)?.map(|number| format!("{number:0width$}")).collect());
     }

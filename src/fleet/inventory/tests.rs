@@ -175,6 +175,19 @@ fn what_makes_no_sense_in_an_inventory_of_ansible_is_refused_with_its_line() {
 }
 
 #[test]
+fn ranges_that_would_make_hosts_without_end_are_refused() {
+    use super::ini::expanded;
+    let many = format!("n{}", "[0:9]".repeat(9));
+    assert_eq!(expanded(&many), Err("a name has too many ranges, expected at most 8".to_owned()));
+    let product = expanded("n[0:9999][0:9999]").expect_err("it makes too many");
+    assert_eq!(product, "`n[0:9999][0:9999]` has too many hosts, expected at most 10000");
+    let long = format!("n[{}:1]", "0".repeat(70_000));
+    assert!(expanded(&long).expect_err("no width is as large").contains("is no range"));
+    assert_eq!(expanded("n[000000001:2]").expect("nine digits"), ["n000000001", "n000000002"]);
+    assert!(expanded(&"[".repeat(100_000)).is_err());
+}
+
+#[test]
 fn ranges_ports_and_addresses_are_told_apart() {
     let names = |text: &str| read("hosts", text).hosts.into_iter().map(|host| host.name).collect::<Vec<_>>();
     assert_eq!(names("n-[a:c].mesh"), ["n-a.mesh", "n-b.mesh", "n-c.mesh"]);

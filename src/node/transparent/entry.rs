@@ -28,6 +28,8 @@ use crate::node::unfinished::Unfinished;
 /// The time for which no connection waits for a node that did not answer.
 const AVOIDED_FOR: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(1);
+/// The largest number of SYNs that are being decided at a time; others go straight on.
+const MOST_DECIDING: usize = 256;
 
 pub(super) struct Entry {
     carrying: Carrying,
@@ -83,7 +85,8 @@ impl Entry {
         let hop_limit = syn.hop_limit.checked_sub(HOPS_OF_A_PAIR).filter(|left| *left > 0);
         let hop_limit = hop_limit.ok_or(Straight::NoHops)?;
         let node = self.node_for(syn).filter(|node| !self.is_avoided(*node)).ok_or(Straight::NoNode)?;
-        let seat = self.carrying.seats.take(syn.from.ip()).await.ok_or(Straight::NoSeat)?;
+        // The source of a SYN may be made up: no carried connection makes room for one.
+        let seat = self.carrying.seats.take_free(syn.from.ip()).ok_or(Straight::NoSeat)?;
         let options = ConnectOptions::default();
         let connected = timeout_at(until, self.carrying.shards.connect(node, &options)).await;
         let Ok(Ok(mesh)) = connected else {
@@ -213,6 +216,7 @@ fn heard(entry: &Arc<Entry>, syn: HeldSyn, deciding: &mut JoinSet<()>) {
         Verdict::Forget => told(syn.forget()),
         Verdict::Catch => told(syn.catch()),
         Verdict::LetGo => told(syn.let_go()),
+        Verdict::Decide if deciding.len() >= MOST_DECIDING => entry.goes_straight(&syn, Straight::NoSeat),
         Verdict::Decide => {
             let entry = Arc::clone(entry);
             deciding.spawn(async move {

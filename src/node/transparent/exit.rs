@@ -148,7 +148,7 @@ async fn hear(exit: &Exit, mut mesh: Unfinished<MeshStream>) -> Option<(Unfinish
 /// Opens the connection, tells so, and carries its data.
 async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
     let counts = &exit.carrying.counts;
-    let Some(seat) = exit.carrying.seats.take(told.from.ip()).await else {
+    let Some(seat) = exit.carrying.seats.take_free(told.from.ip()) else {
         return count(&counts.not_opened);
     };
     let connected = tokio::select! {
@@ -156,7 +156,7 @@ async fn open(exit: &Exit, mut mesh: Unfinished<MeshStream>, told: Told) {
         () = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING) => None,
         () = seat.sitter().told_to_go() => None,
     };
-    let Some(Connected { stream, from, as_client, listed: _listed }) = connected else {
+    let Some(Connected { stream, from, as_client }) = connected else {
         return count(&counts.not_opened);
     };
     let target = Unfinished::even_if_killed(stream);

@@ -18,10 +18,16 @@ pub(super) const DESTINATION: u16 = 1;
 /// The offset of the interface's number in a struct ifinfomsg.
 const INDEX: usize = 4;
 
-/// Returns whether packets to an address lead to this machine itself.
+/// Returns whether packets to an address lead to this machine itself. They may, where the kernel cannot be asked.
 pub fn is_own_address(address: IpAddr) -> bool {
     let address = address.to_canonical();
-    address.is_loopback() || leads_here(address).unwrap_or(false)
+    address.is_loopback() || leads_here(address).unwrap_or_else(|error| is_for_lack(&error))
+}
+
+/// Returns whether a question failed for lack of descriptors or memory: it was not answered.
+fn is_for_lack(error: &io::Error) -> bool {
+    let code = error.raw_os_error().unwrap_or(0);
+    [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS].contains(&code)
 }
 
 fn leads_here(address: IpAddr) -> io::Result<bool> {
@@ -57,6 +63,8 @@ mod tests {
         let is_own = |text: &str| is_own_address(text.parse().expect("an address"));
         assert!(is_own("127.9.9.9") && is_own("::1") && is_own("::ffff:127.0.0.1"));
         assert!(!is_own("192.0.2.1") && !is_own("2001:db8::1"));
+        let unanswered = |code| is_for_lack(&io::Error::from_raw_os_error(code));
+        assert!(unanswered(libc::EMFILE) && !unanswered(libc::ENETUNREACH));
         assert!(leads_here("127.9.9.9".parse().expect("an address")).expect("the kernel answers"));
         let of_loopback = rustix::fs::stat("/sys/class/net/lo").is_ok();
         assert!(!of_loopback || interfaces().expect("the kernel answers").first() == Some(&1));
